@@ -1,0 +1,53 @@
+# Two commands do everything: `make demo` and `make test`.
+# Both make their own .venv; nothing outside this folder is touched.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types layers pytest soak bench clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+# The stamps are older than pyproject.toml whenever its dependencies may have changed.
+$(VENV)/.run: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("error: mulligan needs Python 3.11 or newer, found " + sys.version.split()[0] + "\n\nhint: make PYTHON=/path/to/python3.11 …")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing mulligan into $(VENV) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.run
+	@echo "installing the development tools into $(VENV) (about a minute the first time) …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.run ## See a flaky function and a flaky server recover
+	@$(BIN)/python examples/demo.py
+
+test: lint types layers pytest ## Lint, types, layers and all tests
+
+lint: $(VENV)/.dev ## ruff: rules and formatting
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+
+types: $(VENV)/.dev ## mypy and pyright, both strict
+	@$(BIN)/mypy
+	@$(BIN)/pyright --project pyproject.toml
+
+layers: $(VENV)/.dev ## Imports go downward only
+	@$(BIN)/lint-imports
+
+pytest: $(VENV)/.dev ## The tests alone
+	@$(BIN)/pytest
+
+soak: $(VENV)/.dev ## The long loops; writes bench/results/soak.json
+	@$(BIN)/python bench/soak.py
+
+bench: $(VENV)/.dev ## Every claim, measured side by side
+	@for b in bench/[a-z]*.py; do case $$b in */soak.py) ;; *) $(BIN)/python $$b || exit 1;; esac; done
+
+clean: ## Remove .venv and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,5 @@
+"""`python -m mulligan` is the command."""
+
+from mulligan.cli import main
+
+main()

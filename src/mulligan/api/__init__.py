@@ -1,0 +1,1 @@
+"""The front door: the only place where defaults are wired."""

@@ -1,0 +1,87 @@
+"""The command line: knows everything, decides nothing.
+
+One file a command. The group names them with their one-line help, and imports a command's file
+only when that command runs: `mulligan --help` must not load what `mulligan run` needs.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.metadata import version
+
+import click
+
+from ..errors import FileError, MulliganError
+
+__all__ = ("main",)
+
+# name → (module, help in one line). Every module has one click command named `command`.
+_COMMANDS: dict[str, tuple[str, str]] = {
+    "explain": (".explain", "Print a policy: what is retried, how often, how long the waits are."),
+}
+
+EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+
+class _Commands(click.Group):
+    """Commands by name, each imported when it is run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in _COMMANDS:
+            return None
+        command = import_module(_COMMANDS[cmd_name][0], __name__).command
+        assert isinstance(command, click.Command)  # noqa: S101 -- a command file without a command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, (_, help_) in sorted(_COMMANDS.items())])
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 75 parked or limited, 130 interrupted.",
+)
+@click.version_option(version("mulligan"), "-V", "--version", message="mulligan %(version)s")
+def _group() -> None:
+    """The right second chance for AI agents.
+
+    Every failure of a model call, a tool call or a whole agent program is read once, judged once
+    and answered once: wait, park, correct, verify, switch, or stop.
+    """
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command; exits, never returns. Errors of ours read `error:` then `hint:`."""
+    try:
+        sys.exit(_group.main(argv, prog_name="mulligan", standalone_mode=False) or 0)
+    except click.ClickException as error:
+        hint = ""
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            hint = f"{error.ctx.command_path} --help lists what it takes"
+        _complain(error.format_message(), hint)
+        sys.exit(error.exit_code)
+    except FileError as error:
+        place = error.file if error.line is None else f"{error.file}:{error.line}"
+        _complain(": ".join(part for part in (place, error.key, error.message) if part), error.hint)
+        sys.exit(EXIT_USAGE)
+    except MulliganError as error:
+        _complain(str(error), "")
+        sys.exit(EXIT_FAILED)
+    except (KeyboardInterrupt, click.Abort):
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader went away (`mulligan … | head`): nothing is wrong, and nothing can be said.
+        sys.stderr.close()
+        sys.exit(EXIT_FAILED)
+
+
+def _complain(error: str, hint: str) -> None:
+    click.echo(f"error: {error}", err=True)
+    if hint:
+        click.echo(f"\nhint: {hint}", err=True)

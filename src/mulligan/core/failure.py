@@ -1,0 +1,162 @@
+"""What went wrong, in one vocabulary for all vendors.
+
+A failure is evidence that has been read once. Whoever decides what happens next looks at
+the kind, the reach and the hint, never again at the status, the headers or the words.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .hint import Hint
+
+__all__ = ("Effects", "Failure", "Family", "Kind", "Reach", "View")
+
+
+class Family(StrEnum):
+    """Who knows when the call will succeed again (R-C2, R-C3)."""
+
+    NETWORK = "network"  # nobody: it may pass by itself, and the outcome is not known
+    RATE_LIMIT = "rate_limit"  # the server
+    SERVER = "server"  # nobody, but the server has answered
+    CLIENT = "client"  # the caller: the same call fails again
+    UNKNOWN = "unknown"  # not understood, hence not repeated
+
+
+class View(StrEnum):
+    """The three-way view of R-C6."""
+
+    RETRYABLE = "retryable"
+    RETRYABLE_WITH_BACKOFF = "retryable_with_backoff"
+    NON_RETRYABLE = "non_retryable"
+
+
+class Kind(StrEnum):
+    """What failed. Each kind has one family and one place in the three-way view."""
+
+    RATE_LIMIT = "rate_limit"  # a short window
+    QUOTA = "quota"  # a plan's window: it names or implies a reset
+    BILLING = "billing"  # no reset: waiting is useless
+    OVERLOADED = "overloaded"  # 529, 503 for lack of capacity
+    SERVER = "server"
+    NETWORK = "network"
+    TIMEOUT = "timeout"
+    AUTH = "auth"
+    CONTEXT_LENGTH = "context_length"
+    CONTENT_POLICY = "content_policy"
+    CLIENT = "client"
+    CONDITIONAL = "conditional"  # not now; later, if something changes
+    BAD_ANSWER = "bad_answer"  # truncated, empty, refused, off-schema
+    CIRCUIT_OPEN = "circuit_open"
+    UNKNOWN = "unknown"
+
+    @property
+    def family(self) -> Family:
+        return _FAMILY[self]
+
+    @property
+    def view(self) -> View:
+        return _VIEW[self]
+
+    @property
+    def is_limit(self) -> bool:
+        """Whether time alone ends it, and the server knows when."""
+        return self is Kind.RATE_LIMIT or self is Kind.QUOTA
+
+
+_FAMILY = {
+    Kind.RATE_LIMIT: Family.RATE_LIMIT,
+    Kind.QUOTA: Family.RATE_LIMIT,
+    Kind.BILLING: Family.CLIENT,
+    Kind.OVERLOADED: Family.SERVER,
+    Kind.SERVER: Family.SERVER,
+    Kind.NETWORK: Family.NETWORK,
+    Kind.TIMEOUT: Family.NETWORK,
+    Kind.AUTH: Family.CLIENT,
+    Kind.CONTEXT_LENGTH: Family.CLIENT,
+    Kind.CONTENT_POLICY: Family.CLIENT,
+    Kind.CLIENT: Family.CLIENT,
+    Kind.CONDITIONAL: Family.CLIENT,
+    Kind.BAD_ANSWER: Family.SERVER,
+    Kind.CIRCUIT_OPEN: Family.CLIENT,  # not retriable: the caller must do something else (R-K6)
+    Kind.UNKNOWN: Family.UNKNOWN,
+}
+
+_VIEW_OF_FAMILY = {
+    Family.NETWORK: View.RETRYABLE,
+    Family.RATE_LIMIT: View.RETRYABLE_WITH_BACKOFF,
+    Family.SERVER: View.RETRYABLE,
+    Family.CLIENT: View.NON_RETRYABLE,
+    Family.UNKNOWN: View.NON_RETRYABLE,
+}
+
+_VIEW = {kind: _VIEW_OF_FAMILY[family] for kind, family in _FAMILY.items()}
+
+
+class Reach(StrEnum):
+    """How far the call came. `MAYBE_APPLIED` is what makes a blind repeat dangerous."""
+
+    NEVER_SENT = "never_sent"  # refused, no such host, connect timeout
+    MAYBE_APPLIED = "maybe_applied"  # a lost reply, or an answer from a middleman
+    ANSWERED = "answered"  # the server itself said that it failed
+
+
+class Effects(StrEnum):
+    """What happens if the call is made twice."""
+
+    READ = "read"  # nothing: it only looks
+    IDEMPOTENT = "idempotent"  # the same as once, or a harmless second answer
+    KEYED = "keyed"  # the same as once, because the server recognises its key
+    UNSAFE = "unsafe"  # a second effect: an e-mail, a payment, a row
+
+    @property
+    def is_safe_to_repeat(self) -> bool:
+        return self is not Effects.UNSAFE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """One failure, read once.
+
+    Args:
+        kind: What failed.
+        message: What was said, cleaned and masked (`text.presentable`); never the raw words.
+        reach: How far the call came.
+        hint: What the server said about when; None if it said nothing usable.
+        status: The HTTP status, or the gRPC one mapped to HTTP, where there was one.
+        code: The vendor's own word for it, ``insufficient_quota``, ``ECONNRESET``.
+        is_retriable: An explicit statement that overrides the kind, both ways; None where
+            nobody made one.
+        because: What decided the kind, in a clause: ``status 503``, ``body says is_retriable``.
+        fields: For a 422: the failing fields, each with what is wrong about it (R-C12).
+    """
+
+    kind: Kind
+    message: str = ""
+    reach: Reach = Reach.ANSWERED
+    hint: Hint | None = None
+    status: int | None = None
+    code: str | None = None
+    is_retriable: bool | None = None
+    because: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def family(self) -> Family:
+        return self.kind.family
+
+    @property
+    def view(self) -> View:
+        """The three-way view, an explicit statement included."""
+        if self.is_retriable is None:
+            return self.kind.view
+        if not self.is_retriable:
+            return View.NON_RETRYABLE
+        is_limit = self.kind.is_limit
+        return View.RETRYABLE_WITH_BACKOFF if is_limit else View.RETRYABLE
+
+    def __str__(self) -> str:
+        """``rate_limit 429: too many requests``, as it stands in notes and logs."""
+        label = str(self.kind) if self.status is None else f"{self.kind} {self.status}"
+        return f"{label}: {self.message}" if self.message else label

@@ -1,0 +1,128 @@
+"""Every exception that Mulligan raises itself.
+
+The caller's own exceptions are never wrapped or replaced by these: they pass through,
+annotated. What stands here is raised only where no exception of the caller exists.
+
+    MulliganError
+    ├── SettingError (ValueError)     a setting that cannot be meant
+    │   └── FileError                 … in a file: which one, which key, the nearest known key
+    ├── MissingExtra (ImportError)    an optional package is not installed
+    ├── FailedAnswer                  the answer was judged a failure; carries it
+    └── NotAdmitted                   the call was not made
+        ├── CircuitOpen               the target is not worth calling now
+        └── LimitReached              the target does not let us call now
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .core.failure import Failure
+
+__all__ = (
+    "CircuitOpen",
+    "FailedAnswer",
+    "FileError",
+    "LimitReached",
+    "MissingExtra",
+    "MulliganError",
+    "NotAdmitted",
+    "SettingError",
+)
+
+
+class MulliganError(Exception):
+    """The base of everything that Mulligan raises itself."""
+
+
+class SettingError(MulliganError, ValueError):
+    """A setting that cannot be meant: says what was asked, what was found, what to do."""
+
+
+class FileError(SettingError):
+    """A setting in a file that cannot be meant.
+
+    Args:
+        message: What was found, in a clause.
+        file: The file, as the user named it.
+        key: The path of the key, ``rules.rate_limit.attempts``; empty for the whole file.
+        line: The line the key stands on, where it could be found.
+        hint: What to do, where there is something to say.
+    """
+
+    def __init__(
+        self, message: str, *, file: str, key: str = "", line: int | None = None, hint: str = ""
+    ) -> None:
+        self.message, self.file, self.key, self.line, self.hint = message, file, key, line, hint
+        place = file if line is None else f"{file}:{line}"
+        where = f"{place}: {key}" if key else place
+        super().__init__(f"{where}: {message}" + (f"; {hint}" if hint else ""))
+
+
+class MissingExtra(MulliganError, ImportError):
+    """An optional package is not installed.
+
+    Args:
+        module: What needs it, as users import it.
+        extra: The extra that brings it.
+    """
+
+    def __init__(self, module: str, extra: str) -> None:
+        self.module, self.extra = module, extra
+        super().__init__(f"{module} needs the {extra} extra: pip install 'mulligan[{extra}]'")
+
+
+class FailedAnswer(MulliganError):
+    """The function answered, and its answer was judged a failure.
+
+    Args:
+        failure: What the judge found.
+        answer: The answer itself, untouched.
+    """
+
+    def __init__(self, failure: Failure, answer: object) -> None:
+        self.failure, self.answer = failure, answer
+        super().__init__(f"the answer is a failure ({failure})")
+
+
+class NotAdmitted(MulliganError):
+    """The call was not made; nothing was sent and no attempt is counted.
+
+    Args:
+        target: The dependency that would have been called.
+        because: Why it was not, in one sentence.
+    """
+
+    def __init__(self, target: str, because: str) -> None:
+        self.target, self.because = target, because
+        super().__init__(f"{target}: {because}")
+
+
+class CircuitOpen(NotAdmitted):
+    """The target has failed so often that calling it now would only make it worse.
+
+    Not retriable: ask again after `retry_in` seconds, use another provider, or a cached answer.
+
+    Args:
+        target: The dependency that would have been called.
+        retry_in: Seconds until the breaker lets a probe through.
+        because: Why it is open, in one sentence.
+    """
+
+    def __init__(self, target: str, retry_in: float, because: str) -> None:
+        self.retry_in = retry_in
+        super().__init__(target, because)
+
+
+class LimitReached(NotAdmitted):
+    """The target's limit is used up, and waiting for it would take longer than `in_place`.
+
+    Args:
+        target: The dependency that would have been called.
+        until: When the target lets us call again, in epoch seconds.
+        because: Which limit, in one sentence.
+    """
+
+    def __init__(self, target: str, until: float, because: str) -> None:
+        self.until = until
+        super().__init__(target, because)

@@ -1,0 +1,1 @@
+"""Time and luck under control, for tests of code that uses Mulligan."""
