@@ -40,7 +40,7 @@ _HOME = {
     "View": "core.failure",
 }
 
-__all__ = [  # noqa: PLE0604, RUF022 -- a list of literals is what type checkers read
+__all__ = [
     "CircuitOpen",
     "Effects",
     "FailedAnswer",

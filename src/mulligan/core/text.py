@@ -43,7 +43,9 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
         rf"\1{MASK}",
     ),
     (
-        re.compile(r"(?i)\b((?:bearer|basic|token|apikey|digest|negotiate)\s+)[A-Za-z0-9._~+/=-]{8,}"),
+        re.compile(
+            r"(?i)\b((?:bearer|basic|token|apikey|digest|negotiate)\s+)[A-Za-z0-9._~+/=-]{8,}"
+        ),
         rf"\1{MASK}",
     ),
     # "api_key": "x"   'password': 'x'   — a quoted name, then anything up to the closing quote
@@ -55,7 +57,9 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     # password=x   token: x   ?key=x&…
     (
-        re.compile(rf"(?i)(?<![A-Za-z0-9])({_NAMES}\s*[=:]\s*)(?!\s|\[masked)[\"']?[^\s&\"',;}}\])]+"),
+        re.compile(
+            rf"(?i)(?<![A-Za-z0-9])({_NAMES}\s*[=:]\s*)(?!\s|\[masked)[\"']?[^\s&\"',;}}\])]+"
+        ),
         rf"\1{MASK}",
     ),
     # scheme://user:secret@host

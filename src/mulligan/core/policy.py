@@ -1,0 +1,185 @@
+"""The table of rules: how each kind of failure is answered.
+
+A policy is data. It says nothing about a call in progress, knows no clock, and can be compared,
+printed and loaded from a file. Kinds without a rule are not retried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Literal
+
+from ..errors import SettingError
+from .backoff import Backoff, Exponential
+from .duration import Duration, seconds
+from .failure import Effects, Failure, Kind
+from .schema import Seconds
+from .timeouts import Timeouts
+
+__all__ = ("Check", "HintMode", "Policy", "Rule")
+
+# replace: the server's time instead of the backoff. at_least: the longer of the two.
+# Never their sum, never sooner than the hint.
+HintMode = Literal["replace", "at_least"]
+
+# Whether the policy's validator is asked before a repeat: never; if there is one; or always, so
+# that without one the failure is final.
+Check = Literal["never", "if_given", "required"]
+
+# The longest wait that R-B14 allows, and the default horizon.
+_SIX_HOURS = 21_600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """How one kind of failure is answered.
+
+    Args:
+        attempts: Attempts in total that may end with this kind, the first included; None where
+            time alone is the bound.
+        backoff: The wait where the server named no time.
+        hint: What a time the server named does to the backoff.
+        missing_hint: The wait for a limit without a time, where it differs from `backoff`.
+        check: Whether the policy's validator has a say.
+    """
+
+    attempts: int | None = 5
+    backoff: Backoff = Exponential()  # noqa: RUF009 -- frozen
+    hint: HintMode = "replace"
+    missing_hint: Backoff | None = None
+    check: Check = "never"
+
+    def __post_init__(self) -> None:
+        if self.attempts is not None and not _is_count(self.attempts):
+            raise SettingError(
+                f"Rule.attempts needs a whole number >= 1, or None for a bound in time; "
+                f"got {self.attempts!r} (attempts are the total, the first one included)"
+            )
+        if self.hint not in {"replace", "at_least"}:
+            raise SettingError(f"Rule.hint needs replace or at_least; got {self.hint!r}")
+        if self.check not in {"never", "if_given", "required"}:
+            raise SettingError(f"Rule.check needs never, if_given or required; got {self.check!r}")
+
+    def wait(self, *, count: int, unhinted: int, hint: float | None, roll: float) -> float:
+        """The wait this rule asks for.
+
+        Args:
+            count: Failures of this kind so far, this one included.
+            unhinted: Those since the last hint. A hint restarts the series (gRPC A6), except in
+                ``at_least``, where the schedule goes by attempts.
+            hint: The server's time in seconds, margin included, or None.
+            roll: One roll of the dice.
+        """
+        if self.hint == "at_least":
+            own = self.backoff if hint is not None else self.missing_hint or self.backoff
+            return max(own.delay(count, roll), hint or 0.0)
+        if hint is not None:
+            return hint
+        return (self.missing_hint or self.backoff).delay(unhinted, roll)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What is retried, how often, how long, and when to stop.
+
+    Args:
+        name: For people: ``default``, ``nightly review``.
+        rules: One rule a kind; a kind without one is not retried.
+        statuses: HTTP statuses that may be retried, where the kinds alone would allow more;
+            None means the kinds decide. Limits are retried whatever their status.
+        effects: What repeating does, where the caller does not say.
+        deadline: Seconds from the start of a call to its end, cutting a running attempt where it
+            can be cut; None for none.
+        patience: Seconds from the first failure in which a wait may end and an attempt may start;
+            a running attempt is not cut. Never less than `in_place`.
+        budget: Seconds that one call may spend on waits and on attempts after the first.
+        in_place: The longest wait that is slept through; a longer one parks the call.
+        horizon: The longest wait at all; beyond it the call gives up and says when.
+        timeouts: Limits of each attempt.
+        codes: Application codes with their kind, ``{"ORDER_LOCKED": "conditional"}`` (R-C16).
+        key_ttl: How long an idempotency key is remembered; not less than the longest wait (E-F8).
+        validator: Asked before a repeat where a rule's `check` says so: has the condition changed?
+    """
+
+    name: str = "custom"
+    rules: Mapping[Kind, Rule] = field(default_factory=dict)
+    statuses: frozenset[int] | None = None
+    effects: Effects | None = None
+    deadline: Seconds | None = None
+    patience: Seconds = 300.0
+    budget: Seconds | None = None
+    in_place: Seconds = 120.0
+    horizon: Seconds = _SIX_HOURS
+    timeouts: Timeouts | None = None
+    codes: Mapping[str, Kind] = field(default_factory=dict)
+    key_ttl: Seconds | None = None
+    validator: Annotated[Callable[[Failure], bool] | None, "python only"] = None
+
+    # Read by pydantic when a file is validated against this class: an unknown key is an error.
+    __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 -- pydantic's protocol
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rules", {Kind(kind): rule for kind, rule in self.rules.items()})
+        object.__setattr__(self, "codes", {code: Kind(kind) for code, kind in self.codes.items()})
+        if self.effects is not None:
+            object.__setattr__(self, "effects", Effects(self.effects))
+        for each in ("deadline", "patience", "budget", "in_place", "horizon", "key_ttl"):
+            value = getattr(self, each)
+            if value is not None:
+                object.__setattr__(self, each, seconds(value, name=each))
+        if self.deadline is not None and self.deadline <= 0:
+            raise SettingError(f"deadline needs more than 0 s; got {self.deadline:g}")
+        if self.horizon < self.in_place:
+            # A wait that may be slept through may be waited at all.
+            object.__setattr__(self, "horizon", self.in_place)
+
+    @property
+    def bound(self) -> float:
+        """Seconds after the first failure at which waiting and starting end."""
+        return max(self.patience, self.in_place)
+
+    def retries(self, status: int) -> bool:
+        """Whether an HTTP status may be retried at all under this policy."""
+        return self.statuses is None or status in self.statuses
+
+    def but(
+        self,
+        *,
+        attempts: int | None = None,
+        deadline: Duration | None = None,
+        budget: Duration | None = None,
+        in_place: Duration | None = None,
+        horizon: Duration | None = None,
+        validator: Callable[[Failure], bool] | None = None,
+    ) -> Policy:
+        """This policy with some of its bounds changed; None leaves a bound as it is.
+
+        `attempts` holds for every kind that is retried, those bounded by time included.
+        """
+        changes: dict[str, object] = {
+            name: seconds(value, name=name)
+            for name, value in (
+                ("deadline", deadline),
+                ("budget", budget),
+                ("in_place", in_place),
+                ("horizon", horizon),
+            )
+            if value is not None
+        }
+        if attempts is not None:
+            if not _is_count(attempts):
+                raise SettingError(
+                    f"attempts needs a whole number >= 1; got {attempts!r} "
+                    f"(the total, the first one included)"
+                )
+            changes["rules"] = {
+                kind: replace(rule, attempts=attempts) for kind, rule in self.rules.items()
+            }
+        if validator is not None:
+            changes["validator"] = validator
+        return replace(self, **changes) if changes else self  # type: ignore[arg-type]
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
