@@ -1,0 +1,117 @@
+"""How to point SDKs and programs at the server.
+
+Everything is done by environment variables where the program has them. Codex reads its provider
+from its configuration only, and opencode its base URL, so these two get a line of configuration.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from ..errors import SettingError
+
+__all__ = ("POINTERS", "Pointer", "codex_options", "environment", "opencode_config")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointer:
+    """How one SDK or program is pointed.
+
+    Args:
+        name: What it is called, as `env()` takes it.
+        url: The variable that takes the base URL; empty if there is none.
+        suffix: What stands behind the server's address in it.
+        key: The variable that takes the key.
+        more: Further variables, such as those that keep it from calling home.
+        note: What else is needed, with ``{url}`` and ``{key}``.
+    """
+
+    name: str
+    url: str
+    key: str
+    suffix: str = ""
+    more: tuple[tuple[str, str], ...] = ()
+    note: str = ""
+
+
+_QUIET_CLAUDE = (
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ("DISABLE_AUTOUPDATER", "1"),
+)
+_QUIET_OPENCODE = (("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_MODELS_FETCH", "1"))
+
+POINTERS = (
+    Pointer(name="anthropic", url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY"),
+    Pointer(name="openai", url="OPENAI_BASE_URL", suffix="/v1", key="OPENAI_API_KEY"),
+    Pointer(name="google-genai", url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY"),
+    Pointer(
+        name="litellm",
+        url="OPENAI_BASE_URL",
+        suffix="/v1",
+        key="OPENAI_API_KEY",
+        more=(("LITELLM_LOCAL_MODEL_COST_MAP", "True"),),
+    ),
+    Pointer(name="claude", url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY", more=_QUIET_CLAUDE),
+    Pointer(
+        name="codex",
+        url="",
+        key="MULLIGAN_KEY",
+        note="codex {options} exec 'say hi'",
+    ),
+    Pointer(
+        name="gemini",
+        url="GOOGLE_GEMINI_BASE_URL",
+        key="GEMINI_API_KEY",
+        more=(("GEMINI_TELEMETRY_ENABLED", "false"),),
+    ),
+    Pointer(
+        name="opencode", url="", key="MULLIGAN_KEY", more=_QUIET_OPENCODE, note="opencode.json"
+    ),
+    Pointer(name="qwen", url="OPENAI_BASE_URL", suffix="/v1", key="OPENAI_API_KEY"),
+    Pointer(
+        name="copilot",
+        url="COPILOT_PROVIDER_BASE_URL",
+        suffix="/v1",
+        key="COPILOT_PROVIDER_API_KEY",
+        more=(("COPILOT_PROVIDER_TYPE", "openai"), ("COPILOT_MODEL", "gpt-5")),
+    ),
+)
+
+
+def environment(program: str, *, url: str, key: str) -> dict[str, str]:
+    """The variables that point `program` at the server at `url`."""
+    pointer = next((each for each in POINTERS if each.name == program), None)
+    if pointer is None:
+        known = ", ".join(each.name for each in POINTERS)
+        raise SettingError(f"no program is called {program!r}; known are {known}")
+    found = {pointer.key: key, **dict(pointer.more)}
+    if pointer.url:
+        found[pointer.url] = url + pointer.suffix
+    if program == "opencode":
+        found["OPENCODE_CONFIG_CONTENT"] = json.dumps(opencode_config(url, key))
+    return found
+
+
+def codex_options(url: str) -> list[str]:
+    """The arguments that make Codex use the server as its provider."""
+    stem = "model_providers.mulligan"
+    pairs = {
+        "model_provider": "mulligan",
+        f"{stem}.name": "mulligan",
+        f"{stem}.base_url": f"{url}/v1",
+        f"{stem}.env_key": "MULLIGAN_KEY",
+        f"{stem}.wire_api": "responses",
+    }
+    return [part for key, value in pairs.items() for part in ("-c", f'{key}="{value}"')]
+
+
+def opencode_config(url: str, key: str) -> dict[str, object]:
+    """The configuration that makes opencode use the server, as ``mulligan/gpt-5``."""
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "mulligan",
+        "options": {"baseURL": f"{url}/v1", "apiKey": key},
+        "models": {"gpt-5": {"name": "gpt-5"}},
+    }
+    return {"model": "mulligan/gpt-5", "autoupdate": False, "provider": {"mulligan": provider}}

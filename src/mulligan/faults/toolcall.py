@@ -1,0 +1,87 @@
+"""Which of the client's tools runs a shell command or writes a file.
+
+Every program names its tools differently, and refuses arguments that do not fit the schema it
+sent. So the schema decides: the tool is found by its name, each argument by the property it fits,
+and what else is required gets the blandest value of its type.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ..errors import SettingError
+from .vendors import Asked, Json, Tool, ToolCall
+
+if TYPE_CHECKING:
+    from .menu import Fault
+
+__all__ = ("tool_call",)
+
+# In order of preference, lower case: Claude Code, Codex, Gemini and Qwen, opencode and Copilot.
+_SHELLS = ("bash", "exec_command", "shell", "shell_command", "run_shell_command", "local_shell")
+_WRITERS = ("write", "write_file", "create", "create_file", "str_replace_based_edit_tool")
+_COMMANDS = ("command", "cmd", "commands", "script")
+_PATHS = ("file_path", "filepath", "path", "absolute_path", "filename")
+_CONTENTS = ("content", "contents", "file_text", "text")
+
+
+def tool_call(fault: Fault, asked: Asked) -> ToolCall:
+    """The call that the fault asks for, in terms of what the client offers."""
+    if fault.name == "call":
+        return ToolCall(name=fault.text("tool") or "tool", arguments=_object(fault))
+    wanted: tuple[tuple[tuple[str, ...], str], ...]
+    if fault.name == "shell":
+        wanted = ((_COMMANDS, fault.text("command") or "true"),)
+        tool = _pick(asked.tools, _SHELLS)
+    else:
+        wanted = (
+            (_PATHS, fault.text("path") or "mulligan.txt"),
+            (_CONTENTS, fault.text("content") or ""),
+        )
+        tool = _pick(asked.tools, _WRITERS)
+    properties = tool.schema.get("properties") or {}
+    required = tool.schema.get("required") or []
+    # A client that offers no such tool still gets a call of the usual form: what it does then
+    # is worth seeing, too.
+    arguments: Json = {} if properties else {names[0]: value for names, value in wanted}
+    for name, schema in properties.items():
+        kind = schema.get("type") if isinstance(schema, dict) else None
+        value = next((text for names, text in wanted if name.lower() in names), None)
+        if value is not None:
+            arguments[name] = ["bash", "-lc", value] if kind == "array" else value
+        elif name in required:
+            arguments[name] = _bland(name, schema if isinstance(schema, dict) else {})
+    return ToolCall(name=tool.name, arguments=arguments)
+
+
+def _object(fault: Fault) -> Json:
+    text = fault.text("arguments") or "{}"
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise SettingError(f"call needs its arguments as a JSON object; got {text!r}")
+    return found
+
+
+def _pick(tools: tuple[Tool, ...], names: tuple[str, ...]) -> Tool:
+    known = {tool.name.lower(): tool for tool in tools}
+    return next((known[name] for name in names if name in known), Tool(name=names[0]))
+
+
+def _bland(name: str, schema: Json) -> object:
+    if schema.get("enum"):
+        return schema["enum"][0]
+    match schema.get("type"):
+        case "boolean":
+            return False
+        case "integer" | "number":
+            return 30_000 if "timeout" in name.lower() else 1
+        case "array":
+            return []
+        case "object":
+            return {}
+        case _:
+            return "asked by the fault server"
