@@ -67,6 +67,10 @@ class Connection:
             self._send(error.status, str(error))
         except asyncio.LimitOverrunError:
             self._send(431, "the headers are too long")
+        except Exception as error:
+            # A bug of ours must never look like a fault that somebody ordered.
+            self._send(500, f"the fault server itself failed: {error!r}")
+            raise
         finally:
             self._writer.close()
 

@@ -6,6 +6,7 @@ it, and a test orders every dish once.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,12 +14,20 @@ from difflib import get_close_matches
 
 from ..core.duration import seconds
 from ..errors import SettingError
+from .stated import retry_after
 
 __all__ = ("MENU", "Dish", "Fault", "dish", "order")
 
 
 def _anything(_: str) -> None:
     """Text goes out as it stands: garbage in a header is a fault worth having."""
+
+
+def _when(text: str) -> None:
+    try:
+        retry_after(text, 0.0)
+    except OverflowError:
+        raise SettingError(f"needs a date before the year 10000; got {text!r}") from None
 
 
 def _duration(text: str) -> None:
@@ -40,6 +49,15 @@ def _yes(text: str) -> None:
         raise SettingError(f"needs yes or no; got {text!r}")
 
 
+def _object(text: str) -> None:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise SettingError(f"needs a JSON object; got {text!r}")
+
+
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _HEADER = re.compile(r"header\.[A-Za-z0-9-]{1,64}")
 _LEADING = re.compile(r"(delay|applied)=([^,]*)(?:,\s*|$)")
@@ -51,7 +69,7 @@ Check = Callable[[str], None]
 _COMMON: dict[str, Check] = {"delay": _duration, "applied": _yes}
 # What every refusal takes besides.
 _REFUSAL: dict[str, Check] = {
-    "retry-after": _anything,
+    "retry-after": _when,
     "retry-after-ms": _anything,
     "x-should-retry": _anything,
     "message": _anything,
@@ -115,7 +133,7 @@ _DISHES = (
           {"path": _anything, "content": _anything},
           positional=("path", "content"), takes_rest=True, reaches=True),
     _dish("call", "answers", 'asks for any tool: call(search, {"q": "x"})',
-          {"tool": _anything, "arguments": _anything},
+          {"tool": _anything, "arguments": _object},
           positional=("tool", "arguments"), takes_rest=True, reaches=True),
     _dish("empty", "answers", "an answer with nothing in it", reaches=True),
     _dish("badjson", "answers", "a 200 whose body cannot be parsed", reaches=True),

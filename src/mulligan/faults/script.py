@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fnmatch import fnmatchcase
 from math import ceil, inf
 from typing import TYPE_CHECKING
@@ -285,7 +286,7 @@ def _window(since: str | None, until: str | None, text: str) -> tuple[float, flo
 
 def _plain(number: float) -> str:
     """`number` with all its digits and without an exponent, which a step could not be read with."""
-    text = f"{number:.17f}" if "e" in repr(number) else repr(number)
+    text = f"{Decimal(repr(number)):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 

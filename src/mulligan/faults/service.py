@@ -44,6 +44,8 @@ _ATTEMPT_HEADERS = (
 # How long the port stays closed where the script does not say.
 _REFUSE = 5.0
 _OK = Fault(name="ok")
+# What the limits say; not on the menu, since no script can order it.
+_LIMIT = Fault(name="limit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +172,7 @@ class Service:
             admission, account = admit(self._limits, account, tokens=asked.tokens, now=now)
             self._accounts[entry.client] = account
             if not admission.is_admitted:
-                return admission, Turn(fault=Fault(name="limit"))
+                return admission, Turn(fault=_LIMIT)
         index = self._script.find(method=entry.method, path=entry.path, client=entry.client)
         if index is None:
             return admission, Turn(fault=_OK)
@@ -205,7 +207,7 @@ class Service:
     def _rest(
         self, entry: Entry, request: Request, fault: Fault, answer: Answer
     ) -> tuple[Entry, Answer]:
-        if not fault.reaches:
+        if fault == _LIMIT or not fault.reaches:
             return entry, answer
         done = self._resource.apply(
             method=entry.method,

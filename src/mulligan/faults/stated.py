@@ -8,7 +8,7 @@ formats of RFC 9110, and ``date-5s`` lies in the past.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import ceil, isfinite
 
 from ..core.duration import seconds
@@ -17,6 +17,7 @@ __all__ = ("retry_after", "stated_wait")
 
 _DATE = re.compile(r"(date|rfc850|asctime)(?:([+-])([0-9][0-9.a-z]*))?")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FORMATS = {
     "date": "%a, %d %b %Y %H:%M:%S GMT",
     "rfc850": "%A, %d-%b-%y %H:%M:%S GMT",
@@ -29,7 +30,9 @@ def retry_after(written: str, now: float) -> str:
     found = _DATE.fullmatch(written)
     if found is None:
         return written
-    return datetime.fromtimestamp(_instant(found, now), UTC).strftime(_FORMATS[found[1]])
+    # Not fromtimestamp: it refuses what the platform's time_t cannot hold with several errors.
+    at = _EPOCH + timedelta(seconds=_instant(found, now))
+    return at.strftime(_FORMATS[found[1]])
 
 
 def stated_wait(headers: dict[str, str], written: str | None, now: float) -> float | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from ..errors import SettingError
 from .vendors import Asked, Json, Tool, ToolCall
 
 if TYPE_CHECKING:
@@ -29,7 +28,8 @@ _CONTENTS = ("content", "contents", "file_text", "text")
 def tool_call(fault: Fault, asked: Asked) -> ToolCall:
     """The call that the fault asks for, in terms of what the client offers."""
     if fault.name == "call":
-        return ToolCall(name=fault.text("tool") or "tool", arguments=_object(fault))
+        arguments: Json = json.loads(fault.text("arguments") or "{}")
+        return ToolCall(name=fault.text("tool") or "tool", arguments=arguments)
     wanted: tuple[tuple[tuple[str, ...], str], ...]
     if fault.name == "shell":
         wanted = ((_COMMANDS, fault.text("command") or "true"),)
@@ -44,7 +44,7 @@ def tool_call(fault: Fault, asked: Asked) -> ToolCall:
     required = tool.schema.get("required") or []
     # A client that offers no such tool still gets a call of the usual form: what it does then
     # is worth seeing, too.
-    arguments: Json = {} if properties else {names[0]: value for names, value in wanted}
+    arguments = {} if properties else {names[0]: value for names, value in wanted}
     for name, schema in properties.items():
         kind = schema.get("type") if isinstance(schema, dict) else None
         value = next((text for names, text in wanted if name.lower() in names), None)
@@ -53,17 +53,6 @@ def tool_call(fault: Fault, asked: Asked) -> ToolCall:
         elif name in required:
             arguments[name] = _bland(name, schema if isinstance(schema, dict) else {})
     return ToolCall(name=tool.name, arguments=arguments)
-
-
-def _object(fault: Fault) -> Json:
-    text = fault.text("arguments") or "{}"
-    try:
-        found = json.loads(text)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise SettingError(f"call needs its arguments as a JSON object; got {text!r}")
-    return found
 
 
 def _pick(tools: tuple[Tool, ...], names: tuple[str, ...]) -> Tool:
