@@ -68,3 +68,14 @@ def test_what_else_is_required_gets_a_bland_value_of_its_type():
 def test_any_tool_can_be_asked_for_by_name():
     call = tool_call(order("call", 'search, {"q": "a, b"}'), Asked())
     assert (call.name, call.arguments) == ("search", {"q": "a, b"})
+
+
+def test_a_program_without_a_tool_for_writing_writes_by_its_shell():
+    asked = offers("exec_command", ["cmd"], cmd="string")
+    call = tool_call(order("write", "a b.txt, it's"), asked)
+    assert call.arguments == {"cmd": "printf %s 'it'\"'\"'s' > 'a b.txt'"}
+
+
+def test_a_tool_that_takes_code_is_given_code():
+    call = tool_call(order("shell", "ls"), Asked(tools=(Tool(name="exec", is_free=True),)))
+    assert call.text == 'text(await tools.exec_command({"cmd": "ls"}))'

@@ -16,7 +16,7 @@ from ..core.duration import seconds
 from ..errors import SettingError
 from .stated import retry_after
 
-__all__ = ("MENU", "Dish", "Fault", "dish", "order")
+__all__ = ("COMMON_OPTIONS", "MENU", "REFUSAL_OPTIONS", "Dish", "Fault", "dish", "order")
 
 
 def _anything(_: str) -> None:
@@ -66,9 +66,9 @@ _LEADING = re.compile(r"(delay|applied)=([^,]*)(?:,\s*|$)")
 Check = Callable[[str], None]
 
 # What every dish takes.
-_COMMON: dict[str, Check] = {"delay": _duration, "applied": _yes}
+COMMON_OPTIONS: dict[str, Check] = {"delay": _duration, "applied": _yes}
 # What every refusal takes besides.
-_REFUSAL: dict[str, Check] = {
+REFUSAL_OPTIONS: dict[str, Check] = {
     "retry-after": _when,
     "retry-after-ms": _anything,
     "x-should-retry": _anything,
@@ -116,7 +116,7 @@ def _dish(
         group=group,
         help=help_,
         positional=positional,
-        options=tuple({**_COMMON, **(options or {})}.items()),
+        options=tuple({**COMMON_OPTIONS, **(options or {})}.items()),
         takes_rest=takes_rest,
         reaches=reaches,
     )
@@ -138,16 +138,16 @@ _DISHES = (
     _dish("empty", "answers", "an answer with nothing in it", reaches=True),
     _dish("badjson", "answers", "a 200 whose body cannot be parsed", reaches=True),
     _dish("NNN", "refusals", "any status from 400 to 599 in the vendor's shape: 429, 503(2)",
-          _REFUSAL, positional=("retry-after",)),
+          REFUSAL_OPTIONS, positional=("retry-after",)),
     _dish("overloaded", "refusals", "the vendor's own overload: Anthropic 529, the others 503",
-          _REFUSAL, positional=("retry-after",)),
+          REFUSAL_OPTIONS, positional=("retry-after",)),
     _dish("plan", "refusals", "a plan's limit, refused until its reset: plan(5h), plan(7d)",
-          {**_REFUSAL, "for": _duration}, positional=("for",)),
-    _dish("billing", "refusals", "no money left: nothing to wait for", _REFUSAL),
-    _dish("context", "refusals", "the prompt is too long", _REFUSAL),
-    _dish("model", "refusals", "no such model", _REFUSAL),
-    _dish("policy", "refusals", "the content is not allowed", _REFUSAL),
-    _dish("auth", "refusals", "the key is not accepted", _REFUSAL),
+          {**REFUSAL_OPTIONS, "for": _duration}, positional=("for",)),
+    _dish("billing", "refusals", "no money left: nothing to wait for", REFUSAL_OPTIONS),
+    _dish("context", "refusals", "the prompt is too long", REFUSAL_OPTIONS),
+    _dish("model", "refusals", "no such model", REFUSAL_OPTIONS),
+    _dish("policy", "refusals", "the content is not allowed", REFUSAL_OPTIONS),
+    _dish("auth", "refusals", "the key is not accepted", REFUSAL_OPTIONS),
     _dish("html", "refusals", "a gateway's page instead of JSON: html, html(504)",
           {"status": _status}, positional=("status",)),
     _dish("refuse", "connection", "the port is closed for a while: refuse(5s)",

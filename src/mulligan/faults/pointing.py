@@ -1,7 +1,8 @@
 """How to point SDKs and programs at the server.
 
-Everything is done by environment variables where the program has them. Codex reads its provider
-from its configuration only, and opencode its base URL, so these two get a line of configuration.
+Everything is done by environment variables where the program has them. Codex takes its provider as
+options only, opencode its base URL as configuration only, and Gemini wants its settings to say that
+a key is how it logs in.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from dataclasses import dataclass
 
 from ..errors import SettingError
 
-__all__ = ("POINTERS", "Pointer", "codex_options", "environment", "opencode_config")
+__all__ = ("GEMINI_SETTINGS", "POINTERS", "Pointer", "codex_options", "environment")
+
+# With a base URL in the environment Gemini (0.61) takes the login for a gateway's, then refuses it.
+GEMINI_SETTINGS = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +28,7 @@ class Pointer:
         suffix: What stands behind the server's address in it.
         key: The variable that takes the key.
         more: Further variables, such as those that keep it from calling home.
-        note: What else is needed, with ``{url}`` and ``{key}``.
+        is_simple: Whether the URL and the key are enough.
     """
 
     name: str
@@ -32,7 +36,7 @@ class Pointer:
     key: str
     suffix: str = ""
     more: tuple[tuple[str, str], ...] = ()
-    note: str = ""
+    is_simple: bool = True
 
 
 _QUIET_CLAUDE = (
@@ -57,17 +61,16 @@ POINTERS = (
         name="codex",
         url="",
         key="MULLIGAN_KEY",
-        note="codex {options} exec 'say hi'",
+        is_simple=False,
     ),
     Pointer(
         name="gemini",
         url="GOOGLE_GEMINI_BASE_URL",
         key="GEMINI_API_KEY",
         more=(("GEMINI_TELEMETRY_ENABLED", "false"),),
+        is_simple=False,
     ),
-    Pointer(
-        name="opencode", url="", key="MULLIGAN_KEY", more=_QUIET_OPENCODE, note="opencode.json"
-    ),
+    Pointer(name="opencode", url="", key="MULLIGAN_KEY", more=_QUIET_OPENCODE, is_simple=False),
     Pointer(name="qwen", url="OPENAI_BASE_URL", suffix="/v1", key="OPENAI_API_KEY"),
     Pointer(
         name="copilot",
@@ -89,7 +92,7 @@ def environment(program: str, *, url: str, key: str) -> dict[str, str]:
     if pointer.url:
         found[pointer.url] = url + pointer.suffix
     if program == "opencode":
-        found["OPENCODE_CONFIG_CONTENT"] = json.dumps(opencode_config(url, key))
+        found["OPENCODE_CONFIG_CONTENT"] = json.dumps(_opencode_config(url, key))
     return found
 
 
@@ -106,7 +109,7 @@ def codex_options(url: str) -> list[str]:
     return [part for key, value in pairs.items() for part in ("-c", f'{key}="{value}"')]
 
 
-def opencode_config(url: str, key: str) -> dict[str, object]:
+def _opencode_config(url: str, key: str) -> dict[str, object]:
     """The configuration that makes opencode use the server, as ``mulligan/gpt-5``."""
     provider = {
         "npm": "@ai-sdk/openai-compatible",

@@ -123,6 +123,10 @@ class FaultServer:
         return f"http://{host}:{self._listener.port}"
 
     @property
+    def script(self) -> Script:
+        return self._ask(lambda: self._service.script)
+
+    @property
     def port(self) -> int:
         return int(self._listener.port)
 

@@ -8,6 +8,7 @@ and what else is required gets the blandest value of its type.
 from __future__ import annotations
 
 import json
+import shlex
 from typing import TYPE_CHECKING
 
 from .vendors import Asked, Json, Tool, ToolCall
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ("tool_call",)
 
-# In order of preference, lower case: Claude Code, Codex, Gemini and Qwen, opencode and Copilot.
-_SHELLS = ("bash", "exec_command", "shell", "shell_command", "run_shell_command", "local_shell")
-_WRITERS = ("write", "write_file", "create", "create_file", "str_replace_based_edit_tool")
+# In order of preference, lower case: Claude Code, Codex, Gemini with Qwen, opencode with Copilot.
+# `exec` is Codex once more: with some models it runs JavaScript that calls the other tools.
+_SHELLS = ("bash", "exec_command", "shell", "shell_command", "run_shell_command", "exec")
+_WRITERS = ("write", "write_file", "create", "create_file")
 _COMMANDS = ("command", "cmd", "commands", "script")
 _PATHS = ("file_path", "filepath", "path", "absolute_path", "filename")
 _CONTENTS = ("content", "contents", "file_text", "text")
@@ -30,34 +32,43 @@ def tool_call(fault: Fault, asked: Asked) -> ToolCall:
     if fault.name == "call":
         arguments: Json = json.loads(fault.text("arguments") or "{}")
         return ToolCall(name=fault.text("tool") or "tool", arguments=arguments)
-    wanted: tuple[tuple[tuple[str, ...], str], ...]
     if fault.name == "shell":
-        wanted = ((_COMMANDS, fault.text("command") or "true"),)
-        tool = _pick(asked.tools, _SHELLS)
-    else:
-        wanted = (
-            (_PATHS, fault.text("path") or "mulligan.txt"),
-            (_CONTENTS, fault.text("content") or ""),
-        )
-        tool = _pick(asked.tools, _WRITERS)
-    properties = tool.schema.get("properties") or {}
-    required = tool.schema.get("required") or []
+        return _shell(fault.text("command") or "true", asked)
+    path, content = fault.text("path") or "mulligan.txt", fault.text("content") or ""
+    tool = _pick(asked.tools, _WRITERS)
+    if tool is None and _pick(asked.tools, _SHELLS):
+        # Codex writes files by patches of its own; its shell can do it more plainly.
+        return _shell(f"printf %s {shlex.quote(content)} > {shlex.quote(path)}", asked)
+    return _filled(tool or Tool(name=_WRITERS[0]), ((_PATHS, path), (_CONTENTS, content)))
+
+
+def _shell(command: str, asked: Asked) -> ToolCall:
     # A client that offers no such tool still gets a call of the usual form: what it does then
     # is worth seeing, too.
-    arguments = {} if properties else {names[0]: value for names, value in wanted}
+    tool = _pick(asked.tools, _SHELLS) or Tool(name=_SHELLS[0])
+    if tool.is_free:
+        text = f"text(await tools.exec_command({json.dumps({'cmd': command})}))"
+        return ToolCall(name=tool.name, arguments={}, text=text)
+    return _filled(tool, ((_COMMANDS, command),))
+
+
+def _pick(tools: tuple[Tool, ...], names: tuple[str, ...]) -> Tool | None:
+    known = {tool.name.lower(): tool for tool in tools}
+    return next((known[name] for name in names if name in known), None)
+
+
+def _filled(tool: Tool, wanted: tuple[tuple[tuple[str, ...], str], ...]) -> ToolCall:
+    properties = tool.schema.get("properties") or {}
+    required = tool.schema.get("required") or []
+    arguments: Json = {} if properties else {names[0]: value for names, value in wanted}
     for name, schema in properties.items():
-        kind = schema.get("type") if isinstance(schema, dict) else None
+        known = schema if isinstance(schema, dict) else {}
         value = next((text for names, text in wanted if name.lower() in names), None)
         if value is not None:
-            arguments[name] = ["bash", "-lc", value] if kind == "array" else value
+            arguments[name] = ["bash", "-lc", value] if known.get("type") == "array" else value
         elif name in required:
-            arguments[name] = _bland(name, schema if isinstance(schema, dict) else {})
+            arguments[name] = _bland(name, known)
     return ToolCall(name=tool.name, arguments=arguments)
-
-
-def _pick(tools: tuple[Tool, ...], names: tuple[str, ...]) -> Tool:
-    known = {tool.name.lower(): tool for tool in tools}
-    return next((known[name] for name in names if name in known), Tool(name=names[0]))
 
 
 def _bland(name: str, schema: Json) -> object:

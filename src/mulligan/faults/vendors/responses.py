@@ -13,6 +13,8 @@ from .openai_words import openai_headers, openai_refusal
 from .shapes import Asked, Json, Refusal, Reply, Stream, Tool, Trouble, count_tokens, sse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..limits import Admission
 
 __all__ = ("Responses",)
@@ -26,19 +28,18 @@ class Responses:
     def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002
         if method != "POST" or not path.endswith("/responses"):
             return None
-        tools = body.get("tools")
+        tools, items = body.get("tools"), body.get("input")
+        # Codex sends its tools among the items for models that expect them there.
+        more = [
+            item.get("tools")
+            for item in (items if isinstance(items, list) else ())
+            if isinstance(item, dict) and item.get("type") == "additional_tools"
+        ]
         return Asked(
             model=str(body.get("model", "")),
             is_stream=body.get("stream") is True,
-            tools=tuple(
-                Tool(
-                    name=str(each.get("name") or each.get("type")),
-                    schema=each.get("parameters") or {},
-                )
-                for each in (tools if isinstance(tools, list) else ())
-                if isinstance(each, dict) and each.get("type") in {"function", "local_shell"}
-            ),
-            tokens=count_tokens(json.dumps([body.get("instructions"), body.get("input"), tools])),
+            tools=tuple(found for group in (tools, *more) for found in _tools(group)),
+            tokens=count_tokens(json.dumps([body.get("instructions"), items, tools])),
         )
 
     def count(self, asked: Asked) -> Json:
@@ -99,6 +100,18 @@ class Responses:
         return openai_headers(id_, admission, now)
 
 
+def _tools(group: object) -> Iterator[Tool]:
+    for each in group if isinstance(group, list) else ():
+        if not isinstance(each, dict):
+            continue
+        if each.get("type") == "namespace":
+            yield from _tools(each.get("tools"))
+        elif each.get("type") in {"function", "custom"}:
+            is_free = each["type"] == "custom"
+            schema = each.get("parameters") or {}
+            yield Tool(name=str(each.get("name")), schema=schema, is_free=is_free)
+
+
 def _opening(asked: Asked, reply: Reply) -> Json:
     return {
         "id": f"resp_{reply.id}",
@@ -122,6 +135,10 @@ def _opening(asked: Asked, reply: Reply) -> Json:
 
 def _item(reply: Reply, status: str) -> Json | None:
     is_done = status == "completed"
+    if reply.call is not None and reply.call.text is not None:
+        call = {"id": f"ctc_{reply.id}", "type": "custom_tool_call", "call_id": f"call_{reply.id}"}
+        text = reply.call.text if is_done else ""
+        return {**call, "name": reply.call.name, "input": text, "status": status}
     if reply.call is not None:
         call = {"id": f"fc_{reply.id}", "type": "function_call", "call_id": f"call_{reply.id}"}
         arguments = reply.call.written if is_done else ""
@@ -152,6 +169,12 @@ def _text_events(reply: Reply, item: Json) -> list[Json]:
 
 def _call_events(item: Json) -> list[Json]:
     place = {"item_id": item["id"], "output_index": 0}
+    if item["type"] == "custom_tool_call":
+        stem = "response.custom_tool_call_input"
+        return [
+            {"type": f"{stem}.delta", **place, "delta": item["input"]},
+            {"type": f"{stem}.done", **place, "input": item["input"]},
+        ]
     stem = "response.function_call_arguments"
     return [
         {"type": f"{stem}.delta", **place, "delta": item["arguments"]},

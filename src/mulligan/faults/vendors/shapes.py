@@ -32,22 +32,36 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool that the client offers."""
+    """A tool that the client offers.
+
+    Args:
+        name: As the client calls it.
+        schema: What it takes.
+        is_free: It takes text instead of arguments (OpenAI's custom tools).
+    """
 
     name: str
+    is_free: bool = False
     schema: Json = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """A tool that the model asks for."""
+    """A tool that the model asks for.
+
+    Args:
+        name: As the client calls it.
+        arguments: What it is given.
+        text: What a tool that takes text is given instead.
+    """
 
     name: str
     arguments: Json
+    text: str | None = None
 
     @property
     def written(self) -> str:
-        return json.dumps(self.arguments)
+        return json.dumps(self.arguments) if self.text is None else self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
