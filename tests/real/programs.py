@@ -93,7 +93,7 @@ def run(folder: Path, program: str, fault: str, limit: float) -> Run:
         began = time.monotonic()
         with (
             Path(home, "out").open("w+b") as out,
-            subprocess.Popen(  # noqa: S603 -- pinned programs, in a home of their own
+            subprocess.Popen(
                 [folder / "node_modules/.bin" / program, *argv(program, server.url)],
                 cwd=work,
                 env=env,
