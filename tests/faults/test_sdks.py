@@ -8,6 +8,7 @@ anthropic 2.8, openai 3.49 and google-genai 3.1.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -343,3 +344,49 @@ def test_a_tool_is_asked_for_and_its_result_accepted(fault_server):
     assert answered.content[0].type == "text"
     assert answered.content[0].text == "The sum is two."
     assert answered.usage.input_tokens > asked.usage.input_tokens
+
+
+def anthropic_call(server: FaultServer) -> tuple[str, object]:
+    with anthropic.Anthropic(base_url=server.url, api_key="k") as client:
+        with client.messages.stream(model="m", max_tokens=9, messages=MESSAGES) as stream:
+            block = stream.get_final_message().content[0]
+        assert block.type == "tool_use"
+        return block.name, block.input
+
+
+def responses_call(server: FaultServer) -> tuple[str, object]:
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="k") as client:
+        with client.responses.stream(model="m", input="hi") as stream:
+            item = stream.get_final_response().output[0]
+        assert item.type == "function_call"
+        return item.name, json.loads(item.arguments)
+
+
+def chat_call(server: FaultServer) -> tuple[str, object]:
+    with openai.OpenAI(base_url=f"{server.url}/v1", api_key="k") as client:
+        with client.chat.completions.stream(model="m", messages=MESSAGES) as stream:
+            calls = stream.get_final_completion().choices[0].message.tool_calls
+        assert calls
+        return calls[0].function.name, json.loads(calls[0].function.arguments)
+
+
+def gemini_call(server: FaultServer) -> tuple[str | None, object]:
+    with gemini_client(server, "k", 20) as client:
+        chunks = client.models.generate_content_stream(model="m", contents="hi")
+        [call] = [call for chunk in chunks for call in chunk.function_calls or ()]
+        return call.name, call.args
+
+
+@pytest.mark.parametrize("ask", [anthropic_call, responses_call, chat_call, gemini_call])
+def test_every_sdk_puts_a_streamed_tool_call_together(fault_server, ask):
+    fault_server.set('call(search, {"q": "a, b"})')
+    assert ask(fault_server) == ("search", {"q": "a, b"})
+
+
+def test_tokens_are_counted_plausibly(fault_server):
+    long: Any = [{"role": "user", "content": "word " * 400}]
+    with anthropic.Anthropic(base_url=fault_server.url, api_key="k") as client:
+        counted = client.messages.count_tokens(model="m", messages=long).input_tokens
+        used = client.messages.create(model="m", max_tokens=9, messages=long).usage.input_tokens
+    assert 400 <= counted == used <= 600
+    assert fault_server.totals.requests == 1

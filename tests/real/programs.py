@@ -77,6 +77,11 @@ def argv(program: str, url: str) -> list[str]:
     }[program]
 
 
+def login(program: str, fault: str) -> str:
+    """As whom: a plan's limit is met by who is logged in to a plan."""
+    return "claude-plan" if (program, fault) == ("claude", "plan limit") else program
+
+
 def run(folder: Path, program: str, fault: str, limit: float) -> Run:
     with tempfile.TemporaryDirectory() as home, FaultServer(FAULTS[fault]) as server:
         work = Path(home, "work")
@@ -88,7 +93,7 @@ def run(folder: Path, program: str, fault: str, limit: float) -> Run:
             "PATH": os.environ["PATH"],
             "HOME": home,
             "NO_COLOR": "1",
-            **server.env(program),
+            **server.env(login(program, fault)),
         }
         began = time.monotonic()
         with (

@@ -252,9 +252,12 @@ def _text(path: Path) -> str:
 
 
 def _allow_many_connections() -> None:
-    """Raise the soft limit of open files to the hard one: thousands of clients are the point."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    """Raise the soft limit of open files as far as it goes: thousands of clients are the point."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # macOS says that it has no limit, then refuses more than this.
+    most = 10_240 if hard == resource.RLIM_INFINITY else hard
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _until_told() -> None:

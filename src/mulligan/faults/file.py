@@ -6,7 +6,7 @@ script = "503:0.1, ok"          # for what no rule below covers
 [[rules]]
 path = "/v1/messages"
 client = "team-a"
-steps = "429(retry-after=2) x2, ok"
+steps = "429(retry-after=2)x2, ok"
 
 [limits]
 requests = "50/60s"

@@ -57,12 +57,15 @@ POINTERS = (
         more=(("LITELLM_LOCAL_MODEL_COST_MAP", "True"),),
     ),
     Pointer(name="claude", url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY", more=_QUIET_CLAUDE),
+    # With a token instead of a key Claude Code takes itself for logged in to a plan, and words a
+    # plan's limit as people see it.
     Pointer(
-        name="codex",
-        url="",
-        key="MULLIGAN_KEY",
-        is_simple=False,
+        name="claude-plan",
+        url="ANTHROPIC_BASE_URL",
+        key="CLAUDE_CODE_OAUTH_TOKEN",
+        more=_QUIET_CLAUDE,
     ),
+    Pointer(name="codex", url="", key="MULLIGAN_KEY", is_simple=False),
     Pointer(
         name="gemini",
         url="GOOGLE_GEMINI_BASE_URL",
