@@ -6,13 +6,13 @@ serve: raw resets and half-sent chunks are easier to do by hand than through a s
 
 The way of one request, a file each:
 
-    wire ──▶ routes ──▶ limits ──▶ script ──▶ vendors ──▶ delivery ──▶ connection
-    bytes    whose      is there   what it    in whose     as which     sent, paused,
-    to a     API is     quota      gets       words        bytes        reset
-    request  this       left                               in which gaps
+    wire ───▶ vendors ─▶ desk ────▶ compose ──▶ delivery ──▶ connection
+    bytes to  whose API  limits,    the answer  which bytes  sends them, waits,
+    request   is this    then the   in that     in which     resets; the ledger
+                         script     API's words gaps         remembers
 
-Only `service` and `connection` touch the clock, and only `connection` a socket; everything else
-takes the time as an argument. The ledger remembers all of it.
+Only `connection` looks at the clock while serving; everything before it takes the time as an
+argument, and what has state (`service`, `desk`, `rest`, `ledger`) has neither clock nor socket.
 """
 
 from __future__ import annotations

@@ -72,7 +72,6 @@ class Answer:
         stream: The events, where the client asked for events.
         error_event: What a stream says when it fails in the middle.
         error_body: What a whole answer says when it fails with status 200.
-        is_good: Nothing has been decided against the request; what it gets is filled in later.
         is_bodiless: The client asked for the head alone.
     """
 
@@ -82,7 +81,6 @@ class Answer:
     stream: Stream | None = None
     error_event: bytes = b""
     error_body: bytes = b""
-    is_good: bool = False
     is_bodiless: bool = False
 
 

@@ -93,6 +93,9 @@ class Ledger:
         self._effects: set[tuple[str, ...]] = set()
         self._closed: dict[tuple[str, str], float] = {}
 
+    def __len__(self) -> int:
+        return len(self._entries)
+
     def is_closed(self, client: str, vendor: str, now: float) -> bool:
         """Whether this client has been told to stay away until after `now`."""
         return now < self._closed.get((client, vendor), 0.0)

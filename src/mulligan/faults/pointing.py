@@ -81,6 +81,7 @@ POINTERS = (
         suffix="/v1",
         key="COPILOT_PROVIDER_API_KEY",
         more=(("COPILOT_PROVIDER_TYPE", "openai"), ("COPILOT_MODEL", "gpt-5")),
+        is_simple=False,
     ),
 )
 

@@ -18,7 +18,7 @@ from .vendors import Json, Page, Refusal, Trouble
 if TYPE_CHECKING:
     from .limits import Admission
 
-__all__ = ("Applied", "Resource", "rest_headers", "rest_refusal")
+__all__ = ("Applied", "Resource", "Rest")
 
 _STATUSES = {"overloaded": 503, "plan": 429, "limit": 429, "billing": 402, "context": 413}
 _STATUSES |= {"model": 404, "policy": 422, "auth": 401}
@@ -122,32 +122,36 @@ def _body(status: int, detail: str, *, is_retriable: bool) -> Json:
     return {**about, "is_retriable": is_retriable}
 
 
-def rest_refusal(trouble: Trouble) -> Refusal:
-    """A refusal as RFC 9457 has it, with `is_retriable` as an extension."""
-    status = trouble.status or _STATUSES.get(trouble.name, 500)
-    detail = trouble.message or f"refused: {trouble.name}"
-    said = trouble.is_retriable
-    body = _body(status, detail, is_retriable=status in _MAY_PASS if said is None else said)
-    headers: tuple[tuple[str, str], ...] = ()
-    if trouble.name == "limit":
-        policy = trouble.admission.refused_by if trouble.admission else "requests"
-        kind = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-        body |= {"type": kind, "violated-policies": [policy]}
-    if trouble.code is not None:
-        body["code"] = trouble.code
-    if trouble.wait is not None and trouble.retry_after is None:
-        headers = (("retry-after", str(whole_seconds(trouble.wait))),)
-    return Refusal(
-        status=status, body=body, headers=headers, content_type="application/problem+json"
-    )
+class Rest:
+    """How the resource refuses: problem documents (RFC 9457), RateLimit headers (the draft's)."""
 
+    name = "rest"
 
-def rest_headers(admission: Admission | None, now: float) -> dict[str, str]:
-    """What is left of the limit of requests, as the RateLimit draft writes it."""
-    if admission is None or admission.limits.requests is None or admission.requests is None:
-        return {}
-    limit, said = admission.limits.requests, admission.requests
-    return {
-        "ratelimit-policy": f'"requests";q={limit.capacity};w={max(1, round(limit.window))}',
-        "ratelimit": f'"requests";r={said.remaining};t={whole_seconds(said.reset_at - now)}',
-    }
+    def refusal(self, trouble: Trouble) -> Refusal:
+        status = trouble.status or _STATUSES.get(trouble.name, 500)
+        detail = trouble.message or f"refused: {trouble.name}"
+        said = trouble.is_retriable
+        body = _body(status, detail, is_retriable=status in _MAY_PASS if said is None else said)
+        headers: tuple[tuple[str, str], ...] = ()
+        if trouble.admission is not None:
+            kind = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+            body |= {"type": kind, "violated-policies": [trouble.admission.refused_by]}
+        if trouble.code is not None:
+            body["code"] = trouble.code
+        if trouble.wait is not None and trouble.retry_after is None:
+            headers = (("retry-after", str(whole_seconds(trouble.wait))),)
+        return Refusal(
+            status=status, body=body, headers=headers, content_type="application/problem+json"
+        )
+
+    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:
+        found = {"x-request-id": id_}
+        if admission is None or admission.limits.requests is None or admission.requests is None:
+            return found
+        limit, said = admission.limits.requests, admission.requests
+        window, reset = max(1, round(limit.window)), whole_seconds(said.reset_at - now)
+        return {
+            **found,
+            "ratelimit-policy": f'"requests";q={limit.capacity};w={window}',
+            "ratelimit": f'"requests";r={said.remaining};t={reset}',
+        }

@@ -6,7 +6,20 @@ from .anthropic import Anthropic
 from .chat import Chat
 from .gemini import Gemini
 from .responses import Responses
-from .shapes import Asked, Json, Page, Refusal, Reply, Stream, Tool, ToolCall, Trouble, Vendor, sse
+from .shapes import (
+    Asked,
+    Json,
+    Page,
+    Refusal,
+    Reply,
+    Stream,
+    Tool,
+    ToolCall,
+    Trouble,
+    Vendor,
+    Voice,
+    sse,
+)
 
 __all__ = (
     "VENDORS",
@@ -20,6 +33,7 @@ __all__ = (
     "ToolCall",
     "Trouble",
     "Vendor",
+    "Voice",
     "sse",
 )
 

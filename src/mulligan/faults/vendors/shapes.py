@@ -24,6 +24,9 @@ __all__ = (
     "ToolCall",
     "Trouble",
     "Vendor",
+    "Voice",
+    "count_tokens",
+    "sse",
 )
 
 # Bodies of other people's APIs: their shape is what this package is about.
@@ -191,10 +194,22 @@ class Page:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Vendor(Protocol):
-    """One API, spelled."""
+class Voice(Protocol):
+    """Whoever can refuse a request in its own words."""
 
     name: str
+
+    def refusal(self, trouble: Trouble) -> Refusal:
+        """The refusal: status, headers, body."""
+        ...
+
+    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:
+        """What every answer carries: the request id, and what is left of the limits."""
+        ...
+
+
+class Vendor(Voice, Protocol):
+    """One API, spelled."""
 
     def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:
         """What the client asked for; None if the path is not this API's."""
@@ -212,16 +227,8 @@ class Vendor(Protocol):
         """The answer as events."""
         ...
 
-    def refusal(self, trouble: Trouble) -> Refusal:
-        """The refusal: status, headers, body."""
-        ...
-
     def error_event(self, trouble: Trouble) -> bytes:
         """An error inside a stream that began well."""
-        ...
-
-    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:
-        """What every answer carries: the request id, and what is left of the limits."""
         ...
 
 
