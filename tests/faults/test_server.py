@@ -269,3 +269,13 @@ def test_importing_mulligan_loads_none_of_it():
     )
     loaded = subprocess.check_output([sys.executable, "-c", code], timeout=20)
     assert loaded.strip() == b"[]"
+
+
+def test_a_bug_of_the_server_never_looks_like_an_ordered_fault():
+    def hears(_: object) -> None:
+        raise LookupError("a bug")
+
+    with FaultServer(hears=hears) as server:
+        status, _, body = post(server)
+    assert status == 500
+    assert b"the fault server itself failed: LookupError('a bug')" in body
