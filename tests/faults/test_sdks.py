@@ -144,73 +144,92 @@ STREAMS = [
 ]
 
 MESSAGES: Any = [{"role": "user", "content": "hi"}]
-Ask = Callable[[FaultServer, str, float], object]
 
 
-def anthropic_plain(server: FaultServer, key: str, timeout: float) -> object:
-    with anthropic.Anthropic(base_url=server.url, api_key=key, timeout=timeout) as client:
-        return client.messages.create(model="m", max_tokens=9, messages=MESSAGES).stop_reason
+@dataclass(frozen=True)
+class Clients:
+    """One client an SDK, for all cases: making a hundred of them takes longer than the calls."""
+
+    anthropic: anthropic.Anthropic
+    openai: openai.OpenAI
+    google: genai.Client
 
 
-def anthropic_stream(server: FaultServer, key: str, timeout: float) -> object:
-    with anthropic.Anthropic(base_url=server.url, api_key=key, timeout=timeout) as client:
-        stream = client.messages.create(model="m", max_tokens=9, messages=MESSAGES, stream=True)
-        events = list(stream)
-        if not events:
-            return "no events"
-        return next((e.delta.stop_reason for e in events if e.type == "message_delta"), None)
+Ask = Callable[[Clients, dict[str, str], float], object]
 
 
-def chat_plain(server: FaultServer, key: str, timeout: float) -> object:
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, timeout=timeout) as client:
-        found = client.chat.completions.create(model="m", messages=MESSAGES)
-        return found.choices[0].finish_reason
+def anthropic_plain(clients: Clients, who: dict[str, str], timeout: float) -> object:
+    return clients.anthropic.messages.create(
+        model="m", max_tokens=9, messages=MESSAGES, extra_headers=who, timeout=timeout
+    ).stop_reason
 
 
-def chat_stream(server: FaultServer, key: str, timeout: float) -> object:
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, timeout=timeout) as client:
-        chunks = client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
-        return list(chunks)[-1].choices[0].finish_reason
-
-
-def responses_plain(server: FaultServer, key: str, timeout: float) -> object:
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, timeout=timeout) as client:
-        return client.responses.create(model="m", input="hi").status
-
-
-def responses_stream(server: FaultServer, key: str, timeout: float) -> object:
-    with openai.OpenAI(base_url=f"{server.url}/v1", api_key=key, timeout=timeout) as client:
-        return list(client.responses.create(model="m", input="hi", stream=True))[-1].type
-
-
-def gemini_client(
-    server: FaultServer, key: str, timeout: float, retries: types.HttpRetryOptions | None = None
-) -> genai.Client:
-    options = types.HttpOptions(
-        base_url=server.url, timeout=round(timeout * 1000), retry_options=retries
+def anthropic_stream(clients: Clients, who: dict[str, str], timeout: float) -> object:
+    stream = clients.anthropic.messages.create(
+        model="m", max_tokens=9, messages=MESSAGES, extra_headers=who, timeout=timeout, stream=True
     )
-    return genai.Client(api_key=key, http_options=options)
+    events = list(stream)
+    if not events:
+        return "no events"
+    return next((e.delta.stop_reason for e in events if e.type == "message_delta"), None)
 
 
-def gemini_plain(
-    server: FaultServer, key: str, timeout: float, retries: types.HttpRetryOptions | None = None
-) -> object:
-    with gemini_client(server, key, timeout, retries) as client:
-        found = client.models.generate_content(model="gemini-2.5-flash", contents="hi")
-        if found.prompt_feedback and found.prompt_feedback.block_reason:
-            return found.prompt_feedback.block_reason.name
-        return ending(found)
+def chat_plain(clients: Clients, who: dict[str, str], timeout: float) -> object:
+    found = clients.openai.chat.completions.create(
+        model="m", messages=MESSAGES, extra_headers=who, timeout=timeout
+    )
+    return found.choices[0].finish_reason
 
 
-def gemini_retrying(server: FaultServer, key: str, timeout: float) -> object:
+def chat_stream(clients: Clients, who: dict[str, str], timeout: float) -> object:
+    chunks = clients.openai.chat.completions.create(
+        model="m", messages=MESSAGES, extra_headers=who, timeout=timeout, stream=True
+    )
+    return list(chunks)[-1].choices[0].finish_reason
+
+
+def responses_plain(clients: Clients, who: dict[str, str], timeout: float) -> object:
+    found = clients.openai.responses.create(
+        model="m", input="hi", extra_headers=who, timeout=timeout
+    )
+    return found.status
+
+
+def responses_stream(clients: Clients, who: dict[str, str], timeout: float) -> object:
+    events = clients.openai.responses.create(
+        model="m", input="hi", extra_headers=who, timeout=timeout, stream=True
+    )
+    return list(events)[-1].type
+
+
+def google_config(
+    who: dict[str, str], timeout: float, retries: types.HttpRetryOptions | None = None
+) -> types.GenerateContentConfig:
+    options = types.HttpOptions(headers=who, timeout=round(timeout * 1000), retry_options=retries)
+    return types.GenerateContentConfig(http_options=options)
+
+
+def gemini_plain(clients: Clients, who: dict[str, str], timeout: float) -> object:
+    found = clients.google.models.generate_content(
+        model="m", contents="hi", config=google_config(who, timeout)
+    )
+    if found.prompt_feedback and found.prompt_feedback.block_reason:
+        return found.prompt_feedback.block_reason.name
+    return ending(found)
+
+
+def gemini_retrying(clients: Clients, who: dict[str, str], timeout: float) -> object:
     quick = types.HttpRetryOptions(attempts=5, initial_delay=0.01, max_delay=0.05, jitter=0.01)
-    return gemini_plain(server, key, timeout, quick)
+    return clients.google.models.generate_content(
+        model="m", contents="hi", config=google_config(who, timeout, quick)
+    )
 
 
-def gemini_stream(server: FaultServer, key: str, timeout: float) -> object:
-    with gemini_client(server, key, timeout) as client:
-        found = client.models.generate_content_stream(model="gemini-2.5-flash", contents="hi")
-        return ending(list(found)[-1])
+def gemini_stream(clients: Clients, who: dict[str, str], timeout: float) -> object:
+    found = clients.google.models.generate_content_stream(
+        model="m", contents="hi", config=google_config(who, timeout)
+    )
+    return ending(list(found)[-1])
 
 
 def ending(found: types.GenerateContentResponse) -> object:
@@ -232,12 +251,12 @@ ASKING: dict[tuple[str, bool], Ask] = {
 CASES = [(case, False) for case in PLAIN] + [(case, True) for case in STREAMS]
 
 
-def outcome(server: FaultServer, case: Case, *, is_stream: bool, key: str) -> str:
+def outcome(clients: Clients, case: Case, *, is_stream: bool, client: str) -> str:
     """How the call ended: the answer's ending, or the exception's family, name and status."""
     # Long enough to connect on a busy machine, short enough to wait for.
     timeout = 0.6 if case.is_silent else 20.0
     try:
-        return str(ASKING[case.sdk, is_stream](server, key, timeout))
+        return str(ASKING[case.sdk, is_stream](clients, {"x-client": client}, timeout))
     except Exception as error:  # noqa: BLE001 -- whatever it is, is the outcome
         status = getattr(error, "status_code", getattr(error, "code", None))
         status = status if isinstance(status, int) else None
@@ -248,19 +267,21 @@ def outcome(server: FaultServer, case: Case, *, is_stream: bool, key: str) -> st
 def outcomes() -> dict[str, tuple[int, str]]:
     """Requests and ending of every case, by client; all of them run at once."""
     script = "; ".join(f"@c{number} -> {case.fault}" for number, (case, _) in enumerate(CASES))
-    ends: dict[str, str] = {}
-    with FaultServer(script) as server:
-        # Those that wait for a timeout run apart, or making a hundred clients would use it up.
-        for is_silent in (False, True):
-            with ThreadPoolExecutor(32) as pool:
-                running = {
-                    f"c{number}": pool.submit(
-                        outcome, server, case, is_stream=is_stream, key=server.key(f"c{number}")
-                    )
-                    for number, (case, is_stream) in enumerate(CASES)
-                    if case.is_silent is is_silent
-                }
-                ends |= {client: future.result(60) for client, future in running.items()}
+    with (
+        FaultServer(script) as server,
+        anthropic.Anthropic(base_url=server.url, api_key="k") as first,
+        openai.OpenAI(base_url=f"{server.url}/v1", api_key="k") as second,
+        genai.Client(api_key="k", http_options=types.HttpOptions(base_url=server.url)) as third,
+        ThreadPoolExecutor(len(CASES)) as pool,
+    ):
+        clients = Clients(first, second, third)
+        running = {
+            f"c{number}": pool.submit(
+                outcome, clients, case, is_stream=is_stream, client=f"c{number}"
+            )
+            for number, (case, is_stream) in enumerate(CASES)
+        }
+        ends = {client: future.result(60) for client, future in running.items()}
         made = [entry.client for entry in server.requests]
     return {client: (made.count(client), end) for client, end in ends.items()}
 
@@ -371,7 +392,8 @@ def chat_call(server: FaultServer) -> tuple[str, object]:
 
 
 def gemini_call(server: FaultServer) -> tuple[str | None, object]:
-    with gemini_client(server, "k", 20) as client:
+    options = types.HttpOptions(base_url=server.url)
+    with genai.Client(api_key="k", http_options=options) as client:
         chunks = client.models.generate_content_stream(model="m", contents="hi")
         [call] = [call for chunk in chunks for call in chunk.function_calls or ()]
         return call.name, call.args

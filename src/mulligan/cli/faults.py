@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import resource
 import signal
@@ -140,10 +141,12 @@ def serve(  # noqa: PLR0917 -- click passes options by name
     _allow_many_connections()
 
     def hears(entry: Entry) -> None:
-        if as_json:
-            click.echo(json.dumps(asdict(entry)))
-        elif not quiet:
-            talk.print(request_line(entry))
+        # Whoever read the lines may have left; the server is still wanted.
+        with contextlib.suppress(BrokenPipeError):
+            if as_json:
+                click.echo(json.dumps(asdict(entry)))
+            elif not quiet:
+                talk.print(request_line(entry))
 
     server = FaultServer(
         known.script if script is None else script,
