@@ -148,9 +148,9 @@ class _Reader:
             if failure is not None:
                 return failure
         evidence = evidence_in(error, is_known=trait.is_sdk)
-        if not self._is_telling(evidence, trait):
-            return None
         status, headers, body, text = evidence
+        if (status is None or status < 400) and not self._is_telling(evidence, trait):
+            return None
         if not body.message and not text:
             text = _words(error)
         failure = judge_evidence(status, headers, body, text=text, now=self.now, codes=self.codes)
@@ -174,10 +174,8 @@ class _Reader:
         return failure
 
     def _is_telling(self, evidence: Evidence, trait: _Trait) -> bool:
-        """Whether the evidence is enough: a status of failure, an error in a 200, a code."""
+        """Whether evidence without a status of failure is enough: an error in a 200, a code."""
         status, _, body, text = evidence
-        if status is not None and status >= 400:
-            return True
         codes = body.codes
         if status is None and trait.known is not None and trait.known.kind.family is Family.NETWORK:
             return False  # a connection error has nothing to quote

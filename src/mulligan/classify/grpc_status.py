@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.failure import Failure, Kind, Reach
+from ..core.hint import Hint
 from ..core.text import presentable
 from .body import Body
 from .headers import fold
@@ -63,20 +64,22 @@ def classify_rpc(
         return None
     details = _called(error, "details")
     words = details if isinstance(details, str) else ""
+    metadata = fold(_called(error, "trailing_metadata"))
     said = judge_evidence(
         rule.status,
-        fold(_called(error, "trailing_metadata")),
+        metadata,
         Body(message=words, codes=(name.lower(),), code=name),
         now=now,
         codes=codes,
     )
     kind, reach = _seen_closer(rule, said, words.lower())
+    hint = said.hint or _retry_info(metadata)
     is_settled = said.is_retriable is not None
     return Failure(
         kind=kind,
         message=presentable(words) or name,
         reach=reach,
-        hint=said.hint,
+        hint=hint,
         status=rule.status,
         code=name,
         is_retriable=said.is_retriable if is_settled else rule.is_retriable,
@@ -107,3 +110,35 @@ def _called(error: BaseException, name: str) -> object:
         return method()
     except Exception:  # noqa: BLE001 -- an RPC that has not ended has no code yet
         return None
+
+
+_RETRY_INFO = "type.googleapis.com/google.rpc.RetryInfo"
+
+
+def _retry_info(metadata: Mapping[str, str]) -> Hint | None:
+    """The delay of a google.rpc.RetryInfo among the packed details of the status.
+
+    Read without protobuf: behind the type's name stands its value, a Duration of two varints.
+    """
+    _, found, packed = metadata.get("grpc-status-details-bin", "").partition(_RETRY_INFO)
+    value = packed[:32].encode("latin-1", "replace")
+    # 0x12 and 0x0a are "bytes follow", each with a length below 128.
+    if not found or len(value) < 5 or value[0] != 0x12 or value[2] != 0x0A:
+        return None
+    end = min(4 + value[3], len(value))
+    seconds, at = _varint(value, 4, end, tag=0x08)
+    nanos, _ = _varint(value, at, end, tag=0x10)
+    return Hint.after(seconds + nanos / 1e9, source="google.rpc.RetryInfo")
+
+
+def _varint(data: bytes, at: int, end: int, *, tag: int) -> tuple[int, int]:
+    """The number behind `tag` with the place after it; 0 where the field is left out."""
+    if at >= end or data[at] != tag:
+        return 0, at
+    number = shift = 0
+    for place in range(at + 1, end):
+        number |= (data[place] & 0x7F) << shift
+        if data[place] < 0x80:
+            return number, place + 1
+        shift += 7
+    return 0, end

@@ -37,6 +37,7 @@ class Evidence(NamedTuple):
 
 
 _NO_HEADERS: Mapping[str, str] = {}
+_JSON = (dict, list)
 
 
 def careful_get(thing: object, name: str, default: None = None) -> Any:
@@ -59,32 +60,37 @@ def _evidence(error: BaseException, get: Get, is_known: bool) -> Evidence:  # no
     response = get(error, "response", None)
     if isinstance(response, dict):
         return _botocore(response, error)
-    status = status_of(get(error, "status_code", None))
-    if status is None:
-        status = status_of(get(error, "status", None)) or status_of(get(error, "http_status", None))
     headers = get(error, "headers", None)
     code = get(error, "code", None)
     body = get(error, "body", None)
     details = get(error, "details", None)
+    status = _status_on(error, get)
     # `requests.Response` is falsy for a 4xx: never ask for its truth (E-G5).
     if response is not None:
-        if status is None:
-            status = status_of(get(response, "status_code", None)) or status_of(
-                get(response, "status", None)
-            )
-        if headers is None:
-            headers = get(response, "headers", None)
-    if status is None and (is_known or headers is not None or isinstance(details, dict | list)):
+        status = _status_on(response, get) if status is None else status
+        headers = get(response, "headers", None) if headers is None else headers
+    if details is not None and not isinstance(details, _JSON):
+        details = None
+    if status is None and (is_known or headers is not None or details is not None):
         status = status_of(code)
-    if body is None and isinstance(details, dict | list):
+    if body is None:
         body = details
-    said = read_body(body) if isinstance(body, dict | list | str | bytes) else NOTHING
+    said = NOTHING if body is None else read_body(body)
     if said is NOTHING and response is not None:
         said = read_body(body_of(response, get))
-    said = _with_codes(said, code, get(error, "type", None))
+    kind = get(error, "type", None)
+    if code is not None or kind is not None:
+        said = _with_codes(said, code, kind)
     text = get(error, "message", None)
     folded = _NO_HEADERS if headers is None else fold(headers)
     return Evidence(status, folded, said, text if isinstance(text, str) else "")
+
+
+def _status_on(thing: object, get: Get) -> int | None:
+    status = status_of(get(thing, "status_code", None))
+    if status is None:
+        status = status_of(get(thing, "status", None))
+    return status
 
 
 def _botocore(response: dict[Any, Any], error: BaseException) -> Evidence:
@@ -101,9 +107,7 @@ def _botocore(response: dict[Any, Any], error: BaseException) -> Evidence:
 
 def response_evidence(response: object) -> Evidence | None:
     """What a response object of any HTTP client says; None where it is no response."""
-    status = status_of(careful_get(response, "status_code")) or status_of(
-        careful_get(response, "status")
-    )
+    status = _status_on(response, careful_get)
     headers = careful_get(response, "headers")
     if status is None or headers is None:
         return None
