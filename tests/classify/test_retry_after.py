@@ -148,7 +148,9 @@ def test_real_reset_values_mean_what_their_vendors_mean(value, seconds):
     assert hint.delay == pytest.approx(seconds, abs=1e-6)
 
 
-@pytest.mark.parametrize("value", ["0s", "0", "-5s", "5x", "1h-2m", "", "1e5", "2026-13-01T00:00:00Z"])
+@pytest.mark.parametrize(
+    "value", ["0s", "0", "-5s", "5x", "1h-2m", "", "1e5", "2026-13-01T00:00:00Z"]
+)
 def test_reset_values_without_a_future_are_no_hint(value):
     assert when(value, clocks=Clocks(NOW, NOW), source="x") is None
 

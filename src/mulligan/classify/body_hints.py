@@ -17,14 +17,13 @@ if TYPE_CHECKING:
 
 __all__ = ("field_hint", "text_hint")
 
-# In this order: what was said directly before what was said as an instant (R-L11).
-_FIELDS = (
-    *("retry_after_ms", "retry_after", "retry_after_seconds", "retry_delay"),
-    *("resets_in_seconds", "reset_after_seconds", "reset_in_seconds", "quota_reset_delay"),
-    *("reset_at", "resets_at", "quota_reset_time_stamp", "x_ratelimit_reset"),
+# In this order: what was said directly before what was said as an instant (R-L11). Compared
+# without case, dashes and underscores: retryDelay, retry_delay, X-RateLimit-Reset.
+_DURATIONS = (
+    *("retryafterms", "retryafter", "retryafterseconds", "retrydelay"),
+    *("resetsinseconds", "resetafterseconds", "resetinseconds", "quotaresetdelay"),
 )
-_INSTANTS = frozenset(("reset_at", "resets_at", "quota_reset_time_stamp", "x_ratelimit_reset"))
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_INSTANTS = ("resetat", "resetsat", "quotaresettimestamp", "xratelimitreset")
 _WANTED = re.compile(r"(?i)retry|reset")
 
 _MOST_NODES = 200
@@ -34,7 +33,7 @@ _MOST_TEXT = 4_096
 def field_hint(data: Any, *, clocks: Clocks) -> Hint | None:
     """The hint in the fields of a parsed body, wherever they stand."""
     found = _wanted(data)
-    for name in _FIELDS:
+    for name in (*_DURATIONS, *_INSTANTS):
         if name in found:
             key, value = found[name]
             hint = _field(name, value, clocks, f"body {key}")
@@ -58,7 +57,7 @@ def _wanted(data: Any) -> dict[str, tuple[str, object]]:
             if isinstance(value, dict | list):
                 nodes.append(value)
             elif isinstance(key, str) and len(key) < 40 and _WANTED.search(key):
-                name = _CAMEL.sub("_", key).replace("-", "_").lower()
+                name = key.replace("-", "").replace("_", "").lower()
                 found.setdefault(name, (key, value))
     return found
 
@@ -80,7 +79,7 @@ def _field(name: str, value: object, clocks: Clocks, source: str) -> Hint | None
     plain = number(text)
     if plain is None:
         return when(text, clocks=clocks, source=source)
-    return Hint.after(plain / 1000 if name == "retry_after_ms" else plain, source=source)
+    return Hint.after(plain / 1000 if name == "retryafterms" else plain, source=source)
 
 
 _UNIT = (

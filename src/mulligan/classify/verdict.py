@@ -120,7 +120,7 @@ def _by_code(status: int | None, codes: tuple[str, ...]) -> Verdict | None:
 def _by_phrase(status: int | None, lowered: str) -> Verdict | None:
     if lowered:
         for phrase, kind in phrases_beside(status):
-            if phrase in lowered:
+            if phrase in lowered and (kind is not Kind.QUOTA or speaks_of_a_plan(lowered)):
                 return Verdict(kind, f'words "{phrase}"')
     return None
 
