@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,8 +101,9 @@ def _as_json(policy: Policy, findings: tuple[Finding, ...]) -> dict[str, Any]:
             {
                 "kinds": kinds,
                 "attempts": rule.attempts,
+                # To the microsecond: 0.1 + 0.2 is a fact about floats, not about waits.
                 "rows": [
-                    {name: getattr(row, name) for name in row.__dataclass_fields__} for row in rows
+                    {key: round(value, 6) for key, value in asdict(row).items()} for row in rows
                 ],
                 "goes_on": goes_on,
             }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..config.forecast import attempts_within, distinct_rules
+from ..config.forecast import attempts_within, distinct_rules, time_for_waits
 from ..core.backoff import Exponential, Fixed, Linear, Schedule
 from ..core.duration import duration_text
 from ..core.failure import Effects, Kind

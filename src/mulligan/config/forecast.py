@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ..core.policy import Policy, Rule
 
-__all__ = ("Wait", "attempts_within", "distinct_rules", "upcoming")
+__all__ = ("Wait", "attempts_within", "distinct_rules", "time_for_waits", "upcoming")
 
 # Attempts of a rule that is bounded by time alone are counted up to here.
 _MOST = 10_000
@@ -69,6 +69,12 @@ def attempts_within(rule: Rule, time: float) -> int:
         if wait.total_median > time or wait.after >= _MOST:
             return wait.after
     return rule.attempts or 1
+
+
+def time_for_waits(policy: Policy) -> float:
+    """Seconds after the first failure in which a wait can end, by the tightest bound."""
+    bounds = (policy.bound, policy.deadline, policy.budget)
+    return min(bound for bound in bounds if bound is not None)
 
 
 def distinct_rules(policy: Policy) -> list[tuple[Rule, list[str]]]:

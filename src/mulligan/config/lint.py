@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..core.duration import duration_text
 from ..core.failure import Effects, Kind
 from ..core.policy import Rule
-from .forecast import attempts_within, distinct_rules, upcoming
+from .forecast import attempts_within, distinct_rules, time_for_waits, upcoming
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -219,7 +219,7 @@ def _waits(policy: Policy, kinds: list[str], rule: Rule) -> Iterator[Finding]:
             hint=f"raise in_place, or shorten {key}.{name}",
         )
         return
-    time = min(policy.bound, policy.deadline or policy.bound, policy.budget or policy.bound)
+    time = time_for_waits(policy)
     if rule.attempts is not None and (fit := attempts_within(rule, time)) < rule.attempts:
         yield Finding(
             key=f"{key}.attempts",

@@ -88,25 +88,22 @@ def shown(value: object) -> str:
 def _text(path: Path, file: str) -> str:
     try:
         status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise FileError("is a folder, not a file", file=file)
-        if not stat.S_ISREG(status.st_mode):
-            raise FileError("is not a regular file", file=file)
-        if status.st_size > _LIMIT:
-            raise FileError(
-                f"has {status.st_size} bytes; {_LIMIT} are the most that is read", file=file
-            )
-        raw = path.read_bytes()
     except FileNotFoundError:
         raise FileError("no such file", file=file) from None
-    except NotADirectoryError:
-        raise FileError("no such file: a part of its path is not a folder", file=file) from None
     except OSError as error:
-        raise FileError(
-            f"cannot be read: {(error.strerror or 'unknown reason').lower()}", file=file
-        ) from None
-    except ValueError:  # stat refuses a name with a null byte
-        raise FileError("is not a file name", file=file) from None
+        raise _unreadable(error, file) from None
+    except ValueError:  # a null byte
+        raise FileError("is not the name of a file", file=file) from None
+    if stat.S_ISDIR(status.st_mode):
+        raise FileError("is a folder, not a file", file=file)
+    if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for, a device has no end
+        raise FileError("is not a regular file", file=file)
+    if status.st_size > _LIMIT:
+        raise FileError(f"has {status.st_size} bytes; at most {_LIMIT} are read", file=file)
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise _unreadable(error, file) from None
     if b"\0" in raw:
         raise FileError("is a binary file, not TOML", file=file)
     try:
@@ -116,6 +113,10 @@ def _text(path: Path, file: str) -> str:
         raise FileError(
             f"is not UTF-8 text (byte 0x{raw[error.start]:02x})", file=file, line=line
         ) from None
+
+
+def _unreadable(error: OSError, file: str) -> FileError:
+    return FileError(f"cannot be read: {(error.strerror or str(error)).lower()}", file=file)
 
 
 def _not_toml(error: ValueError, text: str, file: str) -> FileError:
