@@ -72,10 +72,9 @@ def sheet(policy: Policy) -> list[tuple[str, str]]:
 def attempts_text(policy: Policy, rule: Rule) -> str:
     """``5 attempts``, or how many time allows where time is the bound."""
     if rule.attempts is None:
-        time = duration_text(policy.bound)
-        return (
-            f"any number of attempts, usually {attempts_within(rule, policy.bound)} within {time}"
-        )
+        time = time_for_waits(policy)
+        usual = attempts_within(rule, time)
+        return f"any number of attempts, usually {usual} within {duration_text(time)}"
     return "1 attempt, never repeated" if rule.attempts == 1 else f"{rule.attempts} attempts"
 
 
