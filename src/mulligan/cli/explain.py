@@ -203,7 +203,7 @@ def _inks(console: Console) -> str:
 def _bar(row: Wait, longest: float, room: int, inks: str) -> str:
     """A wait as a bar: what is certain, what is likely, what is possible."""
     ends = [round(room * value / longest) for value in (row.least, row.median, row.most)]
-    ends[2] = max(ends[2], 1)  # a wait too short to be seen is still a wait
+    ends[2] = max(ends[2], min(room, 1))  # a wait too short to be seen is still a wait
     lengths = (ends[0], ends[1] - ends[0], ends[2] - ends[1])
     return "".join(ink * length for ink, length in zip(inks, lengths, strict=True))
 

@@ -70,7 +70,7 @@ def as_toml(policy: Policy) -> str:
     if timeouts is not None:
         lines += ["", "[timeouts]", *_lines(timeouts)]
     if codes:
-        lines += ["", "[codes]", *_lines({json.dumps(code): kind for code, kind in codes.items()})]
+        lines += ["", "[codes]", *_lines({_value(code): kind for code, kind in codes.items()})]
     return "\n".join(lines) + "\n"
 
 
