@@ -10,6 +10,7 @@ import pytest
 
 from mulligan.cli import main
 
+EXPLAIN_HINT = "mulligan explain --help lists what it takes"
 PRESET_HINT = (
     "presets are default, skill, tools, pattern, surface, pipeline, subagent; "
     "a file is named by its path"
@@ -58,10 +59,7 @@ def test_a_bare_command_shows_the_help_and_fails(mulligan):
             "--nope",
             "no such option '--nope'\n\nhint: mulligan --help lists what it takes",
         ),
-        (
-            "explain a b",
-            "got unexpected extra argument (b)\n\nhint: mulligan explain --help lists what it takes",
-        ),
+        ("explain a b", f"got unexpected extra argument (b)\n\nhint: {EXPLAIN_HINT}"),
         ("explain skil", "no preset and no file 'skil'\n\nhint: did you mean 'skill'?"),
         ("explain zzz", f"no preset and no file 'zzz'\n\nhint: {PRESET_HINT}"),
         ("explain gone.toml", "gone.toml: no such file"),

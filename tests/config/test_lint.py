@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.config.lint import Finding, lint
+from mulligan.config.lint import lint
 from mulligan.core.backoff import Exponential, Fixed, Schedule
 from mulligan.core.failure import Effects, Kind
 from mulligan.core.policy import Policy, Rule
@@ -150,4 +150,4 @@ def test_every_policy_can_be_linted(kind, attempts, waits, times):
         deadline=deadline,
         budget=budget,
     )
-    assert all(isinstance(found, Finding) and found.hint for found in lint(policy))
+    assert all(found.key and found.message and found.hint for found in lint(policy))

@@ -54,7 +54,7 @@ def sheet(policy: Policy) -> list[tuple[str, str]]:
         ("attempts", _attempts(policy)),
         ("backoff", _backoffs(policy)),
         ("retryable errors", _retried(policy, retried)),
-        ("raised at once", ", ".join(kind for kind in Kind if kind not in retried)),
+        ("raised at once", _raised(retried)),
         ("repeating", _EFFECTS[policy.effects]),
         ("timeouts", _timeouts(policy, policy.timeouts)),
         ("waits", _bands(policy)),
@@ -158,6 +158,12 @@ def _retried(policy: Policy, retried: list[Kind]) -> str:
     if checked and policy.validator is None:
         words += f"; {', '.join(checked)} only with a validator, and none is given"
     return words
+
+
+def _raised(retried: list[Kind]) -> str:
+    words = ", ".join(kind for kind in Kind if kind not in retried)
+    # An explicit statement wins, and is answered as a server failure would be.
+    return f"{words}, unless the answer says that it may pass" if Kind.SERVER in retried else words
 
 
 def _timeouts(policy: Policy, limits: Timeouts | None) -> str:

@@ -102,13 +102,18 @@ def _effects(policy: Policy) -> Iterator[Finding]:
         )
 
 
+# Statuses below 500 whose kind can pass; statuses above that say they never will.
+_PASSING = frozenset({408, 409, 412, 423, 425, 429, 498})
+_FINAL = frozenset({501, 505, 511})
+
+
 def _statuses(policy: Policy) -> Iterator[Finding]:
     for status in sorted(policy.statuses or ()):
         if not 100 <= status <= 599:
             yield Finding(
                 key="statuses", message=f"{status} is no HTTP status", hint="leave it out"
             )
-        elif status < 500 and status not in {408, 425, 429}:
+        elif status in _FINAL or (status < 500 and status not in _PASSING):
             yield Finding(
                 key="statuses",
                 message=f"{status} is never retried for its status alone",
@@ -198,10 +203,8 @@ def _waits(policy: Policy, kinds: list[str], rule: Rule) -> Iterator[Finding]:
     key, whose = f"rules.{kinds[0]}", ", ".join(kinds)
     name = "backoff" if rule.missing_hint is None else "missing_hint"
     first = next(upcoming(rule))
-    tightest = _first_overtaken(policy, first.median)
-    if tightest:
-        bound, value = tightest
-        never = first.least > value
+    for bound, value in _asked_before(policy, first.median):
+        never = first.least >= value
         yield Finding(
             key=bound,
             message=f"{duration_text(value)} is shorter than the "
@@ -236,10 +239,12 @@ def _waits(policy: Policy, kinds: list[str], rule: Rule) -> Iterator[Finding]:
         )
 
 
-def _first_overtaken(policy: Policy, wait: float) -> tuple[str, float] | None:
-    """The tightest bound that a first wait of this length does not fit into."""
-    bounds = {"budget": policy.budget, "deadline": policy.deadline, "patience": policy.bound}
-    shorter = [
-        (value, name) for name, value in bounds.items() if value is not None and value < wait
-    ]
-    return (min(shorter)[1], min(shorter)[0]) if shorter else None
+def _asked_before(policy: Policy, wait: float) -> Iterator[tuple[str, float]]:
+    """The bounds that end a call before a first wait of this length, in the order of `decide`.
+
+    A wait that parks the call is asked for the deadline only, and patience never ends the first.
+    """
+    if policy.deadline is not None and policy.deadline <= wait:
+        yield "deadline", policy.deadline
+    if policy.budget is not None and policy.budget < wait <= policy.in_place:
+        yield "budget", policy.budget
