@@ -245,6 +245,16 @@ def test_a_policy_that_retries_nothing_has_no_tables(tmp_path):
     assert "Waits after" not in result.stdout
 
 
+def test_of_a_long_table_the_beginning_and_the_end_are_shown(tmp_path):
+    words = "[rules.server]\nattempts = 20\nbackoff = { shape = 'fixed', wait = 5 }"
+    (tmp_path / "long.toml").write_text(words)
+    result = explain(str(tmp_path / "long.toml"))
+    assert [row[0] for row in rows(result.stdout)] == ["1", "2", "3", "4", "5", "6", "7", "19"]
+    assert rows(result.stdout)[-1] == ["19", "5s", "5s", "5s", "1m35s", "1m35s"]
+    data = json.loads(explain(str(tmp_path / "long.toml"), "--json").stdout)
+    assert len(data["waits"][0]["rows"]) == 19
+
+
 def test_names_cannot_paint_the_terminal(tmp_path):
     (tmp_path / "loud.toml").write_text('preset = "skill"\nname = "\\u001b[31m[red]x[/red]"')
     assert explain(str(tmp_path / "loud.toml")).stdout.startswith("[red]x[/red]\n")

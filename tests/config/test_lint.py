@@ -86,6 +86,10 @@ CONTRADICTIONS = {
     "in 5m; lower attempts to 6, or raise patience, deadline or budget": only(
         Kind.SERVER, Rule(attempts=9, backoff=Fixed(wait=60))
     ),
+    "rules.server.backoff: waits this short let more than 100 attempts of one call start in 5m, "
+    "for server: a storm, not a retry; lengthen the waits, or lower attempts": only(
+        Kind.SERVER, Rule(attempts=None, backoff=Fixed(wait=0.01))
+    ),
     "rules.quota.backoff.cap: a wait of 1h never ends inside the 5m that a call may take; lower "
     "the cap, or raise patience, deadline or budget": only(
         Kind.QUOTA, Rule(attempts=None, backoff=Exponential(first=1, cap=3600))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
-from itertools import islice
-from pathlib import Path
+from os.path import exists  # unlike Path.exists it has an answer for every name
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ("command",)
 
-# Rows of a table of waits; what follows differs from the last row in nothing but its number.
-_ROWS = 8
+# Rows of a table of waits: on a screen, and in JSON.
+_FEW, _MANY = 8, 1000
 
 # What is waited for certain, up to the median, at most.
 _INKS, _PLAIN_INKS = "█▓░", "#=-"
@@ -75,7 +74,7 @@ def _find(name: str) -> Policy:
     """The preset `name`, or the policy in the file `name`."""
     if name in PRESETS:
         return preset(name)
-    if not (name.endswith(".toml") or "/" in name or Path(name).exists()):
+    if not (name.endswith(".toml") or "/" in name or exists(name)):  # noqa: PTH110
         from ..config.nearest import guess
 
         known = f"presets are {', '.join(PRESETS)}; a file is named by its path"
@@ -116,11 +115,14 @@ def _as_json(policy: Policy, findings: tuple[Finding, ...]) -> dict[str, Any]:
 
 
 def _rows(rule: Rule) -> tuple[list[Wait], bool]:
-    """The waits worth a row, and whether more follow like the last."""
+    """The waits of `rule`, and whether more follow.
+
+    Where attempts have no number, the rows end when they no longer change.
+    """
     rows: list[Wait] = []
-    for wait in islice(upcoming(rule), _ROWS + 1):
+    for wait in upcoming(rule):
         is_same = rows and (wait.least, wait.most) == (rows[-1].least, rows[-1].most)
-        if len(rows) == _ROWS or (is_same and rule.attempts is None):
+        if len(rows) == _MANY or (is_same and rule.attempts is None):
             return rows, True
         rows.append(wait)
     return rows, False
@@ -168,12 +170,21 @@ def _draw_waits(console: Console, policy: Policy, rule: Rule, kinds: list[str]) 
         table.add_column(name, justify="right", no_wrap=True, min_width=5 if name == "after" else 7)
     table.add_column("", no_wrap=True)
     rows, goes_on = _rows(rule)
+    # Of a long table the beginning, and the end where there is one.
+    head, tail = (rows, []) if len(rows) <= _FEW else (rows[: _FEW - 1], rows[-1:])
     longest, room = max(row.most for row in rows), max(0, min(40, console.width - 56))
-    for row in rows:
+
+    def add(row: Wait) -> None:
         times = (row.least, row.median, row.most, row.total_median, row.total_most)
         bar = _bar(row, longest, room, _inks(console))
         table.add_row(str(row.after), *map(_cell, times), Text(bar, style="green"))
-    if goes_on:
+
+    for row in head:
+        add(row)
+    if tail and not goes_on:
+        table.add_row("...")
+        add(tail[0])
+    elif goes_on:
         table.add_row("...")
     console.print(table)
 
@@ -203,7 +214,8 @@ def _inks(console: Console) -> str:
 def _bar(row: Wait, longest: float, room: int, inks: str) -> str:
     """A wait as a bar: what is certain, what is likely, what is possible."""
     ends = [round(room * value / longest) for value in (row.least, row.median, row.most)]
-    ends[2] = max(ends[2], min(room, 1))  # a wait too short to be seen is still a wait
+    if not ends[2]:  # too short to be seen, and still a wait
+        return (inks[0] if row.least == row.most else inks[2]) * min(room, 1)
     lengths = (ends[0], ends[1] - ends[0], ends[2] - ends[1])
     return "".join(ink * length for ink, length in zip(inks, lengths, strict=True))
 

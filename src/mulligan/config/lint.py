@@ -131,14 +131,14 @@ def _timeouts(policy: Policy, limits: Timeouts) -> Iterator[Finding]:
                 f"{duration_text(limits.total)} in total",
                 hint=f"lower {part}, or raise timeouts.total",
             )
-    if None not in {policy.deadline, limits.total} and policy.deadline < limits.total:  # type: ignore[operator]
+    if limits.total is not None and policy.deadline is not None and policy.deadline < limits.total:
         yield Finding(
             key="timeouts.total",
-            message=f"{duration_text(limits.total or 0)} is never reached, because the whole call "
-            f"ends after {duration_text(policy.deadline or 0)}",
+            message=f"{duration_text(limits.total)} is never reached, because the whole call ends "
+            f"after {duration_text(policy.deadline)}",
             hint="lower timeouts.total so that a second attempt fits, or raise deadline",
         )
-    if limits.shrink < 1 and (limits.total is None and not any(parts.values())):
+    if limits.shrink < 1 and limits.total is None and not any(parts.values()):
         yield Finding(
             key="timeouts.shrink",
             message="there is no timeout that could shrink",
@@ -197,6 +197,10 @@ def _rule(kind: Kind, rule: Rule) -> Iterator[Finding]:
         )
 
 
+# Three to five attempts are usual (R-B2). A hundred of one call help nobody.
+_STORM = 100
+
+
 def _waits(policy: Policy, kinds: list[str], rule: Rule) -> Iterator[Finding]:
     """The waits of a rule that `kinds` share, against the policy's bounds."""
     backoff = rule.missing_hint or rule.backoff
@@ -204,7 +208,7 @@ def _waits(policy: Policy, kinds: list[str], rule: Rule) -> Iterator[Finding]:
     name = "backoff" if rule.missing_hint is None else "missing_hint"
     first = next(upcoming(rule))
     for bound, value in _asked_before(policy, first.median):
-        never = first.least >= value
+        never = first.least > value
         yield Finding(
             key=bound,
             message=f"{duration_text(value)} is shorter than the "
@@ -223,7 +227,16 @@ def _waits(policy: Policy, kinds: list[str], rule: Rule) -> Iterator[Finding]:
         )
         return
     time = time_for_waits(policy)
-    if rule.attempts is not None and (fit := attempts_within(rule, time)) < rule.attempts:
+    fit = attempts_within(rule, time)
+    if fit > _STORM:
+        yield Finding(
+            key=f"{key}.{name}",
+            message=f"waits this short let more than {_STORM} attempts of one call start in "
+            f"{duration_text(time)}, for {whose}: a storm, not a retry",
+            hint="lengthen the waits, or lower attempts",
+            is_grave=True,
+        )
+    elif rule.attempts is not None and fit < rule.attempts:
         yield Finding(
             key=f"{key}.attempts",
             message=f"time usually ends it first, for {whose}: about {fit} of {rule.attempts} "
