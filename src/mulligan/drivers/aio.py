@@ -53,7 +53,8 @@ async def run(
                 session.rejoin()
             try:
                 answer = await _limited(session, function, args, kwargs, pending)
-                session.judged(answer)
+                if session.settings.judge is not None:
+                    session.judged(answer)
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error, pending = caught, None
             except BaseException:

@@ -15,10 +15,10 @@ from ..core.decision import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
 from ..core.duration import duration_text
 from ..core.events import Ended, Event, Failed, Recovered, Succeeded
 from ..errors import DeadlinePassed, FailedAnswer, LimitReached, NotAdmitted
-from .ambient import Context, ambient_context, ambient_task, endings
+from .ambient import Context, ambient_context, ambient_task, ambient_world, endings
 from .notes import annotate, settled
 from .settings import NO_FALLBACK, Settings
-from .world import world
+from .world import REAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,12 +62,15 @@ class Session:
         started_at: float | None = None,
         context: Context | None = None,
     ) -> None:
-        here = world()
+        here = ambient_world.get() or REAL
         self.settings = settings
         self.clock = settings.clock or here.clock
         self.dice = settings.dice or here.dice
         self.task = task = ambient_task.get()
-        deadline, deadline_at = settings.policy.deadline, inf
+        policy = settings.policy
+        if settings.habits is not None:
+            policy = settings.habits.policy(self.clock.now())
+        deadline, deadline_at = policy.deadline, inf
         if deadline is not None or task is not None:
             now = self.clock.now()
             if started_at is None:
@@ -77,7 +80,7 @@ class Session:
             if task is not None:
                 deadline_at = min(deadline_at, now + task.time_left())
         self.call = Call(
-            settings.policy,
+            policy,
             settings.effects,
             name=name,
             target=settings.target,
@@ -175,11 +178,9 @@ class Session:
 
     def judged(self, answer: Any) -> None:
         """Raise if the judge finds that `answer` is a failure."""
-        judge = self.settings.judge
-        if judge is not None:
-            failure = judge(answer)
-            if failure is not None:
-                raise FailedAnswer(failure, answer)
+        failure = self.settings.judge(answer)  # type: ignore[misc]
+        if failure is not None:
+            raise FailedAnswer(failure, answer)
 
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
@@ -212,10 +213,12 @@ class Session:
         call, clock = self.call, self.clock
         now, wall = clock.now(), clock.wall()
         took = None if self._began_at is None else now - self._began_at
-        self.failure = failure = self.settings.classify(error, wall)
+        self.failure = failure = self.settings.classify(error, now=wall)
         self.last_error = error
         if self._tickets:
             self._leave("failed", failure)
+        if self.settings.habits is not None:
+            self.settings.habits.note(failure.kind, now)
         if self.task is not None:
             call.allowance = self.task.budget_left()
             if took is not None and call.attempt > 1:
@@ -251,7 +254,7 @@ class Session:
     def broken(self, error: Exception) -> GiveUp:
         """A stream failed after it had delivered something: committed, never replayed."""
         wall = self.clock.wall()
-        self.failure = self.settings.classify(error, wall)
+        self.failure = self.settings.classify(error, now=wall)
         self._passed = settled(error, self._mark)
         items = "1 item" if self.delivered == 1 else f"{self.delivered} items"
         decision = GiveUp(Ending.COMMITTED, f"the stream had delivered {items}: not replayed")
@@ -266,7 +269,7 @@ class Session:
         else:
             decision = GiveUp(ending, error.because)
         if self.last_error is None:
-            self.failure = self.settings.classify(error, self.clock.wall())
+            self.failure = self.settings.classify(error, now=self.clock.wall())
             return error, decision
         self.call.overruled(decision)
         return self.last_error, decision
@@ -300,7 +303,7 @@ class Session:
             if heard:
                 self._tell(event)
             else:
-                settings.unheard(event)
+                self._safely("warning", settings.unheard, event)
         if ending.is_exhaustion and settings.on_exhausted is not None:
             self._safely("on_exhausted", settings.on_exhausted, error)
         # Nothing of ours keeps the error, hence its frames, alive.

@@ -5,7 +5,8 @@ Its twin is `aio`. A difference between the two that is not about awaiting is a 
 
 from __future__ import annotations
 
-from inspect import iscoroutine
+from math import inf
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, assert_never
 
 from ..core.decision import GiveUp, Park, RetryAfter, Verify
@@ -37,6 +38,7 @@ def run(
         kwargs: Its keyword arguments.
         error: What the attempt that has already been made ended with, if one has.
     """
+    settings = session.settings
     over: Over | None = None
     try:
         while True:
@@ -45,13 +47,17 @@ def run(
                 return _conclude(session, over)
             session.begin()
             try:
-                answer = function(*args, **_limited(session, kwargs))
-                if iscoroutine(answer):
+                if settings.timeout_to:
+                    answer = function(*args, **_limited(session, kwargs))
+                else:
+                    answer = function(*args, **kwargs)
+                if answer.__class__ is CoroutineType:
                     from . import aio
 
                     session.part()
                     return aio.run(session, function, args, kwargs, pending=answer)
-                session.judged(answer)
+                if settings.judge is not None:
+                    session.judged(answer)
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught
             except BaseException:
@@ -134,11 +140,8 @@ def _conclude(session: Session, over: Over) -> Any:
 
 def _limited(session: Session, kwargs: dict[str, Any]) -> dict[str, Any]:
     """`kwargs`, with the time limit of this attempt if the function takes one."""
-    parameter = session.settings.timeout_to
-    if not parameter:
-        return kwargs
     limit, _ = session.limit()
-    return kwargs if limit == float("inf") else {**kwargs, parameter: limit}
+    return kwargs if limit == inf else {**kwargs, session.settings.timeout_to: limit}
 
 
 def stream(  # noqa: C901 -- the generator protocol, in one place
@@ -202,7 +205,8 @@ def _open(
             session.begin()
             items: Any = None
             try:
-                items = iter(function(*args, **_limited(session, kwargs)))
+                limited = _limited(session, kwargs) if session.settings.timeout_to else kwargs
+                items = iter(function(*args, **limited))
                 item = next(items)
             except StopIteration as empty:
                 session.succeeded()
