@@ -142,7 +142,7 @@ def test_the_draft_joins_policy_with_state():
         '"default',
         "r=5;t",
         ";;;",
-        '"a";r=１;t=5',
+        '"a";r=\uff11;t=5',
         "",
     ],
 )
