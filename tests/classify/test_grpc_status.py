@@ -59,7 +59,12 @@ def service() -> Iterator[Service]:
         ("PERMISSION_DENIED", "x", Kind.AUTH, Reach.ANSWERED),
         ("RESOURCE_EXHAUSTED", "per minute", Kind.RATE_LIMIT, Reach.ANSWERED),
         ("RESOURCE_EXHAUSTED", "daily quota is used", Kind.QUOTA, Reach.ANSWERED),
-        ("RESOURCE_EXHAUSTED", "Received message larger than max", Kind.CONTEXT_LENGTH, Reach.ANSWERED),
+        (
+            "RESOURCE_EXHAUSTED",
+            "Received message larger than max",
+            Kind.CONTEXT_LENGTH,
+            Reach.ANSWERED,
+        ),
         ("FAILED_PRECONDITION", "x", Kind.CONDITIONAL, Reach.ANSWERED),
         ("ABORTED", "x", Kind.CONDITIONAL, Reach.ANSWERED),
         ("INTERNAL", "x", Kind.SERVER, Reach.ANSWERED),

@@ -79,7 +79,9 @@ def with_openai(url: str) -> object:
     with openai.OpenAI(
         api_key="k", base_url=url, max_retries=0, timeout=openai.Timeout(SOON, connect=2.0)
     ) as client:
-        return client.chat.completions.create(model="m", messages=[{"role": "user", "content": "x"}])
+        return client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "x"}]
+        )
 
 
 def with_anthropic(url: str) -> object:
@@ -342,3 +344,14 @@ def test_a_response_that_is_being_streamed_is_left_alone(server):
         assert failure is not None
         assert failure.kind is Kind.RATE_LIMIT, "the body, unread, has not been heard"
         assert json.loads(answer.content)["error"]["type"] == "insufficient_quota"
+
+
+def test_urllib3_tires_of_circles_too(server):  # E-G4
+    server.answer(302, location=server.url)
+
+    def call() -> None:
+        with urllib3.PoolManager() as pool:
+            pool.request("GET", server.url, retries=urllib3.Retry(redirect=2))
+
+    failure = failure_of(call)
+    assert (failure.kind, failure.is_retriable) == (Kind.CLIENT, False)

@@ -20,7 +20,7 @@ from ..core.hint import Hint
 from ..core.text import presentable
 from ..errors import CircuitOpen, FailedAnswer, LimitReached, MulliganError
 from .http import judge_evidence
-from .known import BY_ERRNO, SDK_ROOTS, Known, find
+from .known import BY_ERRNO, CIRCLE, SDK_ROOTS, Known, find
 from .shapes import Evidence, careful_get, evidence_in
 from .vocabulary import CODES
 
@@ -200,8 +200,7 @@ class _Reader:
             # An untrusted certificate behind a failed connection; a lost line behind a TLS error.
             return replace(found, message=failure.message)
         if found.family is not Family.NETWORK:
-            is_answer = found.status is not None
-            return replace(found, message=failure.message) if is_answer else failure
+            return failure
         is_early = Reach.NEVER_SENT in (failure.reach, found.reach)
         return replace(
             failure,
@@ -302,9 +301,12 @@ def _own(error: BaseException, now: float) -> Failure:
 
 def _of_class(error: BaseException, trait: _Trait, known: Known) -> Failure:
     number = careful_get(error, "errno") if trait.is_os else None
+    words = presentable(_words(error))
+    if trait.name == "urllib3.MaxRetryError" and "too many redirects" in words:
+        known = CIRCLE  # urllib3 has no class for it
     return Failure(
         kind=known.kind,
-        message=presentable(_words(error)) or trait.name,
+        message=words or trait.name,
         reach=known.reach,
         code=numbers.errorcode.get(number) if isinstance(number, int) else None,
         is_retriable=known.is_retriable,

@@ -22,7 +22,6 @@ from .verdict import Verdict, speaks_of_a_plan, verdict, weigh
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .headers import Headers
     from .quota_headers import Quota
 
 __all__ = ("classify_response", "judge_evidence")
@@ -41,7 +40,7 @@ _ABOUT_WHEN = ("again", "retry", "wait", "reset", "access", "refresh", "until")
 
 def classify_response(
     status: int | None,
-    headers: Headers = None,
+    headers: object = None,
     body: object = None,
     *,
     now: float,

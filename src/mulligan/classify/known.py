@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..core.failure import Kind, Reach
 
-__all__ = ("BY_ERRNO", "KNOWN", "SDK_ROOTS", "Known", "find")
+__all__ = ("BY_ERRNO", "CIRCLE", "KNOWN", "SDK_ROOTS", "Known", "find")
 
 
 class Known(NamedTuple):
@@ -36,7 +36,7 @@ _TOO_LATE = Known(Kind.TIMEOUT)
 _NOT_CONNECTED = Known(Kind.TIMEOUT, Reach.NEVER_SENT)
 # A wrong address, an untrusted certificate, a circle of redirects: the caller's to repair (E-G4).
 _MISTAKE = Known(Kind.CLIENT, Reach.NEVER_SENT, is_retriable=False, wins=True)
-_CIRCLE = Known(Kind.CLIENT, Reach.ANSWERED, is_retriable=False, wins=True)
+CIRCLE = Known(Kind.CLIENT, Reach.ANSWERED, is_retriable=False, wins=True)
 _GARBLED = Known(Kind.BAD_ANSWER, Reach.ANSWERED, wins=True)
 _NO_KEY = Known(Kind.AUTH, Reach.NEVER_SENT, wins=True)
 
@@ -53,7 +53,7 @@ _HTTPX = {
     "LocalProtocolError": _MISTAKE,
     "UnsupportedProtocol": _MISTAKE,
     "InvalidURL": _MISTAKE,
-    "TooManyRedirects": _CIRCLE,
+    "TooManyRedirects": CIRCLE,
     "DecodingError": _GARBLED,
 }
 _SDK = {
@@ -103,7 +103,7 @@ KNOWN: dict[str, dict[str, Known]] = {
         "ServerFingerprintMismatch": _MISTAKE,
         "InvalidURL": _MISTAKE,
         "NonHttpUrlClientError": _MISTAKE,
-        "TooManyRedirects": _CIRCLE,
+        "TooManyRedirects": CIRCLE,
         "ContentTypeError": _GARBLED,
     },
     "requests": {
@@ -119,7 +119,7 @@ KNOWN: dict[str, dict[str, Known]] = {
         "InvalidURL": _MISTAKE,
         "InvalidHeader": _MISTAKE,
         "URLRequired": _MISTAKE,
-        "TooManyRedirects": _CIRCLE,
+        "TooManyRedirects": CIRCLE,
         "InvalidJSONError": _GARBLED,
         "ContentDecodingError": _GARBLED,
     },
@@ -156,7 +156,11 @@ KNOWN: dict[str, dict[str, Known]] = {
     },
     "openai": _SDK,
     "anthropic": _SDK,
-    "google": {"RetryError": _TOO_LATE, "TransportError": _LOST},
+    "google": {
+        "RetryError": _TOO_LATE,
+        "TransportError": _LOST,
+        "DefaultCredentialsError": _NO_KEY,
+    },
     # litellm gives every exception a status, a made-up one where there was none: the name knows
     # better. A reset comes out as InternalServerError with 500, hence the reach.
     "litellm": {
