@@ -8,10 +8,25 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .api.guard import Guard
+    from .api.retry import acall, attempts, call, retry
+    from .api.task import task
+    from .classify.classifier import classifier
+    from .core.backoff import Exponential, Fixed, Linear, Schedule
+    from .core.decision import Ending, GiveUp, Park, RetryAfter, Verify
+    from .core.events import Ended, Failed, Recovered, Succeeded
     from .core.failure import Effects, Failure, Family, Kind, Reach, View
     from .core.hint import Hint
+    from .core.policy import Policy, Rule
+    from .core.presets import preset
+    from .core.story import Story
+    from .core.timeouts import Timeouts
+    from .drivers.ambient import current
+    from .drivers.notes import story
+    from .drivers.verdict import NOT_APPLIED
     from .errors import (
         CircuitOpen,
+        DeadlinePassed,
         FailedAnswer,
         FileError,
         LimitReached,
@@ -20,42 +35,106 @@ if TYPE_CHECKING:
         NotAdmitted,
         SettingError,
     )
+    from .telemetry.counters import Counters
+    from .telemetry.logging import LogListener
 
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
     "CircuitOpen": "errors",
+    "Counters": "telemetry.counters",
+    "DeadlinePassed": "errors",
     "Effects": "core.failure",
+    "Ended": "core.events",
+    "Ending": "core.decision",
+    "Exponential": "core.backoff",
+    "Failed": "core.events",
     "FailedAnswer": "errors",
     "Failure": "core.failure",
     "Family": "core.failure",
     "FileError": "errors",
+    "Fixed": "core.backoff",
+    "GiveUp": "core.decision",
+    "Guard": "api.guard",
     "Hint": "core.hint",
     "Kind": "core.failure",
     "LimitReached": "errors",
+    "Linear": "core.backoff",
+    "LogListener": "telemetry.logging",
     "MissingExtra": "errors",
     "MulliganError": "errors",
+    "NOT_APPLIED": "drivers.verdict",
     "NotAdmitted": "errors",
+    "Park": "core.decision",
+    "Policy": "core.policy",
     "Reach": "core.failure",
+    "Recovered": "core.events",
+    "RetryAfter": "core.decision",
+    "Rule": "core.policy",
+    "Schedule": "core.backoff",
     "SettingError": "errors",
+    "Story": "core.story",
+    "Succeeded": "core.events",
+    "Timeouts": "core.timeouts",
+    "Verify": "core.decision",
     "View": "core.failure",
+    "acall": "api.retry",
+    "attempts": "api.retry",
+    "call": "api.retry",
+    "classifier": "classify.classifier",
+    "current": "drivers.ambient",
+    "preset": "core.presets",
+    "retry": "api.retry",
+    "story": "drivers.notes",
+    "task": "api.task",
 }
 
 __all__ = [
+    "NOT_APPLIED",
     "CircuitOpen",
+    "Counters",
+    "DeadlinePassed",
     "Effects",
+    "Ended",
+    "Ending",
+    "Exponential",
+    "Failed",
     "FailedAnswer",
     "Failure",
     "Family",
     "FileError",
+    "Fixed",
+    "GiveUp",
+    "Guard",
     "Hint",
     "Kind",
     "LimitReached",
+    "Linear",
+    "LogListener",
     "MissingExtra",
     "MulliganError",
     "NotAdmitted",
+    "Park",
+    "Policy",
     "Reach",
+    "Recovered",
+    "RetryAfter",
+    "Rule",
+    "Schedule",
     "SettingError",
+    "Story",
+    "Succeeded",
+    "Timeouts",
+    "Verify",
     "View",
+    "acall",
+    "attempts",
+    "call",
+    "classifier",
+    "current",
+    "preset",
+    "retry",
+    "story",
+    "task",
 ]
 
 
