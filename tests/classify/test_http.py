@@ -208,7 +208,7 @@ def test_a_monthly_cap_in_a_400_is_a_quota_that_names_its_end():  # Anthropic
     failure = read(
         400,
         error(
-            "You have reached your API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+            "Your API usage limits are reached. You will regain access on 2026-12-01 at 00:00 UTC.",
             type="invalid_request_error",
         ),
     )

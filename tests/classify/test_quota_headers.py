@@ -123,7 +123,8 @@ def test_codex_uses_the_window_at_a_hundred_percent():
 def test_the_draft_joins_policy_with_state():
     found = by_dimension(
         {
-            "RateLimit-Policy": '"burst";q=100;w=60, "daily";q=1000;w=86400, "up";q=9;qu="content-bytes"',
+            "RateLimit-Policy": '"burst";q=100;w=60, "daily";q=1000;w=86400, '
+            '"up";q=9;qu="content-bytes"',
             "RateLimit": '"burst";r=0;t=30, "daily";r=412;t=50000',
         }
     )
