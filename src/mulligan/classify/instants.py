@@ -65,6 +65,8 @@ class Clocks(NamedTuple):
 def number(text: str) -> float | None:
     """ASCII digits with one optional decimal part; None for anything else."""
     text = text.strip(" \t")
+    if text.isdigit() and text.isascii():  # the usual case, without the pattern
+        return float(text) if len(text) <= 18 else None
     return float(text) if _NUMBER.fullmatch(text) else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..core.hint import Hint
@@ -82,7 +83,6 @@ def read_quotas(headers: Mapping[str, str], *, now: float) -> tuple[Quota, ...]:
     names = [name for name in headers if "ratelimit" in name or name.startswith("x-codex-")]
     if not names:
         return ()
-    clocks = read_clocks(headers, now=now)
     drafts: dict[str, _Draft] = {}
     for name in names:
         value = headers[name]
@@ -95,8 +95,11 @@ def read_quotas(headers: Mapping[str, str], *, now: float) -> tuple[Quota, ...]:
                 _structured(drafts, name, value)
         else:
             _named(drafts, name, value)
-    found = (draft.quota(dimension, clocks) for dimension, draft in drafts.items())
-    return tuple(quota for quota in found if quota is not None)
+    # The shortest instant is an epoch of nine digits; without one the Date header is not read.
+    has_instant = any(draft.reset and len(draft.reset) > 8 for draft in drafts.values())
+    clocks = read_clocks(headers, now=now) if has_instant else Clocks(now, now)
+    found = [draft.quota(dimension, clocks) for dimension, draft in drafts.items()]
+    return tuple([quota for quota in found if quota is not None])
 
 
 def exhausted(stated: Iterable[Quota]) -> Quota | None:
@@ -176,18 +179,27 @@ _FIELDS = ("limit", "remaining", "reset")
 
 
 def _named(drafts: dict[str, _Draft], name: str, value: str) -> None:
-    """``x-ratelimit-remaining``, ``x-ratelimit-remaining-tokens``, ``ratelimit-reset`` and kin.
+    """``x-ratelimit-remaining``, ``x-ratelimit-remaining-tokens``, ``ratelimit-reset`` and kin."""
+    found = _place(name)
+    if found is not None:
+        dimension, unit, field = found
+        _draft(drafts, dimension, unit).put(field, value, name)
+
+
+@lru_cache(maxsize=256)
+def _place(name: str) -> tuple[str, Unit, str] | None:
+    """The dimension, its unit and the field in a header's name.
 
     Vendors put the dimension behind the field (OpenAI), between (``x-ratelimit-requests-limit``)
-    or leave it out (GitHub); Azure and others add a prefix of their own.
+    or leave it out (GitHub); some add a prefix of their own.
     """
     words = name.partition("ratelimit")[2].strip("-").split("-")
     for field in _FIELDS:
         if field in words:
             words.remove(field)
             dimension = "-".join(words) or "default"
-            _draft(drafts, dimension, _unit(dimension)).put(field, value, name)
-            return
+            return dimension, _unit(dimension), field
+    return None
 
 
 _UNIFIED_WINDOWS = {"5h": 18000.0, "7d": 604800.0}
