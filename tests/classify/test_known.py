@@ -105,6 +105,7 @@ def test_litellms_names_know_better_than_its_statuses(name, base, status, kind, 
     assert (failure.kind, failure.reach) == (kind, reach)
 
 
+@pytest.mark.real
 def test_reading_an_error_loads_no_client_and_nothing_heavy():
     heavy = "asyncio email http json logging openai random socket ssl threading typing_extensions"
     script = (
