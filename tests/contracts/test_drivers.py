@@ -68,7 +68,8 @@ def test_what_is_no_exception_is_never_retried(drive, stop):  # E-D1
     script = Scripted(stop(), "never reached")
     with pytest.raises(BaseException) as caught:
         drive.run(script, effects="read")
-    leaves = caught.value.exceptions if isinstance(caught.value, BaseExceptionGroup) else [caught.value]
+    raised = caught.value
+    leaves = raised.exceptions if isinstance(raised, BaseExceptionGroup) else [raised]
     assert [type(each) for each in leaves] == [stop]
     assert len(script.calls) == 1
 
@@ -149,7 +150,7 @@ def test_limits_are_bounded_by_time_not_by_attempts(drive):  # E-C10
     story = mulligan.story(caught.value)
     assert story is not None
     assert story.ending == "deadline"
-    assert 10 < story.attempts
+    assert story.attempts > 10
     assert 240 < drive.clock.now() <= 300
 
 
@@ -331,26 +332,38 @@ def test_current_is_known_at_once_with_context(drive):
 
 
 def test_the_error_is_free_as_soon_as_the_caller_lets_go_of_it(drive):
-    gc.disable()
-    try:
+    class Flaw(Exception):
+        pass
+
+    def fail():
+        raise Flaw
+
+    async def afail():
+        raise Flaw
+
+    guard = mulligan.Guard(on=Flaw, attempts=3, clock=drive.clock)
+    dead = []
+
+    def look():
         try:
-            drive([ConnectionRefusedError()], attempts=2)
-        except ConnectionRefusedError:
-            pass
-
-        class Flaw(Exception):
-            pass
-
-        def fail():
-            raise Flaw
-
-        try:
-            drive.run(fail, on=Flaw, attempts=3)
+            guard.call(fail)
         except Flaw as error:
             reference = weakref.ref(error)
-        assert drive.name == "trio" or reference() is None  # trio's own frames hold on to errors
+        dead.append(reference() is None)
+
+    async def alook():
+        try:
+            await guard.acall(afail)
+        except Flaw as error:
+            reference = weakref.ref(error)
+        dead.append(reference() is None)
+
+    gc.disable()
+    try:
+        look() if drive.name == "sync" else drive.arun(alook)
     finally:
         gc.enable()
+    assert dead == [True]
 
 
 def test_jitter_comes_from_the_dice(drive):

@@ -107,26 +107,47 @@ class Engine:
 
         return now
 
-    def session(self, function: Callable[..., Any], **begun: Any) -> Session:
-        return _drivers().Session(self.settings, name_of(function), **begun)
+    def session(self, function: Callable[..., Any]) -> Session:
+        """The session of a call of which no attempt has been made."""
+        return _drivers().Session(self.settings, name_of(function))
 
     # An attempt has been made and has failed
 
-    def recover(
-        self, function: Any, args: Any, kwargs: Any, mark: int, error: Exception, **begun: Any
+    def recover(  # noqa: PLR0917 -- keywords cost on every failure, and only wrappers call this
+        self,
+        function: Any,
+        args: Any,
+        kwargs: Any,
+        mark: int,
+        error: Exception,
+        started_at: float | None = None,
+        context: Any = None,
     ) -> Any:
-        session = self.session(function, mark=mark, **begun)
+        drivers = _loaded or _drivers()
+        session = drivers.Session(
+            self._settings or self.settings, name_of(function), mark, started_at, context
+        )
         try:
-            return _drivers().run(session, function, args, kwargs, error)
+            return drivers.run(session, function, args, kwargs, error)
         finally:
             del error
 
-    async def arecover(
-        self, function: Any, args: Any, kwargs: Any, mark: int, error: Exception, **begun: Any
+    async def arecover(  # noqa: PLR0917 -- see recover
+        self,
+        function: Any,
+        args: Any,
+        kwargs: Any,
+        mark: int,
+        error: Exception,
+        started_at: float | None = None,
+        context: Any = None,
     ) -> Any:
-        session = self.session(function, mark=mark, **begun)
+        drivers = _loaded or _drivers()
+        session = drivers.Session(
+            self._settings or self.settings, name_of(function), mark, started_at, context
+        )
         try:
-            return await _drivers().arun(session, function, args, kwargs, error)
+            return await drivers.arun(session, function, args, kwargs, error)
         finally:
             del error
 
@@ -195,6 +216,10 @@ def _drivers() -> _Drivers:
 
 def name_of(function: Any) -> str:
     """The name of `function` as stories tell it."""
-    while hasattr(function, "func") and not hasattr(function, "__name__"):
-        function = function.func  # partials have no name of their own
-    return getattr(function, "__name__", None) or type(function).__name__
+    while True:
+        name = getattr(function, "__name__", None)
+        if name is not None:
+            return str(name)
+        if not hasattr(function, "func"):  # a partial has no name of its own
+            return type(function).__name__
+        function = function.func

@@ -105,7 +105,7 @@ def _plain_timed(engine: Engine, function: Any) -> Any:
                 return engine.drive(function, args, kwargs, mark, answer)
             return answer
         try:
-            return engine.recover(function, args, kwargs, mark, error, started_at=started_at)
+            return engine.recover(function, args, kwargs, mark, error, started_at)
         finally:
             del error
 
@@ -139,7 +139,7 @@ def _async_timed(engine: Engine, function: Any) -> Any:
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         try:
-            return await engine.arecover(function, args, kwargs, mark, error, started_at=started_at)
+            return await engine.arecover(function, args, kwargs, mark, error, started_at)
         finally:
             del error
 
@@ -166,7 +166,7 @@ def _plain_known(engine: Engine, function: Any) -> Any:
         finally:
             known.reset(token)
         try:
-            return engine.recover(function, args, kwargs, mark, error, context=context)
+            return engine.recover(function, args, kwargs, mark, error, None, context)
         finally:
             del error
 
@@ -189,7 +189,7 @@ def _async_known(engine: Engine, function: Any) -> Any:
         finally:
             known.reset(token)
         try:
-            return await engine.arecover(function, args, kwargs, mark, error, context=context)
+            return await engine.arecover(function, args, kwargs, mark, error, None, context)
         finally:
             del error
 

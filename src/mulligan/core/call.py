@@ -39,29 +39,17 @@ class Call:
         name: The function, for people.
         target: The dependency, or empty.
         can_verify: Whether somebody can find out if an attempt was applied.
-        started_at: When the first attempt began, if anybody looked.
         deadline_at: When everything must be over, on the same clock.
     """
 
-    __slots__ = (
-        "allowance",
-        "attempt",
-        "can_verify",
-        "counts",
-        "deadline_at",
-        "effects",
-        "fastest",
-        "first_failed_at",
-        "name",
-        "policy",
-        "silent_limits",
-        "spent",
-        "started_at",
-        "target",
-        "tries",
-        "unhinted",
-        "waited",
-    )
+    # Read before it is first written: a call that fails once never touches most of these.
+    attempt = 1
+    first_failed_at: float | None = None
+    fastest = inf  # the shortest attempt so far, where somebody measured
+    spent = 0.0  # waits, and attempts after the first
+    waited = 0.0
+    allowance = inf  # what the task still allows; drivers keep it current
+    silent_limits = 0  # limits without a time: the provider breaks its contract (R-C18)
 
     def __init__(
         self,
@@ -71,21 +59,13 @@ class Call:
         name: str = "",
         target: str = "",
         can_verify: bool = False,
-        started_at: float | None = None,
         deadline_at: float = inf,
     ) -> None:
         self.policy, self.effects = policy, effects
         self.name, self.target, self.can_verify = name, target, can_verify
-        self.started_at, self.deadline_at = started_at, deadline_at
-        self.attempt = 1
+        self.deadline_at = deadline_at
         self.counts: dict[Kind, int] = {}  # failures by kind
         self.unhinted: dict[Kind, int] = {}  # … since the last hint
-        self.first_failed_at: float | None = None
-        self.fastest = inf  # the shortest attempt so far, where somebody measured
-        self.spent = 0.0  # waits, and attempts after the first
-        self.waited = 0.0
-        self.allowance = inf  # what the task still allows; drivers keep it current
-        self.silent_limits = 0  # limits without a time: the provider breaks its contract (R-C18)
         self.tries: list[tuple[Failure, Decision, float | None]] = []
 
     def failed(
@@ -100,13 +80,14 @@ class Call:
             roll: One roll of the dice.
             took: How long the attempt took, if anybody measured it.
         """
-        kind = failure.kind
-        self.counts[kind] = self.counts.get(kind, 0) + 1
+        kind, counts, unhinted = failure.kind, self.counts, self.unhinted
+        counts[kind] = counts.get(kind, 0) + 1
         if failure.hint is None:
-            self.unhinted[kind] = self.unhinted.get(kind, 0) + 1
-            self.silent_limits += kind.is_limit
+            unhinted[kind] = unhinted.get(kind, 0) + 1
+            if kind.is_limit:
+                self.silent_limits += 1
         else:
-            self.unhinted[kind] = 0
+            unhinted[kind] = 0
         if self.first_failed_at is None:
             self.first_failed_at = now
         if took is not None:

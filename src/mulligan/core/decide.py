@@ -16,6 +16,7 @@ Cancellation never comes here: it is no `Exception`, and drivers catch nothing e
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 from .decision import Decision, Ending, GiveUp, Park, RetryAfter, Verify
@@ -31,34 +32,37 @@ __all__ = ("decide",)
 
 def decide(call: Call, failure: Failure, *, now: float, wall: float, roll: float) -> Decision:
     """What happens after `failure`, the latest of `call`. Pure: it changes nothing."""
-    rule = _rule(call, failure)
-    if isinstance(rule, GiveUp):
-        return _with_time(rule, failure, wall)
+    kind, policy, hint = failure.kind, call.policy, failure.hint
+    rule = policy.rules.get(kind)
+    if rule is None or failure.is_retriable is not None or policy.statuses is not None:
+        chosen = _rule(call, failure, rule)
+        if isinstance(chosen, GiveUp):
+            return _with_time(chosen, failure, wall)
+        rule = chosen
     if failure.reach is Reach.MAYBE_APPLIED and call.effects is Effects.UNSAFE:
         return _not_repeated(call, failure)
-    count = call.counts[failure.kind]
+    count = call.counts[kind]
     if rule.attempts is not None and count >= rule.attempts:
         tried = "the only attempt" if count == 1 else f"attempt {count} of {rule.attempts}"
         return _with_time(
             GiveUp(Ending.EXHAUSTED, f"{tried} failed with {_short(failure)}"), failure, wall
         )
-    hint = failure.hint.floor if failure.hint is not None else None
-    delay = rule.wait(
-        count=count, unhinted=call.unhinted.get(failure.kind, 0), hint=hint, roll=roll
-    )
-    # Questions 6 and 7 end the call or let it pass.
-    stop = _bounds(call, delay, now=now) or _condition(call, failure, rule)
+    delay = rule.wait(count, call.unhinted[kind], None if hint is None else hint.floor, roll)
+    stop = _bounds(call, delay, now)
+    if stop is None and rule.check != "never":
+        stop = _condition(call, failure, rule)
     if stop is not None:
         return _with_time(stop, failure, wall)
-    return _band(call, failure, delay, wall=wall)
+    if delay <= policy.in_place:
+        return RetryAfter(delay, "" if hint is None else hint.source or "the server")
+    return _too_long(call, failure, delay, wall)
 
 
-def _rule(call: Call, failure: Failure) -> Rule | GiveUp:
+def _rule(call: Call, failure: Failure, rule: Rule | None) -> Rule | GiveUp:
     """Questions 1 and 2: the rule that answers this failure, or why there is none."""
     policy, kind = call.policy, failure.kind
     if failure.is_retriable is False:
         return GiveUp(Ending.FINAL, f"{_short(failure)} will not pass: {failure.because}")
-    rule = policy.rules.get(kind)
     if failure.is_retriable:
         if failure.status == 422:
             return GiveUp(
@@ -90,22 +94,13 @@ def _not_repeated(call: Call, failure: Failure) -> Verify | GiveUp:
     )
 
 
-def _bounds(call: Call, delay: float, *, now: float) -> GiveUp | None:
+def _bounds(call: Call, delay: float, now: float) -> GiveUp | None:
     """Question 6, for waits that are slept through; a longer one ends the call anyway."""
     policy = call.policy
-    left = call.deadline_at - now
-    if delay >= left:
-        return GiveUp(
-            Ending.DEADLINE,
-            f"waiting {duration_text(delay)} would pass the deadline, "
-            f"{duration_text(max(left, 0))} away",
-        )
-    if call.fastest < float("inf") and delay + call.fastest > left:
-        return GiveUp(
-            Ending.DEADLINE,
-            f"{duration_text(left - delay)} would be left for an attempt, "
-            f"and none has taken less than {duration_text(call.fastest)}",
-        )
+    if call.deadline_at < inf:
+        late = _too_late(call, delay, call.deadline_at - now)
+        if late is not None:
+            return late
     if delay > policy.in_place:
         return None
     allowed = call.allowance
@@ -117,8 +112,8 @@ def _bounds(call: Call, delay: float, *, now: float) -> GiveUp | None:
             f"waiting {duration_text(delay)} would pass the retry budget, "
             f"{duration_text(max(allowed, 0))} of it left",
         )
-    since = 0.0 if call.first_failed_at is None else now - call.first_failed_at
-    if since + delay > policy.bound:
+    first = call.first_failed_at
+    if first is not None and now - first + delay > policy.bound:
         return GiveUp(
             Ending.DEADLINE,
             f"waiting {duration_text(delay)} would end more than {duration_text(policy.bound)} "
@@ -127,9 +122,25 @@ def _bounds(call: Call, delay: float, *, now: float) -> GiveUp | None:
     return None
 
 
+def _too_late(call: Call, delay: float, left: float) -> GiveUp | None:
+    if delay >= left:
+        return GiveUp(
+            Ending.DEADLINE,
+            f"waiting {duration_text(delay)} would pass the deadline, "
+            f"{duration_text(max(left, 0))} away",
+        )
+    if call.fastest < inf and delay + call.fastest > left:
+        return GiveUp(
+            Ending.DEADLINE,
+            f"{duration_text(left - delay)} would be left for an attempt, "
+            f"and none has taken less than {duration_text(call.fastest)}",
+        )
+    return None
+
+
 def _condition(call: Call, failure: Failure, rule: Rule) -> GiveUp | None:
     """Question 7. A server that says it can pass has answered it."""
-    if rule.check == "never" or failure.is_retriable:
+    if failure.is_retriable:
         return None
     validator = call.policy.validator
     if validator is None:
@@ -148,21 +159,18 @@ def _condition(call: Call, failure: Failure, rule: Rule) -> GiveUp | None:
     return GiveUp(Ending.FINAL, f"{_short(failure)}: {answer}")
 
 
-def _band(call: Call, failure: Failure, delay: float, *, wall: float) -> Decision:
-    """Question 8."""
-    policy = call.policy
-    source = (failure.hint.source or "the server") if failure.hint is not None else ""
-    here = RetryAfter(delay, source)
-    if delay <= policy.in_place:
-        return here
+def _too_long(call: Call, failure: Failure, delay: float, wall: float) -> Park | GiveUp:
+    """Question 8, for waits that are not slept through."""
+    policy, hint = call.policy, failure.hint
+    why = RetryAfter(delay, "" if hint is None else hint.source or "the server").because
     if delay <= policy.horizon:
         return Park(
             wall + delay,
-            f"{here.because}: longer than the {duration_text(policy.in_place)} slept in place",
+            f"{why}: longer than the {duration_text(policy.in_place)} slept in place",
         )
     return GiveUp(
         Ending.HORIZON,
-        f"{here.because}: beyond the horizon of {duration_text(policy.horizon)}",
+        f"{why}: beyond the horizon of {duration_text(policy.horizon)}",
         wall + delay,
     )
 

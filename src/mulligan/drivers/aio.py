@@ -92,6 +92,8 @@ async def wait(
                     raise AssertionError("what was not applied needs no verification")
                 case _:
                     assert_never(decision)
+        if not session.is_bounded:
+            return None
         try:
             while hold := session.enter():
                 await session.clock.asleep(hold)

@@ -11,9 +11,10 @@ from contextvars import ContextVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from ..core.failure import Failure
+    from .session import Session
     from .task import Task
     from .world import World
 
@@ -28,12 +29,13 @@ class Context:
 
     Attributes:
         attempt: Which attempt this is, from 1.
+        failures: What the earlier attempts failed with, in order.
         metadata: What the guard and the task were given to carry along.
         name: The function being called.
         target: The dependency, or empty.
     """
 
-    __slots__ = ("_first", "_request_id", "_tries", "attempt", "metadata", "name", "target")
+    __slots__ = ("_first", "_request_id", "attempt", "failures", "metadata", "name", "target")
 
     def __init__(  # noqa: PLR0917 -- keywords cost on every attempt, and only drivers make one
         self,
@@ -41,17 +43,12 @@ class Context:
         target: str,
         metadata: Mapping[str, object],
         attempt: int = 1,
-        tries: Sequence[tuple[Failure, object, object]] = (),
+        failures: tuple[Failure, ...] = (),
         first: Context | None = None,
     ) -> None:
         self.name, self.target, self.metadata = name, target, metadata
-        self.attempt, self._tries, self._first = attempt, tries, first
+        self.attempt, self.failures, self._first = attempt, failures, first
         self._request_id = ""
-
-    @property
-    def failures(self) -> tuple[Failure, ...]:
-        """What the earlier attempts failed with, in order."""
-        return tuple(failure for failure, _, _ in self._tries[: self.attempt - 1])
 
     @property
     def request_id(self) -> str:
@@ -67,7 +64,8 @@ class Context:
         return f"Context({self.name!r}, attempt={self.attempt}, request_id={self.request_id!r})"
 
 
-ambient_context: ContextVar[Context | None] = ContextVar("mulligan.context", default=None)
+# A session stands for the context of its attempt until somebody asks: almost nobody does.
+ambient_context: ContextVar[Context | Session | None] = ContextVar("mulligan.context", default=None)
 
 
 def current() -> Context | None:
@@ -76,7 +74,8 @@ def current() -> Context | None:
     Known in every attempt after the first, inside `task()`, and with ``context=True``: a first
     attempt outside of these is not worth the time it takes to say so.
     """
-    return ambient_context.get()
+    found = ambient_context.get()
+    return found if found is None or isinstance(found, Context) else found.context()
 
 
 class _Endings:

@@ -21,7 +21,7 @@ from .settings import NO_FALLBACK, Settings
 from .world import world
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from contextvars import Token
 
     from ..core.admission import Outcome
@@ -43,30 +43,21 @@ class Session:
         context: The context that attempt ran in, if it had one.
     """
 
-    __slots__ = (
-        "_before_cut",
-        "_began_at",
-        "_cut",
-        "_mark",
-        "_passed",
-        "_tickets",
-        "_token",
-        "call",
-        "clock",
-        "context",
-        "delivered",
-        "dice",
-        "failure",
-        "last_error",
-        "settings",
-        "task",
-    )
+    # Read before it is first written: most calls never touch these.
+    failure: Failure | None = None
+    last_error: BaseException | None = None
+    delivered = 0  # items that a stream has handed over
+    _cut: BaseException | None = None
+    _before_cut: BaseException | None = None
+    _passed: Story | None = None
+    _token: Token[Any] | None = None
+    _context: Context | None = None
+    _tickets: list[tuple[int, object]] | None = None
 
     def __init__(
         self,
         settings: Settings,
         name: str,
-        *,
         mark: int | None = None,
         started_at: float | None = None,
         context: Context | None = None,
@@ -91,22 +82,16 @@ class Session:
             name=name,
             target=settings.target,
             can_verify=settings.verify is not None,
-            started_at=started_at,
             deadline_at=deadline_at,
         )
-        self.context = context
-        self.failure: Failure | None = None
-        self.last_error: BaseException | None = None
-        self.delivered = 0
-        self._cut: BaseException | None = None
-        self._before_cut: BaseException | None = None
-        self._passed: Story | None = None
-        self._mark = endings.count if mark is None else mark
         self._began_at = started_at
-        self._tickets: list[tuple[int, object]] = []
-        self._token: Token[Context | None] | None = None
+        if context is not None:
+            self._context = context
         if mark is None:
             self.call.attempt = 0  # no attempt has been made yet; `begin` counts
+            mark = endings.count
+        self._mark = mark
+        self.is_bounded = deadline_at < inf or bool(settings.admissions)
 
     # Before an attempt
 
@@ -120,13 +105,14 @@ class Session:
         if left <= 0:
             raise DeadlinePassed(self._who(), "the deadline passed before the attempt could begin")
         admissions = self.settings.admissions
-        while len(self._tickets) < len(admissions):
+        tickets = self._tickets = self._tickets or []
+        while len(tickets) < len(admissions):
             now, wall = self.clock.now(), self.clock.wall()
-            number = len(self._tickets)
+            number = len(tickets)
             answer = admissions[number].enter(self.call.attempt + 1, now=now, wall=wall)
             match answer:
                 case Admitted():
-                    self._tickets.append((number, answer.ticket))
+                    tickets.append((number, answer.ticket))
                 case Hold():
                     self._leave("cancelled", None)
                     if answer.delay > min(self.settings.policy.in_place, left):
@@ -139,24 +125,31 @@ class Session:
 
     def begin(self) -> None:
         """An attempt begins now."""
-        call = self.call
-        call.attempt += 1
+        self.call.attempt += 1
         self._mark = endings.count
         self._began_at = self.clock.now()
-        if call.attempt > 1 or self.context is None:
-            first = self.context
-            self.context = Context(
-                call.name, call.target, self._metadata(), call.attempt, call.tries, first
-            )
-        self.rejoin()
+        self._token = ambient_context.set(self)
 
     def rejoin(self) -> None:
         """The attempt goes on, perhaps in another context than it began in."""
-        self._token = ambient_context.set(self.context)
+        self._token = ambient_context.set(self)
 
     def part(self) -> None:
         """The attempt is handed to another context: `rejoin` there."""
         self._exit()
+
+    def context(self) -> Context:
+        """What `current()` says about the attempt under way."""
+        call, known = self.call, self._context
+        if known is None or known.attempt != call.attempt:
+            metadata = self.settings.metadata
+            if self.task is not None:
+                metadata = {**self.task.metadata, **metadata}
+            failures = tuple(failure for failure, _, _ in call.tries)
+            known = self._context = Context(
+                call.name, call.target, metadata, call.attempt, failures, known
+            )
+        return known
 
     def limit(self) -> tuple[float, bool]:
         """Seconds this attempt may take, and whether that is all that is left of the deadline."""
@@ -191,14 +184,17 @@ class Session:
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
         self._exit()
-        self._leave("succeeded", None)
-        call = self.call
-        if call.tries:
-            if self.settings.listeners:
-                self._tell(Recovered(**self._facts(), waited=call.waited, elapsed=self._elapsed()))
-        elif self.settings.wants_successes:
+        if self._tickets:
+            self._leave("succeeded", None)
+        settings = self.settings
+        if self.call.tries:
+            if settings.listeners:
+                self._tell(
+                    Recovered(**self._facts(), waited=self.call.waited, elapsed=self._elapsed())
+                )
+        elif settings.wants_successes:
             event = Succeeded(**self._facts())
-            for listener in self.settings.listeners:
+            for listener in settings.listeners:
                 if getattr(listener, "successes", False):
                     self._tell_one(listener, event)
         self.last_error = None
@@ -211,31 +207,34 @@ class Session:
 
     def failed(self, error: Exception) -> Decision:
         """The attempt failed: read, judge, record, announce."""
-        self._exit()
-        call, settings = self.call, self.settings
-        now, wall = self.clock.now(), self.clock.wall()
+        if self._token is not None:
+            self._exit()
+        call, clock = self.call, self.clock
+        now, wall = clock.now(), clock.wall()
         took = None if self._began_at is None else now - self._began_at
-        self.failure = failure = settings.classify(error, wall)
+        self.failure = failure = self.settings.classify(error, wall)
         self.last_error = error
-        self._leave("failed", failure)
+        if self._tickets:
+            self._leave("failed", failure)
         if self.task is not None:
             call.allowance = self.task.budget_left()
             if took is not None and call.attempt > 1:
                 self.task.charge(took)
                 call.allowance -= took
-        self._passed = settled(error, self._mark)
-        if self._passed is not None:
+        passed = settled(error, self._mark)
+        if passed is not None:
             # A guard inside has already spent what there was to spend on this.
-            return GiveUp(Ending(self._passed.ending), self._passed.because, self._passed.retry_at)
+            self._passed = passed
+            return GiveUp(Ending(passed.ending), passed.because, passed.retry_at)
         decision = call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
-        return self._announced(decision, failure, now=now, wall=wall)
+        return self._announced(decision, failure, now, wall)
 
     def not_applied(self) -> Decision:
         """The last attempt, which may have been applied, was not: judge it again."""
         assert self.failure is not None  # noqa: S101 -- only after `failed`
         now, wall = self.clock.now(), self.clock.wall()
         decision = self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
-        return self._announced(decision, self.failure, now=now, wall=wall)
+        return self._announced(decision, self.failure, now, wall)
 
     def unverified(self, error: Exception) -> GiveUp:
         """Nobody could find out whether the attempt was applied."""
@@ -308,10 +307,6 @@ class Session:
 
     # Small things
 
-    def _metadata(self) -> Mapping[str, object]:
-        own = self.settings.metadata
-        return own if self.task is None else {**self.task.metadata, **own}
-
     def _who(self) -> str:
         return self.call.target or self.call.name or "the call"
 
@@ -321,15 +316,14 @@ class Session:
             ambient_context.reset(token)
 
     def _leave(self, outcome: Outcome, failure: Failure | None) -> None:
-        while self._tickets:
-            number, ticket = self._tickets.pop()
+        tickets = self._tickets or []
+        while tickets:
+            number, ticket = tickets.pop()
             self.settings.admissions[number].leave(
                 ticket, outcome, failure, now=self.clock.now(), wall=self.clock.wall()
             )
 
-    def _announced(
-        self, decision: Decision, failure: Failure, *, now: float, wall: float
-    ) -> Decision:
+    def _announced(self, decision: Decision, failure: Failure, now: float, wall: float) -> Decision:
         call = self.call
         if isinstance(decision, RetryAfter):
             if self.task is not None and not self.task.reserve(decision.delay):
@@ -350,13 +344,11 @@ class Session:
         return decision
 
     def _facts(self, wall: float | None = None) -> dict[str, Any]:
-        if self.context is None:
-            self.context = Context(self.call.name, self.call.target, self._metadata())
         return {
             "at": self.clock.wall() if wall is None else wall,
             "target": self.call.target,
             "name": self.call.name,
-            "request_id": self.context.request_id,
+            "request_id": self.context().request_id,
             "attempt": self.call.attempt,
         }
 
