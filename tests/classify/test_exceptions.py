@@ -282,12 +282,25 @@ def test_a_chain_of_thousands_ends():
 def test_the_worst_of_a_group_speaks_for_it():
     lost = ConnectionResetError()
     refused = ConnectionRefusedError()
-    assert read(ExceptionGroup("x", [refused])).reach is Reach.NEVER_SENT
-    assert read(ExceptionGroup("x", [refused, lost])).reach is Reach.MAYBE_APPLIED
+    assert read(ExceptionGroup("x", [refused, lost])).kind is Kind.NETWORK
     assert read(ExceptionGroup("x", [lost, ValueError()])).kind is Kind.UNKNOWN
     assert read(ExceptionGroup("x", [lost, Shaped("x", status_code=401)])).kind is Kind.AUTH
     nested = ExceptionGroup("x", [ExceptionGroup("y", [TimeoutError()]), lost])
     assert read(nested).view is View.RETRYABLE
+
+
+def test_what_else_ran_in_a_group_may_have_been_applied():
+    refused = ConnectionRefusedError()
+    assert read(ExceptionGroup("x", [refused, refused])).reach is Reach.MAYBE_APPLIED
+    assert read(raised(ConnectionError(), behind=refused, cause=True)).reach is Reach.NEVER_SENT
+
+
+def test_what_a_handler_did_before_it_failed_may_have_been_applied():
+    refused = ConnectionRefusedError()
+    handled = read(raised(RuntimeError("x"), behind=refused, cause=False))
+    assert (handled.kind, handled.reach) == (Kind.NETWORK, Reach.MAYBE_APPLIED)
+    meant = read(raised(RuntimeError("x"), behind=refused, cause=True))
+    assert meant.reach is Reach.NEVER_SENT
 
 
 def test_the_longest_wait_of_a_group_is_kept():

@@ -177,6 +177,17 @@ def test_a_status_is_found_in_every_clients_error(client, status, kind, server):
     assert (failure.kind, failure.status) == (kind, status)
 
 
+def test_a_page_where_json_was_expected_is_judged_by_its_status_first(server):
+    async def json_of(status: int) -> None:
+        server.answer(status, b"<html>", content_type="text/html")
+        async with aiohttp.ClientSession() as session, session.get(server.url) as answer:
+            await answer.json()
+
+    assert failure_of(lambda: asyncio.run(json_of(503))).kind is Kind.SERVER
+    failure = failure_of(lambda: asyncio.run(json_of(200)))
+    assert (failure.kind, failure.reach) == (Kind.BAD_ANSWER, Reach.MAYBE_APPLIED)
+
+
 @each({**HTTP, **SDKS})
 def test_retry_after_is_found_in_every_clients_error(client, server):
     server.answer(429, b"{}", Retry_After="7")

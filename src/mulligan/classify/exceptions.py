@@ -198,14 +198,15 @@ class _Reader:
         is_mistake = found.kind is Kind.CLIENT and found.is_retriable is False
         if is_mistake or (failure.kind is Kind.CLIENT and found.family is Family.NETWORK):
             # An untrusted certificate behind a failed connection; a lost line behind a TLS error.
-            return replace(found, message=failure.message)
+            reach = failure.reach if failure.reach is Reach.NEVER_SENT else found.reach
+            return replace(found, message=failure.message, reach=reach)
         if found.family is not Family.NETWORK:
             return failure
-        is_early = Reach.NEVER_SENT in (failure.reach, found.reach)
+        reach = found.reach if found.reach is Reach.NEVER_SENT else failure.reach
         return replace(
             failure,
             kind=found.kind if failure.kind is Kind.NETWORK else failure.kind,
-            reach=Reach.NEVER_SENT if is_early else failure.reach,
+            reach=reach,
             code=failure.code or found.code,
         )
 
@@ -221,13 +222,17 @@ class _Reader:
     def _behind(self, error: BaseException, trait: _Trait) -> Failure:
         """An exception nobody knows: perhaps what it came from is known."""
         behind = error.__cause__
-        if behind is None and not error.__suppress_context__ and not isinstance(error, _MISTAKES):
+        is_cause = behind is not None
+        if not (is_cause or error.__suppress_context__ or isinstance(error, _MISTAKES)):
             behind = error.__context__
         # KeyboardInterrupt and kin behind an error are no failure of anything.
         if isinstance(behind, Exception) and self._is_new(behind):
             found = self.read(behind)
             if found.kind is not Kind.UNKNOWN:
-                return replace(found, because=f"{found.because}, behind {trait.name}")
+                # A handler ran between a context and the error: who knows what it has done.
+                reach = found.reach if is_cause else Reach.MAYBE_APPLIED
+                because = f"{found.because}, behind {trait.name}"
+                return replace(found, reach=reach, because=because)
         return Failure(
             kind=Kind.UNKNOWN,
             message=presentable(_words(error)) or trait.name,
@@ -238,8 +243,8 @@ class _Reader:
     def _group(self, group: BaseException) -> Failure:
         """The worst member speaks for the group.
 
-        Worst is one that must not be repeated, then one that may have been applied, then the
-        one with the longest wait.
+        Worst is one that must not be repeated, then the one with the longest wait. What else ran
+        in the group may have been applied, whatever happened to the ones that are reported.
         """
         members = careful_get(group, "exceptions") or ()
         found: list[Failure] = []
@@ -251,10 +256,10 @@ class _Reader:
         if not found:
             return self._behind(group, _trait(type(group)))
         worst = max(found, key=_badness)
-        reach = max((one.reach for one in found), key=_REACHES.index)
         hint = max((one.hint for one in found if one.hint), key=lambda h: h.floor, default=None)
         count = f", the worst of {len(found)}" if len(found) > 1 else ""
-        return replace(worst, reach=reach, hint=hint, because=worst.because + count)
+        because = worst.because + count
+        return replace(worst, reach=Reach.MAYBE_APPLIED, hint=hint, because=because)
 
     def _is_new(self, error: BaseException) -> bool:
         """Whether `error` is seen for the first time (E-G6)."""
@@ -266,15 +271,13 @@ class _Reader:
         return True
 
 
-_REACHES = (Reach.NEVER_SENT, Reach.ANSWERED, Reach.MAYBE_APPLIED)
 _FAMILIES = (Family.NETWORK, Family.SERVER, Family.RATE_LIMIT, Family.CLIENT, Family.UNKNOWN)
 
 
-def _badness(failure: Failure) -> tuple[bool, int, int, float]:
+def _badness(failure: Failure) -> tuple[bool, int, float]:
     return (
         failure.is_retriable is False,
         _FAMILIES.index(failure.family),
-        _REACHES.index(failure.reach),
         0.0 if failure.hint is None else failure.hint.floor,
     )
 

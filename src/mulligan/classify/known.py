@@ -37,7 +37,8 @@ _NOT_CONNECTED = Known(Kind.TIMEOUT, Reach.NEVER_SENT)
 # A wrong address, an untrusted certificate, a circle of redirects: the caller's to repair (E-G4).
 _MISTAKE = Known(Kind.CLIENT, Reach.NEVER_SENT, is_retriable=False, wins=True)
 CIRCLE = Known(Kind.CLIENT, Reach.ANSWERED, is_retriable=False, wins=True)
-_GARBLED = Known(Kind.BAD_ANSWER, Reach.ANSWERED, wins=True)
+# An answer that cannot be read is no proof that nothing was done.
+_GARBLED = Known(Kind.BAD_ANSWER)
 _NO_KEY = Known(Kind.AUTH, Reach.NEVER_SENT, wins=True)
 
 _HTTPX = {
@@ -79,7 +80,8 @@ KNOWN: dict[str, dict[str, Known]] = {
     },
     "urllib": {"URLError": _LOST, "ContentTooShortError": _LOST},
     "ssl": {
-        "SSLError": Known(Kind.CLIENT, Reach.NEVER_SENT, is_retriable=False),
+        "SSLError": Known(Kind.CLIENT, is_retriable=False),
+        "SSLCertVerificationError": _MISTAKE,
         "SSLEOFError": _LOST,
         "SSLZeroReturnError": _LOST,
     },
@@ -169,8 +171,7 @@ KNOWN: dict[str, dict[str, Known]] = {
         "ContextWindowExceededError": Known(Kind.CONTEXT_LENGTH, Reach.ANSWERED, wins=True),
         "ContentPolicyViolationError": Known(Kind.CONTENT_POLICY, Reach.ANSWERED, wins=True),
         "BudgetExceededError": Known(Kind.BILLING, Reach.NEVER_SENT, wins=True),
-        "JSONSchemaValidationError": _GARBLED,
-        "APIResponseValidationError": _GARBLED,
+        "APIResponseValidationError": Known(Kind.BAD_ANSWER, wins=True),
     },
 }
 
