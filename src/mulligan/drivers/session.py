@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.admission import Admitted, Hold, Refused
 from ..core.call import Call
-from ..core.decision import Ending, GiveUp, Park, RetryAfter, ending_of
+from ..core.decision import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
 from ..core.duration import duration_text
 from ..core.events import Ended, Event, Failed, Recovered, Succeeded
 from ..errors import DeadlinePassed, FailedAnswer, LimitReached, NotAdmitted
@@ -229,12 +229,14 @@ class Session:
         decision = call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
         return self._announced(decision, failure, now, wall)
 
-    def not_applied(self) -> Decision:
+    def not_applied(self) -> RetryAfter | Park | GiveUp:
         """The last attempt, which may have been applied, was not: judge it again."""
         assert self.failure is not None  # noqa: S101 -- only after `failed`
         now, wall = self.clock.now(), self.clock.wall()
         decision = self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
-        return self._announced(decision, self.failure, now, wall)
+        decision = self._announced(decision, self.failure, now, wall)
+        assert not isinstance(decision, Verify)  # noqa: S101 -- it was never applied
+        return decision
 
     def unverified(self, error: Exception) -> GiveUp:
         """Nobody could find out whether the attempt was applied."""

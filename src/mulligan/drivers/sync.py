@@ -73,33 +73,42 @@ def wait(
         if error is not None:
             decision = session.failed(error)
             if isinstance(decision, Verify):
-                try:
-                    answer = session.settings.verify(*args, **kwargs)  # type: ignore[misc]
-                except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
-                    return Lost(error, session.unverified(trouble))
-                if answer is not NOT_APPLIED:
-                    session.succeeded()
-                    return Answered(answer)
-                decision = session.not_applied()
+                found = _verify(session, error, args, kwargs)
+                if isinstance(found, Answered | Lost):
+                    return found
+                decision = found
             match decision:
                 case RetryAfter():
                     session.clock.sleep(decision.delay)
                 case Park() | GiveUp():
                     return Lost(error, decision)
-                case Verify():
-                    raise AssertionError("what was not applied needs no verification")
                 case _:
                     assert_never(decision)
-        if not session.is_bounded:
-            return None
-        try:
+        if session.is_bounded:
             while hold := session.enter():
                 session.clock.sleep(hold)
-        except NotAdmitted as refusal:
-            return Lost(*session.refused(refusal))
+    except NotAdmitted as refusal:
+        return Lost(*session.refused(refusal))
+    else:
         return None
     finally:
         error = None
+
+
+def _verify(
+    session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Over | Park | RetryAfter | GiveUp:
+    """The result of an attempt that was applied; for one that was not, what happens next."""
+    try:
+        answer = session.settings.verify(*args, **kwargs)  # type: ignore[misc]
+    except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
+        return Lost(error, session.unverified(trouble))
+    finally:
+        error = None  # type: ignore[assignment]
+    if answer is not NOT_APPLIED:
+        session.succeeded()
+        return Answered(answer)
+    return session.not_applied()
 
 
 def _conclude(session: Session, over: Over) -> Any:
@@ -159,7 +168,8 @@ def stream(  # noqa: C901 -- the generator protocol, in one place
                 _close(items)
                 session.cancelled()
                 raise
-            step, value = items.throw, thrown
+            step: Callable[[Any], Any] = items.throw
+            value: Any = thrown
         else:
             step, value = (next, items) if sent is None else (items.send, sent)
         try:
