@@ -165,6 +165,13 @@ def test_a_stranger_is_known_by_its_shape(fields, kind):
     assert read(Shaped("x", **fields)).kind is kind
 
 
+def test_a_class_that_claims_to_be_pythons_own_is_read_by_its_shape():
+    made: dict[str, type[Exception]] = {}
+    exec("class Odd(Exception):\n    status_code = 429", {}, made)  # noqa: S102 -- no __name__
+    assert made["Odd"].__module__ == "builtins"
+    assert read(made["Odd"]()).kind is Kind.RATE_LIMIT
+
+
 def test_headers_of_the_response_give_the_hint():
     failure = read(Shaped("x", response=response(429, retry_after="7")))
     assert failure.hint is not None

@@ -11,6 +11,7 @@ Whatever a strange object does while it is looked at, the worst answer is `unkno
 
 from __future__ import annotations
 
+import builtins
 import errno as numbers
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -97,7 +98,8 @@ def _trait(cls: type) -> _Trait:
             is_sdk=bool(roots & SDK_ROOTS),
             is_rpc="grpc" in roots,
             is_flattening="litellm" in roots,
-            is_plain=cls.__module__ == "builtins",
+            # By identity: a class made by exec() says that it comes from builtins, too.
+            is_plain=vars(builtins).get(cls.__name__) is cls,
             is_group=issubclass(cls, BaseExceptionGroup),
             is_os=issubclass(cls, OSError),
             is_own=issubclass(cls, MulliganError),
