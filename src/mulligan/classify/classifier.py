@@ -86,7 +86,7 @@ class Classifier:
         self, status: int | None, headers: object = None, body: object = None, *, now: float
     ) -> Failure | None:
         """The failure in an HTTP answer, or None; see `http.classify_response`."""
-        return classify_response(status, headers, body, now=now, codes=self.codes or None)  # type: ignore[arg-type]
+        return classify_response(status, headers, body, now=now, codes=self.codes or None)
 
     def judge(self, result: object, *, now: float | None = None) -> Failure | None:
         """The failure in a response object, or None; see `answers.judge_response`."""
