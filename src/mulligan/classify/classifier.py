@@ -133,7 +133,7 @@ def _checked_types(
         if isinstance(said, str):
             checked[cls] = _checked_kind(said, f"types[{cls.__name__}]")
         elif callable(said):
-            checked[cls] = said
+            checked[cls] = said  # pyright: ignore[reportArgumentType] -- what it returns is checked
         else:
             raise SettingError(f"types[{cls.__name__}] needs a kind or a function; got {said!r}")
     return checked

@@ -20,7 +20,8 @@ from ..core.failure import Failure, Family, Kind, Reach
 from ..core.hint import Hint
 from ..core.text import presentable
 from ..errors import CircuitOpen, FailedAnswer, LimitReached, MulliganError
-from .http import judge_evidence
+from .body import NOTHING
+from .http import judge_evidence, judge_words
 from .known import BY_ERRNO, CIRCLE, SDK_ROOTS, Known, find
 from .shapes import Evidence, careful_get, evidence_in
 from .vocabulary import CODES
@@ -155,7 +156,12 @@ class _Reader:
             return None
         if not body.message and not text:
             text = _words(error)
-        failure = judge_evidence(status, headers, body, text=text, now=self.now, codes=self.codes)
+        if headers or body is not NOTHING or self.codes is not None:
+            failure = judge_evidence(
+                status, headers, body, text=text, now=self.now, codes=self.codes
+            )
+        else:
+            failure = judge_words(status, text, now=self.now)
         if status is None and failure.kind is Kind.UNKNOWN:
             return None
         if not failure.message:

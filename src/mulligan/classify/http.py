@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .quota_headers import Quota
 
-__all__ = ("classify_response", "judge_evidence")
+__all__ = ("classify_response", "judge_evidence", "judge_words")
 
 # A middleman answered; whether the server did the work, he does not know. 52x are Cloudflare's.
 _MIDDLEMAN = frozenset((408, 502, 504, *range(520, 528), 530, 598, 599))
@@ -121,6 +121,28 @@ def judge_evidence(
         because=because,
         fields=() if body.data is None else _fields(effective, found.kind, body),
     )
+
+
+# Sentences that stood alone and named no time, with what they mean. A server that is down says
+# the same words to every attempt, and reading them is most of what a retry costs.
+_judged: dict[tuple[int | None, str], Failure] = {}
+_MOST_JUDGED = 256
+_LONGEST_JUDGED = 200
+
+
+def judge_words(status: int | None, text: str, *, now: float) -> Failure:
+    """The failure in a status and a sentence, with neither headers nor a body.
+
+    What was judged once is remembered, unless it named a time: that judgement depends on `now`.
+    """
+    found = _judged.get((status, text))
+    if found is None:
+        found = judge_evidence(status, {}, text=text, now=now)
+        if found.hint is None and len(text) <= _LONGEST_JUDGED:
+            if len(_judged) >= _MOST_JUDGED:
+                _judged.clear()
+            _judged[status, text] = found
+    return found
 
 
 def _is_plan(lowered: str, body: Body, rejecting: Quota | None) -> bool:
