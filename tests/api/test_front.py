@@ -70,6 +70,33 @@ def test_a_lambda_that_returns_a_coroutine_is_driven(virtual_clock, options):
     assert len(script.calls) == 3
 
 
+def test_a_coroutine_from_a_lambda_is_cut_at_the_deadline_and_knows_its_context():
+    clock, seen = VirtualClock(), []
+
+    async def hang():
+        here = mulligan.current()
+        seen.append(here and here.attempt)
+        await asyncio.sleep(1000)
+
+    async def main():
+        await mulligan.retry(deadline=30, context=True, effects="read")(lambda: hang())()  # noqa: PLW0108
+
+    with virtual_time(clock), pytest.raises(TimeoutError):
+        clock.run(main())
+    assert clock.now() == 30
+    assert seen == [1]
+
+
+def test_a_stream_refuses_what_means_nothing_for_it():
+    def items():
+        yield 1
+
+    with pytest.raises(mulligan.SettingError, match=r"^judge looks at an answer, and the stream"):
+        mulligan.retry(judge=lambda _: None)(items)
+    with pytest.raises(mulligan.SettingError, match=r"^the fallback of the stream items\(\) needs"):
+        mulligan.retry(fallback=None)(items)
+
+
 def test_call_and_acall_drive_coroutines_too(virtual_clock):
     script = Scripted(ConnectionRefusedError(), "ok")
     other = Scripted(ConnectionRefusedError(), "ok")
@@ -190,7 +217,7 @@ def test_what_cannot_be_decorated_is_refused():
         mulligan.Guard(len)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("option", ["judge", "verify"])
+@pytest.mark.parametrize("option", ["judge", "verify", "fallback"])
 def test_blocks_refuse_what_they_cannot_keep(option):
     with pytest.raises(mulligan.SettingError, match=rf"^attempts\(\) takes no {option}"):
         mulligan.Guard(**{option: lambda _: None}).attempts()  # type: ignore[arg-type]

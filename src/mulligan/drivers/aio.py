@@ -168,7 +168,7 @@ async def stream(  # noqa: C901 -- the generator protocol, in one place
     """The items of a stream, restarted unseen until the first one, committed from then on."""
     opening = await _open(session, function, args, kwargs)
     if isinstance(opening, Instead):
-        async for each in opening.items:
+        async for each in _each(opening.items):
             yield each
         return
     if isinstance(opening, Answered):
@@ -201,6 +201,16 @@ async def stream(  # noqa: C901 -- the generator protocol, in one place
         except BaseException:
             session.cancelled()
             raise
+
+
+async def _each(items: Any) -> AsyncGenerator[Any, None]:
+    """The items of an iterable of either world: a fallback may be a plain list."""
+    if hasattr(items, "__aiter__"):
+        async for each in items:
+            yield each
+    else:
+        for each in items:
+            yield each
 
 
 async def _open(
