@@ -8,10 +8,27 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .api.guard import Guard
+    from .api.judge import judge_response
+    from .api.retry import acall, attempts, call, retry
+    from .api.task import task
+    from .classify.classifier import Classifier, classifier
+    from .config.loader import load_policy
+    from .core.backoff import Exponential, Fixed, Linear, Schedule
+    from .core.decision import Ending, GiveUp, Park, RetryAfter, Verify
+    from .core.events import Ended, Event, Failed, Recovered, Succeeded
     from .core.failure import Effects, Failure, Family, Kind, Reach, View
     from .core.hint import Hint
+    from .core.policy import Policy, Rule
+    from .core.presets import preset
+    from .core.story import Story, Try
+    from .core.timeouts import SERVICE_TIMEOUTS, Timeouts
+    from .drivers.ambient import Context, current
+    from .drivers.notes import story
+    from .drivers.verdict import NOT_APPLIED
     from .errors import (
         CircuitOpen,
+        DeadlinePassed,
         FailedAnswer,
         FileError,
         LimitReached,
@@ -20,42 +37,120 @@ if TYPE_CHECKING:
         NotAdmitted,
         SettingError,
     )
+    from .telemetry.counters import Counters
+    from .telemetry.logging import LogListener
 
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
     "CircuitOpen": "errors",
+    "Classifier": "classify.classifier",
+    "Context": "drivers.ambient",
+    "Counters": "telemetry.counters",
+    "DeadlinePassed": "errors",
     "Effects": "core.failure",
+    "Ended": "core.events",
+    "Ending": "core.decision",
+    "Event": "core.events",
+    "Exponential": "core.backoff",
+    "Failed": "core.events",
     "FailedAnswer": "errors",
     "Failure": "core.failure",
     "Family": "core.failure",
     "FileError": "errors",
+    "Fixed": "core.backoff",
+    "GiveUp": "core.decision",
+    "Guard": "api.guard",
     "Hint": "core.hint",
     "Kind": "core.failure",
     "LimitReached": "errors",
+    "Linear": "core.backoff",
+    "LogListener": "telemetry.logging",
     "MissingExtra": "errors",
     "MulliganError": "errors",
+    "NOT_APPLIED": "drivers.verdict",
     "NotAdmitted": "errors",
+    "Park": "core.decision",
+    "Policy": "core.policy",
     "Reach": "core.failure",
+    "Recovered": "core.events",
+    "RetryAfter": "core.decision",
+    "Rule": "core.policy",
+    "SERVICE_TIMEOUTS": "core.timeouts",
+    "Schedule": "core.backoff",
     "SettingError": "errors",
+    "Story": "core.story",
+    "Succeeded": "core.events",
+    "Timeouts": "core.timeouts",
+    "Try": "core.story",
+    "Verify": "core.decision",
     "View": "core.failure",
+    "acall": "api.retry",
+    "attempts": "api.retry",
+    "call": "api.retry",
+    "classifier": "classify.classifier",
+    "current": "drivers.ambient",
+    "judge_response": "api.judge",
+    "load_policy": "config.loader",
+    "preset": "core.presets",
+    "retry": "api.retry",
+    "story": "drivers.notes",
+    "task": "api.task",
 }
 
 __all__ = [
+    "NOT_APPLIED",
+    "SERVICE_TIMEOUTS",
     "CircuitOpen",
+    "Classifier",
+    "Context",
+    "Counters",
+    "DeadlinePassed",
     "Effects",
+    "Ended",
+    "Ending",
+    "Event",
+    "Exponential",
+    "Failed",
     "FailedAnswer",
     "Failure",
     "Family",
     "FileError",
+    "Fixed",
+    "GiveUp",
+    "Guard",
     "Hint",
     "Kind",
     "LimitReached",
+    "Linear",
+    "LogListener",
     "MissingExtra",
     "MulliganError",
     "NotAdmitted",
+    "Park",
+    "Policy",
     "Reach",
+    "Recovered",
+    "RetryAfter",
+    "Rule",
+    "Schedule",
     "SettingError",
+    "Story",
+    "Succeeded",
+    "Timeouts",
+    "Try",
+    "Verify",
     "View",
+    "acall",
+    "attempts",
+    "call",
+    "classifier",
+    "current",
+    "judge_response",
+    "load_policy",
+    "preset",
+    "retry",
+    "story",
+    "task",
 ]
 
 

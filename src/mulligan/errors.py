@@ -10,6 +10,7 @@ annotated. What stands here is raised only where no exception of the caller exis
     ├── FailedAnswer                  the answer was judged a failure; carries it
     └── NotAdmitted                   the call was not made
         ├── CircuitOpen               the target is not worth calling now
+        ├── DeadlinePassed (TimeoutError)  there is no time left to call
         └── LimitReached              the target does not let us call now
 """
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "CircuitOpen",
+    "DeadlinePassed",
     "FailedAnswer",
     "FileError",
     "LimitReached",
@@ -112,6 +114,10 @@ class CircuitOpen(NotAdmitted):
     def __init__(self, target: str, retry_in: float, because: str) -> None:
         self.retry_in = retry_in
         super().__init__(target, because)
+
+
+class DeadlinePassed(NotAdmitted, TimeoutError):
+    """The deadline passed before the first attempt could begin."""
 
 
 class LimitReached(NotAdmitted):

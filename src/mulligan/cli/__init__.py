@@ -6,15 +6,18 @@ only when that command runs: `mulligan --help` must not load what `mulligan run`
 
 from __future__ import annotations
 
+import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
 
 import click
 
+from ..core.text import clean
 from ..errors import FileError, MulliganError
 
-__all__ = ("main",)
+__all__ = ("Unusable", "main")
 
 # name → (module, help in one line). Every module has one click command named `command`.
 _COMMANDS: dict[str, tuple[str, str]] = {
@@ -23,6 +26,14 @@ _COMMANDS: dict[str, tuple[str, str]] = {
 }
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+
+class Unusable(click.UsageError):
+    """A command line that cannot be meant, with what to write instead."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class _Commands(click.Group):
@@ -37,6 +48,17 @@ class _Commands(click.Group):
         command = import_module(_COMMANDS[cmd_name][0], __name__).command
         assert isinstance(command, click.Command)  # noqa: S101 -- a command file without a command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in _COMMANDS or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        near = get_close_matches(args[0].lower(), _COMMANDS, n=1)
+        raise Unusable(
+            f"no such command {clean(args[0], 80)!r}",
+            f"did you mean mulligan {near[0]}?" if near else "mulligan --help lists the commands",
+        )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -60,12 +82,18 @@ def _group() -> None:
 def main(argv: list[str] | None = None) -> None:
     """Run the command; exits, never returns. Errors of ours read `error:` then `hint:`."""
     try:
-        sys.exit(_group.main(argv, prog_name="mulligan", standalone_mode=False) or 0)
+        code = _group.main(argv, prog_name="mulligan", standalone_mode=False) or 0
+        sys.stdout.flush()  # here, where a reader that went away can still be answered
+        sys.exit(code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(EXIT_USAGE)
     except click.ClickException as error:
-        hint = ""
-        if isinstance(error, click.UsageError) and error.ctx is not None:
+        hint = getattr(error, "hint", "")
+        if not hint and isinstance(error, click.UsageError) and error.ctx is not None:
             hint = f"{error.ctx.command_path} --help lists what it takes"
-        _complain(error.format_message(), hint)
+        said = error.format_message().removesuffix(".")
+        _complain(said[:1].lower() + said[1:], hint)
         sys.exit(error.exit_code)
     except FileError as error:
         place = error.file if error.line is None else f"{error.file}:{error.line}"
@@ -78,7 +106,8 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader went away (`mulligan … | head`): nothing is wrong, and nothing can be said.
-        sys.stderr.close()
+        # What is still in the buffer goes nowhere, or the interpreter would complain at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)
 
 

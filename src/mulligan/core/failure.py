@@ -51,6 +51,9 @@ class Kind(StrEnum):
     CIRCUIT_OPEN = "circuit_open"
     UNKNOWN = "unknown"
 
+    # Enum's own hash is a Python function; kinds are the keys of every table on the failure path.
+    __hash__ = str.__hash__
+
     @property
     def family(self) -> Family:
         return _FAMILY[self]

@@ -61,7 +61,7 @@ class Rule:
         if self.check not in {"never", "if_given", "required"}:
             raise SettingError(f"Rule.check needs never, if_given or required; got {self.check!r}")
 
-    def wait(self, *, count: int, unhinted: int, hint: float | None, roll: float) -> float:
+    def wait(self, count: int, unhinted: int, hint: float | None, roll: float) -> float:
         """The wait this rule asks for.
 
         Args:

@@ -25,10 +25,16 @@ _CONTROLS = re.compile(
 )
 _BLANKS = re.compile(r"[ \t\n]+")
 
-# One cheap look before the careful one: most messages contain none of these.
-_SUSPICIOUS = re.compile(
-    r"(?i)auth|bearer|basic|cookie|token|secret|passw|pwd|key|credential|signature|sig=|session"
-    r"|sk-|pk-|rk-|gh[opsur]_|github_pat|xox|AIza|AKIA|ASIA|eyJ|glpat|hf_|gsk_|npm_|ya29|://"
+# One cheap look before the careful one: most messages contain none of these. Plain searches in
+# lower case cost a microsecond, the same list as one pattern ten times that.
+_SUSPICIOUS = (
+    *("auth", "bearer", "basic", "digest", "negotiate", "cookie", "token", "secret", "pass"),
+    *("pwd", "key", "credential", "sig", "session", "aiza", "akia", "asia", "eyj", "ya29", "://"),
+)
+_SUSPICIOUS_DASHED = ("sk-", "pk-", "rk-", "xox", "glpat-")
+_SUSPICIOUS_SCORED = (
+    *("sk_", "pk_", "rk_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_"),
+    *("hf_", "gsk_", "npm_", "code_verifier"),
 )
 _NAMES = (
     r"(?:[a-z0-9_.-]{0,40}(?:api[_-]?key|apikey|access[_-]?key|secret|passw(?:or)?d|passphrase|pwd"
@@ -80,20 +86,33 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
 
 def clean(text: str, limit: int = 500) -> str:
     """`text` without control, escape and bidi characters, on one line, cut at `limit`."""
+    # Cut before the work is done: a megabyte of noise costs no more than a line.
+    text = text[: limit * 8]
     if not (text.isascii() and text.isprintable()):
-        # Cut before the work is done: a megabyte of noise costs no more than a line.
-        text = _CONTROLS.sub("", _ESCAPES.sub("", text[: limit * 8]).replace("\r\n", "\n"))
-    text = _BLANKS.sub(" ", text[: limit * 8]).strip()
+        text = _CONTROLS.sub("", _ESCAPES.sub("", text).replace("\r\n", "\n"))
+        text = _BLANKS.sub(" ", text)
+    elif "  " in text:
+        text = _BLANKS.sub(" ", text)
+    text = text.strip()
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def mask(text: str) -> str:
     """`text` with everything that looks like a secret replaced by ``[masked]``."""
-    if not _SUSPICIOUS.search(text):
+    if not _is_suspicious(text.lower()):
         return text
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
     return text
+
+
+def _is_suspicious(lowered: str) -> bool:
+    for suspect in _SUSPICIOUS:
+        if suspect in lowered:
+            return True
+    if "-" in lowered and any(suspect in lowered for suspect in _SUSPICIOUS_DASHED):
+        return True
+    return "_" in lowered and any(suspect in lowered for suspect in _SUSPICIOUS_SCORED)
 
 
 def presentable(text: str, limit: int = 500) -> str:
@@ -102,4 +121,8 @@ def presentable(text: str, limit: int = 500) -> str:
     Masked before it is cut, so that a cut can never leave half a secret standing without the
     name that gave it away.
     """
-    return clean(mask(clean(text, limit * 4)), limit)
+    cleaned = clean(text, limit * 4)
+    masked = mask(cleaned)
+    if masked is cleaned and len(masked) <= limit:
+        return masked
+    return clean(masked, limit)

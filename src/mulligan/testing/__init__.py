@@ -1,10 +1,30 @@
-"""Time and luck under control, for tests of code that uses Mulligan."""
+"""Time and luck under control, for tests of code that uses Mulligan.
+
+`virtual_time()` replaces the clock and the dice of everything that runs inside it: a test of a
+six-hour wait takes no time and gives the same answer every time. `FaultServer` is a provider that
+fails on command, for what only a real socket can show.
+"""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
+from .clock import VirtualClock
+from .dice import LoadedDice
+from .script import Scripted, status_error
+from .world import virtual_time
+
 if TYPE_CHECKING:
-    from ..faults.server import FaultServer as FaultServer
+    from ..faults.server import FaultServer
+
+__all__ = (
+    "FaultServer",
+    "LoadedDice",
+    "Scripted",
+    "VirtualClock",
+    "status_error",
+    "virtual_time",
+)
 
 
 def __getattr__(name: str) -> object:

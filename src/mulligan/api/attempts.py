@@ -1,0 +1,131 @@
+"""Blocks that are tried again: for code that is no function of its own.
+
+    for attempt in mulligan.attempts(effects="read"):
+        with attempt:
+            …
+
+The loop ends when a block has succeeded; an error that ends the call leaves the block as itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from ..core.decision import GiveUp, Park, RetryAfter, Verify
+from ..drivers.session import Session
+from ..drivers.settings import NO_FALLBACK
+from ..errors import NotAdmitted, SettingError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from types import TracebackType
+
+    from .engine import Engine
+
+__all__ = ("Attempt", "Attempts")
+
+
+class Attempt:
+    """One attempt: a context manager for one block.
+
+    Attributes:
+        number: Which attempt this is, from 1.
+    """
+
+    __slots__ = ("_session", "delay", "number", "was_entered")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.number = session.call.attempt + 1
+        self.delay: float | None = None  # seconds to wait before the next one, if there is one
+        self.was_entered = False
+
+    def __enter__(self) -> Self:
+        if self.was_entered:
+            raise SettingError("an attempt is entered once; take the next one from the loop")
+        self.was_entered = True
+        self._session.begin()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        session = self._session
+        if error is None:
+            session.succeeded()
+            return False
+        if not isinstance(error, Exception):
+            session.cancelled()
+            return False
+        match session.failed(error):
+            case RetryAfter(delay=delay):
+                self.delay = delay
+                return True
+            case Park() | GiveUp() as decision:
+                session.end(error, decision)
+            case Verify() as doubt:
+                # verify= takes a call's arguments, and a block has none: attempts() refuses it.
+                raise AssertionError(doubt)
+        return False
+
+
+class Attempts:
+    """The attempts of one block, for ``for`` and for ``async for``."""
+
+    __slots__ = ("_engine", "_name")
+
+    def __init__(self, engine: Engine, name: str) -> None:
+        settings = engine.settings
+        for option, value in (
+            ("judge", settings.judge),
+            ("verify", settings.verify),
+            ("fallback", None if settings.fallback is NO_FALLBACK else settings),
+            ("timeout", settings.timeouts and settings.timeouts.total),
+        ):
+            if value is not None:
+                raise SettingError(
+                    f"attempts() takes no {option}: a block has no answer, no arguments, and "
+                    f"cannot be cut; make it a function and write @mulligan.retry"
+                )
+        self._engine, self._name = engine, name
+
+    def __iter__(self) -> Iterator[Attempt]:
+        session = Session(self._engine.settings, self._name)
+        attempt: Attempt | None = None
+        while attempt is None or _goes_on(attempt):
+            if attempt is not None and attempt.delay is not None:
+                session.clock.sleep(attempt.delay)
+            try:
+                while hold := session.enter():
+                    session.clock.sleep(hold)
+            except NotAdmitted as refusal:
+                error, decision = session.refused(refusal)
+                session.end(error, decision)
+                raise error from None
+            attempt = Attempt(session)
+            yield attempt
+
+    async def __aiter__(self) -> AsyncIterator[Attempt]:
+        session = Session(self._engine.settings, self._name)
+        attempt: Attempt | None = None
+        while attempt is None or _goes_on(attempt):
+            if attempt is not None and attempt.delay is not None:
+                await session.clock.asleep(attempt.delay)
+            try:
+                while hold := session.enter():
+                    await session.clock.asleep(hold)
+            except NotAdmitted as refusal:
+                error, decision = session.refused(refusal)
+                session.end(error, decision)
+                raise error from None
+            attempt = Attempt(session)
+            yield attempt
+
+
+def _goes_on(attempt: Attempt) -> bool:
+    if not attempt.was_entered:
+        raise SettingError("the loop needs `with attempt:` around what it tries")
+    return attempt.delay is not None

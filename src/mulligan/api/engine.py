@@ -1,0 +1,252 @@
+"""Options made ready to drive calls.
+
+Loaded with the first decorated function, so nothing of the core or the drivers is imported here
+before it is needed: at the first failure, or when an option is given that only they can check.
+"""
+
+from __future__ import annotations
+
+from ..drivers.ambient import ambient_world
+from ..errors import SettingError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+    from typing import Any
+
+    from ..drivers.session import Session
+    from ..drivers.settings import Settings
+    from .options import GuardOptions
+
+__all__ = ("PATHS", "Engine", "name_of")
+
+# calm: nobody needs to know. timed: when it began. known: that it is under way. watched: all of it.
+PATHS = ("calm", "timed", "known", "watched")
+
+# Options that can be checked here, without the core.
+_LIGHT = {"effects", "context", "metadata"}
+_EFFECTS = (None, "read", "idempotent", "keyed", "unsafe")
+
+
+class Engine:
+    """Options made ready to drive calls; the settings are resolved when first needed.
+
+    They are resolved at once if an option is given that only the core can check, so that a
+    mistake shows where it was written, not at the first failure in production.
+    """
+
+    __slots__ = (
+        "_options",
+        "_settings",
+        "deadline",
+        "is_calm",
+        "metadata",
+        "path",
+        "target",
+    )
+
+    def __init__(self, target: str, options: GuardOptions) -> None:
+        if not isinstance(target, str):
+            raise SettingError(
+                f"a guard needs the name of its target first; got {target!r} "
+                f"(to guard one function write @mulligan.retry)"
+            )
+        self.target = target
+        self.metadata = options.get("metadata") or {}
+        self._options = options
+        self._settings: Settings | None = None
+        self.deadline: float | None = None
+        self.path = "known" if options.get("context") else "calm"
+        if not options.keys() <= _LIGHT or options.get("effects") not in _EFFECTS:
+            self._check_names()
+            settings = self.settings
+            self.deadline = settings.policy.deadline
+            if (
+                settings.judge is not None
+                or settings.timeouts is not None
+                or settings.admissions
+                or settings.wants_successes
+            ):
+                self.path = "watched"
+            elif self.deadline is not None:
+                self.path = "timed" if self.path == "calm" else "watched"
+        self.is_calm = self.path == "calm"
+
+    def _check_names(self) -> None:
+        from .options import OPTIONS
+
+        unknown = sorted(self._options.keys() - OPTIONS)
+        if unknown:
+            from difflib import get_close_matches
+
+            near = get_close_matches(unknown[0], OPTIONS, n=1)
+            guess = f"; did you mean {near[0]!r}?" if near else ""
+            raise SettingError(f"no option {unknown[0]!r}{guess}")
+
+    @property
+    def settings(self) -> Settings:
+        settings = self._settings
+        if settings is None:
+            from .defaults import resolve
+
+            settings = self._settings = resolve(self.target, self._options)
+        return settings
+
+    def starter(self) -> Callable[[], float]:
+        """A function that says when an attempt begins."""
+        given = self.settings.clock
+        if given is not None:
+            return given.now
+        from time import monotonic
+
+        here = ambient_world.get
+
+        def now() -> float:
+            world = here()
+            return monotonic() if world is None else world.clock.now()
+
+        return now
+
+    def session(self, function: Callable[..., Any]) -> Session:
+        """The session of a call of which no attempt has been made."""
+        return _drivers().Session(self.settings, name_of(function))
+
+    # An attempt has been made and has failed
+
+    def recover(  # noqa: PLR0917 -- keywords cost on every failure, and only wrappers call this
+        self,
+        function: Any,
+        args: Any,
+        kwargs: Any,
+        mark: int,
+        error: Exception,
+        started_at: float | None = None,
+        context: Any = None,
+    ) -> Any:
+        drivers = _loaded or _drivers()
+        session = drivers.Session(
+            self._settings or self.settings, name_of(function), mark, started_at, context
+        )
+        try:
+            return drivers.run(session, function, args, kwargs, error)
+        finally:
+            del error
+
+    async def arecover(  # noqa: PLR0917 -- see recover
+        self,
+        function: Any,
+        args: Any,
+        kwargs: Any,
+        mark: int,
+        error: Exception,
+        started_at: float | None = None,
+        context: Any = None,
+    ) -> Any:
+        drivers = _loaded or _drivers()
+        session = drivers.Session(
+            self._settings or self.settings, name_of(function), mark, started_at, context
+        )
+        try:
+            return await drivers.arun(session, function, args, kwargs, error)
+        finally:
+            del error
+
+    # A plain function has handed out a coroutine instead of an answer
+
+    def drive(
+        self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any
+    ) -> Coroutine[Any, Any, Any]:
+        if self.is_calm:
+            return self._drive(function, args, kwargs, mark, begun)
+        session = self.session(function)
+        session.begin()
+        session.part()
+        return _drivers().arun(session, function, args, kwargs, pending=begun)
+
+    async def _drive(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
+        try:
+            return await begun
+        except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
+            error = caught
+        try:
+            return await self.arecover(function, args, kwargs, mark, error)
+        finally:
+            del error
+
+    # Watched from the start
+
+    def run(self, function: Any, args: Any, kwargs: Any) -> Any:
+        self.check_timeout(function)
+        return _drivers().run(self.session(function), function, args, kwargs)
+
+    async def arun(self, function: Any, args: Any, kwargs: Any) -> Any:
+        return await _drivers().arun(self.session(function), function, args, kwargs)
+
+    def stream(self, function: Any, args: Any, kwargs: Any) -> Generator[Any, Any, Any]:
+        self.check_timeout(function)
+        self.check_stream(function)
+        return _drivers().stream(self.session(function), function, args, kwargs)
+
+    def astream(self, function: Any, args: Any, kwargs: Any) -> AsyncGenerator[Any, Any]:
+        self.check_stream(function)
+        return _drivers().astream(self.session(function), function, args, kwargs)
+
+    def check_stream(self, function: Any) -> None:
+        """Refuse what means nothing for a stream."""
+        settings = self._settings
+        if settings is None:
+            return
+        if settings.judge is not None:
+            raise SettingError(
+                f"judge looks at an answer, and the stream {name_of(function)}() has none"
+            )
+        fallback = settings.fallback
+        if "fallback" in self._options and not callable(fallback):
+            try:
+                iter(fallback)
+            except TypeError:
+                raise SettingError(
+                    f"the fallback of the stream {name_of(function)}() needs to be iterable, or a "
+                    f"function of the error that returns an iterable; got {fallback!r}"
+                ) from None
+
+    def check_timeout(self, function: Any) -> None:
+        """Refuse what cannot be kept: nothing can stop a plain function that runs too long."""
+        timeouts = self._settings.timeouts if self._settings is not None else None
+        if timeouts is not None and timeouts.total and not self._options.get("timeout_to"):
+            raise SettingError(
+                f"timeout cannot stop the plain function {name_of(function)}(): a thread left "
+                f"running plus a retry would be two effects; name the parameter it takes a limit "
+                f'by, timeout_to="timeout", or make it a coroutine function'
+            )
+
+
+class _Drivers:
+    """What failures need, loaded with the first one."""
+
+    def __init__(self) -> None:
+        from ..drivers import aio, session, sync, world
+
+        self.Session, self.world = session.Session, world.world
+        self.run, self.stream, self.arun, self.astream = sync.run, sync.stream, aio.run, aio.stream
+
+
+_loaded: _Drivers | None = None
+
+
+def _drivers() -> _Drivers:
+    global _loaded  # noqa: PLW0603 -- an import statement on every failure costs more than the failure
+    if _loaded is None:
+        _loaded = _Drivers()
+    return _loaded
+
+
+def name_of(function: Any) -> str:
+    """The name of `function` as stories tell it."""
+    while True:
+        name = getattr(function, "__name__", None)
+        if name is not None:
+            return str(name)
+        if not hasattr(function, "func"):  # a partial has no name of its own
+            return type(function).__name__
+        function = function.func

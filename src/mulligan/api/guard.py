@@ -1,0 +1,124 @@
+"""The guard: one dependency, and how calls to it get their second chance."""
+
+from __future__ import annotations
+
+from ..drivers.ambient import ambient_task, endings
+from .engine import Engine
+from .wrap import COROUTINE, wrap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import (
+        AsyncIterable,
+        AsyncIterator,
+        Awaitable,
+        Callable,
+        Iterable,
+        Iterator,
+    )
+    from typing import Any, ParamSpec, TypeVar, Unpack
+
+    from ..core.policy import Policy
+    from .attempts import Attempts
+    from .options import GuardOptions
+
+    F = TypeVar("F", bound=Callable[..., Any])
+    P = ParamSpec("P")
+    T = TypeVar("T")
+
+__all__ = ("Guard",)
+
+
+class Guard:
+    """One dependency, and how calls to it get their second chance.
+
+    Make one a dependency, keep it, and share it: it holds no state of any single call.
+
+    Args:
+        target: The dependency's name, ``"anthropic"``; it stands in events, stories and errors.
+        **options: See `GuardOptions`.
+
+    Raises:
+        SettingError: An option that cannot be meant.
+    """
+
+    __slots__ = ("_engine", "target")
+
+    def __init__(self, target: str = "", **options: Unpack[GuardOptions]) -> None:
+        self.target = target
+        self._engine = Engine(target, options)
+
+    @property
+    def policy(self) -> Policy:
+        """The rules this guard goes by."""
+        return self._engine.settings.policy
+
+    def retry(self, function: F, /) -> F:
+        """Decorate a function, coroutine function, generator or async generator function."""
+        return wrap(self._engine, function)  # type: ignore[no-any-return]
+
+    def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call `function` with these arguments, as often as it takes and is allowed."""
+        engine = self._engine
+        if engine.is_calm and ambient_task.get() is None:
+            mark = endings.count
+            try:
+                answer = function(*args, **kwargs)
+            except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
+                error = caught
+            else:
+                if answer.__class__ is COROUTINE:
+                    return engine.drive(function, args, kwargs, mark, answer)  # type: ignore[return-value]
+                return answer
+            try:
+                return engine.recover(function, args, kwargs, mark, error)  # type: ignore[no-any-return]
+            finally:
+                del error
+        return engine.run(function, args, kwargs)  # type: ignore[no-any-return]
+
+    async def acall(
+        self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Call and await `function` with these arguments, as often as it takes and is allowed."""
+        engine = self._engine
+        if engine.is_calm and ambient_task.get() is None:
+            mark = endings.count
+            try:
+                answer = function(*args, **kwargs)
+                return await answer if hasattr(answer, "__await__") else answer  # type: ignore[return-value]  # pyright: ignore[reportReturnType] -- a plain function is welcome, too
+            except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
+                error = caught
+            try:
+                return await engine.arecover(function, args, kwargs, mark, error)  # type: ignore[no-any-return]
+            finally:
+                del error
+        return await engine.arun(function, args, kwargs)  # type: ignore[no-any-return]
+
+    def stream(
+        self, function: Callable[P, Iterable[T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Iterator[T]:
+        """The items of `function`'s stream.
+
+        A stream that has delivered nothing restarts unseen. One that has delivered something is
+        committed: if it breaks, its error says how far it came, and it is never replayed.
+        """
+        return self._engine.stream(function, args, kwargs)
+
+    def astream(
+        self,
+        function: Callable[P, AsyncIterable[T] | Awaitable[AsyncIterable[T]]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> AsyncIterator[T]:
+        """Like `stream`, for async iterables and for coroutines that return one."""
+        return self._engine.astream(function, args, kwargs)
+
+    def attempts(self, name: str = "block") -> Attempts:
+        """Blocks instead of functions: ``for attempt in guard.attempts(): with attempt: …``."""
+        from .attempts import Attempts
+
+        return Attempts(self._engine, name)
+
+    def __repr__(self) -> str:
+        return f"Guard({self.target!r})"

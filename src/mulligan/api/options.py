@@ -1,0 +1,86 @@
+"""The options of a guard, as type checkers see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ..classify.classifier import Classifier
+    from ..core.admission import Admission
+    from ..core.duration import Duration
+    from ..core.events import Event
+    from ..core.failure import Effects, Failure
+    from ..core.policy import Policy
+    from ..core.ports import Clock, Dice
+    from ..core.timeouts import Timeouts
+
+__all__ = ("OPTIONS", "GuardOptions", "Options")
+
+
+class Options(TypedDict, total=False):
+    """What `retry` and `attempts` take, all of it optional.
+
+    Keys:
+        policy: A Policy, or the name of a preset. Default: ``"default"``.
+        effects: What happens if the call is made twice: ``read``, ``idempotent``, ``keyed`` or
+            ``unsafe``. Default: the policy's, else ``unsafe``.
+        on: Exception classes to retry in addition to what the classifier knows, by the rule for
+            ``server``.
+        attempts: Attempts in total, for every kind that is retried.
+        deadline: Time for the whole call, from its start.
+        in_place: The longest wait to sleep through.
+        horizon: The longest wait at all.
+        timeout: Time for each attempt, or Timeouts. Plain functions need `timeout_to` as well.
+        timeout_to: The parameter that the function takes its time limit by.
+        judge: (answer) → Failure or None, for answers that are failures.
+        verify: Called with the call's arguments after an attempt that may have been applied:
+            returns the call's result, or NOT_APPLIED.
+        on_exhausted: Told of the error when attempts, time or budget have run out.
+        validator: (failure) → bool, for conditional failures: has the condition changed?
+        adaptive: Whether the policy learns from what has failed lately (see `core.adaptive`).
+        classifier: Instead of the default one; see ``mulligan.classifier.adding``.
+        context: Whether `current()` is known in first attempts, too.
+        metadata: What ``current().metadata`` carries.
+        listeners: Callables that take events.
+        admissions: Who is asked before each attempt, outermost first.
+        clock: Instead of the machine's.
+        dice: Instead of the machine's.
+    """
+
+    policy: Policy | str
+    effects: Effects | Literal["read", "idempotent", "keyed", "unsafe"] | None
+    on: type[Exception] | tuple[type[Exception], ...]
+    attempts: int | None
+    deadline: Duration | None
+    in_place: Duration | None
+    horizon: Duration | None
+    timeout: Duration | Timeouts | None
+    timeout_to: str | None
+    judge: Callable[[Any], Failure | None] | None
+    verify: Callable[..., Any] | None
+    on_exhausted: Callable[[BaseException], object] | None
+    validator: Callable[[Failure], bool] | None
+    adaptive: bool
+    classifier: Classifier | None
+    context: bool
+    metadata: Mapping[str, object] | None
+    listeners: Iterable[Callable[[Event], None]]
+    admissions: Iterable[Admission]
+    clock: Clock | None
+    dice: Dice | None
+
+
+class GuardOptions(Options, total=False):
+    """What `Guard` takes: `Options`, and an answer for when there is none.
+
+    Keys:
+        fallback: What to return, or a function of the error to call, instead of raising. Apart
+            from the others because it changes what the guarded function returns.
+    """
+
+    fallback: Any
+
+
+OPTIONS = frozenset(GuardOptions.__annotations__) | frozenset(Options.__annotations__)

@@ -1,0 +1,224 @@
+"""A status, headers, a body: what failed.
+
+The kind comes from `verdict`. Over it stand explicit statements (`x-should-retry`,
+`is_retriable`, gRPC push-back): where two of them disagree, the one that says no is believed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.failure import Failure, Kind, Reach
+from ..core.hint import Hint
+from ..core.text import presentable
+from .body import NOTHING, Body, read_body
+from .body_hints import field_hint, text_hint
+from .headers import fold
+from .problem import failing_fields, stated_retriable
+from .quota_headers import Unit, exhausted, read_quotas
+from .retry_after import read_clocks, read_retry_after
+from .verdict import Verdict, speaks_of_a_plan, verdict, weigh
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .quota_headers import Quota
+
+__all__ = ("classify_response", "judge_evidence", "judge_words")
+
+# A middleman answered; whether the server did the work, he does not know. 52x are Cloudflare's.
+_MIDDLEMAN = frozenset((408, 502, 504, *range(520, 528), 530, 598, 599))
+# No sentence about waiting is believed where waiting cannot help.
+_NO_WAIT = frozenset((Kind.AUTH, Kind.CLIENT, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY))
+_NOBODY_KNOWS = Verdict(Kind.UNKNOWN, "an error that no rule knows")
+_LIMITS = frozenset((Kind.RATE_LIMIT, Kind.QUOTA, Kind.BILLING))
+# Windows from here on are a plan's, not a burst's.
+_PLAN_WINDOW = 3600.0
+_GITHUB_LEAST = 60.0
+# z.ai's usage limits name the time of their reset, but not that it is Beijing's.
+_ZAI_CODES = frozenset(("1308", "1310", "1316"))
+_ZAI_ZONE = "+0800"
+_ABOUT_WHEN = ("again", "retry", "wait", "reset", "access", "refresh", "until")
+
+
+def classify_response(
+    status: int | None,
+    headers: object = None,
+    body: object = None,
+    *,
+    now: float,
+    codes: Mapping[str, Kind] | None = None,
+) -> Failure | None:
+    """The failure in an HTTP answer, or None where it is none.
+
+    Args:
+        status: The HTTP status; None where only a body is known.
+        headers: Any mapping or list of pairs; names in any case, str or bytes.
+        body: Bytes, text, parsed JSON or None.
+        now: Our wall clock in epoch seconds.
+        codes: The caller's own codes in lower case; they win over what is built in.
+    """
+    said = read_body(body)
+    if status is not None and status < 400 and not said.is_error:
+        return None
+    return judge_evidence(status, fold(headers), said, now=now, codes=codes)
+
+
+def judge_evidence(
+    status: int | None,
+    headers: Mapping[str, str],
+    body: Body = NOTHING,
+    *,
+    text: str = "",
+    now: float,
+    codes: Mapping[str, Kind] | None = None,
+) -> Failure:
+    """The failure in evidence that has been collected already.
+
+    Args:
+        status: The HTTP status; None, or one below 400, where only the words know.
+        headers: Folded headers.
+        body: What the body said.
+        text: Words that stood elsewhere, in an exception; the body's own go first.
+        now: Our wall clock in epoch seconds.
+        codes: The caller's own codes in lower case.
+    """
+    # A 200 with an error inside is judged by the status inside, where there is one.
+    effective = status if status is not None and status >= 400 else body.status
+    words = body.message or text
+    lowered = words[:4096].lower()
+    hint = rejecting = None
+    if headers or body.data is not None:
+        hint, rejecting = _stated_hint(effective, headers, body, now)
+    named = _codes(headers, body) if headers else body.codes
+    found = verdict(effective, named, lowered, codes) or _NOBODY_KNOWS
+    if found.is_retriable is not False:
+        if hint is None and words and found.kind not in _NO_WAIT:
+            hint = _hint_in_words(words, lowered, headers, now, named)
+        if hint is not None or found.kind in _LIMITS:
+            found = weigh(
+                found,
+                status=effective,
+                lowered=lowered,
+                has_reset=hint is not None,
+                is_plan=found.kind in _LIMITS and _is_plan(lowered, body, rejecting),
+            )
+    said, because = found.is_retriable, found.because
+    if headers or body.data is not None:
+        stated, clause = _statement(headers, body, found.kind, hint)
+        if stated is not None:
+            said, because = stated, clause
+    if status is not None and status < 400:
+        because = f"{because} in an answer with status {status}"
+    return Failure(
+        kind=found.kind,
+        message=presentable(words),
+        reach=Reach.MAYBE_APPLIED if effective in _MIDDLEMAN else Reach.ANSWERED,
+        hint=hint,
+        status=status if status is not None else effective,
+        code=None if body.code is None else presentable(body.code, 100),
+        is_retriable=said,
+        because=because,
+        fields=() if body.data is None else _fields(effective, found.kind, body),
+    )
+
+
+# Sentences that stood alone and named no time, with what they mean. A server that is down says
+# the same words to every attempt, and reading them is most of what a retry costs.
+_judged: dict[tuple[int | None, str], Failure] = {}
+_MOST_JUDGED = 256
+_LONGEST_JUDGED = 200
+
+
+def judge_words(status: int | None, text: str, *, now: float) -> Failure:
+    """The failure in a status and a sentence, with neither headers nor a body.
+
+    What was judged once is remembered, unless it named a time: that judgement depends on `now`.
+    """
+    found = _judged.get((status, text))
+    if found is None:
+        found = judge_evidence(status, {}, text=text, now=now)
+        if found.hint is None and len(text) <= _LONGEST_JUDGED:
+            if len(_judged) >= _MOST_JUDGED:
+                _judged.clear()
+            _judged[status, text] = found
+    return found
+
+
+def _is_plan(lowered: str, body: Body, rejecting: Quota | None) -> bool:
+    if rejecting is not None and (
+        rejecting.unit is Unit.SHARE or (rejecting.window or 0.0) >= _PLAN_WINDOW
+    ):
+        return True
+    return any("perday" in name.lower() for name in body.quotas) or speaks_of_a_plan(lowered)
+
+
+def _stated_hint(
+    status: int | None, headers: Mapping[str, str], body: Body, now: float
+) -> tuple[Hint | None, Quota | None]:
+    """What headers and fields say about when, with the dimension that rejected the call."""
+    hint = read_retry_after(headers, now=now) if headers else None
+    if hint is None and "grpc-retry-pushback-ms" in headers:
+        millis = headers["grpc-retry-pushback-ms"].strip()
+        if millis.isascii() and millis.isdigit():
+            hint = Hint.after(float(millis[:18]) / 1000, source="grpc-retry-pushback-ms")
+    if hint is None and body.data is not None:
+        hint = field_hint(body.data, clocks=read_clocks(headers, now=now))
+    stated = read_quotas(headers, now=now) if headers else ()
+    rejecting = exhausted(stated) if stated else None
+    if rejecting is not None and not rejecting.is_exhausted and status != 429:
+        rejecting = None  # a reset that nobody says is needed is no reason to wait out a fault
+    if hint is None and rejecting is not None:
+        hint = rejecting.hint
+    return hint, rejecting
+
+
+def _hint_in_words(
+    words: str, lowered: str, headers: Mapping[str, str], now: float, codes: tuple[str, ...]
+) -> Hint | None:
+    hint = None
+    for word in _ABOUT_WHEN:  # the patterns are dear, and most sentences need none of them
+        if word in lowered:
+            zone = _ZAI_ZONE if any(code in _ZAI_CODES for code in codes) else None
+            hint = text_hint(words, clocks=read_clocks(headers, now=now), zone=zone)
+            break
+    if hint is None and ("secondary rate limit" in lowered or "abuse detection" in lowered):
+        # GitHub: at least a minute; whoever goes on while limited may be banned.
+        return Hint.after(_GITHUB_LEAST, source="GitHub's secondary limit, at least a minute")
+    return hint
+
+
+def _statement(
+    headers: Mapping[str, str], body: Body, kind: Kind, hint: Hint | None
+) -> tuple[bool | None, str]:
+    """What was said explicitly about repeating, with the clause that says so (E-G7)."""
+    said: list[tuple[bool, str]] = []
+    should = headers.get("x-should-retry", "").strip().lower() if headers else ""
+    if should in ("true", "false"):
+        said.append((should == "true", f"header says x-should-retry={should}"))
+    stated = stated_retriable(body.data)
+    if stated is not None:
+        said.append((stated, f"body says is_retriable={str(stated).lower()}"))
+    pushback = headers.get("grpc-retry-pushback-ms") if headers else None
+    if pushback is not None:
+        # gRPC A6: negative means do not retry, and so does what is no number.
+        allowed = pushback.strip().isascii() and pushback.strip().isdigit()
+        said.append((allowed, f"push-back of {presentable(pushback, 20)} ms"))
+    if not said:
+        is_told_when = hint is not None and hint.source == "body retryDelay"
+        if is_told_when and kind in (Kind.CLIENT, Kind.CONDITIONAL, Kind.UNKNOWN):
+            return True, "body says when to retry (RetryInfo)"
+        return None, ""
+    return min(said, key=lambda one: one[0])
+
+
+def _codes(headers: Mapping[str, str], body: Body) -> tuple[str, ...]:
+    for name in ("x-amzn-errortype", "x-ms-error-code"):
+        if name in headers:
+            return (*body.codes, headers[name].partition(":")[0].strip().lower())
+    return body.codes
+
+
+def _fields(status: int | None, kind: Kind, body: Body) -> tuple[tuple[str, str], ...]:
+    is_rejected = status in (400, 422) or kind is Kind.CLIENT
+    return failing_fields(body.data) if is_rejected else ()

@@ -1,0 +1,195 @@
+"""Which kind of failure a status, codes, words add up to.
+
+The questions, in this order; the first answer wins:
+
+    the caller's own codes  ▶  can it ever pass?  ▶  the vendor's codes  ▶  the vendor's words
+    ▶  the status
+
+Then the verdict is weighed against a reset: time heals what money would otherwise have to.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..core.failure import Kind
+from .vocabulary import (
+    CODES,
+    NEVER_PASSES,
+    PLAN,
+    SPENT,
+    VAGUE_CODES,
+    phrases_beside,
+    room_beside,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("Verdict", "speaks_of_a_plan", "verdict", "weigh")
+
+
+class Verdict(NamedTuple):
+    """A kind, what decided it, and whether that settles it whatever else is said."""
+
+    kind: Kind
+    because: str
+    is_retriable: bool | None = None
+
+
+_STATUS: dict[int, Kind] = {
+    401: Kind.AUTH,
+    402: Kind.BILLING,
+    403: Kind.AUTH,
+    407: Kind.AUTH,
+    408: Kind.TIMEOUT,
+    409: Kind.CONDITIONAL,
+    412: Kind.CONDITIONAL,
+    423: Kind.CONDITIONAL,
+    425: Kind.CONDITIONAL,
+    429: Kind.RATE_LIMIT,
+    498: Kind.OVERLOADED,  # Groq: the flex tier is full
+    511: Kind.AUTH,
+    529: Kind.OVERLOADED,
+}
+# What the status itself settles (E-G4): not built, not spoken; and 425 asks for one more try.
+_SETTLED = {425: True, 501: False, 505: False}
+
+_ZERO_LIMIT = re.compile(r"limit: ?0\b(?!\.)")
+_LIMIT_REQUESTED = re.compile(r"limit:? ([0-9]{1,12})\b.{0,40}requested:? ~?([0-9]{1,12})\b")
+
+
+def verdict(
+    status: int | None,
+    codes: tuple[str, ...],
+    lowered: str,
+    own: Mapping[str, Kind] | None = None,
+) -> Verdict | None:
+    """The kind before a reset is weighed; None where nothing is known.
+
+    Args:
+        status: 400 and more, or None.
+        codes: The vendor's codes in lower case, the most specific last.
+        lowered: The vendor's sentence in lower case.
+        own: The caller's own codes in lower case.
+    """
+    if codes:
+        found = _by_own_code(codes, own) or _by_size(status, lowered) or _by_code(status, codes)
+    else:
+        found = _by_size(status, lowered)
+    return found or _by_phrase(status, lowered) or _by_status(status, codes)
+
+
+def _by_own_code(codes: tuple[str, ...], own: Mapping[str, Kind] | None) -> Verdict | None:
+    if own:
+        for code in reversed(codes):
+            if code in own:
+                return Verdict(own[code], f"code {code}")
+    return None
+
+
+def _by_size(status: int | None, lowered: str) -> Verdict | None:
+    """What no waiting can help: a request larger than the limit, a limit of nothing."""
+    if not lowered or (status != 413 and Kind.BILLING not in room_beside(status)):
+        return None
+    if "requested" in lowered:
+        sizes = _LIMIT_REQUESTED.search(lowered)
+        is_larger = sizes is not None and int(sizes[2]) > int(sizes[1])
+    else:
+        is_larger = False
+    if is_larger or any(phrase in lowered for phrase in NEVER_PASSES):
+        return Verdict(
+            Kind.CONTEXT_LENGTH, "the request is larger than the limit", is_retriable=False
+        )
+    if "limit:" in lowered and _ZERO_LIMIT.search(lowered):
+        return Verdict(Kind.BILLING, "the limit is 0", is_retriable=False)
+    return None
+
+
+def _by_code(status: int | None, codes: tuple[str, ...]) -> Verdict | None:
+    room = room_beside(status)
+    for code in reversed(codes):
+        kind = CODES.get(code)
+        if kind is not None and kind in room:
+            return Verdict(kind, f"code {code}")
+    return None
+
+
+def _by_phrase(status: int | None, lowered: str) -> Verdict | None:
+    if lowered:
+        for phrase, kind in phrases_beside(status):
+            if phrase in lowered and (kind is not Kind.QUOTA or speaks_of_a_plan(lowered)):
+                return Verdict(kind, f'words "{phrase}"')
+    return None
+
+
+def _by_status(status: int | None, codes: tuple[str, ...]) -> Verdict | None:
+    if status is None:
+        for code in reversed(codes):
+            if code in VAGUE_CODES:
+                return Verdict(VAGUE_CODES[code], f"code {code}")
+        return None
+    if status == 503 and "unavailable" in codes:
+        # Google's word for a lack of capacity.
+        return Verdict(Kind.OVERLOADED, "status 503 UNAVAILABLE")
+    return _of_status(status)
+
+
+@lru_cache(maxsize=256)
+def _of_status(status: int) -> Verdict:
+    kind = _STATUS.get(status) or (Kind.SERVER if status >= 500 else Kind.CLIENT)
+    return Verdict(kind, f"status {status}", _SETTLED.get(status))
+
+
+def weigh(
+    found: Verdict, *, status: int | None, lowered: str, has_reset: bool, is_plan: bool
+) -> Verdict:
+    """`found` in the light of a reset (E-G1, E-G2).
+
+    Args:
+        found: The verdict so far.
+        status: 400 and more, or None.
+        lowered: The vendor's sentence in lower case.
+        has_reset: Whether the server said when.
+        is_plan: Whether the limit is a plan's window rather than a burst's.
+    """
+    kind, because, _ = found
+    to: Kind | None = None
+    if has_reset:
+        if kind is Kind.BILLING:
+            to = Kind.QUOTA if is_plan or status == 402 else Kind.RATE_LIMIT
+        elif (kind, status) in _WITH_RESET:
+            to = _WITH_RESET[kind, status]
+        elif kind is Kind.RATE_LIMIT and is_plan:
+            to = Kind.QUOTA
+        return found if to is None else Verdict(to, f"{because} with a reset")
+    if kind is Kind.RATE_LIMIT and any(phrase in lowered for phrase in SPENT):
+        return Verdict(Kind.BILLING, "words about money, without a reset")
+    if kind is Kind.QUOTA and status == 402:
+        return Verdict(Kind.BILLING, f"{because}, without a reset")
+    if kind is Kind.RATE_LIMIT and is_plan:
+        return Verdict(Kind.QUOTA, f"{because}, of a plan")
+    return found
+
+
+_WITH_RESET: dict[tuple[Kind, int | None], Kind] = {
+    # GitHub rejects with 403, too; a permission does not come back at a stated time.
+    (Kind.AUTH, 403): Kind.RATE_LIMIT,
+    # A server that knows when it will be back is full or closed, not broken.
+    (Kind.SERVER, 503): Kind.OVERLOADED,
+    # RFC 9110 §15.5.14: with Retry-After, too large is temporary.
+    (Kind.CLIENT, 413): Kind.CONDITIONAL,
+}
+
+
+def speaks_of_a_plan(lowered: str) -> bool:
+    """Whether the words mean a plan's window: a day, a week, five hours."""
+    for phrase in PLAN:
+        if phrase in lowered:
+            rolling = phrase == "per day" and ("(tpd)" in lowered or "(rpd)" in lowered)
+            denied = phrase == "usage limit" and "not your usage limit" in lowered
+            if not (rolling or denied):
+                return True
+    return False

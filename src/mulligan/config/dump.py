@@ -1,0 +1,89 @@
+"""A policy as plain data, in the shape its file has.
+
+What is written here loads again as an equal policy. A validator is a function and stays behind.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..core.backoff import Backoff
+    from ..core.policy import Policy, Rule
+    from ..core.timeouts import Timeouts
+
+__all__ = ("ANY", "as_data", "as_toml", "backoff_data", "rule_data", "timeouts_data")
+
+# What a file says where Python says None: any number of attempts, any status.
+ANY = "any"
+
+
+def as_data(policy: Policy) -> dict[str, Any]:
+    """`policy` as dictionaries, lists, text, numbers and None."""
+    data: dict[str, Any] = {
+        each.name: getattr(policy, each.name) for each in fields(policy) if each.name != "validator"
+    }
+    data["rules"] = {str(kind): rule_data(rule) for kind, rule in policy.rules.items()}
+    data["statuses"] = None if policy.statuses is None else sorted(policy.statuses)
+    data["effects"] = None if policy.effects is None else str(policy.effects)
+    data["timeouts"] = None if policy.timeouts is None else timeouts_data(policy.timeouts)
+    data["codes"] = {code: str(kind) for code, kind in policy.codes.items()}
+    return data
+
+
+def rule_data(rule: Rule) -> dict[str, Any]:
+    """`rule` as the table ``[rules.KIND]``."""
+    data = {each.name: getattr(rule, each.name) for each in fields(rule)}
+    data["backoff"] = backoff_data(rule.backoff)
+    if rule.missing_hint is not None:
+        data["missing_hint"] = backoff_data(rule.missing_hint)
+    return data
+
+
+def backoff_data(backoff: Backoff) -> dict[str, Any]:
+    """`backoff` as the table ``backoff = { … }``, its shape first."""
+    data = {each.name: getattr(backoff, each.name) for each in fields(backoff)}
+    if "waits" in data:
+        data["waits"] = list(data["waits"])
+    return {"shape": data.pop("shape"), **data}
+
+
+def timeouts_data(timeouts: Timeouts) -> dict[str, Any]:
+    """`timeouts` as the table ``[timeouts]``."""
+    return {each.name: getattr(timeouts, each.name) for each in fields(timeouts)}
+
+
+def as_toml(policy: Policy) -> str:
+    """`policy` as a file that loads as an equal one: a good start for one's own."""
+    data = as_data(policy)
+    rules, timeouts, codes = data.pop("rules"), data.pop("timeouts"), data.pop("codes")
+    lines = _lines(data)
+    if not rules:
+        lines += ["", "[rules]"]
+    for kind, rule in rules.items():
+        attempts = ANY if rule["attempts"] is None else rule["attempts"]
+        lines += ["", f"[rules.{kind}]", *_lines({**rule, "attempts": attempts})]
+    if timeouts is not None:
+        lines += ["", "[timeouts]", *_lines(timeouts)]
+    if codes:
+        lines += ["", "[codes]", *_lines({_value(code): kind for code, kind in codes.items()})]
+    return "\n".join(lines) + "\n"
+
+
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    return [f"{key} = {_value(value)}" for key, value in table.items() if value is not None]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(_lines(value)) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and value < 1e15 else repr(value)
+    # JSON's strings are TOML's, but for one control character.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

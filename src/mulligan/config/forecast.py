@@ -1,0 +1,90 @@
+"""The waits that a rule would make if the server never named a time.
+
+Every jitter of ours is symmetric around its median, so the median of a sum of waits is the sum
+of their medians, and totals can be added up row by row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core.policy import Policy, Rule
+
+__all__ = ("Wait", "attempts_within", "distinct_rules", "time_for_waits", "upcoming")
+
+# Attempts of a rule that is bounded by time alone are counted up to here.
+_MOST = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """The wait after one failed attempt, and all waits up to it.
+
+    Args:
+        after: The attempt that failed, counted from 1.
+        least: The shortest it can be, in seconds.
+        median: Half of them are shorter.
+        most: The longest it can be.
+        total_least: The shortest that it and all earlier ones can be together.
+        total_median: Half of the time they are shorter together.
+        total_most: The longest that they can be together.
+    """
+
+    after: int
+    least: float
+    median: float
+    most: float
+    total_least: float
+    total_median: float
+    total_most: float
+
+
+def upcoming(rule: Rule) -> Iterator[Wait]:
+    """The waits of `rule` without hints, one by one; endless where attempts are."""
+    backoff = rule.missing_hint or rule.backoff
+    totals = (0.0, 0.0, 0.0)
+    after = 0
+    while rule.attempts is None or after < rule.attempts - 1:
+        after += 1
+        bounds = backoff.bounds(after)
+        totals = (totals[0] + bounds[0], totals[1] + bounds[1], totals[2] + bounds[2])
+        yield Wait(
+            after=after,
+            least=bounds[0],
+            median=bounds[1],
+            most=bounds[2],
+            total_least=totals[0],
+            total_median=totals[1],
+            total_most=totals[2],
+        )
+
+
+def attempts_within(rule: Rule, time: float) -> int:
+    """How many attempts can usually start before `time` seconds of waiting are over."""
+    for wait in upcoming(rule):
+        if wait.total_median > time or wait.after >= _MOST:
+            return wait.after
+    return rule.attempts or 1
+
+
+def time_for_waits(policy: Policy) -> float:
+    """Seconds after the first failure in which a wait can end, by the tightest bound."""
+    bounds = (policy.bound, policy.deadline, policy.budget)
+    return min(bound for bound in bounds if bound is not None)
+
+
+def distinct_rules(policy: Policy) -> list[tuple[Rule, list[str]]]:
+    """Each rule once, with the kinds that share it, in the order of the policy."""
+    found: list[tuple[Rule, list[str]]] = []
+    for kind, rule in policy.rules.items():
+        for known, kinds in found:
+            if known == rule:
+                kinds.append(str(kind))
+                break
+        else:
+            found.append((rule, [str(kind)]))
+    return found

@@ -1,0 +1,132 @@
+"""The key that was probably meant.
+
+Other libraries have other words for the same things; whoever comes from one of them is told
+ours. For everything else the nearest spelling is offered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from ..core.backoff import Exponential, Fixed, Linear, Schedule
+from ..core.failure import Kind
+from ..core.policy import Policy, Rule
+from ..core.timeouts import Timeouts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .lines import KeyPath
+
+__all__ = ("about_key", "guess")
+
+_SHAPES = {"exponential": Exponential, "linear": Linear, "fixed": Fixed, "schedule": Schedule}
+
+
+def _names(cls: type) -> set[str]:
+    return {each.name for each in fields(cls)}
+
+
+_POLICY = (_names(Policy) - {"validator"}) | {"preset", "attempts", "max_retries"}
+_RULE = _names(Rule) | {"max_retries"}
+_TIMEOUTS = _names(Timeouts) | {"service"}
+_BACKOFF = {name: _names(cls) for name, cls in _SHAPES.items()}
+_ANY_BACKOFF: set[str] = set().union(*_BACKOFF.values())
+
+# Words of other libraries and of other units, each with ours; the first that fits the table is it.
+_SYNONYMS: dict[str, tuple[str, ...]] = {
+    "retries": ("max_retries",),
+    "num_retries": ("max_retries",),
+    "retry_count": ("max_retries",),
+    "max_attempts": ("attempts",),
+    "tries": ("attempts",),
+    "max_tries": ("attempts",),
+    "stop_after_attempt": ("attempts",),
+    "base": ("first", "preset"),
+    "base_delay": ("first",),
+    "initial": ("first",),
+    "initial_delay": ("first",),
+    "wait_initial": ("first",),
+    "min": ("first",),
+    "delay": ("wait", "first", "backoff"),
+    "max": ("cap",),
+    "max_delay": ("cap", "horizon"),
+    "max_wait": ("cap", "horizon"),
+    "wait_max": ("cap",),
+    "max_interval": ("cap",),
+    "multiplier": ("factor",),
+    "exponent": ("factor",),
+    "exp_base": ("factor",),
+    "increment": ("step",),
+    "delays": ("waits",),
+    "schedule": ("waits", "backoff"),
+    "strategy": ("shape", "backoff"),
+    "type": ("shape", "backoff"),
+    "kind": ("shape",),
+    "timeout": ("total", "timeouts"),
+    "max_time": ("patience",),
+    "max_elapsed": ("patience",),
+    "wait_jitter": ("jitter",),
+    "retry_after": ("hint",),
+    "ttl": ("key_ttl",),
+    "extends": ("preset",),
+    "retry_on": ("rules",),
+    "retryable_statuses": ("statuses",),
+    "status_codes": ("statuses",),
+}
+
+
+def guess(word: object, known: Iterable[str]) -> str:
+    """``did you mean 'rate_limit'?``, or nothing where nothing is near."""
+    near = _near(word, list(known))
+    return f"did you mean {near!r}?" if near else ""
+
+
+def about_key(path: KeyPath, shape: str) -> str:
+    """What to do about the unknown key at the end of `path`.
+
+    Args:
+        path: Where it stands.
+        shape: The shape of the backoff it stands in, if it stands in one.
+    """
+    key, known = str(path[-1]), _known(path[:-1], shape)
+    for ours in _SYNONYMS.get(key, ()):
+        if ours in known:
+            return f"mulligan's word is {ours!r}"
+    if key in _ANY_BACKOFF and known in _BACKOFF.values():
+        homes = ", ".join(name for name, keys in _BACKOFF.items() if key in keys)
+        return f"{key!r} belongs to shape {homes}; {shape} takes {', '.join(sorted(known))}"
+    if near := _near(key, list(known)):
+        return f"did you mean {near!r}?"
+    for home, keys in (
+        ("a backoff, backoff = { … }", _ANY_BACKOFF),
+        ("a rule, [rules.KIND]", _RULE),
+        ("[timeouts]", _TIMEOUTS),
+        ("[rules]", set(Kind)),
+        ("the top of the file", _POLICY),
+    ):
+        if key in keys:
+            return f"{key!r} belongs into {home}"
+    return f"known here: {', '.join(sorted(known))}" if known else ""
+
+
+def _known(table: KeyPath, shape: str) -> set[str]:
+    match table:
+        case ():
+            return _POLICY
+        case ("timeouts",):
+            return _TIMEOUTS
+        case ("rules", _):
+            return _RULE
+        case ("rules", _, "backoff" | "missing_hint"):
+            return _BACKOFF.get(shape, _ANY_BACKOFF)
+    return set()
+
+
+def _near(word: object, known: list[str]) -> str:
+    if not isinstance(word, str):
+        return ""
+    plain = word.strip().lower().replace("-", "_").replace(" ", "_")[:80]
+    return next(iter(get_close_matches(plain, known, n=1)), "")

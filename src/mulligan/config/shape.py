@@ -1,0 +1,149 @@
+"""What a policy file may say beyond the fields of `Policy`.
+
+A file starts from a preset or from nothing, counts in attempts or in retries, and names a
+service instead of its timeouts. All of that is resolved here, before the values are checked:
+a file's keys override the preset's, one by one, at every level.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core.backoff import Exponential
+from ..core.policy import Rule
+from ..core.presets import PRESETS, preset
+from ..core.timeouts import SERVICE_TIMEOUTS
+from .dump import ANY, as_data, backoff_data, rule_data, timeouts_data
+from .nearest import guess
+from .source import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .lines import KeyPath
+
+__all__ = ("Misshapen", "resolve")
+
+
+class Misshapen(Exception):
+    """What cannot be meant, before it has a file and a line."""
+
+    def __init__(self, path: KeyPath, message: str, hint: str = "") -> None:
+        self.path, self.message, self.hint = path, message, hint
+        super().__init__(message)
+
+
+def resolve(data: Mapping[str, Any]) -> dict[str, Any]:
+    """`data` of a file as the fields of `Policy`."""
+    own = dict(data)
+    if "validator" in own:
+        raise Misshapen(
+            ("validator",),
+            "a validator is a Python function and cannot be set from a file",
+            "load the file, then load_policy(…).but(validator=has_changed)",
+        )
+    if not own:
+        raise Misshapen((), "is empty: nothing is set", _START)
+    base = _base(own)
+    if not base and "rules" not in own:
+        raise Misshapen((), "has neither a preset nor rules: nothing would be retried", _START)
+    everywhere = _attempts(own, ())
+    merged = {**base, **own}
+    merged["rules"] = _rules(base.get("rules", {}), own.get("rules", {}), everywhere)
+    if own.get("statuses") == ANY:
+        merged["statuses"] = None
+    merged["timeouts"] = _timeouts(base.get("timeouts"), own.get("timeouts"))
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+_START = 'start with preset = "default", or give rules such as [rules.server]'
+
+
+def _base(own: dict[str, Any]) -> dict[str, Any]:
+    if "preset" not in own:
+        return {}
+    name = own.pop("preset")
+    if not isinstance(name, str) or name not in PRESETS:
+        raise Misshapen(
+            ("preset",),
+            f"needs one of {', '.join(PRESETS)}; got {shown(name)}",
+            guess(name, PRESETS),
+        )
+    return as_data(preset(name))
+
+
+def _attempts(table: dict[str, Any], path: KeyPath) -> dict[str, Any]:
+    """Take `attempts` or `max_retries` out of `table`; attempts are the total."""
+    if "attempts" in table and "max_retries" in table:
+        raise Misshapen(
+            (*path, "max_retries"),
+            "given together with attempts, and both count the same",
+            "keep one: attempts is the total, max_retries is attempts - 1",
+        )
+    for key, least, extra in (("attempts", 1, 0), ("max_retries", 0, 1)):
+        if key not in table:
+            continue
+        value = table.pop(key)
+        if value is None or value == ANY:
+            return {"attempts": None}
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise Misshapen(
+                (*path, key),
+                f'needs a whole number >= {least}, or "{ANY}" where time is the bound; '
+                f"got {shown(value)}",
+                "attempts are the total, the first one included" if key == "attempts" else "",
+            )
+        return {"attempts": value + extra}
+    return {}
+
+
+def _rules(base: dict[str, Any], own: object, everywhere: dict[str, Any]) -> Any:
+    if not isinstance(own, dict):
+        return own
+    rules: dict[str, Any] = {kind: {**rule, **everywhere} for kind, rule in base.items()}
+    for kind, given in own.items():
+        if not isinstance(given, dict):
+            rules[kind] = given
+            continue
+        table = dict(given)
+        count = _attempts(table, ("rules", kind))
+        start = rules.get(kind) or {**rule_data(Rule()), **everywhere}
+        rules[kind] = {**start, **table, **count}
+        for key in ("backoff", "missing_hint"):
+            if isinstance(table.get(key), dict):
+                rules[kind][key] = _backoff(start[key], table[key])
+    named = {kind: rule for kind, rule in own.items() if isinstance(rule, dict)}
+    for kind, rule in rules.items():
+        # A kind that the file switches off keeps none of the preset's waits: they mean nothing.
+        if isinstance(rule, dict) and rule.get("attempts") == 1:
+            for key in {"backoff", "missing_hint"}.difference(named.get(kind, ())):
+                rule.pop(key, None)
+    return rules
+
+
+def _backoff(start: dict[str, Any] | None, own: dict[str, Any]) -> dict[str, Any]:
+    start = dict(start or backoff_data(Exponential()))
+    if own.get("shape", start["shape"]) != start["shape"]:
+        return own
+    if start["shape"] in {"fixed", "schedule"}:
+        start.pop("cap")  # it follows from the waits, which the file may change
+    if "jitter" in own:
+        start.pop("spread")  # seconds for one jitter, a share for another
+    return {**start, **own}
+
+
+def _timeouts(base: dict[str, Any] | None, own: object) -> Any:
+    if not isinstance(own, dict):
+        return base if own is None else own
+    table = dict(own)
+    start = dict(base or {})
+    if "service" in table:
+        name = table.pop("service")
+        if not isinstance(name, str) or name not in SERVICE_TIMEOUTS:
+            raise Misshapen(
+                ("timeouts", "service"),
+                f"needs one of {', '.join(SERVICE_TIMEOUTS)}; got {shown(name)}",
+                guess(name, SERVICE_TIMEOUTS),
+            )
+        start = timeouts_data(SERVICE_TIMEOUTS[name])
+    return {**start, **table}

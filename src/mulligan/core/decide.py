@@ -1,0 +1,186 @@
+"""The one judgement: given a call and its latest failure, what happens next.
+
+The questions are asked in a fixed order, and the first one that ends the call gives the reason:
+
+    1. Did somebody state whether it can pass?          explicit statements win
+    2. Does the policy have a rule for this kind?        unknown is raised, never retried
+    3. Could a repeat do it twice?                       unsafe and maybe applied: verify
+    4. Are attempts of this kind left?                   a counter a kind
+    5. How long: the server's time, or the backoff?      never sooner than the hint
+    6. Does the wait fit deadline, patience and budget?
+    7. Has the condition changed?                        the validator, where a rule asks for it
+    8. Which band: wait here, park, or give up?
+
+Cancellation never comes here: it is no `Exception`, and drivers catch nothing else.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+from .decision import Decision, Ending, GiveUp, Park, RetryAfter, Verify
+from .duration import duration_text
+from .failure import Effects, Failure, Kind, Reach
+
+if TYPE_CHECKING:
+    from .call import Call
+    from .policy import Rule
+
+__all__ = ("decide",)
+
+
+def decide(call: Call, failure: Failure, *, now: float, wall: float, roll: float) -> Decision:
+    """What happens after `failure`, the latest of `call`. Pure: it changes nothing."""
+    kind, policy, hint = failure.kind, call.policy, failure.hint
+    rule = policy.rules.get(kind)
+    if rule is None or failure.is_retriable is not None or policy.statuses is not None:
+        chosen = _rule(call, failure, rule)
+        if isinstance(chosen, GiveUp):
+            return _with_time(chosen, failure, wall)
+        rule = chosen
+    if failure.reach is Reach.MAYBE_APPLIED and call.effects is Effects.UNSAFE:
+        return _not_repeated(call, failure)
+    count = call.counts[kind]
+    if rule.attempts is not None and count >= rule.attempts:
+        tried = "the only attempt" if count == 1 else f"attempt {count} of {rule.attempts}"
+        return _with_time(
+            GiveUp(Ending.EXHAUSTED, f"{tried} failed with {_short(failure)}"), failure, wall
+        )
+    delay = rule.wait(count, call.unhinted[kind], None if hint is None else hint.floor, roll)
+    stop = _bounds(call, delay, now)
+    if stop is None and rule.check != "never":
+        stop = _condition(call, failure, rule)
+    if stop is not None:
+        return _with_time(stop, failure, wall)
+    if delay <= policy.in_place:
+        return RetryAfter(delay, "" if hint is None else hint.source or "the server")
+    return _too_long(call, failure, delay, wall)
+
+
+def _rule(call: Call, failure: Failure, rule: Rule | None) -> Rule | GiveUp:
+    """Questions 1 and 2: the rule that answers this failure, or why there is none."""
+    policy, kind = call.policy, failure.kind
+    if failure.is_retriable is False:
+        return GiveUp(Ending.FINAL, f"{_short(failure)} will not pass: {failure.because}")
+    if failure.is_retriable:
+        if failure.status == 422:
+            return GiveUp(
+                Ending.FINAL, f"{_short(failure)} may pass once the call is corrected, not as it is"
+            )
+        rule = rule or policy.rules.get(Kind.SERVER)
+    elif kind is Kind.UNKNOWN and rule is None:
+        return GiveUp(Ending.UNKNOWN, "not a failure that is known to pass, so it is not repeated")
+    elif failure.status is not None and not kind.is_limit and not policy.retries(failure.status):
+        return GiveUp(
+            Ending.FINAL, f"policy {policy.name!r} does not retry status {failure.status}"
+        )
+    if rule is None:
+        return GiveUp(
+            Ending.FINAL, f"{_short(failure)} does not pass by waiting (policy {policy.name!r})"
+        )
+    return rule
+
+
+def _not_repeated(call: Call, failure: Failure) -> Verify | GiveUp:
+    """Question 3."""
+    name = f"{call.name}()" if call.name else "the call"
+    if call.can_verify:
+        return Verify(f"{name} may have been applied ({_short(failure)})")
+    return GiveUp(
+        Ending.MAYBE_APPLIED,
+        f"not repeated: {name} may have been applied; "
+        f'if repeating is harmless write effects="read" or effects="idempotent"',
+    )
+
+
+def _bounds(call: Call, delay: float, now: float) -> GiveUp | None:
+    """Question 6, for waits that are slept through; a longer one ends the call anyway."""
+    policy = call.policy
+    if call.deadline_at < inf:
+        late = _too_late(call, delay, call.deadline_at - now)
+        if late is not None:
+            return late
+    if delay > policy.in_place:
+        return None
+    allowed = call.allowance
+    if policy.budget is not None:
+        allowed = min(allowed, policy.budget - call.spent)
+    if delay > allowed:
+        return GiveUp(
+            Ending.BUDGET,
+            f"waiting {duration_text(delay)} would pass the retry budget, "
+            f"{duration_text(max(allowed, 0))} of it left",
+        )
+    first = call.first_failed_at
+    if first is not None and now - first + delay > policy.bound:
+        return GiveUp(
+            Ending.DEADLINE,
+            f"waiting {duration_text(delay)} would end more than {duration_text(policy.bound)} "
+            f"after the first failure",
+        )
+    return None
+
+
+def _too_late(call: Call, delay: float, left: float) -> GiveUp | None:
+    if delay >= left:
+        return GiveUp(
+            Ending.DEADLINE,
+            f"waiting {duration_text(delay)} would pass the deadline, "
+            f"{duration_text(max(left, 0))} away",
+        )
+    if call.fastest < inf and delay + call.fastest > left:
+        return GiveUp(
+            Ending.DEADLINE,
+            f"{duration_text(left - delay)} would be left for an attempt, "
+            f"and none has taken less than {duration_text(call.fastest)}",
+        )
+    return None
+
+
+def _condition(call: Call, failure: Failure, rule: Rule) -> GiveUp | None:
+    """Question 7. A server that says it can pass has answered it."""
+    if failure.is_retriable:
+        return None
+    validator = call.policy.validator
+    if validator is None:
+        if rule.check == "if_given":
+            return None
+        return GiveUp(
+            Ending.FINAL,
+            f"{_short(failure)} passes only if something changes, and no validator says so",
+        )
+    try:
+        if validator(failure):
+            return None
+        answer = "the validator says that nothing has changed"
+    except Exception as error:  # noqa: BLE001 -- a broken validator must not hide the failure
+        answer = f"the validator raised {type(error).__name__}"
+    return GiveUp(Ending.FINAL, f"{_short(failure)}: {answer}")
+
+
+def _too_long(call: Call, failure: Failure, delay: float, wall: float) -> Park | GiveUp:
+    """Question 8, for waits that are not slept through."""
+    policy, hint = call.policy, failure.hint
+    why = RetryAfter(delay, "" if hint is None else hint.source or "the server").because
+    if delay <= policy.horizon:
+        return Park(
+            wall + delay,
+            f"{why}: longer than the {duration_text(policy.in_place)} slept in place",
+        )
+    return GiveUp(
+        Ending.HORIZON,
+        f"{why}: beyond the horizon of {duration_text(policy.horizon)}",
+        wall + delay,
+    )
+
+
+def _with_time(decision: GiveUp, failure: Failure, wall: float) -> GiveUp:
+    """`decision`, with the time the server named: whoever gives up should still say when."""
+    if failure.hint is None or decision.retry_at is not None:
+        return decision
+    return GiveUp(decision.ending, decision.because, wall + failure.hint.floor)
+
+
+def _short(failure: Failure) -> str:
+    return str(failure.kind) if failure.status is None else f"{failure.kind} {failure.status}"

@@ -1,0 +1,98 @@
+"""What happens next, with the reason in one sentence.
+
+The union is closed: drivers match on it and end with `assert_never`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from .duration import duration_text
+
+__all__ = ("Decision", "Ending", "GiveUp", "Park", "RetryAfter", "Verify", "ending_of")
+
+
+class Ending(StrEnum):
+    """Why a call ended without success."""
+
+    FINAL = "final"  # it would fail again: a client error, a statement, no rule
+    EXHAUSTED = "exhausted"  # its attempts are used up
+    DEADLINE = "deadline"  # the next attempt would come too late
+    BUDGET = "budget"  # the time allowed for retrying is used up
+    PARKED = "parked"  # it can pass later; the wait is too long to be slept through
+    HORIZON = "horizon"  # it can pass later; the wait is too long for anybody
+    MAYBE_APPLIED = "maybe_applied"  # repeating could do it twice
+    COMMITTED = "committed"  # a stream that has delivered something is not replayed
+    REFUSED = "refused"  # breaker or gate did not let the next attempt through
+    UNKNOWN = "unknown"  # not understood, hence not repeated
+
+    @property
+    def is_exhaustion(self) -> bool:
+        """Whether we would have gone on, had there been anything left to go on with."""
+        return self in _EXHAUSTIONS
+
+
+_EXHAUSTIONS = frozenset(
+    {Ending.EXHAUSTED, Ending.DEADLINE, Ending.BUDGET, Ending.HORIZON, Ending.REFUSED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RetryAfter:
+    """Wait `delay` seconds here, then try again.
+
+    Args:
+        delay: Seconds.
+        source: Who said how long; empty for the backoff.
+    """
+
+    delay: float
+    source: str = ""
+
+    @property
+    def because(self) -> str:
+        # Put into words when somebody reads it: most retries succeed, and nobody does.
+        said = f"as {self.source} says" if self.source else "by backoff"
+        return f"again in {duration_text(self.delay)}, {said}"
+
+
+@dataclass(frozen=True, slots=True)
+class Park:
+    """End the call now; the same call may be made at `until`, in epoch seconds."""
+
+    until: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verify:
+    """Find out first whether the call was applied; it must not be repeated blindly."""
+
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """End the call with its own exception.
+
+    Args:
+        ending: Why.
+        because: Why, in one sentence.
+        retry_at: When it could pass, in epoch seconds, where somebody said so.
+    """
+
+    ending: Ending
+    because: str
+    retry_at: float | None = None
+
+
+Decision: TypeAlias = RetryAfter | Park | Verify | GiveUp
+
+
+def ending_of(decision: Park | GiveUp) -> tuple[Ending, float | None]:
+    """How a decision that ends a call ends it, and when the call could pass."""
+    if isinstance(decision, Park):
+        return Ending.PARKED, decision.until
+    return decision.ending, decision.retry_at

@@ -1,0 +1,90 @@
+"""What happened, as frozen facts for whoever listens.
+
+One event a failed attempt, one for each call that ends in a way worth knowing. A call that
+succeeds at once makes no event unless a listener asked for successes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from .decision import Decision, Ending
+from .failure import Failure
+from .story import Story
+
+__all__ = ("Ended", "Event", "Failed", "Recovered", "Succeeded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Happened:
+    """What every event says.
+
+    Args:
+        at: When, in epoch seconds.
+        target: The dependency, or empty.
+        name: The function.
+        request_id: The same for all attempts of one call.
+        attempt: Which attempt, from 1.
+    """
+
+    at: float
+    target: str
+    name: str
+    request_id: str
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failed(_Happened):
+    """An attempt failed, and this was decided. Sent before the wait, so no wait is hidden.
+
+    Args:
+        failure: What went wrong.
+        decision: What happens next.
+        elapsed: Seconds since the first failure.
+        remark: What the provider should be told, or empty (R-C18).
+    """
+
+    failure: Failure
+    decision: Decision
+    elapsed: float
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered(_Happened):
+    """A call succeeded after it had failed; `attempt` is the one that did.
+
+    Args:
+        waited: Seconds spent waiting.
+        elapsed: Seconds since the first failure.
+    """
+
+    waited: float
+    elapsed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Succeeded(_Happened):
+    """A call succeeded at once; sent only to listeners that ask for successes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended(_Happened):
+    """A call ended without success; its own exception is on its way to the caller.
+
+    Args:
+        ending: Why.
+        failure: The last failure.
+        story: All of it.
+        elapsed: Seconds since the first failure.
+    """
+
+    ending: Ending
+    failure: Failure
+    story: Story
+    elapsed: float
+
+
+Event: TypeAlias = Failed | Recovered | Succeeded | Ended

@@ -1,0 +1,87 @@
+"""Everything that happened to one call, told in strings and numbers.
+
+A story holds no exception, no frame, no argument: it can be kept, logged, pickled and compared
+without keeping anything else alive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .duration import duration_text
+
+__all__ = ("Story", "Try")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Try:
+    """One failed attempt and what was decided about it.
+
+    Args:
+        attempt: Which one, from 1.
+        kind: What failed.
+        message: What was said, cleaned and masked.
+        status: The HTTP status, if any.
+        code: The vendor's own word, if any.
+        decision: ``RetryAfter``, ``Park``, ``Verify`` or ``GiveUp``.
+        delay: The wait that was decided, if one was.
+        because: Why, in one sentence.
+        took: How long the attempt took, where it was measured.
+    """
+
+    attempt: int
+    kind: str
+    message: str
+    status: int | None
+    code: str | None
+    decision: str
+    delay: float | None
+    because: str
+    took: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """One call that ended without success.
+
+    Args:
+        target: The dependency, or empty.
+        name: The function.
+        ending: Why it ended; a value of `Ending`.
+        because: Why it ended, in one sentence.
+        attempts: Attempts made in total.
+        waited: Seconds spent waiting between them.
+        tries: The failed attempts, in order.
+        retry_at: When the same call could pass, in epoch seconds, where somebody said so.
+        delivered: Items a stream had handed over when it broke.
+        remark: What the provider should be told, or empty.
+    """
+
+    target: str
+    name: str
+    ending: str
+    because: str
+    attempts: int
+    waited: float
+    tries: tuple[Try, ...]
+    retry_at: float | None = None
+    delivered: int = 0
+    remark: str = ""
+
+    @property
+    def note(self) -> str:
+        """One line for the traceback."""
+        count = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
+        waited = f", {duration_text(self.waited)} of waiting" if self.waited else ""
+        return f"mulligan: {self.ending.replace('_', ' ')} after {count}{waited}: {self.because}"
+
+    def __str__(self) -> str:
+        """The whole story, a line an attempt."""
+        lines = [
+            f"attempt {each.attempt}: {each.kind}"
+            + (f" {each.status}" if each.status is not None else "")
+            + (f": {each.message}" if each.message else "")
+            + f" → {each.because}"
+            for each in self.tries
+        ]
+        return "\n".join([self.note, *(f"  {line}" for line in lines)])

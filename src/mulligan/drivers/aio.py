@@ -1,0 +1,262 @@
+"""The driver for coroutines, on asyncio as on trio: try, ask, wait, repeat.
+
+Its twin is `sync`. A difference between the two that is not about awaiting is a bug.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any, assert_never
+
+from ..core.decision import GiveUp, Park, RetryAfter, Verify
+from ..errors import NotAdmitted
+from .aio_time import cut
+from .verdict import NOT_APPLIED, Answered, Instead, Lost, Opened
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from .session import Session
+    from .verdict import Over
+
+__all__ = ("run", "stream", "wait")
+
+
+async def run(
+    session: Session,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    error: Exception | None = None,
+    *,
+    pending: Awaitable[Any] | None = None,
+) -> Any:
+    """Call `function` until it succeeds or the call is over.
+
+    Args:
+        session: The call so far.
+        function: What to call.
+        args: Its arguments.
+        kwargs: Its keyword arguments.
+        error: What the attempt that has already been made ended with, if one has.
+        pending: The attempt that has begun and waits to be driven, if one has.
+    """
+    over: Over | None = None
+    try:
+        while True:
+            if pending is None:
+                over = await wait(session, error, args, kwargs)
+                if over is not None:
+                    return await _conclude(session, over)
+                session.begin()
+            else:
+                session.rejoin()
+            try:
+                answer = await _limited(session, function, args, kwargs, pending)
+                if session.settings.judge is not None:
+                    session.judged(answer)
+            except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
+                error, pending = caught, None
+            except BaseException:
+                session.cancelled()
+                raise
+            else:
+                session.succeeded()
+                return answer
+    finally:
+        # A frame that holds the error it raises is a cycle; only the collector could free it.
+        error = over = None
+
+
+async def wait(
+    session: Session, error: Exception | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Over | None:
+    """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
+    try:
+        if error is not None:
+            decision = session.failed(error)
+            if isinstance(decision, Verify):
+                found = await _verify(session, error, args, kwargs)
+                if isinstance(found, Answered | Lost):
+                    return found
+                decision = found
+            match decision:
+                case RetryAfter():
+                    await session.clock.asleep(decision.delay)
+                case Park() | GiveUp():
+                    return Lost(error, decision)
+                case _:
+                    assert_never(decision)
+        if session.is_bounded:
+            while hold := session.enter():
+                await session.clock.asleep(hold)
+    except NotAdmitted as refusal:
+        return Lost(*session.refused(refusal))
+    else:
+        return None
+    finally:
+        error = None
+
+
+async def _verify(
+    session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Over | Park | RetryAfter | GiveUp:
+    """The result of an attempt that was applied; for one that was not, what happens next."""
+    try:
+        answer = await _awaited(session.settings.verify(*args, **kwargs))  # type: ignore[misc]
+    except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
+        return Lost(error, session.unverified(trouble))
+    finally:
+        error = None  # type: ignore[assignment]
+    if answer is not NOT_APPLIED:
+        session.succeeded()
+        return Answered(answer)
+    return session.not_applied()
+
+
+async def _conclude(session: Session, over: Over) -> Any:
+    """The answer, the fallback, or the error itself."""
+    match over:
+        case Answered():
+            return over.answer
+        case Lost():
+            error = session.real(over.error)
+            try:
+                if not session.end(error, over.decision):
+                    raise error
+                fallback = session.settings.fallback
+                if not callable(fallback):
+                    return fallback
+                try:
+                    return await _awaited(fallback(error))
+                except Exception as second:
+                    raise second from error
+            finally:
+                del error, over
+
+
+async def _limited(
+    session: Session,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    pending: Awaitable[Any] | None,
+) -> Any:
+    """One attempt, cut where it passes its limit."""
+    limit, is_deadline = session.limit()
+    work: Any = pending
+    if work is None:
+        parameter = session.settings.timeout_to
+        if parameter and limit < inf:
+            kwargs = {**kwargs, parameter: limit}
+        work = function(*args, **kwargs)
+    if limit == inf or not hasattr(work, "__await__"):
+        return await _awaited(work)
+    return await cut(work, limit, lambda: session.overtime(limit, is_deadline=is_deadline))
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if hasattr(value, "__await__") else value
+
+
+async def stream(  # noqa: C901 -- the generator protocol, in one place
+    session: Session,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> AsyncGenerator[Any, Any]:
+    """The items of a stream, restarted unseen until the first one, committed from then on."""
+    opening = await _open(session, function, args, kwargs)
+    if isinstance(opening, Instead):
+        async for each in _each(opening.items):
+            yield each
+        return
+    if isinstance(opening, Answered):
+        return
+    items, item = opening
+    while True:
+        session.delivered += 1
+        try:
+            sent = yield item
+        except GeneratorExit:
+            await _close(items)
+            session.cancelled()
+            raise
+        except BaseException as thrown:
+            if not hasattr(items, "athrow"):
+                await _close(items)
+                session.cancelled()
+                raise
+            step = items.athrow(thrown)
+        else:
+            step = anext(items) if sent is None else items.asend(sent)
+        try:
+            item = await step
+        except StopAsyncIteration:
+            session.succeeded()
+            return
+        except Exception as caught:
+            session.end(caught, session.broken(caught))
+            raise
+        except BaseException:
+            session.cancelled()
+            raise
+
+
+async def _each(items: Any) -> AsyncGenerator[Any, None]:
+    """The items of an iterable of either world: a fallback may be a plain list."""
+    if hasattr(items, "__aiter__"):
+        async for each in items:
+            yield each
+    else:
+        for each in items:
+            yield each
+
+
+async def _open(
+    session: Session,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Opened | Answered | Instead:
+    """The stream with its first item; what an empty one returned; or the fallback's items."""
+    error: Exception | None = None
+    over: Over | None = None
+    try:
+        while True:
+            over = await wait(session, error, args, kwargs)
+            if over is not None:
+                return Instead(await _conclude(session, over))
+            session.begin()
+            items: Any = None
+            try:
+                items, item = await _limited(session, _first, (function, args), kwargs, None)
+            except StopAsyncIteration:
+                session.succeeded()
+                return Answered(None)
+            except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
+                error = caught
+            except BaseException:
+                session.cancelled()
+                raise
+            else:
+                session.part()
+                return Opened(items, item)
+    finally:
+        error = over = None
+
+
+async def _first(function: Callable[..., Any], args: tuple[Any, ...], /, **kwargs: Any) -> Any:
+    """A stream and its first item. SDKs hand streams out behind a coroutine."""
+    items: Any = aiter(await _awaited(function(*args, **kwargs)))
+    try:
+        return items, await anext(items)
+    except BaseException:
+        await _close(items)
+        raise
+
+
+async def _close(items: object) -> None:
+    close = getattr(items, "aclose", None)
+    if close is not None:
+        await close()

@@ -1,0 +1,112 @@
+"""Waiting and cutting short, on asyncio as on trio.
+
+Neither is imported before a loop of it runs. Both worlds' cancellation is a BaseException, so
+nothing here or in the drivers can swallow one by catching Exception.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import CoroutineType, coroutine
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Generator
+
+__all__ = ("asleep", "cut", "lazily", "on_trio")
+
+
+def on_trio() -> bool:
+    """Whether the caller runs inside trio."""
+    trio = sys.modules.get("trio")
+    return trio is not None and trio.lowlevel.in_trio_task()
+
+
+async def asleep(delay: float) -> None:
+    """Return `delay` seconds later, or with the cancellation at once."""
+    if on_trio():
+        import trio
+
+        await trio.sleep(delay)
+    else:
+        import asyncio
+
+        await asyncio.sleep(delay)
+
+
+async def cut(work: Awaitable[Any], limit: float, overtime: Callable[[], TimeoutError]) -> Any:
+    """The result of `work`; what `overtime` makes if it took longer than `limit` seconds.
+
+    The work is cancelled, and awaited to its end, before the error is raised: no attempt is left
+    running behind the next one. A cancellation from outside passes through untouched.
+    """
+    if on_trio():
+        import trio
+
+        with trio.move_on_after(max(limit, 0.0)):
+            return await work
+        raise overtime()
+    if isinstance(work, CoroutineType):
+        return await lazily(work, limit, overtime)
+    return await lazily(_coroutine(work), limit, overtime)
+
+
+async def _coroutine(work: Awaitable[Any]) -> Any:
+    return await work
+
+
+@coroutine
+def lazily(
+    work: Coroutine[Any, Any, Any], limit: float, overtime: Callable[[], TimeoutError]
+) -> Generator[Any, Any, Any]:
+    """`cut` for asyncio, with the timer set when the work first suspends.
+
+    Setting a timer costs more than a call that never suspends, and such a call needs none.
+    """
+    try:
+        signal = work.send(None)
+    except StopIteration as done:
+        return done.value
+    return (yield from armed(signal, work, limit, overtime).__await__())
+
+
+async def armed(signal: Any, steps: Any, limit: float, overtime: Callable[[], TimeoutError]) -> Any:
+    import asyncio
+
+    scope = asyncio.timeout(limit)
+    try:
+        async with scope:
+            return await _Resumed(signal, steps)
+    except TimeoutError:
+        # The work may have raised a TimeoutError of its own; ours is the one whose scope expired.
+        if scope.expired():
+            raise overtime() from None
+        raise
+
+
+class _Resumed:
+    """A coroutine that has already suspended once, taken up again where it waits."""
+
+    __slots__ = ("signal", "steps")
+
+    def __init__(self, signal: Any, steps: Any) -> None:
+        self.signal, self.steps = signal, steps
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        signal, steps = self.signal, self.steps
+        while True:
+            try:
+                answer = yield signal
+            except GeneratorExit:
+                steps.close()
+                raise
+            except BaseException as error:  # noqa: BLE001 -- handed on to whoever waits inside
+                try:
+                    signal = steps.throw(error)
+                except StopIteration as done:
+                    return done.value
+            else:
+                try:
+                    signal = steps.send(answer)
+                except StopIteration as done:
+                    return done.value

@@ -1,0 +1,95 @@
+"""What surrounds a call without being passed to it: the task, the attempt, the world.
+
+Loaded with the first decorated function, so it stays tiny: no dataclass, no enum, no logging.
+All of it is context-local; asyncio and trio children and `to_thread` inherit it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextvars import ContextVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..core.failure import Failure
+    from .session import Session
+    from .task import Task
+    from .world import World
+
+__all__ = ("Context", "ambient_context", "ambient_task", "ambient_world", "current", "endings")
+
+ambient_task: ContextVar[Task | None] = ContextVar("mulligan.task", default=None)
+ambient_world: ContextVar[World | None] = ContextVar("mulligan.world", default=None)
+
+
+class Context:
+    """The attempt that is being made (R-A4).
+
+    Attributes:
+        attempt: Which attempt this is, from 1.
+        failures: What the earlier attempts failed with, in order.
+        metadata: What the guard and the task were given to carry along.
+        name: The function being called.
+        target: The dependency, or empty.
+    """
+
+    __slots__ = ("_first", "_request_id", "attempt", "failures", "metadata", "name", "target")
+
+    def __init__(  # noqa: PLR0917 -- keywords cost on every attempt, and only drivers make one
+        self,
+        name: str,
+        target: str,
+        metadata: Mapping[str, object],
+        attempt: int = 1,
+        failures: tuple[Failure, ...] = (),
+        first: Context | None = None,
+    ) -> None:
+        self.name, self.target, self.metadata = name, target, metadata
+        self.attempt, self.failures, self._first = attempt, failures, first
+        self._request_id = ""
+
+    @property
+    def request_id(self) -> str:
+        """The same for every attempt of this call, and different from every other call's."""
+        # Drawn when first asked for, by whichever attempt: most calls never need one.
+        if self._first is not None:
+            return self._first.request_id
+        if not self._request_id:
+            self._request_id = os.urandom(8).hex()
+        return self._request_id
+
+    def __repr__(self) -> str:
+        return f"Context({self.name!r}, attempt={self.attempt}, request_id={self.request_id!r})"
+
+
+# A session stands for the context of its attempt until somebody asks: almost nobody does.
+ambient_context: ContextVar[Context | Session | None] = ContextVar("mulligan.context", default=None)
+
+
+def current() -> Context | None:
+    """The attempt that is being made, or None.
+
+    Known in every attempt after the first, inside `task()`, and with ``context=True``: a first
+    attempt outside of these is not worth the time it takes to say so.
+    """
+    found = ambient_context.get()
+    return found if found is None or isinstance(found, Context) else found.context()
+
+
+class _Endings:
+    """How many calls have ended without success so far, in this process.
+
+    A guard remembers the count before an attempt. A story found on an exception was written
+    during that attempt only if its number is higher: an exception object that is raised again
+    later, in another call, carries an old story that must not be believed.
+    """
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+endings = _Endings()

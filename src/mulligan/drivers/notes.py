@@ -1,0 +1,142 @@
+"""Stories on exceptions.
+
+The exception is the caller's; a story may be hung on it, never put in its place. Whatever goes
+wrong here, the error goes on its way as it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .ambient import endings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..core.story import Story
+
+__all__ = ("annotate", "settled", "story")
+
+_ATTRIBUTE = "__mulligan__"
+_PREFIX = "mulligan: "
+
+# Deeper than any chain that a program builds on purpose.
+_DEEPEST = 100
+
+
+class _Pinned:
+    """A story with the number of the ending it belongs to.
+
+    Pickled as a plain dictionary: an exception that carries one must still arrive where Mulligan
+    is not installed. The number means something in this process only and stays at home.
+    """
+
+    __slots__ = ("number", "story")
+
+    def __init__(self, story: Story, number: float = float("inf")) -> None:
+        self.story, self.number = story, number
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, object]]]:
+        from dataclasses import asdict
+
+        return dict, (asdict(self.story),)
+
+
+# For exceptions that take no attribute: by identity, with a weak reference that proves that the
+# identity is still theirs.
+_aside: dict[int, tuple[object, _Pinned]] = {}
+
+
+def annotate(error: BaseException, story: Story, *, note: bool) -> None:
+    """Hang `story` on `error`, with one line for its traceback."""
+    endings.count += 1
+    pinned = _Pinned(story, endings.count)
+    try:
+        BaseException.__setattr__(error, _ATTRIBUTE, pinned)
+    except Exception:  # noqa: BLE001 -- an exception class of the caller's, with a will of its own
+        _keep_aside(error, pinned)
+    if note:
+        try:
+            notes = getattr(error, "__notes__", None)
+            if isinstance(notes, list):
+                notes[:] = [each for each in notes if not str(each).startswith(_PREFIX)]
+            error.add_note(story.note)
+        except Exception:  # noqa: BLE001, S110 -- a note that cannot be added is not worth an error
+            pass
+
+
+def _keep_aside(error: BaseException, pinned: _Pinned) -> None:
+    import weakref
+
+    key = id(error)
+    try:
+        reference = weakref.ref(error, lambda _: _aside.pop(key, None))
+    except TypeError:
+        return  # neither attribute nor weak reference: this one carries no story
+    _aside[key] = (reference, pinned)
+
+
+def _pinned(error: BaseException) -> _Pinned | None:
+    try:
+        found = BaseException.__getattribute__(error, "__dict__").get(_ATTRIBUTE)
+    except Exception:  # noqa: BLE001 -- see annotate
+        found = None
+    if found is None and _aside:
+        entry = _aside.get(id(error))
+        if entry is not None and entry[0]() is error:  # type: ignore[operator]
+            found = entry[1]
+    return _unpickled(found) if isinstance(found, dict) else found
+
+
+def _unpickled(fields: dict[str, Any]) -> _Pinned | None:
+    from ..core.story import Story, Try
+
+    try:
+        return _Pinned(Story(**{**fields, "tries": tuple(Try(**each) for each in fields["tries"])}))
+    except (KeyError, TypeError):
+        return None  # from another version: better no story than a wrong one
+
+
+def story(error: BaseException) -> Story | None:
+    """What Mulligan did about `error` before it let it pass; None if it never saw it.
+
+    Looks along `__cause__` too, so an exception raised ``from`` the original tells its story.
+    """
+    for each in _chain(error):
+        pinned = _pinned(each)
+        if pinned is not None:
+            return pinned.story
+    return None
+
+
+def settled(error: BaseException, mark: int) -> Story | None:
+    """The story of a call made inside the failed attempt, if its ending binds outer guards.
+
+    Args:
+        error: What the attempt raised.
+        mark: `endings.count` before the attempt; older stories belong to other calls.
+    """
+    if endings.count == mark and error.__cause__ is None and _pinned(error) is None:
+        return None  # the common case: nothing has ended since, and nothing came from elsewhere
+    for each in _chain(error):
+        pinned = _pinned(each)
+        if pinned is not None and pinned.number > mark:
+            # What an inner guard did not understand, an outer one may.
+            return None if pinned.story.ending == "unknown" else pinned.story
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """`error`, its causes, and the members of groups, each once."""
+    seen: set[int] = set()
+    waiting = [error]
+    while waiting and len(seen) < _DEEPEST:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        yield each
+        if each.__cause__ is not None:
+            waiting.append(each.__cause__)
+        if isinstance(each, BaseExceptionGroup):
+            waiting.extend(reversed(each.exceptions))

@@ -1,0 +1,378 @@
+"""One call on its way through a driver: everything that does not wait.
+
+The two drivers differ in how they call and how they sleep, and in nothing else. What they share
+stands here, so that they can be read side by side.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from ..core.admission import Admitted, Hold, Refused
+from ..core.call import Call
+from ..core.decision import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
+from ..core.duration import duration_text
+from ..core.events import Ended, Event, Failed, Recovered, Succeeded
+from ..errors import DeadlinePassed, FailedAnswer, LimitReached, NotAdmitted
+from .ambient import Context, ambient_context, ambient_task, ambient_world, endings
+from .notes import annotate, settled
+from .settings import NO_FALLBACK, Settings
+from .world import REAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextvars import Token
+
+    from ..core.admission import Outcome
+    from ..core.decision import Decision
+    from ..core.failure import Failure
+    from ..core.story import Story
+
+__all__ = ("Session",)
+
+
+class Session:
+    """One call, from its first failure or, where somebody watches, from its start.
+
+    Args:
+        settings: The guard's.
+        name: The function, for people.
+        mark: `endings.count` before the attempt that has already been made; None if none was.
+        started_at: When that attempt began, if anybody looked.
+        context: The context that attempt ran in, if it had one.
+    """
+
+    # Read before it is first written: most calls never touch these.
+    failure: Failure | None = None
+    last_error: BaseException | None = None
+    delivered = 0  # items that a stream has handed over
+    _cut: BaseException | None = None
+    _before_cut: BaseException | None = None
+    _passed: Story | None = None
+    _token: Token[Any] | None = None
+    _context: Context | None = None
+    _tickets: list[tuple[int, object]] | None = None
+
+    def __init__(
+        self,
+        settings: Settings,
+        name: str,
+        mark: int | None = None,
+        started_at: float | None = None,
+        context: Context | None = None,
+    ) -> None:
+        here = ambient_world.get() or REAL
+        self.settings = settings
+        self.clock = settings.clock or here.clock
+        self.dice = settings.dice or here.dice
+        self.task = task = ambient_task.get()
+        policy = settings.policy
+        if settings.habits is not None:
+            policy = settings.habits.policy(self.clock.now())
+        deadline, deadline_at = policy.deadline, inf
+        if deadline is not None or task is not None:
+            now = self.clock.now()
+            if started_at is None:
+                started_at = now
+            if deadline is not None:
+                deadline_at = started_at + deadline
+            if task is not None:
+                deadline_at = min(deadline_at, now + task.time_left())
+        self.call = Call(
+            policy,
+            settings.effects,
+            name=name,
+            target=settings.target,
+            can_verify=settings.verify is not None,
+            deadline_at=deadline_at,
+        )
+        self._began_at = started_at
+        if context is not None:
+            self._context = context
+        if mark is None:
+            self.call.attempt = 0  # no attempt has been made yet; `begin` counts
+            mark = endings.count
+        self._mark = mark
+        self.is_bounded = deadline_at < inf or bool(settings.admissions)
+
+    # Before an attempt
+
+    def enter(self) -> float:
+        """Ask for admission: 0 if the attempt may be made, else seconds to hold.
+
+        Raises:
+            NotAdmitted: The attempt must not be made.
+        """
+        left = self.call.deadline_at - self.clock.now() if self.call.deadline_at < inf else inf
+        if left <= 0:
+            raise DeadlinePassed(self._who(), "the deadline passed before the attempt could begin")
+        admissions = self.settings.admissions
+        tickets = self._tickets = self._tickets or []
+        while len(tickets) < len(admissions):
+            now, wall = self.clock.now(), self.clock.wall()
+            number = len(tickets)
+            answer = admissions[number].enter(self.call.attempt + 1, now=now, wall=wall)
+            match answer:
+                case Admitted():
+                    tickets.append((number, answer.ticket))
+                case Hold():
+                    self._leave("cancelled", None)
+                    if answer.delay > min(self.settings.policy.in_place, left):
+                        raise LimitReached(self._who(), wall + answer.delay, answer.because)
+                    return answer.delay
+                case Refused():
+                    self._leave("cancelled", None)
+                    raise answer.error
+        return 0.0
+
+    def begin(self) -> None:
+        """An attempt begins now."""
+        self.call.attempt += 1
+        self._mark = endings.count
+        self._began_at = self.clock.now()
+        self._token = ambient_context.set(self)
+
+    def rejoin(self) -> None:
+        """The attempt goes on, perhaps in another context than it began in."""
+        self._token = ambient_context.set(self)
+
+    def part(self) -> None:
+        """The attempt is handed to another context: `rejoin` there."""
+        self._exit()
+
+    def context(self) -> Context:
+        """What `current()` says about the attempt under way."""
+        call, known = self.call, self._context
+        if known is None or known.attempt != call.attempt:
+            metadata = self.settings.metadata
+            if self.task is not None:
+                metadata = {**self.task.metadata, **metadata}
+            failures = tuple(failure for failure, _, _ in call.tries)
+            known = self._context = Context(
+                call.name, call.target, metadata, call.attempt, failures, known
+            )
+        return known
+
+    def limit(self) -> tuple[float, bool]:
+        """Seconds this attempt may take, and whether that is all that is left of the deadline."""
+        timeouts = self.settings.timeouts
+        own = inf
+        if timeouts is not None:
+            own = timeouts.after(self.call.timeouts).total or inf
+        left = self.call.deadline_at - self.clock.now() if self.call.deadline_at < inf else inf
+        return (left, True) if left < own else (own, False)
+
+    def overtime(self, limit: float, *, is_deadline: bool) -> TimeoutError:
+        """The error of an attempt that was cut."""
+        bound = "deadline" if is_deadline else "timeout"
+        error = TimeoutError(
+            f"{self._who()} was cut at its {bound}, {duration_text(limit)} into attempt "
+            f"{self.call.attempt}"
+        )
+        if is_deadline:
+            self._cut, self._before_cut = error, self.last_error
+        return error
+
+    # After an attempt
+
+    def judged(self, answer: Any) -> None:
+        """Raise if the judge finds that `answer` is a failure."""
+        failure = self.settings.judge(answer)  # type: ignore[misc]
+        if failure is not None:
+            raise FailedAnswer(failure, answer)
+
+    def succeeded(self) -> None:
+        """The attempt succeeded, and with it the call."""
+        self._exit()
+        if self._tickets:
+            self._leave("succeeded", None)
+        settings = self.settings
+        if self.call.tries:
+            if settings.listeners:
+                self._tell(
+                    Recovered(**self._facts(), waited=self.call.waited, elapsed=self._elapsed())
+                )
+        elif settings.wants_successes:
+            event = Succeeded(**self._facts())
+            for listener in settings.listeners:
+                if getattr(listener, "successes", False):
+                    self._tell_one(listener, event)
+        self.last_error = None
+
+    def cancelled(self) -> None:
+        """The attempt ended with something that is no Exception: neither success nor failure."""
+        self._exit()
+        self._leave("cancelled", None)
+        self.last_error = None
+
+    def failed(self, error: Exception) -> Decision:
+        """The attempt failed: read, judge, record, announce."""
+        if self._token is not None:
+            self._exit()
+        call, clock = self.call, self.clock
+        now, wall = clock.now(), clock.wall()
+        took = None if self._began_at is None else now - self._began_at
+        self.failure = failure = self.settings.classify(error, now=wall)
+        self.last_error = error
+        if self._tickets:
+            self._leave("failed", failure)
+        if self.settings.habits is not None:
+            self.settings.habits.note(failure.kind, now)
+        if self.task is not None:
+            call.allowance = self.task.budget_left()
+            if took is not None and call.attempt > 1:
+                self.task.charge(took)
+                call.allowance -= took
+        passed = settled(error, self._mark)
+        if passed is not None:
+            # A guard inside has already spent what there was to spend on this.
+            self._passed = passed
+            return GiveUp(Ending(passed.ending), passed.because, passed.retry_at)
+        decision = call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
+        return self._announced(decision, failure, now, wall)
+
+    def not_applied(self) -> RetryAfter | Park | GiveUp:
+        """The last attempt, which may have been applied, was not: judge it again."""
+        assert self.failure is not None  # noqa: S101 -- only after `failed`
+        now, wall = self.clock.now(), self.clock.wall()
+        decision = self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
+        decision = self._announced(decision, self.failure, now, wall)
+        assert not isinstance(decision, Verify)  # noqa: S101 -- it was never applied
+        return decision
+
+    def unverified(self, error: Exception) -> GiveUp:
+        """Nobody could find out whether the attempt was applied."""
+        decision = GiveUp(
+            Ending.MAYBE_APPLIED,
+            f"not repeated: {self._who()} may have been applied, "
+            f"and verify= raised {type(error).__name__}",
+        )
+        self.call.overruled(decision)
+        return decision
+
+    def broken(self, error: Exception) -> GiveUp:
+        """A stream failed after it had delivered something: committed, never replayed."""
+        wall = self.clock.wall()
+        self.failure = self.settings.classify(error, now=wall)
+        self._passed = settled(error, self._mark)
+        items = "1 item" if self.delivered == 1 else f"{self.delivered} items"
+        decision = GiveUp(Ending.COMMITTED, f"the stream had delivered {items}: not replayed")
+        self.call.tries.append((self.failure, decision, None))
+        return decision
+
+    def refused(self, error: NotAdmitted) -> tuple[BaseException, GiveUp]:
+        """The next attempt is not admitted: the last real error ends the call, if there is one."""
+        ending = Ending.DEADLINE if isinstance(error, DeadlinePassed) else Ending.REFUSED
+        if isinstance(error, LimitReached):
+            decision = GiveUp(ending, error.because, error.until)
+        else:
+            decision = GiveUp(ending, error.because)
+        if self.last_error is None:
+            self.failure = self.settings.classify(error, now=self.clock.wall())
+            return error, decision
+        self.call.overruled(decision)
+        return self.last_error, decision
+
+    def real(self, error: BaseException) -> BaseException:
+        """The error to raise: the last real one rather than our own cut at the deadline (E-D3)."""
+        if error is self._cut and self._before_cut is not None:
+            return self._before_cut
+        return error
+
+    def end(self, error: BaseException, decision: Park | GiveUp) -> bool:
+        """Tell everybody that the call has ended; True if a fallback answers for it."""
+        settings, call = self.settings, self.call
+        ending, retry_at = ending_of(decision)
+        assert self.failure is not None  # noqa: S101 -- only after `failed` or `refused`
+        if self._passed is None:
+            tale = call.story(ending, decision.because, retry_at=retry_at, delivered=self.delivered)
+            # A bug in the caller's own code needs no remark from us.
+            annotate(error, tale, note=ending is not Ending.UNKNOWN or call.attempt > 1)
+        else:
+            tale = self._passed
+        heard = bool(settings.listeners)
+        if heard or (ending.is_exhaustion and self._passed is None):
+            event = Ended(
+                **self._facts(),
+                ending=ending,
+                failure=self.failure,
+                story=tale,
+                elapsed=self._elapsed(),
+            )
+            if heard:
+                self._tell(event)
+            else:
+                self._safely("warning", settings.unheard, event)
+        if ending.is_exhaustion and settings.on_exhausted is not None:
+            self._safely("on_exhausted", settings.on_exhausted, error)
+        # Nothing of ours keeps the error, hence its frames, alive.
+        self.last_error = self._cut = self._before_cut = None
+        return settings.fallback is not NO_FALLBACK and ending is not Ending.UNKNOWN
+
+    # Small things
+
+    def _who(self) -> str:
+        return self.call.target or self.call.name or "the call"
+
+    def _exit(self) -> None:
+        token, self._token = self._token, None
+        if token is not None:
+            ambient_context.reset(token)
+
+    def _leave(self, outcome: Outcome, failure: Failure | None) -> None:
+        tickets = self._tickets or []
+        while tickets:
+            number, ticket = tickets.pop()
+            self.settings.admissions[number].leave(
+                ticket, outcome, failure, now=self.clock.now(), wall=self.clock.wall()
+            )
+
+    def _announced(self, decision: Decision, failure: Failure, now: float, wall: float) -> Decision:
+        call = self.call
+        if isinstance(decision, RetryAfter):
+            if self.task is not None and not self.task.reserve(decision.delay):
+                decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
+                call.overruled(decision)
+            else:
+                call.waits(decision.delay)
+        if self.settings.listeners:
+            self._tell(
+                Failed(
+                    **self._facts(wall),
+                    failure=failure,
+                    decision=decision,
+                    elapsed=now - (call.first_failed_at or now),
+                    remark=call.remark,
+                )
+            )
+        return decision
+
+    def _facts(self, wall: float | None = None) -> dict[str, Any]:
+        return {
+            "at": self.clock.wall() if wall is None else wall,
+            "target": self.call.target,
+            "name": self.call.name,
+            "request_id": self.context().request_id,
+            "attempt": self.call.attempt,
+        }
+
+    def _elapsed(self) -> float:
+        first = self.call.first_failed_at
+        return 0.0 if first is None else self.clock.now() - first
+
+    def _tell(self, event: Event) -> None:
+        for listener in self.settings.listeners:
+            self._tell_one(listener, event)
+
+    def _tell_one(self, listener: Callable[[Event], None], event: Event) -> None:
+        self._safely("listener", listener, event)
+
+    def _safely(self, role: str, function: Callable[..., object], *args: object) -> None:
+        """Call the user's function; whatever it raises must not replace the user's error."""
+        try:
+            function(*args)
+        except Exception:
+            import logging
+
+            logging.getLogger("mulligan").exception("the %s %r raised", role, function)

@@ -1,0 +1,78 @@
+"""What a guard has been told, in the form the drivers use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ..core.admission import Admission
+from ..core.events import Ended, Event
+from ..core.failure import Effects, Failure
+from ..core.policy import Policy
+from ..core.ports import Clock, Dice
+from ..core.timeouts import Timeouts
+from .habits import Habits
+
+__all__ = ("NO_FALLBACK", "Classify", "Settings")
+
+
+class _NoFallback:
+    """None is a value that a fallback may have."""
+
+    def __repr__(self) -> str:
+        return "no fallback"
+
+
+NO_FALLBACK = _NoFallback()
+
+
+class Classify(Protocol):
+    """What reads an exception; `Classifier.classify` is one."""
+
+    def __call__(self, error: BaseException, /, *, now: float) -> Failure: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Settings:
+    """Everything a driver needs to know about the guard it works for.
+
+    Args:
+        policy: The rules.
+        effects: What repeating does.
+        classify: (exception, now=wall time) → Failure.
+        unheard: Told of an exhaustion that no listener heard.
+        target: The dependency, or empty.
+        listeners: Who hears of events.
+        wants_successes: Whether one of them wants to hear of first successes.
+        judge: (answer) → Failure or None.
+        verify: Called with the call's arguments; returns its result, or NOT_APPLIED.
+        fallback: A value, or a function of the error; NO_FALLBACK for none.
+        on_exhausted: Told of the error when the call has run out of something.
+        timeouts: Limits of each attempt.
+        timeout_to: The parameter through which the function takes its limit.
+        metadata: What `current().metadata` carries.
+        admissions: Who is asked before each attempt, outermost first.
+        habits: What the guard has seen fail lately, where its policy adapts.
+        clock: Instead of the world's.
+        dice: Instead of the world's.
+    """
+
+    policy: Policy
+    effects: Effects
+    classify: Classify
+    unheard: Callable[[Ended], None]
+    target: str = ""
+    listeners: tuple[Callable[[Event], None], ...] = ()
+    wants_successes: bool = False
+    judge: Callable[[Any], Failure | None] | None = None
+    verify: Callable[..., Any] | None = None
+    fallback: Any = NO_FALLBACK
+    on_exhausted: Callable[[BaseException], object] | None = None
+    timeouts: Timeouts | None = None
+    timeout_to: str = ""
+    metadata: Mapping[str, object]
+    admissions: tuple[Admission, ...] = ()
+    habits: Habits | None = None
+    clock: Clock | None = None
+    dice: Dice | None = None

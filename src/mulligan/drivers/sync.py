@@ -1,0 +1,230 @@
+"""The driver for plain functions: try, ask, wait, repeat.
+
+Its twin is `aio`. A difference between the two that is not about awaiting is a bug.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, assert_never
+
+from ..core.decision import GiveUp, Park, RetryAfter, Verify
+from ..errors import NotAdmitted
+from .verdict import NOT_APPLIED, Answered, Instead, Lost, Opened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable
+
+    from .session import Session
+    from .verdict import Over
+
+__all__ = ("run", "stream", "wait")
+
+
+def run(
+    session: Session,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    error: Exception | None = None,
+) -> Any:
+    """Call `function` until it succeeds or the call is over.
+
+    Args:
+        session: The call so far.
+        function: What to call.
+        args: Its arguments.
+        kwargs: Its keyword arguments.
+        error: What the attempt that has already been made ended with, if one has.
+    """
+    settings = session.settings
+    over: Over | None = None
+    try:
+        while True:
+            over = wait(session, error, args, kwargs)
+            if over is not None:
+                return _conclude(session, over)
+            session.begin()
+            try:
+                if settings.timeout_to:
+                    answer = function(*args, **_limited(session, kwargs))
+                else:
+                    answer = function(*args, **kwargs)
+                if answer.__class__ is CoroutineType:
+                    from . import aio
+
+                    session.part()
+                    return aio.run(session, function, args, kwargs, pending=answer)
+                if settings.judge is not None:
+                    session.judged(answer)
+            except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
+                error = caught
+            except BaseException:
+                session.cancelled()
+                raise
+            else:
+                session.succeeded()
+                return answer
+    finally:
+        # A frame that holds the error it raises is a cycle; only the collector could free it.
+        error = over = None
+
+
+def wait(
+    session: Session, error: Exception | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Over | None:
+    """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
+    try:
+        if error is not None:
+            decision = session.failed(error)
+            if isinstance(decision, Verify):
+                found = _verify(session, error, args, kwargs)
+                if isinstance(found, Answered | Lost):
+                    return found
+                decision = found
+            match decision:
+                case RetryAfter():
+                    session.clock.sleep(decision.delay)
+                case Park() | GiveUp():
+                    return Lost(error, decision)
+                case _:
+                    assert_never(decision)
+        if session.is_bounded:
+            while hold := session.enter():
+                session.clock.sleep(hold)
+    except NotAdmitted as refusal:
+        return Lost(*session.refused(refusal))
+    else:
+        return None
+    finally:
+        error = None
+
+
+def _verify(
+    session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Over | Park | RetryAfter | GiveUp:
+    """The result of an attempt that was applied; for one that was not, what happens next."""
+    try:
+        answer = session.settings.verify(*args, **kwargs)  # type: ignore[misc]
+    except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
+        return Lost(error, session.unverified(trouble))
+    finally:
+        error = None  # type: ignore[assignment]
+    if answer is not NOT_APPLIED:
+        session.succeeded()
+        return Answered(answer)
+    return session.not_applied()
+
+
+def _conclude(session: Session, over: Over) -> Any:
+    """The answer, the fallback, or the error itself."""
+    match over:
+        case Answered():
+            return over.answer
+        case Lost():
+            error = session.real(over.error)
+            try:
+                if not session.end(error, over.decision):
+                    raise error
+                fallback = session.settings.fallback
+                if not callable(fallback):
+                    return fallback
+                try:
+                    return fallback(error)
+                except Exception as second:
+                    raise second from error
+            finally:
+                del error, over
+
+
+def _limited(session: Session, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """`kwargs`, with the time limit of this attempt if the function takes one."""
+    limit, _ = session.limit()
+    return kwargs if limit == inf else {**kwargs, session.settings.timeout_to: limit}
+
+
+def stream(  # noqa: C901 -- the generator protocol, in one place
+    session: Session,
+    function: Callable[..., Iterable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Generator[Any, Any, Any]:
+    """The items of a stream, restarted unseen until the first one, committed from then on."""
+    opening = _open(session, function, args, kwargs)
+    if isinstance(opening, Instead):
+        yield from opening.items
+        return None
+    if isinstance(opening, Answered):
+        return opening.answer
+    items, item = opening
+    while True:
+        session.delivered += 1
+        try:
+            sent = yield item
+        except GeneratorExit:
+            _close(items)
+            session.cancelled()
+            raise
+        except BaseException as thrown:
+            if not hasattr(items, "throw"):
+                _close(items)
+                session.cancelled()
+                raise
+            step: Callable[[Any], Any] = items.throw
+            value: Any = thrown
+        else:
+            step, value = (next, items) if sent is None else (items.send, sent)
+        try:
+            item = step(value)
+        except StopIteration as done:
+            session.succeeded()
+            return done.value
+        except Exception as caught:
+            session.end(caught, session.broken(caught))
+            raise
+        except BaseException:
+            session.cancelled()
+            raise
+
+
+def _open(
+    session: Session,
+    function: Callable[..., Iterable[Any]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Opened | Answered | Instead:
+    """The stream with its first item; what an empty one returned; or the fallback's items."""
+    error: Exception | None = None
+    over: Over | None = None
+    try:
+        while True:
+            over = wait(session, error, args, kwargs)
+            if over is not None:
+                return Instead(_conclude(session, over))
+            session.begin()
+            items: Any = None
+            try:
+                limited = _limited(session, kwargs) if session.settings.timeout_to else kwargs
+                items = iter(function(*args, **limited))
+                item = next(items)
+            except StopIteration as empty:
+                session.succeeded()
+                return Answered(empty.value)
+            except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
+                error = caught
+                _close(items)
+            except BaseException:
+                session.cancelled()
+                raise
+            else:
+                session.part()
+                return Opened(items, item)
+    finally:
+        error = over = None
+
+
+def _close(items: object) -> None:
+    close = getattr(items, "close", None)
+    if close is not None:
+        close()

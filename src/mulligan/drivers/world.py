@@ -1,0 +1,67 @@
+"""Real time, real luck.
+
+Also the seam through which tests replace both for everything that runs inside their context.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from .ambient import ambient_world
+
+if TYPE_CHECKING:
+    from ..core.ports import Clock, Dice
+
+__all__ = ("REAL", "SystemClock", "SystemDice", "World", "world")
+
+# time.sleep and asyncio refuse or overflow on absurd waits (E-A7); a policy's horizon is hours,
+# so a year is as good as for ever.
+_LONGEST = 31_536_000.0
+
+
+class SystemClock:
+    """The machine's clocks, and its ways to sleep: plain, asyncio's, trio's."""
+
+    __slots__ = ()
+
+    # The functions themselves: a method around them would double what a look at the clock costs.
+    now = staticmethod(time.monotonic)
+    wall = staticmethod(time.time)
+
+    def sleep(self, delay: float) -> None:
+        time.sleep(bounded(delay))
+
+    async def asleep(self, delay: float) -> None:
+        from .aio_time import asleep
+
+        await asleep(bounded(delay))
+
+
+class SystemDice:
+    """The process's random numbers. Forked children roll differently: `random` sees to it."""
+
+    __slots__ = ()
+
+    roll = staticmethod(random.random)
+
+
+class World(NamedTuple):
+    """A clock and dice."""
+
+    clock: Clock
+    dice: Dice
+
+
+REAL = World(SystemClock(), SystemDice())
+
+
+def world() -> World:
+    """The world of this context: the real one, unless a test has replaced it."""
+    return ambient_world.get() or REAL
+
+
+def bounded(delay: float) -> float:
+    """`delay` as every sleeper takes it. NaN, which hangs asyncio for ever, becomes 0 (E-A6)."""
+    return min(max(delay, 0.0), _LONGEST) if delay == delay else 0.0  # noqa: PLR0124 -- NaN

@@ -1,0 +1,49 @@
+"""Events as counters, for whoever wants numbers without a metrics library."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ..core.decision import RetryAfter
+from ..core.events import Ended, Failed, Recovered
+
+if TYPE_CHECKING:
+    from ..core.events import Event
+
+__all__ = ("Counters",)
+
+
+class Counters:
+    """A listener that counts.
+
+    ``totals`` maps (name, target, kind or ending) to a number:
+
+    ===============================  ================================================
+    ``retries_total``                attempts that were followed by another, by kind
+    ``recovered_total``              calls that succeeded after a failure
+    ``retry_exhausted_total``        calls that ran out of attempts, time or budget, by kind (R-X1)
+    ``ended_total``                  calls that ended without success, by ending
+    ===============================  ================================================
+    """
+
+    def __init__(self) -> None:
+        self.totals: Counter[tuple[str, str, str]] = Counter()
+
+    def __call__(self, event: Event, /) -> None:
+        match event:
+            case Failed(decision=RetryAfter()):
+                self.totals["retries_total", event.target, str(event.failure.kind)] += 1
+            case Recovered():
+                self.totals["recovered_total", event.target, ""] += 1
+            case Ended():
+                self.totals["ended_total", event.target, str(event.ending)] += 1
+                if event.ending.is_exhaustion:
+                    kind = str(event.failure.kind)
+                    self.totals["retry_exhausted_total", event.target, kind] += 1
+            case _:
+                pass
+
+    def total(self, name: str) -> int:
+        """The sum of one counter over all targets."""
+        return sum(count for (each, _, _), count in self.totals.items() if each == name)

@@ -1,0 +1,137 @@
+"""A clock that moves only when somebody waits or pushes it.
+
+Code that sleeps on it returns at once, at the time it wanted to wake. Many tasks at a time need a
+loop that knows the clock: `VirtualClock.run` for asyncio, ``trio.run(…, clock=clock.trio())`` for
+trio. There, time jumps to the next wake-up whenever nothing else is left to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+import threading
+from typing import TYPE_CHECKING, Any
+
+from ..core.duration import Duration, seconds
+from ..drivers.aio_time import asleep, on_trio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+__all__ = ("VirtualClock",)
+
+# 2026-01-01T00:00:00Z: a date in the present, so that code which reads calendars feels at home.
+_EPOCH = 1_767_225_600.0
+
+
+class VirtualClock:
+    """Time under control.
+
+    Args:
+        wall: The epoch second at which it starts.
+        autojump: Whether a sleep moves the clock. Without it, sleepers in other threads wait
+            until somebody calls `advance`.
+
+    Attributes:
+        sleeps: Every delay that was slept, in the order in which the sleeps began.
+    """
+
+    def __init__(self, *, wall: float = _EPOCH, autojump: bool = True) -> None:
+        self._elapsed = 0.0
+        self._started = wall
+        self._moved = threading.Condition()
+        self.autojump = autojump
+        self.sleeps: list[float] = []
+
+    def now(self) -> float:
+        return self._elapsed
+
+    def wall(self) -> float:
+        return self._started + self._elapsed
+
+    def advance(self, by: Duration) -> None:
+        """Let `by` pass, and wake who waited for it."""
+        self.move_to(self._elapsed + seconds(by, name="by"))
+
+    def move_to(self, when: float) -> None:
+        """Let the clock show `when`; it never goes back."""
+        with self._moved:
+            self._elapsed = max(self._elapsed, when)
+            self._moved.notify_all()
+
+    def step_wall(self, by: float) -> None:
+        """Set the calendar forward or back, as an operator or NTP would; `now` is not affected."""
+        self._started += by
+
+    def sleep(self, delay: float) -> None:
+        self.sleeps.append(delay)
+        due = self._elapsed + max(delay, 0.0)
+        if self.autojump:
+            self.move_to(due)
+        else:
+            with self._moved:
+                self._moved.wait_for(lambda: self._elapsed >= due)
+
+    async def asleep(self, delay: float) -> None:
+        self.sleeps.append(delay)
+        if self._is_the_loops_time():
+            await asleep(max(delay, 0.0))
+            return
+        if not self.autojump:
+            raise RuntimeError(
+                "VirtualClock(autojump=False) cannot hold a task of a loop that runs in real time; "
+                "run it with clock.run(main()) or trio.run(main, clock=clock.trio())"
+            )
+        due = self._elapsed + max(delay, 0.0)
+        await asleep(0)
+        self.move_to(due)
+
+    def _is_the_loops_time(self) -> bool:
+        if on_trio():
+            import trio
+
+            return getattr(trio.lowlevel.current_clock(), "virtual", None) is self
+        return getattr(asyncio.get_running_loop(), "virtual", None) is self
+
+    # Loops that live on this clock
+
+    def run(self, main: Coroutine[Any, Any, Any]) -> Any:
+        """Run `main` in an asyncio loop of this clock's time, as `asyncio.run` would."""
+        with asyncio.Runner(loop_factory=self.loop_factory()) as runner:
+            return runner.run(main)
+
+    def loop_factory(self) -> Callable[[], asyncio.AbstractEventLoop]:
+        """For `asyncio.Runner(loop_factory=…)` and anyio's ``("asyncio", {"loop_factory": …})``."""
+        return lambda: _VirtualLoop(self)
+
+    def trio(self) -> Any:
+        """For `trio.run(…, clock=…)` and anyio's ``("trio", {"clock": …})``."""
+        from .trio_clock import TrioClock
+
+        return TrioClock(self)
+
+
+class _VirtualLoop(asyncio.SelectorEventLoop):
+    """An asyncio loop that never blocks: where it would wait for a timer, time jumps to it."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self.virtual = clock
+        super().__init__(_JumpingSelector(clock))
+
+    def time(self) -> float:
+        return self.virtual.now()
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        super().__init__()
+
+    def select(self, timeout: float | None = None) -> Any:
+        # A loop without timers (None) waits for another thread or a socket: that wait is real.
+        if timeout is None or timeout <= 0:
+            return super().select(timeout)
+        ready = super().select(0)
+        if not ready:
+            self._clock.move_to(self._clock.now() + timeout)
+        return ready

@@ -1,0 +1,96 @@
+"""What all tests share: drivers by name, and a watch on real waiting."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import trio
+
+import mulligan
+from mulligan.testing import LoadedDice, Scripted, VirtualClock, virtual_time
+
+_waited: dict[str, float] = {}
+_ran: dict[str, float] = {}
+_real_sleep = time.sleep
+
+
+@pytest.fixture(autouse=True)
+def _watch_real_waiting(request, monkeypatch):
+    """Only tests marked `real` may wait, each wait a second at most; their sum is printed."""
+    is_real = request.node.get_closest_marker("real") is not None
+
+    def sleep(seconds: float) -> None:
+        if not is_real:
+            pytest.fail(f"waits {seconds} s for real; mark the test `real` or use virtual time")
+        assert seconds <= 1, f"a real wait of {seconds} s; a second at most"
+        _waited[request.node.nodeid] = _waited.get(request.node.nodeid, 0.0) + seconds
+        _real_sleep(seconds)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    began = time.monotonic()
+    yield
+    if is_real:
+        _ran[request.node.nodeid] = time.monotonic() - began
+
+
+def pytest_terminal_summary(terminalreporter):
+    if _ran:
+        terminalreporter.write_line(
+            f"real: {len(_ran)} tests took {sum(_ran.values()):.1f} s, "
+            f"{sum(_waited.values()):.1f} s of it asleep"
+        )
+
+
+class Driver:
+    """One way to run a guarded call: sync, asyncio or trio, in virtual time."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.clock = VirtualClock()
+
+    def run(self, function, *args: Any, **options: Any) -> Any:
+        """Call `function` under a guard; a coroutine function on the async drivers."""
+        dice = options.pop("dice", None) or LoadedDice()
+        with virtual_time(self.clock, dice):
+            guard = mulligan.Guard(options.pop("target", ""), **options)
+            if self.name == "sync":
+                return guard.call(function, *args)
+
+            async def main():
+                return await guard.acall(_as_coroutine(function), *args)
+
+            return self.arun(main)
+
+    def arun(self, main) -> Any:
+        """Run a coroutine function on this driver's loop; asyncio for the sync one."""
+        if self.name == "trio":
+            return trio.run(main, clock=self.clock.trio())
+        return self.clock.run(main())
+
+    def __call__(self, outcomes, policy="default", **options: Any) -> tuple[Any, list[float]]:
+        """The result of a scripted call, and the waits on the way."""
+        result = self.run(Scripted(*outcomes), policy=policy, **options)
+        return result, self.clock.sleeps
+
+
+def _as_coroutine(function):
+    if isinstance(function, Scripted):
+        return function.acall
+
+    async def acall(*args):
+        return function(*args)
+
+    acall.__name__ = function.__name__
+    return acall
+
+
+@pytest.fixture(params=["sync", "asyncio", "trio"])
+def drive(request) -> Driver:
+    return Driver(request.param)
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def adrive(request) -> Driver:
+    return Driver(request.param)
