@@ -8,6 +8,7 @@ import pytest
 
 from mulligan.faults.delivery import Reset, Send
 from mulligan.faults.limits import Limits
+from mulligan.faults.menu import MENU
 from mulligan.faults.rest import Resource
 from mulligan.faults.script import Script
 from mulligan.faults.service import Handled, Service
@@ -318,6 +319,23 @@ def test_another_script_begins_from_its_start():
     world.ask()
     world.service.set(Script.parse("503,ok"))
     assert [world.ask().status for _ in range(2)] == [503, 200]
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize("vendor", PATHS)
+@pytest.mark.parametrize("name", [name for name in MENU if name != "NNN"])
+def test_every_dish_of_the_menu_can_be_had_from_everybody(name, vendor, is_stream):
+    path = PATHS[vendor].replace(":generate", ":streamGenerate") if is_stream else PATHS[vendor]
+    got = World(name).ask(path, {"model": "m", "stream": is_stream})
+    assert got.acts
+    assert got.entry.outcome == name
+    assert (got.status is None) == (got.entry.status is None)
+
+
+def test_a_gateways_page_may_say_when():
+    got = World("html(503, retry-after=7, header.Server=cdn)").ask()
+    assert (got.status, got.headers["retry-after"], got.headers["server"]) == (503, "7", "cdn")
+    assert got.body.startswith(b"<html>")
 
 
 def test_a_refused_port_stays_closed_as_long_as_asked():

@@ -53,7 +53,7 @@ def trouble_of(decided: Decided, asked: Asked, id_: str, now: float) -> Trouble:
 def refusal(voice: Voice, fault: Fault, trouble: Trouble, headers: dict[str, str]) -> Answer | None:
     """The refusal that the step asks for; None if it asks for a good answer."""
     if fault.name == "html":
-        return _gateway(fault, headers)
+        return _gateway(fault, headers, trouble.now)
     if fault.status is None and fault.name not in _REFUSALS:
         return None
     said = voice.refusal(trouble)
@@ -61,14 +61,21 @@ def refusal(voice: Voice, fault: Fault, trouble: Trouble, headers: dict[str, str
         only = Stream(frames=(sse(said.body),), middle=0)
         return Answer(status=200, headers=headers, stream=only)
     headers = {**headers, "content-type": said.content_type, **dict(said.headers)}
+    headers |= _ordered(fault, trouble.now)
+    return Answer(status=said.status, headers=headers, body=_json(said.body))
+
+
+def _ordered(fault: Fault, now: float) -> dict[str, str]:
+    """The headers that the script names."""
+    found = {}
     for name, value in fault.options:
         if name == "retry-after":
-            headers[name] = retry_after(value, trouble.now)
+            found[name] = retry_after(value, now)
         elif name in {"retry-after-ms", "x-should-retry"}:
-            headers[name] = value
+            found[name] = value
         elif name.startswith("header."):
-            headers[name.removeprefix("header.").lower()] = value
-    return Answer(status=said.status, headers=headers, body=_json(said.body))
+            found[name.removeprefix("header.").lower()] = value
+    return found
 
 
 def good(
@@ -115,12 +122,12 @@ def stated(decided: Decided, answer: Answer, now: float) -> float | None:
     return stated_wait(answer.headers, decided.fault.text("retry-after"), now)
 
 
-def _gateway(fault: Fault, headers: dict[str, str]) -> Answer:
+def _gateway(fault: Fault, headers: dict[str, str], now: float) -> Answer:
     status = fault.count("status") or 502
     title = f"<head><title>{status}</title></head>"
     page = f"<html>\r\n{title}\r\n<body><h1>{status}</h1></body>\r\n</html>\r\n"
-    kind = {"content-type": "text/html"}
-    return Answer(status=status, headers={**headers, **kind}, body=page.encode())
+    headers = {**headers, "content-type": "text/html", **_ordered(fault, now)}
+    return Answer(status=status, headers=headers, body=page.encode())
 
 
 def _json(body: object) -> bytes:

@@ -149,7 +149,7 @@ _DISHES = (
     _dish("policy", "refusals", "the content is not allowed", REFUSAL_OPTIONS),
     _dish("auth", "refusals", "the key is not accepted", REFUSAL_OPTIONS),
     _dish("html", "refusals", "a gateway's page instead of JSON: html, html(504)",
-          {"status": _status}, positional=("status",)),
+          {"status": _status, "retry-after": _when}, positional=("status",)),
     _dish("refuse", "connection", "the port is closed for a while: refuse(5s)",
           {"for": _duration}, positional=("for",)),
     _dish("reset", "connection", "reset before the headers"),
@@ -258,7 +258,8 @@ def _options(name: str, entry: Dish, arguments: str) -> list[tuple[str, str]]:
     for piece in arguments.split(",", most) if arguments else ():
         key, is_named, value = (part.strip() for part in piece.partition("="))
         place = next(places, None)
-        if is_named and (key in dict(entry.options) or _HEADER.fullmatch(key)):
+        is_header = entry.group == "refusals" and _HEADER.fullmatch(key) is not None
+        if is_named and (is_header or key in dict(entry.options)):
             found.append((key, value))
         elif place is not None and (entry.takes_rest or not is_named):
             found.append((place, piece.strip()))
