@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ..core.text import presentable
 from ..faults.menu import COMMON_OPTIONS, MENU, REFUSAL_OPTIONS
-from ..faults.pointing import GEMINI_SETTINGS, POINTERS, codex_options, environment
+from ..faults.pointing import GEMINI_SETTINGS, POINTERS, codex_settings, environment
 from ..faults.remote import address
 
 if TYPE_CHECKING:
@@ -58,7 +58,9 @@ def shell_lines(program: str, url: str, key: str) -> Iterator[str]:
         yield 'export GEMINI_CLI_HOME="$(mktemp -d)"; mkdir "$GEMINI_CLI_HOME/.gemini"'
         yield f'printf %s {shlex.quote(GEMINI_SETTINGS)} >"$GEMINI_CLI_HOME/.gemini/settings.json"'
     if program == "codex":
-        yield f'codex() {{ command codex {shlex.join(codex_options(url))} "$@"; }}'
+        yield 'export CODEX_HOME="$(mktemp -d)"'
+        lines = shlex.join(codex_settings(url))
+        yield f"printf '%s\\n' {lines} >\"$CODEX_HOME/config.toml\""
 
 
 def request_line(entry: Entry) -> str:

@@ -1,8 +1,8 @@
 """How to point SDKs and programs at the server.
 
-Everything is done by environment variables where the program has them. Codex takes its provider as
-options only, opencode its base URL as configuration only, and Gemini wants its settings to say that
-a key is how it logs in.
+Everything is done by environment variables where the program has them. Codex and opencode take
+their provider as configuration only, and Gemini wants its settings to say that a key is how it
+logs in.
 """
 
 from __future__ import annotations
@@ -12,7 +12,14 @@ from dataclasses import dataclass
 
 from ..errors import SettingError
 
-__all__ = ("GEMINI_SETTINGS", "POINTERS", "Pointer", "codex_options", "environment")
+__all__ = (
+    "GEMINI_SETTINGS",
+    "POINTERS",
+    "Pointer",
+    "codex_options",
+    "codex_settings",
+    "environment",
+)
 
 # With a base URL in the environment Gemini (0.61) takes the login for a gateway's, then refuses it.
 GEMINI_SETTINGS = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
@@ -100,8 +107,8 @@ def environment(program: str, *, url: str, key: str) -> dict[str, str]:
     return found
 
 
-def codex_options(url: str) -> list[str]:
-    """The arguments that make Codex use the server as its provider."""
+def codex_settings(url: str) -> list[str]:
+    """What makes Codex use the server as its provider: lines of its config.toml."""
     stem = "model_providers.mulligan"
     pairs = {
         "model_provider": "mulligan",
@@ -110,7 +117,12 @@ def codex_options(url: str) -> list[str]:
         f"{stem}.env_key": "MULLIGAN_KEY",
         f"{stem}.wire_api": "responses",
     }
-    return [part for key, value in pairs.items() for part in ("-c", f'{key}="{value}"')]
+    return [f'{key} = "{value}"' for key, value in pairs.items()]
+
+
+def codex_options(url: str) -> list[str]:
+    """The same as arguments: ``-c KEY=VALUE`` each."""
+    return [part for line in codex_settings(url) for part in ("-c", line)]
 
 
 def _opencode_config(url: str, key: str) -> dict[str, object]:
