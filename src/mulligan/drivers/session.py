@@ -52,6 +52,7 @@ class Session:
     _token: Token[Any] | None = None
     _context: Context | None = None
     _entrance: Entrance | None = None
+    _used_up = ""  # an argument that a second attempt would find empty
 
     def __init__(
         self,
@@ -194,11 +195,15 @@ class Session:
             self._entrance.leave("cancelled", None)
         self.last_error = None
 
-    def failed(self, error: Exception) -> Decision:
-        """The attempt failed: read, judge, record, announce."""
+    def failed(
+        self, error: Exception, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Decision:
+        """The attempt, made with these arguments, failed: read, judge, record, announce."""
         if self._token is not None:
             self._exit()
         call, clock = self.call, self.clock
+        if call.attempt == 1 and (args or kwargs):
+            self._used_up = used_up(args, kwargs or {})
         now, wall = clock.now(), clock.wall()
         took = None if self._began_at is None else now - self._began_at
         self.failure = failure = self.settings.classify(error, now=wall)
@@ -311,7 +316,13 @@ class Session:
     def _announced(self, decision: Decision, failure: Failure, now: float, wall: float) -> Decision:
         call = self.call
         if isinstance(decision, RetryAfter):
-            if self.task is not None and not self.task.reserve(decision.delay):
+            if self._used_up:
+                decision = GiveUp(
+                    Ending.FINAL,
+                    f"not repeated: the {self._used_up} among its arguments is used up; pass a list",
+                )
+                call.overruled(decision)
+            elif self.task is not None and not self.task.reserve(decision.delay):
                 decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
                 call.overruled(decision)
             else:
@@ -339,3 +350,13 @@ class Session:
     def _elapsed(self) -> float:
         first = self.call.first_failed_at
         return 0.0 if first is None else self.clock.now() - first
+
+
+def used_up(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The name of a one-shot iterator among the arguments, if there is one (E-E1)."""
+    for value in (*args, *kwargs.values()):
+        cls = type(value)
+        # Builtin iterators only: a cursor or a client may be an iterator, and reusable.
+        if cls.__module__ == "builtins" and (hasattr(cls, "__next__") or hasattr(cls, "__anext__")):
+            return cls.__name__
+    return ""
