@@ -319,7 +319,8 @@ class Session:
             if self._used_up:
                 decision = GiveUp(
                     Ending.FINAL,
-                    f"not repeated: the {self._used_up} among its arguments is used up; pass a list",
+                    f"not repeated: the {self._used_up} among its arguments is used up; "
+                    f"pass a list",
                 )
                 call.overruled(decision)
             elif self.task is not None and not self.task.reserve(decision.delay):
