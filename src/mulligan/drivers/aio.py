@@ -74,7 +74,7 @@ async def wait(
     """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
     try:
         if error is not None:
-            decision = session.failed(error)
+            decision = session.failed(error, args, kwargs)
             if isinstance(decision, Verify):
                 found = await _verify(session, error, args, kwargs)
                 if isinstance(found, Answered | Lost):

@@ -9,22 +9,21 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ..core.admission import Admitted, Hold, Refused
 from ..core.call import Call
 from ..core.decision import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
 from ..core.duration import duration_text
-from ..core.events import Ended, Event, Failed, Recovered, Succeeded
+from ..core.events import Ended, Failed, Recovered, Succeeded
 from ..errors import DeadlinePassed, FailedAnswer, LimitReached, NotAdmitted
 from .ambient import Context, ambient_context, ambient_task, ambient_world, endings
+from .announce import safely, tell, tell_success
+from .entrance import Entrance
 from .notes import annotate, settled
 from .settings import NO_FALLBACK, Settings
 from .world import REAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextvars import Token
 
-    from ..core.admission import Outcome
     from ..core.decision import Decision
     from ..core.failure import Failure
     from ..core.story import Story
@@ -52,7 +51,8 @@ class Session:
     _passed: Story | None = None
     _token: Token[Any] | None = None
     _context: Context | None = None
-    _tickets: list[tuple[int, object]] | None = None
+    _entrance: Entrance | None = None
+    _used_up = ""  # an argument that a second attempt would find empty
 
     def __init__(
         self,
@@ -94,7 +94,9 @@ class Session:
             self.call.attempt = 0  # no attempt has been made yet; `begin` counts
             mark = endings.count
         self._mark = mark
-        self.is_bounded = deadline_at < inf or bool(settings.admissions)
+        if settings.admissions:
+            self._entrance = Entrance(settings.admissions, self.clock)
+        self.is_bounded = deadline_at < inf or self._entrance is not None
 
     # Before an attempt
 
@@ -107,23 +109,13 @@ class Session:
         left = self.call.deadline_at - self.clock.now() if self.call.deadline_at < inf else inf
         if left <= 0:
             raise DeadlinePassed(self._who(), "the deadline passed before the attempt could begin")
-        admissions = self.settings.admissions
-        tickets = self._tickets = self._tickets or []
-        while len(tickets) < len(admissions):
-            now, wall = self.clock.now(), self.clock.wall()
-            number = len(tickets)
-            answer = admissions[number].enter(self.call.attempt + 1, now=now, wall=wall)
-            match answer:
-                case Admitted():
-                    tickets.append((number, answer.ticket))
-                case Hold():
-                    self._leave("cancelled", None)
-                    if answer.delay > min(self.settings.policy.in_place, left):
-                        raise LimitReached(self._who(), wall + answer.delay, answer.because)
-                    return answer.delay
-                case Refused():
-                    self._leave("cancelled", None)
-                    raise answer.error
+        if self._entrance is not None:
+            hold = self._entrance.enter(self.call.attempt + 1)
+            if hold is not None:
+                if hold.delay > min(self.settings.policy.in_place, left):
+                    until = self.clock.wall() + hold.delay
+                    raise LimitReached(self._who(), until, hold.because)
+                return hold.delay
         return 0.0
 
     def begin(self) -> None:
@@ -185,38 +177,39 @@ class Session:
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
         self._exit()
-        if self._tickets:
-            self._leave("succeeded", None)
+        if self._entrance is not None:
+            self._entrance.leave("succeeded", None)
         settings = self.settings
         if self.call.tries:
             if settings.listeners:
-                self._tell(
-                    Recovered(**self._facts(), waited=self.call.waited, elapsed=self._elapsed())
-                )
+                event = Recovered(**self._facts(), waited=self.call.waited, elapsed=self._elapsed())
+                tell(settings.listeners, event)
         elif settings.wants_successes:
-            event = Succeeded(**self._facts())
-            for listener in settings.listeners:
-                if getattr(listener, "successes", False):
-                    self._tell_one(listener, event)
+            tell_success(settings.listeners, Succeeded(**self._facts()))
         self.last_error = None
 
     def cancelled(self) -> None:
         """The attempt ended with something that is no Exception: neither success nor failure."""
         self._exit()
-        self._leave("cancelled", None)
+        if self._entrance is not None:
+            self._entrance.leave("cancelled", None)
         self.last_error = None
 
-    def failed(self, error: Exception) -> Decision:
-        """The attempt failed: read, judge, record, announce."""
+    def failed(
+        self, error: Exception, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Decision:
+        """The attempt, made with these arguments, failed: read, judge, record, announce."""
         if self._token is not None:
             self._exit()
         call, clock = self.call, self.clock
+        if call.attempt == 1 and (args or kwargs):
+            self._used_up = used_up(args, kwargs or {})
         now, wall = clock.now(), clock.wall()
         took = None if self._began_at is None else now - self._began_at
         self.failure = failure = self.settings.classify(error, now=wall)
         self.last_error = error
-        if self._tickets:
-            self._leave("failed", failure)
+        if self._entrance is not None:
+            self._entrance.leave("failed", failure)
         if self.settings.habits is not None:
             self.settings.habits.note(failure.kind, now)
         if self.task is not None:
@@ -301,11 +294,11 @@ class Session:
                 elapsed=self._elapsed(),
             )
             if heard:
-                self._tell(event)
+                tell(settings.listeners, event)
             else:
-                self._safely("warning", settings.unheard, event)
+                safely("warning", settings.unheard, event)
         if ending.is_exhaustion and settings.on_exhausted is not None:
-            self._safely("on_exhausted", settings.on_exhausted, error)
+            safely("on_exhausted", settings.on_exhausted, error)
         # Nothing of ours keeps the error, hence its frames, alive.
         self.last_error = self._cut = self._before_cut = None
         return settings.fallback is not NO_FALLBACK and ending is not Ending.UNKNOWN
@@ -320,32 +313,30 @@ class Session:
         if token is not None:
             ambient_context.reset(token)
 
-    def _leave(self, outcome: Outcome, failure: Failure | None) -> None:
-        tickets = self._tickets or []
-        while tickets:
-            number, ticket = tickets.pop()
-            self.settings.admissions[number].leave(
-                ticket, outcome, failure, now=self.clock.now(), wall=self.clock.wall()
-            )
-
     def _announced(self, decision: Decision, failure: Failure, now: float, wall: float) -> Decision:
         call = self.call
         if isinstance(decision, RetryAfter):
-            if self.task is not None and not self.task.reserve(decision.delay):
+            if self._used_up:
+                decision = GiveUp(
+                    Ending.FINAL,
+                    f"not repeated: the {self._used_up} among its arguments is used up; "
+                    f"pass a list",
+                )
+                call.overruled(decision)
+            elif self.task is not None and not self.task.reserve(decision.delay):
                 decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
                 call.overruled(decision)
             else:
                 call.waits(decision.delay)
         if self.settings.listeners:
-            self._tell(
-                Failed(
-                    **self._facts(wall),
-                    failure=failure,
-                    decision=decision,
-                    elapsed=now - (call.first_failed_at or now),
-                    remark=call.remark,
-                )
+            event = Failed(
+                **self._facts(wall),
+                failure=failure,
+                decision=decision,
+                elapsed=now - (now if call.first_failed_at is None else call.first_failed_at),
+                remark=call.remark,
             )
+            tell(self.settings.listeners, event)
         return decision
 
     def _facts(self, wall: float | None = None) -> dict[str, Any]:
@@ -361,18 +352,12 @@ class Session:
         first = self.call.first_failed_at
         return 0.0 if first is None else self.clock.now() - first
 
-    def _tell(self, event: Event) -> None:
-        for listener in self.settings.listeners:
-            self._tell_one(listener, event)
 
-    def _tell_one(self, listener: Callable[[Event], None], event: Event) -> None:
-        self._safely("listener", listener, event)
-
-    def _safely(self, role: str, function: Callable[..., object], *args: object) -> None:
-        """Call the user's function; whatever it raises must not replace the user's error."""
-        try:
-            function(*args)
-        except Exception:
-            import logging
-
-            logging.getLogger("mulligan").exception("the %s %r raised", role, function)
+def used_up(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The name of a one-shot iterator among the arguments, if there is one (E-E1)."""
+    for value in (*args, *kwargs.values()):
+        cls = type(value)
+        # Builtin iterators only: a cursor or a client may be an iterator, and reusable.
+        if cls.__module__ == "builtins" and (hasattr(cls, "__next__") or hasattr(cls, "__anext__")):
+            return cls.__name__
+    return ""

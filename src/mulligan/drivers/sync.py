@@ -77,7 +77,7 @@ def wait(
     """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
     try:
         if error is not None:
-            decision = session.failed(error)
+            decision = session.failed(error, args, kwargs)
             if isinstance(decision, Verify):
                 found = _verify(session, error, args, kwargs)
                 if isinstance(found, Answered | Lost):
