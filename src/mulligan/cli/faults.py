@@ -160,6 +160,8 @@ def serve(  # noqa: PLR0917 -- click passes options by name
         honours_keys=known.honours_keys,
         hears=hears,
     )
+    # Before the address is printed: who reads it may stop us at once.
+    told = _told_to_stop()
     with server:
         if as_json:
             click.echo(json.dumps({"url": server.url, "script": str(server.script)}))
@@ -167,7 +169,7 @@ def serve(  # noqa: PLR0917 -- click passes options by name
             for line in pointers(server.url, server.key("me"), str(server.script)):
                 click.echo(line)
         sys.stdout.flush()
-        _until_told()
+        told.wait()
         totals = server.totals
     if not as_json:
         talk.print(f"\nstopped: {totals_line(totals)}")
@@ -263,9 +265,9 @@ def _allow_many_connections() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def _until_told() -> None:
-    """Wait for Ctrl-C or SIGTERM: both are how a server is ended, neither is a failure."""
+def _told_to_stop() -> threading.Event:
+    """Set by Ctrl-C or SIGTERM: both are how a server is ended, neither is a failure."""
     told = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: told.set())
-    told.wait()
+    return told
