@@ -113,7 +113,7 @@ def test_a_block_is_left_out_only_with_a_reason():
 
 def commands(page: Path) -> list[tuple[str, str, int]]:
     """Every `$ mulligan …` line of a page, with the output shown below it and the exit code."""
-    found = []
+    found: list[tuple[str, str, int]] = []
     for block in blocks(page):
         if block.language != "console":
             continue
