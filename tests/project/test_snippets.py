@@ -77,27 +77,28 @@ def quiet_root():
 def test_every_python_block_runs_and_prints_what_the_page_says(page, monkeypatch, quiet_root):
     monkeypatch.chdir(ROOT)
     namespace: dict[str, Any] = {"__name__": page.stem}
+    output = io.StringIO()  # one for the page: a handler that a block made outlives the block
     printed: str | None = None
     for block in blocks(page):
         if block.language == "python" and block.reason is None:
-            printed = run(page, block, namespace)
+            printed = run(page, block, namespace, output)
         elif block.language == "text" and printed is not None:
             assert printed.rstrip() == block.body.rstrip(), f"{name(page)}:{block.line}"
             printed = None
 
 
-def run(page: Path, block: Block, namespace: dict[str, Any]) -> str:
+def run(page: Path, block: Block, namespace: dict[str, Any], output: io.StringIO) -> str:
     """What the block printed. Tests that it defines are called, as pytest would."""
     where = "\n" * (block.line - 1)  # so that a traceback names the line of the page
     code = compile(where + block.body, str(page), "exec")
-    output = io.StringIO()
+    before = len(output.getvalue())
     with contextlib.redirect_stdout(output), virtual_time():
         exec(code, namespace)  # noqa: S102 -- our own page
     for each in ast.parse(block.body).body:
         if isinstance(each, ast.FunctionDef) and each.name.startswith("test_"):
             with virtual_time() as clock:
                 namespace[each.name](*[clock] * len(each.args.args))
-    return output.getvalue()
+    return output.getvalue()[before:]
 
 
 def test_a_block_is_left_out_only_with_a_reason():
