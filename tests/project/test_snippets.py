@@ -60,31 +60,32 @@ def name(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.fixture
-def quiet_root():
+@contextlib.contextmanager
+def a_page_of_logging():
     """The root logger without pytest's handlers, so that a page may configure it."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     root.handlers.clear()
-    yield
-    for each in root.handlers:
-        each.close()
-    root.handlers[:] = handlers
-    root.setLevel(level)
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_every_python_block_runs_and_prints_what_the_page_says(page, monkeypatch, quiet_root):
+def test_every_python_block_runs_and_prints_what_the_page_says(page, monkeypatch):
     monkeypatch.chdir(ROOT)
     namespace: dict[str, Any] = {"__name__": page.stem}
     output = io.StringIO()  # one for the page: a handler that a block made outlives the block
     printed: str | None = None
-    for block in blocks(page):
-        if block.language == "python" and block.reason is None:
-            printed = run(page, block, namespace, output)
-        elif block.language == "text" and printed is not None:
-            assert printed.rstrip() == block.body.rstrip(), f"{name(page)}:{block.line}"
-            printed = None
+    with a_page_of_logging():
+        for block in blocks(page):
+            if block.language == "python" and block.reason is None:
+                printed = run(page, block, namespace, output)
+            elif block.language == "text" and printed is not None:
+                assert printed.rstrip() == block.body.rstrip(), f"{name(page)}:{block.line}"
+                printed = None
 
 
 def run(page: Path, block: Block, namespace: dict[str, Any], output: io.StringIO) -> str:
