@@ -162,7 +162,10 @@ def judge(claim: Claim, found: dict[str, list[float]]) -> Row:
         verdict="NOT MEASURED",
         found=f"{claim.baseline.split('.')[0].split()[0]} is not installed",
     )
-    if claim.ours not in found or claim.baseline not in found:
+    if claim.ours not in found:
+        row.found = "trio is not installed"  # nothing else of ours depends on a peer
+        return row
+    if claim.baseline not in found:
         return row
     ratio = Spread.of(
         (ours - bare) / (theirs - bare)
@@ -298,7 +301,7 @@ def added(found: dict[str, list[float]]) -> dict[str, Spread]:
 
 def _lines(costs: dict[str, Spread], digits: int) -> Iterable[tuple[str, str]]:
     cells = {name: spread.text(digits) for name, spread in costs.items()}
-    width = max(map(len, cells.values()))
+    width = max(map(len, cells.values()), default=0)
     for name in sorted(costs, key=lambda each: costs[each].median):
         yield name, cells[name].rjust(width)
 

@@ -39,6 +39,8 @@ from mulligan.testing import VirtualClock, virtual_time
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from mulligan.core.backoff import Backoff
+
     Part = tuple[str, int, list[str]]
 
 # Blocks of memory that a run may end with above its start: trio keeps up to 1,000 deadlines that
@@ -258,12 +260,12 @@ def _tasks_and_timers() -> tuple[int, int]:
 def draws(seed: int, count: int) -> Iterator[Part]:
     """Every shape with every jitter: finite, not negative, at most the cap, and still moving."""
     wrong = []
-    shapes: list[Callable[..., mulligan.Exponential]] = [
+    shapes: tuple[Callable[..., Backoff], ...] = (
         mulligan.Exponential,
-        mulligan.Linear,  # type: ignore[list-item]
-        mulligan.Fixed,  # type: ignore[list-item]
-        mulligan.Schedule,  # type: ignore[list-item]
-    ]
+        mulligan.Linear,
+        mulligan.Fixed,
+        mulligan.Schedule,
+    )
     pairs = [(shape, jitter) for shape in shapes for jitter in get_args(Jitter)]
     progress = Progress(f"draws, each of {len(pairs)} backoffs", count)
     for number, (shape, jitter) in enumerate(pairs):

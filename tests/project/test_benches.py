@@ -54,6 +54,27 @@ def test_a_quick_run_of_a_bench_gives_a_verdict_on_every_question(file, tmp_path
     assert (kept.read_bytes() if kept.exists() else None) == before
 
 
+WITHOUT_PEERS = """
+import runpy, sys
+for peer in ("nopanic", "redress", "tenacity", "trio"):
+    sys.modules[peer] = None
+sys.argv = ["overhead.py", "--quick"]
+sys.path.insert(0, {folder!r})
+runpy.run_path({folder!r} + "/overhead.py", run_name="__main__")
+"""
+
+
+@pytest.mark.real
+def test_a_claim_against_a_peer_that_is_not_installed_is_not_measured_and_not_held():
+    done = ran("-c", WITHOUT_PEERS.format(folder=str(BENCH)))
+    assert done.returncode == 0, done.stderr
+    verdicts = done.stdout.partition("Verdicts")[2]
+    for peer in ("nopanic", "redress", "tenacity", "trio"):
+        told = [line for line in verdicts.splitlines() if f"{peer} is not installed" in line]
+        assert told
+        assert all(line.endswith("NOT MEASURED") for line in told)
+
+
 @pytest.mark.parametrize("file", BENCHES, ids=lambda file: file.stem)
 def test_the_committed_result_says_when_and_on_what_but_not_where(file):
     text = (BENCH / "results" / f"{file.stem}.json").read_text(encoding="utf-8")
