@@ -173,7 +173,7 @@ def judge(claim: Claim, found: dict[str, list[float]]) -> Row:
             found[claim.ours], found[claim.baseline], found[BARE], strict=True
         )
     )
-    row.found = f"{ratio.text(2)} x"
+    row.found = f"{ratio.text(3)} x"
     row.numbers = {"ratio": ratio.data(), "limit": limit}
     if limit is None:
         row.verdict = "reported"
