@@ -14,7 +14,7 @@ BENCHES = sorted(file for file in BENCH.glob("*.py") if not file.name.startswith
 
 
 def ran(file, *args):
-    return subprocess.run(  # noqa: S603 -- our own files
+    return subprocess.run(
         [sys.executable, str(file), *args],
         capture_output=True,
         text=True,

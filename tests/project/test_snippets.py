@@ -165,7 +165,7 @@ def test_every_command_does_what_the_page_shows(page, command, shown, code, tmp_
 @pytest.mark.parametrize("example", EXAMPLES, ids=name)
 def test_every_example_runs(example):
     program = ["-m", "pytest", "-q"] if example.name.startswith("test_") else []
-    result = subprocess.run(  # noqa: S603 -- our own examples
+    result = subprocess.run(
         [sys.executable, *program, str(example)],
         cwd=ROOT,
         env={**os.environ, "NO_COLOR": "1"},
