@@ -123,11 +123,13 @@ def _bounds(call: Call, delay: float, now: float) -> GiveUp | None:
 
 
 def _too_late(call: Call, delay: float, left: float) -> GiveUp | None:
+    if left <= 0:
+        return GiveUp(Ending.DEADLINE, f"the deadline passed during attempt {call.attempt}")
     if delay >= left:
         return GiveUp(
             Ending.DEADLINE,
             f"waiting {duration_text(delay)} would pass the deadline, "
-            f"{duration_text(max(left, 0))} away",
+            f"{duration_text(left)} away",
         )
     if call.fastest < inf and delay + call.fastest > left:
         return GiveUp(

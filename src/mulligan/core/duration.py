@@ -57,8 +57,9 @@ def duration_text(value: float) -> str:
         return "forever"
     if 0 < value < 1:
         return f"{value * 1000:.0f}ms" if value >= 0.001 else f"{value * 1000:.2g}ms"
-    if value < 60:
-        return f"{value:.1f}".rstrip("0").rstrip(".") + "s"
+    if value < 59.95:
+        digits = 2 if value < 10 else 1
+        return f"{value:.{digits}f}".rstrip("0").rstrip(".") + "s"
     whole = round(value)
     for unit, size, below in (("d", 86400, "h"), ("h", 3600, "m"), ("m", 60, "s")):
         if whole >= size:

@@ -92,7 +92,8 @@ class Policy:
         deadline: Seconds from the start of a call to its end, cutting a running attempt where it
             can be cut; None for none.
         patience: Seconds from the first failure in which a wait may end and an attempt may start;
-            a running attempt is not cut. Never less than `in_place`.
+            a running attempt is not cut. Never less than `in_place`, nor than `deadline`: who
+            allows an hour for the call wants its limits waited for.
         budget: Seconds that one call may spend on waits and on attempts after the first.
         in_place: The longest wait that is slept through; a longer one parks the call.
         horizon: The longest wait at all; beyond it the call gives up and says when.
@@ -120,10 +121,12 @@ class Policy:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 -- pydantic's protocol
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rules", {Kind(kind): rule for kind, rule in self.rules.items()})
-        object.__setattr__(self, "codes", {code: Kind(kind) for code, kind in self.codes.items()})
+        rules = {Kind.of(kind, "rules"): rule for kind, rule in self.rules.items()}
+        codes = {code: Kind.of(kind, f"codes[{code!r}]") for code, kind in self.codes.items()}
+        object.__setattr__(self, "rules", rules)
+        object.__setattr__(self, "codes", codes)
         if self.effects is not None:
-            object.__setattr__(self, "effects", Effects(self.effects))
+            object.__setattr__(self, "effects", Effects.of(self.effects))
         for each in ("deadline", "patience", "budget", "in_place", "horizon", "key_ttl"):
             value = getattr(self, each)
             if value is not None:
@@ -137,7 +140,7 @@ class Policy:
     @property
     def bound(self) -> float:
         """Seconds after the first failure at which waiting and starting end."""
-        return max(self.patience, self.in_place)
+        return max(self.patience, self.in_place, self.deadline or 0.0)
 
     def retries(self, status: int) -> bool:
         """Whether an HTTP status may be retried at all under this policy."""
@@ -148,6 +151,7 @@ class Policy:
         *,
         attempts: int | None = None,
         deadline: Duration | None = None,
+        patience: Duration | None = None,
         budget: Duration | None = None,
         in_place: Duration | None = None,
         horizon: Duration | None = None,
@@ -161,6 +165,7 @@ class Policy:
             name: seconds(value, name=name)
             for name, value in (
                 ("deadline", deadline),
+                ("patience", patience),
                 ("budget", budget),
                 ("in_place", in_place),
                 ("horizon", horizon),
