@@ -66,7 +66,7 @@ def test_a_million_draws_are_all_finite(backoff):  # E-A2: a million over the fo
     attempt=attempts,
     roll=rolls,
 )
-def test_the_bounds_hold_for_every_setting(first, factor, more, jitter, share, attempt, roll):
+def test_the_bounds_hold_for_every_setting(*, first, factor, more, jitter, share, attempt, roll):
     cap = first + more
     spread = {"additive": share * cap, "proportional": share}.get(jitter, 0.0)
     backoff = Exponential(first=first, factor=factor, cap=cap, jitter=jitter, spread=spread)

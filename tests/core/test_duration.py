@@ -85,7 +85,7 @@ def test_a_bound_of_the_caller_is_named():
 @given(st.text() | st.floats() | st.integers() | st.none() | st.timedeltas())
 def test_whatever_is_written_it_is_a_finite_duration_or_refused(written):
     try:
-        read = seconds(written)  # type: ignore[arg-type]
+        read = seconds(written)
     except SettingError:
         return
     assert 0 <= read < inf

@@ -89,7 +89,7 @@ def test_only_limits_end_by_time_alone():
 
 @pytest.mark.parametrize("kind", Kind)
 def test_kinds_and_their_words_are_the_same_key(kind):
-    assert {kind: 1}[str(kind)] == 1  # type: ignore[index]
+    assert {kind: 1}[str(kind)] == 1
     assert {str(kind): 1}[kind] == 1
 
 

@@ -80,7 +80,9 @@ GOLDEN = [
     ("name", "kind", "attempts", "least", "median", "greatest"),
     [(name, kind, *rest) for name, kinds, *rest in GOLDEN for kind in kinds],
 )
-def test_waits_and_attempts_are_the_published_ones(name, kind, attempts, least, median, greatest):
+def test_waits_and_attempts_are_the_published_ones(
+    *, name, kind, attempts, least, median, greatest
+):
     for roll, expected in ((0.0, least), (0.5, median), (ALMOST_ONE, greatest)):
         found, end = waits(name, kind, roll)
         assert found == pytest.approx(expected)
@@ -193,7 +195,7 @@ def test_statuses_are_retried_by_their_family(name):  # R-C5, R-C9, R-C10, E-G4
 
 
 def test_skill_retries_four_statuses_only():  # R-C7
-    assert preset("skill").statuses == {429, 502, 503, 504}
+    assert preset("skill").statuses == frozenset({429, 502, 503, 504})
     assert retried("skill") == {429, 502, 503, 504}
 
 
