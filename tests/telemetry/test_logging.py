@@ -106,7 +106,7 @@ def test_sampled_tells_the_first_failure_and_the_recovery(records):  # R-X2
 
 def test_sampled_and_full_tell_the_same_of_a_call_that_is_tried_once(records):
     for detail in ("full", "sampled"):
-        run(status_error(401), listeners=[LogListener(detail)])  # type: ignore[arg-type]
+        run(status_error(401), listeners=[LogListener(detail)])
     half = len(records) // 2
     assert said(records)[:half] == said(records)[half:]
 

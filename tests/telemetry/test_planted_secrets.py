@@ -10,7 +10,7 @@ import io
 import json
 import logging
 import pickle
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -121,7 +121,7 @@ class Ears:
     def everything(self, error: BaseException | None) -> dict[str, str]:
         heard = {
             "events": repr(self.events),
-            "events as data": repr([asdict(each) for each in self.events if is_dataclass(each)]),
+            "events as data": repr([asdict(each) for each in self.events]),
             "pickled events": repr(pickle.dumps(self.events)),
             "log": self.text.getvalue(),
             "fields": json.dumps([record.mulligan for record in self.records]),
