@@ -9,19 +9,21 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .api.guard import Guard
+    from .api.judge import judge_response
     from .api.retry import acall, attempts, call, retry
     from .api.task import task
-    from .classify.classifier import classifier
+    from .classify.classifier import Classifier, classifier
+    from .config.loader import load_policy
     from .core.backoff import Exponential, Fixed, Linear, Schedule
     from .core.decision import Ending, GiveUp, Park, RetryAfter, Verify
-    from .core.events import Ended, Failed, Recovered, Succeeded
+    from .core.events import Ended, Event, Failed, Recovered, Succeeded
     from .core.failure import Effects, Failure, Family, Kind, Reach, View
     from .core.hint import Hint
     from .core.policy import Policy, Rule
     from .core.presets import preset
-    from .core.story import Story
-    from .core.timeouts import Timeouts
-    from .drivers.ambient import current
+    from .core.story import Story, Try
+    from .core.timeouts import SERVICE_TIMEOUTS, Timeouts
+    from .drivers.ambient import Context, current
     from .drivers.notes import story
     from .drivers.verdict import NOT_APPLIED
     from .errors import (
@@ -41,11 +43,14 @@ if TYPE_CHECKING:
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
     "CircuitOpen": "errors",
+    "Classifier": "classify.classifier",
+    "Context": "drivers.ambient",
     "Counters": "telemetry.counters",
     "DeadlinePassed": "errors",
     "Effects": "core.failure",
     "Ended": "core.events",
     "Ending": "core.decision",
+    "Event": "core.events",
     "Exponential": "core.backoff",
     "Failed": "core.events",
     "FailedAnswer": "errors",
@@ -70,11 +75,13 @@ _HOME = {
     "Recovered": "core.events",
     "RetryAfter": "core.decision",
     "Rule": "core.policy",
+    "SERVICE_TIMEOUTS": "core.timeouts",
     "Schedule": "core.backoff",
     "SettingError": "errors",
     "Story": "core.story",
     "Succeeded": "core.events",
     "Timeouts": "core.timeouts",
+    "Try": "core.story",
     "Verify": "core.decision",
     "View": "core.failure",
     "acall": "api.retry",
@@ -82,6 +89,8 @@ _HOME = {
     "call": "api.retry",
     "classifier": "classify.classifier",
     "current": "drivers.ambient",
+    "judge_response": "api.judge",
+    "load_policy": "config.loader",
     "preset": "core.presets",
     "retry": "api.retry",
     "story": "drivers.notes",
@@ -90,12 +99,16 @@ _HOME = {
 
 __all__ = [
     "NOT_APPLIED",
+    "SERVICE_TIMEOUTS",
     "CircuitOpen",
+    "Classifier",
+    "Context",
     "Counters",
     "DeadlinePassed",
     "Effects",
     "Ended",
     "Ending",
+    "Event",
     "Exponential",
     "Failed",
     "FailedAnswer",
@@ -124,6 +137,7 @@ __all__ = [
     "Story",
     "Succeeded",
     "Timeouts",
+    "Try",
     "Verify",
     "View",
     "acall",
@@ -131,6 +145,8 @@ __all__ = [
     "call",
     "classifier",
     "current",
+    "judge_response",
+    "load_policy",
     "preset",
     "retry",
     "story",

@@ -208,7 +208,7 @@ def test_a_monthly_cap_in_a_400_is_a_quota_that_names_its_end():  # Anthropic
     failure = read(
         400,
         error(
-            "You have reached your API usage limits. You will regain access on 2026-12-01 at 00:00 UTC.",
+            "Your API usage limits are reached. You will regain access on 2026-12-01 at 00:00 UTC.",
             type="invalid_request_error",
         ),
     )
@@ -216,6 +216,15 @@ def test_a_monthly_cap_in_a_400_is_a_quota_that_names_its_end():  # Anthropic
     assert failure.hint is not None
     assert failure.hint.at == 1_796_083_200
     assert failure.hint.precision is Precision.MINUTE
+
+
+def test_the_clock_of_a_vendor_who_never_names_his_zone_is_known():  # z.ai: UTC+8
+    words = "Usage limit reached for 5 hour. The limit will reset at 2026-11-16 05:00:00"
+    failure = read(429, error(words, code="1308"))
+    assert failure.kind is Kind.QUOTA
+    assert failure.hint is not None
+    assert failure.hint.delay == 3600
+    assert read(429, error(words)).hint is None
 
 
 def test_a_header_of_amazon_names_the_code():
@@ -344,6 +353,14 @@ def test_github_rejects_with_403_and_an_epoch():
 )
 def test_a_reset_changes_what_a_status_means(status, kind):
     assert read(status, retry_after="30").kind is kind
+
+
+def test_a_reset_beside_a_fault_counts_only_if_the_limit_is_used_up():
+    reset = str(int(NOW) + 3000)
+    assert read(500, x_ratelimit_reset=reset).hint is None
+    assert read(403, x_ratelimit_reset=reset).kind is Kind.AUTH
+    assert read(429, x_ratelimit_reset=reset).hint is not None
+    assert read(500, x_ratelimit_reset=reset, x_ratelimit_remaining="0").hint is not None
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422])

@@ -102,6 +102,29 @@ def test_github_states_an_epoch():
     assert found["default"].reset_in == 31
 
 
+@pytest.mark.parametrize(
+    ("headers", "dimension", "reset_in", "window"),
+    [
+        ({"X-Rate-Limit-Remaining": "0", "X-Rate-Limit-Reset": "9"}, "default", 9, None),
+        ({"X-RateLimit-Remaining": "0", "X-RateLimit-Reset-After": "1.5"}, "default", 1.5, None),
+        (
+            {
+                "x-ratelimit-remaining-requests-day": "0",
+                "x-ratelimit-reset-requests-day": "33011.38",
+            },
+            "requests-day",
+            33011.38,
+            86400,
+        ),
+        ({"X-RateLimit-Remaining-Minute": "0", "X-RateLimit-Reset-Minute": "7"}, "minute", 7, 60),
+    ],
+)
+def test_other_spellings_are_understood(headers, dimension, reset_in, window):
+    (quota,) = quotas(headers, now=NOW)
+    assert (quota.dimension, quota.reset_in, quota.window) == (dimension, reset_in, window)
+    assert quota.is_exhausted
+
+
 def test_codex_uses_the_window_at_a_hundred_percent():
     rejecting = exhausted(
         quotas(
@@ -123,7 +146,8 @@ def test_codex_uses_the_window_at_a_hundred_percent():
 def test_the_draft_joins_policy_with_state():
     found = by_dimension(
         {
-            "RateLimit-Policy": '"burst";q=100;w=60, "daily";q=1000;w=86400, "up";q=9;qu="content-bytes"',
+            "RateLimit-Policy": '"burst";q=100;w=60, "daily";q=1000;w=86400, '
+            '"up";q=9;qu="content-bytes"',
             "RateLimit": '"burst";r=0;t=30, "daily";r=412;t=50000',
         }
     )
@@ -142,7 +166,7 @@ def test_the_draft_joins_policy_with_state():
         '"default',
         "r=5;t",
         ";;;",
-        '"a";r=１;t=5',
+        '"a";r=\uff11;t=5',
         "",
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mulligan.classify.instants import Clocks, when
 from mulligan.classify.retry_after import read_retry_after
-from mulligan.core.hint import Precision
+from mulligan.core.hint import Confidence, Precision
 
 NOW = datetime(2026, 11, 15, 20, 0, tzinfo=UTC).timestamp()
 
@@ -41,7 +41,20 @@ def test_seconds_are_taken_as_they_are_stated(value, expected):
 
 HOSTILE = [
     *("", " ", "0", "0.0", "-5", "-0", "nan", "NaN", "inf", "-inf", "Infinity", "1e999", "1e3"),
-    *("12abc", "abc", "1_000", "１２", "٣", "+5", "5.", ".5", "1,5x", "5 s", "0x10", "5\n6"),
+    *(
+        "12abc",
+        "abc",
+        "1_000",
+        "\uff11\uff12",
+        "\u0663",
+        "+5",
+        "5.",
+        ".5",
+        "1,5x",
+        "5 s",
+        "0x10",
+        "5\n6",
+    ),
     *("9" * 400, "Sun, 31 Feb 2027 00:00:00 GMT", "Sun, 06 Nov 1994 08:49:37 GMT", "tomorrow"),
     *("Sun, 06 Nov 2044 25:61:61 GMT", "Xyz, 06 Foo 2044 08:49:37 GMT", "null", "None", "5;6"),
 ]
@@ -158,3 +171,12 @@ def test_reset_values_without_a_future_are_no_hint(value):
 def test_an_instant_is_no_hint_where_nobody_knows_the_time():
     assert when("2026-11-15T20:01:30Z", clocks=Clocks(nan, nan), source="x") is None
     assert when("6m0s", clocks=Clocks(nan, nan), source="x") is not None
+
+
+def test_an_instant_without_a_zone_is_taken_for_utc_with_little_confidence():
+    hint = when("2026-11-15 20:01:30", clocks=Clocks(NOW, NOW), source="x")
+    assert hint is not None
+    assert hint.confidence is Confidence.LOW
+    sure = when("2026-11-15 20:01:30 UTC", clocks=Clocks(NOW, NOW), source="x")
+    assert sure is not None
+    assert sure.confidence is Confidence.HIGH

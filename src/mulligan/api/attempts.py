@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 from ..core.decision import GiveUp, Park, RetryAfter, Verify
 from ..drivers.session import Session
+from ..drivers.settings import NO_FALLBACK
 from ..errors import NotAdmitted, SettingError
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class Attempts:
         for option, value in (
             ("judge", settings.judge),
             ("verify", settings.verify),
+            ("fallback", None if settings.fallback is NO_FALLBACK else settings),
             ("timeout", settings.timeouts and settings.timeouts.total),
         ):
             if value is not None:

@@ -9,6 +9,7 @@ from ..core.failure import Effects, Failure, Kind
 from ..core.policy import Policy
 from ..core.presets import preset
 from ..core.timeouts import Timeouts
+from ..drivers.habits import Habits
 from ..drivers.settings import NO_FALLBACK, Settings
 from ..errors import SettingError
 
@@ -30,11 +31,10 @@ def resolve(target: str, options: GuardOptions) -> Settings:
     for listener in listeners:
         if not callable(listener):
             raise SettingError(f"listeners needs callables that take an event; got {listener!r}")
-    known = _classifier(policy, options)
     return Settings(
         policy=policy,
         effects=_effects(policy, options.get("effects")),
-        classify=lambda error, wall: known.classify(error, now=wall),
+        classify=_classifier(policy, options).classify,
         unheard=_warn_once(),
         target=target,
         listeners=listeners,
@@ -47,6 +47,7 @@ def resolve(target: str, options: GuardOptions) -> Settings:
         timeout_to=options.get("timeout_to") or "",
         metadata=dict(options.get("metadata") or {}),
         admissions=tuple(options.get("admissions", ())),
+        habits=Habits(policy) if options.get("adaptive") else None,
         clock=options.get("clock"),
         dice=options.get("dice"),
     )

@@ -11,7 +11,7 @@ from ..errors import SettingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
     from typing import Any
 
     from ..drivers.session import Session
@@ -153,7 +153,17 @@ class Engine:
 
     # A plain function has handed out a coroutine instead of an answer
 
-    async def drive(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
+    def drive(
+        self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any
+    ) -> Coroutine[Any, Any, Any]:
+        if self.is_calm:
+            return self._drive(function, args, kwargs, mark, begun)
+        session = self.session(function)
+        session.begin()
+        session.part()
+        return _drivers().arun(session, function, args, kwargs, pending=begun)
+
+    async def _drive(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
         try:
             return await begun
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
@@ -162,10 +172,6 @@ class Engine:
             return await self.arecover(function, args, kwargs, mark, error)
         finally:
             del error
-
-    @staticmethod
-    async def awaited(value: Any) -> Any:
-        return await value if hasattr(value, "__await__") else value
 
     # Watched from the start
 
@@ -178,10 +184,31 @@ class Engine:
 
     def stream(self, function: Any, args: Any, kwargs: Any) -> Generator[Any, Any, Any]:
         self.check_timeout(function)
+        self.check_stream(function)
         return _drivers().stream(self.session(function), function, args, kwargs)
 
     def astream(self, function: Any, args: Any, kwargs: Any) -> AsyncGenerator[Any, Any]:
+        self.check_stream(function)
         return _drivers().astream(self.session(function), function, args, kwargs)
+
+    def check_stream(self, function: Any) -> None:
+        """Refuse what means nothing for a stream."""
+        settings = self._settings
+        if settings is None:
+            return
+        if settings.judge is not None:
+            raise SettingError(
+                f"judge looks at an answer, and the stream {name_of(function)}() has none"
+            )
+        fallback = settings.fallback
+        if "fallback" in self._options and not callable(fallback):
+            try:
+                iter(fallback)
+            except TypeError:
+                raise SettingError(
+                    f"the fallback of the stream {name_of(function)}() needs to be iterable, or a "
+                    f"function of the error that returns an iterable; got {fallback!r}"
+                ) from None
 
     def check_timeout(self, function: Any) -> None:
         """Refuse what cannot be kept: nothing can stop a plain function that runs too long."""

@@ -84,7 +84,8 @@ class Guard:
         if engine.is_calm and ambient_task.get() is None:
             mark = endings.count
             try:
-                return await engine.awaited(function(*args, **kwargs))  # type: ignore[no-any-return]
+                answer = function(*args, **kwargs)
+                return await answer if hasattr(answer, "__await__") else answer  # type: ignore[return-value]  # pyright: ignore[reportReturnType] -- a plain function is welcome, too
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught
             try:

@@ -39,6 +39,7 @@ class Options(TypedDict, total=False):
             returns the call's result, or NOT_APPLIED.
         on_exhausted: Told of the error when attempts, time or budget have run out.
         validator: (failure) → bool, for conditional failures: has the condition changed?
+        adaptive: Whether the policy learns from what has failed lately (see `core.adaptive`).
         classifier: Instead of the default one; see ``mulligan.classifier.adding``.
         context: Whether `current()` is known in first attempts, too.
         metadata: What ``current().metadata`` carries.
@@ -61,6 +62,7 @@ class Options(TypedDict, total=False):
     verify: Callable[..., Any] | None
     on_exhausted: Callable[[BaseException], object] | None
     validator: Callable[[Failure], bool] | None
+    adaptive: bool
     classifier: Classifier | None
     context: bool
     metadata: Mapping[str, object] | None

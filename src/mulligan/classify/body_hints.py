@@ -96,13 +96,20 @@ _PART = re.compile(rf"(?i)([0-9]{{1,9}}(?:\.[0-9]{{1,12}})?)\s?({_UNIT})")
 _AT = re.compile(
     r"(?i)\b(?:again|access|resets?|until|after)(?: on| at| is| time:?)* "
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:T| at |,? )"
-    r"([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?) ?(Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})"
+    r"([0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?) ?(Z|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})?"
 )
 _SIZE = {"m": 60.0, "s": 1.0, "h": 3600.0, "d": 86400.0}
 
 
-def text_hint(text: str, *, clocks: Clocks) -> Hint | None:
-    """The hint in a sentence: ``try again in 7m12s``, ``access on 2026-10-01 at 00:00 UTC``."""
+def text_hint(text: str, *, clocks: Clocks, zone: str | None = None) -> Hint | None:
+    """The hint in a sentence: ``try again in 7m12s``, ``access on 2026-10-01 at 00:00 UTC``.
+
+    Args:
+        text: The vendor's sentence.
+        clocks: What time it is, here and there.
+        zone: The vendor's zone, ``+0800``, where it is known to leave it out; without one, an
+            instant that names none is no hint.
+    """
     text = " ".join(text[:_MOST_TEXT].split())
     found = _AFTER.search(text)
     if found is not None:
@@ -113,8 +120,9 @@ def text_hint(text: str, *, clocks: Clocks) -> Hint | None:
     found = _AT.search(text)
     if found is None:
         return None
-    day, clock, zone = found.groups()
-    instant = iso_instant(f"{day}T{clock}{zone.upper()}")
+    day, clock, named = found.groups()
+    zone = named or zone
+    instant = iso_instant(f"{day}T{clock}{zone.upper()}") if zone else None
     if instant is None:
         return None
     precision = Precision.SECOND if clock.count(":") == 2 else Precision.MINUTE

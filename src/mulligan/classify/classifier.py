@@ -86,7 +86,7 @@ class Classifier:
         self, status: int | None, headers: object = None, body: object = None, *, now: float
     ) -> Failure | None:
         """The failure in an HTTP answer, or None; see `http.classify_response`."""
-        return classify_response(status, headers, body, now=now, codes=self.codes or None)  # type: ignore[arg-type]
+        return classify_response(status, headers, body, now=now, codes=self.codes or None)
 
     def judge(self, result: object, *, now: float | None = None) -> Failure | None:
         """The failure in a response object, or None; see `answers.judge_response`."""
@@ -133,7 +133,7 @@ def _checked_types(
         if isinstance(said, str):
             checked[cls] = _checked_kind(said, f"types[{cls.__name__}]")
         elif callable(said):
-            checked[cls] = said
+            checked[cls] = said  # pyright: ignore[reportArgumentType] -- what it returns is checked
         else:
             raise SettingError(f"types[{cls.__name__}] needs a kind or a function; got {said!r}")
     return checked

@@ -11,6 +11,7 @@ Whatever a strange object does while it is looked at, the worst answer is `unkno
 
 from __future__ import annotations
 
+import builtins
 import errno as numbers
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -19,8 +20,9 @@ from ..core.failure import Failure, Family, Kind, Reach
 from ..core.hint import Hint
 from ..core.text import presentable
 from ..errors import CircuitOpen, FailedAnswer, LimitReached, MulliganError
-from .http import judge_evidence
-from .known import BY_ERRNO, SDK_ROOTS, Known, find
+from .body import NOTHING
+from .http import judge_evidence, judge_words
+from .known import BY_ERRNO, CIRCLE, SDK_ROOTS, Known, find
 from .shapes import Evidence, careful_get, evidence_in
 from .vocabulary import CODES
 
@@ -97,7 +99,8 @@ def _trait(cls: type) -> _Trait:
             is_sdk=bool(roots & SDK_ROOTS),
             is_rpc="grpc" in roots,
             is_flattening="litellm" in roots,
-            is_plain=cls.__module__ == "builtins",
+            # By identity: a class made by exec() says that it comes from builtins, too.
+            is_plain=vars(builtins).get(cls.__name__) is cls,
             is_group=issubclass(cls, BaseExceptionGroup),
             is_os=issubclass(cls, OSError),
             is_own=issubclass(cls, MulliganError),
@@ -153,7 +156,12 @@ class _Reader:
             return None
         if not body.message and not text:
             text = _words(error)
-        failure = judge_evidence(status, headers, body, text=text, now=self.now, codes=self.codes)
+        if headers or body is not NOTHING or self.codes is not None:
+            failure = judge_evidence(
+                status, headers, body, text=text, now=self.now, codes=self.codes
+            )
+        else:
+            failure = judge_words(status, text, now=self.now)
         if status is None and failure.kind is Kind.UNKNOWN:
             return None
         if not failure.message:
@@ -198,15 +206,15 @@ class _Reader:
         is_mistake = found.kind is Kind.CLIENT and found.is_retriable is False
         if is_mistake or (failure.kind is Kind.CLIENT and found.family is Family.NETWORK):
             # An untrusted certificate behind a failed connection; a lost line behind a TLS error.
-            return replace(found, message=failure.message)
+            reach = failure.reach if failure.reach is Reach.NEVER_SENT else found.reach
+            return replace(found, message=failure.message, reach=reach)
         if found.family is not Family.NETWORK:
-            is_answer = found.status is not None
-            return replace(found, message=failure.message) if is_answer else failure
-        is_early = Reach.NEVER_SENT in (failure.reach, found.reach)
+            return failure
+        reach = found.reach if found.reach is Reach.NEVER_SENT else failure.reach
         return replace(
             failure,
             kind=found.kind if failure.kind is Kind.NETWORK else failure.kind,
-            reach=Reach.NEVER_SENT if is_early else failure.reach,
+            reach=reach,
             code=failure.code or found.code,
         )
 
@@ -222,13 +230,17 @@ class _Reader:
     def _behind(self, error: BaseException, trait: _Trait) -> Failure:
         """An exception nobody knows: perhaps what it came from is known."""
         behind = error.__cause__
-        if behind is None and not error.__suppress_context__ and not isinstance(error, _MISTAKES):
+        is_cause = behind is not None
+        if not (is_cause or error.__suppress_context__ or isinstance(error, _MISTAKES)):
             behind = error.__context__
         # KeyboardInterrupt and kin behind an error are no failure of anything.
         if isinstance(behind, Exception) and self._is_new(behind):
             found = self.read(behind)
             if found.kind is not Kind.UNKNOWN:
-                return replace(found, because=f"{found.because}, behind {trait.name}")
+                # A handler ran between a context and the error: who knows what it has done.
+                reach = found.reach if is_cause else Reach.MAYBE_APPLIED
+                because = f"{found.because}, behind {trait.name}"
+                return replace(found, reach=reach, because=because)
         return Failure(
             kind=Kind.UNKNOWN,
             message=presentable(_words(error)) or trait.name,
@@ -239,8 +251,8 @@ class _Reader:
     def _group(self, group: BaseException) -> Failure:
         """The worst member speaks for the group.
 
-        Worst is one that must not be repeated, then one that may have been applied, then the
-        one with the longest wait.
+        Worst is one that must not be repeated, then the one with the longest wait. What else ran
+        in the group may have been applied, whatever happened to the ones that are reported.
         """
         members = careful_get(group, "exceptions") or ()
         found: list[Failure] = []
@@ -252,10 +264,10 @@ class _Reader:
         if not found:
             return self._behind(group, _trait(type(group)))
         worst = max(found, key=_badness)
-        reach = max((one.reach for one in found), key=_REACHES.index)
         hint = max((one.hint for one in found if one.hint), key=lambda h: h.floor, default=None)
         count = f", the worst of {len(found)}" if len(found) > 1 else ""
-        return replace(worst, reach=reach, hint=hint, because=worst.because + count)
+        because = worst.because + count
+        return replace(worst, reach=Reach.MAYBE_APPLIED, hint=hint, because=because)
 
     def _is_new(self, error: BaseException) -> bool:
         """Whether `error` is seen for the first time (E-G6)."""
@@ -267,15 +279,13 @@ class _Reader:
         return True
 
 
-_REACHES = (Reach.NEVER_SENT, Reach.ANSWERED, Reach.MAYBE_APPLIED)
 _FAMILIES = (Family.NETWORK, Family.SERVER, Family.RATE_LIMIT, Family.CLIENT, Family.UNKNOWN)
 
 
-def _badness(failure: Failure) -> tuple[bool, int, int, float]:
+def _badness(failure: Failure) -> tuple[bool, int, float]:
     return (
         failure.is_retriable is False,
         _FAMILIES.index(failure.family),
-        _REACHES.index(failure.reach),
         0.0 if failure.hint is None else failure.hint.floor,
     )
 
@@ -302,9 +312,12 @@ def _own(error: BaseException, now: float) -> Failure:
 
 def _of_class(error: BaseException, trait: _Trait, known: Known) -> Failure:
     number = careful_get(error, "errno") if trait.is_os else None
+    words = presentable(_words(error))
+    if trait.name == "urllib3.MaxRetryError" and "too many redirects" in words:
+        known = CIRCLE  # urllib3 has no class for it
     return Failure(
         kind=known.kind,
-        message=presentable(_words(error)) or trait.name,
+        message=words or trait.name,
         reach=known.reach,
         code=numbers.errorcode.get(number) if isinstance(number, int) else None,
         is_retriable=known.is_retriable,

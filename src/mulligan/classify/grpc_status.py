@@ -64,11 +64,13 @@ def classify_rpc(
         return None
     details = _called(error, "details")
     words = details if isinstance(details, str) else ""
+    # Over HTTP the server says UNAVAILABLE, here the client does, too: no proof of an answer.
+    is_proof = name != "UNAVAILABLE" or (codes is not None and "unavailable" in codes)
     metadata = fold(_called(error, "trailing_metadata"))
     said = judge_evidence(
         rule.status,
         metadata,
-        Body(message=words, codes=(name.lower(),), code=name),
+        Body(message=words, codes=(name.lower(),) if is_proof else ()),
         now=now,
         codes=codes,
     )

@@ -6,20 +6,24 @@ Whatever cannot be read is left out: a strange header never hides the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ("Headers", "fold", "text_of")
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
-Headers = Mapping[Any, Any] | Iterable[tuple[Any, Any]] | None
-"""A mapping (httpx, requests, aiohttp, a plain dict) or pairs; names and values str or bytes."""
+__all__ = ("fold", "text_of")
 
 # A server that sends more than this is not telling us about limits.
 _MOST = 512
 
 
 def fold(headers: object) -> dict[str, str]:
-    """`headers` with lower-case names; values of a repeated name are joined by a comma."""
+    """`headers` with lower-case names; values of a repeated name are joined by a comma.
+
+    Args:
+        headers: A mapping (httpx, requests, aiohttp, a plain dict) or pairs; names and values
+            str or bytes. Anything else has no headers.
+    """
     if headers is None:
         return {}
     folded: dict[str, str] = {}

@@ -22,10 +22,9 @@ from .verdict import Verdict, speaks_of_a_plan, verdict, weigh
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .headers import Headers
     from .quota_headers import Quota
 
-__all__ = ("classify_response", "judge_evidence")
+__all__ = ("classify_response", "judge_evidence", "judge_words")
 
 # A middleman answered; whether the server did the work, he does not know. 52x are Cloudflare's.
 _MIDDLEMAN = frozenset((408, 502, 504, *range(520, 528), 530, 598, 599))
@@ -36,12 +35,15 @@ _LIMITS = frozenset((Kind.RATE_LIMIT, Kind.QUOTA, Kind.BILLING))
 # Windows from here on are a plan's, not a burst's.
 _PLAN_WINDOW = 3600.0
 _GITHUB_LEAST = 60.0
+# z.ai's usage limits name the time of their reset, but not that it is Beijing's.
+_ZAI_CODES = frozenset(("1308", "1310", "1316"))
+_ZAI_ZONE = "+0800"
 _ABOUT_WHEN = ("again", "retry", "wait", "reset", "access", "refresh", "until")
 
 
 def classify_response(
     status: int | None,
-    headers: Headers = None,
+    headers: object = None,
     body: object = None,
     *,
     now: float,
@@ -87,12 +89,12 @@ def judge_evidence(
     lowered = words[:4096].lower()
     hint = rejecting = None
     if headers or body.data is not None:
-        hint, rejecting = _stated_hint(headers, body, now)
+        hint, rejecting = _stated_hint(effective, headers, body, now)
     named = _codes(headers, body) if headers else body.codes
     found = verdict(effective, named, lowered, codes) or _NOBODY_KNOWS
     if found.is_retriable is not False:
         if hint is None and words and found.kind not in _NO_WAIT:
-            hint = _hint_in_words(words, lowered, headers, now)
+            hint = _hint_in_words(words, lowered, headers, now, named)
         if hint is not None or found.kind in _LIMITS:
             found = weigh(
                 found,
@@ -121,6 +123,28 @@ def judge_evidence(
     )
 
 
+# Sentences that stood alone and named no time, with what they mean. A server that is down says
+# the same words to every attempt, and reading them is most of what a retry costs.
+_judged: dict[tuple[int | None, str], Failure] = {}
+_MOST_JUDGED = 256
+_LONGEST_JUDGED = 200
+
+
+def judge_words(status: int | None, text: str, *, now: float) -> Failure:
+    """The failure in a status and a sentence, with neither headers nor a body.
+
+    What was judged once is remembered, unless it named a time: that judgement depends on `now`.
+    """
+    found = _judged.get((status, text))
+    if found is None:
+        found = judge_evidence(status, {}, text=text, now=now)
+        if found.hint is None and len(text) <= _LONGEST_JUDGED:
+            if len(_judged) >= _MOST_JUDGED:
+                _judged.clear()
+            _judged[status, text] = found
+    return found
+
+
 def _is_plan(lowered: str, body: Body, rejecting: Quota | None) -> bool:
     if rejecting is not None and (
         rejecting.unit is Unit.SHARE or (rejecting.window or 0.0) >= _PLAN_WINDOW
@@ -130,7 +154,7 @@ def _is_plan(lowered: str, body: Body, rejecting: Quota | None) -> bool:
 
 
 def _stated_hint(
-    headers: Mapping[str, str], body: Body, now: float
+    status: int | None, headers: Mapping[str, str], body: Body, now: float
 ) -> tuple[Hint | None, Quota | None]:
     """What headers and fields say about when, with the dimension that rejected the call."""
     hint = read_retry_after(headers, now=now) if headers else None
@@ -142,16 +166,21 @@ def _stated_hint(
         hint = field_hint(body.data, clocks=read_clocks(headers, now=now))
     stated = read_quotas(headers, now=now) if headers else ()
     rejecting = exhausted(stated) if stated else None
+    if rejecting is not None and not rejecting.is_exhausted and status != 429:
+        rejecting = None  # a reset that nobody says is needed is no reason to wait out a fault
     if hint is None and rejecting is not None:
         hint = rejecting.hint
     return hint, rejecting
 
 
-def _hint_in_words(words: str, lowered: str, headers: Mapping[str, str], now: float) -> Hint | None:
+def _hint_in_words(
+    words: str, lowered: str, headers: Mapping[str, str], now: float, codes: tuple[str, ...]
+) -> Hint | None:
     hint = None
     for word in _ABOUT_WHEN:  # the patterns are dear, and most sentences need none of them
         if word in lowered:
-            hint = text_hint(words, clocks=read_clocks(headers, now=now))
+            zone = _ZAI_ZONE if any(code in _ZAI_CODES for code in codes) else None
+            hint = text_hint(words, clocks=read_clocks(headers, now=now), zone=zone)
             break
     if hint is None and ("secondary rate limit" in lowered or "abuse detection" in lowered):
         # GitHub: at least a minute; whoever goes on while limited may be banned.

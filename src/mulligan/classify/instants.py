@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from math import isfinite
 from typing import NamedTuple
 
-from ..core.hint import Hint, Precision
+from ..core.hint import Confidence, Hint, Precision
 
 __all__ = ("Clocks", "go_duration", "hint_at", "http_date", "iso_instant", "number", "when")
 
@@ -32,6 +32,7 @@ _ISO = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(\.[0-9]{1,9})?)?"
     r"\s?([Zz]|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})?"
 )
+_ZONE = re.compile(r"(?:[Zz]|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})\s*$")
 _MONTHS = {
     name: number
     for number, name in enumerate(
@@ -64,6 +65,8 @@ class Clocks(NamedTuple):
 def number(text: str) -> float | None:
     """ASCII digits with one optional decimal part; None for anything else."""
     text = text.strip(" \t")
+    if text.isdigit() and text.isascii():  # the usual case, without the pattern
+        return float(text) if len(text) <= 18 else None
     return float(text) if _NUMBER.fullmatch(text) else None
 
 
@@ -127,13 +130,20 @@ def when(text: str, *, clocks: Clocks, source: str) -> Hint | None:
     if duration is not None:
         return Hint.after(duration, source=source)
     instant = iso_instant(text)
-    if instant is None:
-        instant = http_date(text, now=clocks.ours)
+    if instant is not None:
+        confidence = Confidence.HIGH if _ZONE.search(text) else Confidence.LOW
+        return hint_at(instant, clocks=clocks, source=source, confidence=confidence)
+    instant = http_date(text, now=clocks.ours)
     return None if instant is None else hint_at(instant, clocks=clocks, source=source)
 
 
 def hint_at(
-    instant: float, *, clocks: Clocks, source: str, precision: Precision = Precision.SECOND
+    instant: float,
+    *,
+    clocks: Clocks,
+    source: str,
+    precision: Precision = Precision.SECOND,
+    confidence: Confidence = Confidence.HIGH,
 ) -> Hint | None:
     """The hint for an instant that the server stated, or None where it has passed.
 
@@ -142,7 +152,13 @@ def hint_at(
     """
     delay = instant - clocks.theirs
     at = clocks.ours + delay
-    return Hint.after(delay, at=at if isfinite(at) else instant, precision=precision, source=source)
+    return Hint.after(
+        delay,
+        at=at if isfinite(at) else instant,
+        precision=precision,
+        source=source,
+        confidence=confidence,
+    )
 
 
 def _century(two_digits: int, now: float) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ..core.failure import Kind, Reach
 
-__all__ = ("BY_ERRNO", "KNOWN", "SDK_ROOTS", "Known", "find")
+__all__ = ("BY_ERRNO", "CIRCLE", "KNOWN", "SDK_ROOTS", "Known", "find")
 
 
 class Known(NamedTuple):
@@ -36,8 +36,9 @@ _TOO_LATE = Known(Kind.TIMEOUT)
 _NOT_CONNECTED = Known(Kind.TIMEOUT, Reach.NEVER_SENT)
 # A wrong address, an untrusted certificate, a circle of redirects: the caller's to repair (E-G4).
 _MISTAKE = Known(Kind.CLIENT, Reach.NEVER_SENT, is_retriable=False, wins=True)
-_CIRCLE = Known(Kind.CLIENT, Reach.ANSWERED, is_retriable=False, wins=True)
-_GARBLED = Known(Kind.BAD_ANSWER, Reach.ANSWERED, wins=True)
+CIRCLE = Known(Kind.CLIENT, Reach.ANSWERED, is_retriable=False, wins=True)
+# An answer that cannot be read is no proof that nothing was done.
+_GARBLED = Known(Kind.BAD_ANSWER)
 _NO_KEY = Known(Kind.AUTH, Reach.NEVER_SENT, wins=True)
 
 _HTTPX = {
@@ -53,7 +54,7 @@ _HTTPX = {
     "LocalProtocolError": _MISTAKE,
     "UnsupportedProtocol": _MISTAKE,
     "InvalidURL": _MISTAKE,
-    "TooManyRedirects": _CIRCLE,
+    "TooManyRedirects": CIRCLE,
     "DecodingError": _GARBLED,
 }
 _SDK = {
@@ -79,7 +80,8 @@ KNOWN: dict[str, dict[str, Known]] = {
     },
     "urllib": {"URLError": _LOST, "ContentTooShortError": _LOST},
     "ssl": {
-        "SSLError": Known(Kind.CLIENT, Reach.NEVER_SENT, is_retriable=False),
+        "SSLError": Known(Kind.CLIENT, is_retriable=False),
+        "SSLCertVerificationError": _MISTAKE,
         "SSLEOFError": _LOST,
         "SSLZeroReturnError": _LOST,
     },
@@ -103,7 +105,7 @@ KNOWN: dict[str, dict[str, Known]] = {
         "ServerFingerprintMismatch": _MISTAKE,
         "InvalidURL": _MISTAKE,
         "NonHttpUrlClientError": _MISTAKE,
-        "TooManyRedirects": _CIRCLE,
+        "TooManyRedirects": CIRCLE,
         "ContentTypeError": _GARBLED,
     },
     "requests": {
@@ -119,7 +121,7 @@ KNOWN: dict[str, dict[str, Known]] = {
         "InvalidURL": _MISTAKE,
         "InvalidHeader": _MISTAKE,
         "URLRequired": _MISTAKE,
-        "TooManyRedirects": _CIRCLE,
+        "TooManyRedirects": CIRCLE,
         "InvalidJSONError": _GARBLED,
         "ContentDecodingError": _GARBLED,
     },
@@ -156,7 +158,11 @@ KNOWN: dict[str, dict[str, Known]] = {
     },
     "openai": _SDK,
     "anthropic": _SDK,
-    "google": {"RetryError": _TOO_LATE, "TransportError": _LOST},
+    "google": {
+        "RetryError": _TOO_LATE,
+        "TransportError": _LOST,
+        "DefaultCredentialsError": _NO_KEY,
+    },
     # litellm gives every exception a status, a made-up one where there was none: the name knows
     # better. A reset comes out as InternalServerError with 500, hence the reach.
     "litellm": {
@@ -165,8 +171,7 @@ KNOWN: dict[str, dict[str, Known]] = {
         "ContextWindowExceededError": Known(Kind.CONTEXT_LENGTH, Reach.ANSWERED, wins=True),
         "ContentPolicyViolationError": Known(Kind.CONTENT_POLICY, Reach.ANSWERED, wins=True),
         "BudgetExceededError": Known(Kind.BILLING, Reach.NEVER_SENT, wins=True),
-        "JSONSchemaValidationError": _GARBLED,
-        "APIResponseValidationError": _GARBLED,
+        "APIResponseValidationError": Known(Kind.BAD_ANSWER, wins=True),
     },
 }
 

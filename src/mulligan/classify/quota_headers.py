@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.hint import Hint
 from .headers import fold
@@ -72,17 +73,20 @@ def quotas(headers: object, *, now: float) -> tuple[Quota, ...]:
     except Exception:  # noqa: BLE001 -- pairs, bytes, anything: fold knows them all
         return read_quotas(fold(headers), now=now)
     # The usual answer says nothing about limits; its values are then not even looked at.
-    if "ratelimit" not in names and "x-codex-" not in names:
+    if "ratelimit" not in names and "rate-limit" not in names and "x-codex-" not in names:
         return ()
     return read_quotas(fold(headers), now=now)
 
 
 def read_quotas(headers: Mapping[str, str], *, now: float) -> tuple[Quota, ...]:
     """The same for headers that are folded already."""
-    names = [name for name in headers if "ratelimit" in name or name.startswith("x-codex-")]
+    names = [
+        name
+        for name in headers
+        if "ratelimit" in name or "rate-limit" in name or name.startswith("x-codex-")
+    ]
     if not names:
         return ()
-    clocks = read_clocks(headers, now=now)
     drafts: dict[str, _Draft] = {}
     for name in names:
         value = headers[name]
@@ -95,8 +99,11 @@ def read_quotas(headers: Mapping[str, str], *, now: float) -> tuple[Quota, ...]:
                 _structured(drafts, name, value)
         else:
             _named(drafts, name, value)
-    found = (draft.quota(dimension, clocks) for dimension, draft in drafts.items())
-    return tuple(quota for quota in found if quota is not None)
+    # The shortest instant is an epoch of nine digits; without one the Date header is not read.
+    has_instant = any(draft.reset and len(draft.reset) > 8 for draft in drafts.values())
+    clocks = read_clocks(headers, now=now) if has_instant else Clocks(now, now)
+    found = [draft.quota(dimension, clocks) for dimension, draft in drafts.items()]
+    return tuple([quota for quota in found if quota is not None])
 
 
 def exhausted(stated: Iterable[Quota]) -> Quota | None:
@@ -176,18 +183,39 @@ _FIELDS = ("limit", "remaining", "reset")
 
 
 def _named(drafts: dict[str, _Draft], name: str, value: str) -> None:
-    """``x-ratelimit-remaining``, ``x-ratelimit-remaining-tokens``, ``ratelimit-reset`` and kin.
+    """``x-ratelimit-remaining``, ``x-ratelimit-remaining-tokens``, ``ratelimit-reset`` and kin."""
+    found = _place(name)
+    if found is not None:
+        draft = _draft(drafts, found.dimension, found.unit)
+        draft.window = found.window
+        draft.put(found.field, value, name)
 
-    Vendors put the dimension behind the field (OpenAI), between (``x-ratelimit-requests-limit``)
-    or leave it out (GitHub); Azure and others add a prefix of their own.
+
+class _Place(NamedTuple):
+    dimension: str
+    unit: Unit
+    field: str
+    window: float | None
+
+
+_WINDOWS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "daily": 86400.0}
+
+
+@lru_cache(maxsize=256)
+def _place(name: str) -> _Place | None:
+    """What a header's name says about the value.
+
+    Vendors put the dimension behind the field (OpenAI), before it, or leave it out (GitHub); some
+    name the window (Kong, Cerebras), some write ``rate-limit`` (X) or ``reset-after`` (Discord).
     """
-    words = name.partition("ratelimit")[2].strip("-").split("-")
+    words = name.replace("rate-limit", "ratelimit").partition("ratelimit")[2].strip("-").split("-")
     for field in _FIELDS:
         if field in words:
-            words.remove(field)
-            dimension = "-".join(words) or "default"
-            _draft(drafts, dimension, _unit(dimension)).put(field, value, name)
-            return
+            rest = [word for word in words if word not in (field, "after")]
+            dimension = "-".join(rest) or "default"
+            window = next((_WINDOWS[word] for word in rest if word in _WINDOWS), None)
+            return _Place(dimension, _unit(dimension), field, window)
+    return None
 
 
 _UNIFIED_WINDOWS = {"5h": 18000.0, "7d": 604800.0}

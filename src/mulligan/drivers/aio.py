@@ -53,7 +53,8 @@ async def run(
                 session.rejoin()
             try:
                 answer = await _limited(session, function, args, kwargs, pending)
-                session.judged(answer)
+                if session.settings.judge is not None:
+                    session.judged(answer)
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error, pending = caught, None
             except BaseException:
@@ -73,35 +74,44 @@ async def wait(
     """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
     try:
         if error is not None:
-            decision = session.failed(error)
+            decision = session.failed(error, args, kwargs)
             if isinstance(decision, Verify):
-                try:
-                    answer = await _awaited(session.settings.verify(*args, **kwargs))  # type: ignore[misc]
-                except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
-                    return Lost(error, session.unverified(trouble))
-                if answer is not NOT_APPLIED:
-                    session.succeeded()
-                    return Answered(answer)
-                decision = session.not_applied()
+                found = await _verify(session, error, args, kwargs)
+                if isinstance(found, Answered | Lost):
+                    return found
+                decision = found
             match decision:
                 case RetryAfter():
                     await session.clock.asleep(decision.delay)
                 case Park() | GiveUp():
                     return Lost(error, decision)
-                case Verify():
-                    raise AssertionError("what was not applied needs no verification")
                 case _:
                     assert_never(decision)
-        if not session.is_bounded:
-            return None
-        try:
+        if session.is_bounded:
             while hold := session.enter():
                 await session.clock.asleep(hold)
-        except NotAdmitted as refusal:
-            return Lost(*session.refused(refusal))
+    except NotAdmitted as refusal:
+        return Lost(*session.refused(refusal))
+    else:
         return None
     finally:
         error = None
+
+
+async def _verify(
+    session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Over | Park | RetryAfter | GiveUp:
+    """The result of an attempt that was applied; for one that was not, what happens next."""
+    try:
+        answer = await _awaited(session.settings.verify(*args, **kwargs))  # type: ignore[misc]
+    except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
+        return Lost(error, session.unverified(trouble))
+    finally:
+        error = None  # type: ignore[assignment]
+    if answer is not NOT_APPLIED:
+        session.succeeded()
+        return Answered(answer)
+    return session.not_applied()
 
 
 async def _conclude(session: Session, over: Over) -> Any:
@@ -134,14 +144,15 @@ async def _limited(
 ) -> Any:
     """One attempt, cut where it passes its limit."""
     limit, is_deadline = session.limit()
-    if pending is None:
+    work: Any = pending
+    if work is None:
         parameter = session.settings.timeout_to
         if parameter and limit < inf:
             kwargs = {**kwargs, parameter: limit}
-        pending = function(*args, **kwargs)
-    if limit == inf or not hasattr(pending, "__await__"):
-        return await _awaited(pending)
-    return await cut(pending, limit, lambda: session.overtime(limit, is_deadline=is_deadline))
+        work = function(*args, **kwargs)
+    if limit == inf or not hasattr(work, "__await__"):
+        return await _awaited(work)
+    return await cut(work, limit, lambda: session.overtime(limit, is_deadline=is_deadline))
 
 
 async def _awaited(value: Any) -> Any:
@@ -157,7 +168,7 @@ async def stream(  # noqa: C901 -- the generator protocol, in one place
     """The items of a stream, restarted unseen until the first one, committed from then on."""
     opening = await _open(session, function, args, kwargs)
     if isinstance(opening, Instead):
-        async for each in opening.items:
+        async for each in _each(opening.items):
             yield each
         return
     if isinstance(opening, Answered):
@@ -190,6 +201,16 @@ async def stream(  # noqa: C901 -- the generator protocol, in one place
         except BaseException:
             session.cancelled()
             raise
+
+
+async def _each(items: Any) -> AsyncGenerator[Any, None]:
+    """The items of an iterable of either world: a fallback may be a plain list."""
+    if hasattr(items, "__aiter__"):
+        async for each in items:
+            yield each
+    else:
+        for each in items:
+            yield each
 
 
 async def _open(

@@ -9,22 +9,21 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ..core.admission import Admitted, Hold, Refused
 from ..core.call import Call
-from ..core.decision import Ending, GiveUp, Park, RetryAfter, ending_of
+from ..core.decision import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
 from ..core.duration import duration_text
-from ..core.events import Ended, Event, Failed, Recovered, Succeeded
+from ..core.events import Ended, Failed, Recovered, Succeeded
 from ..errors import DeadlinePassed, FailedAnswer, LimitReached, NotAdmitted
-from .ambient import Context, ambient_context, ambient_task, endings
+from .ambient import Context, ambient_context, ambient_task, ambient_world, endings
+from .announce import safely, tell, tell_success
+from .entrance import Entrance
 from .notes import annotate, settled
 from .settings import NO_FALLBACK, Settings
-from .world import world
+from .world import REAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextvars import Token
 
-    from ..core.admission import Outcome
     from ..core.decision import Decision
     from ..core.failure import Failure
     from ..core.story import Story
@@ -52,7 +51,8 @@ class Session:
     _passed: Story | None = None
     _token: Token[Any] | None = None
     _context: Context | None = None
-    _tickets: list[tuple[int, object]] | None = None
+    _entrance: Entrance | None = None
+    _used_up = ""  # an argument that a second attempt would find empty
 
     def __init__(
         self,
@@ -62,12 +62,15 @@ class Session:
         started_at: float | None = None,
         context: Context | None = None,
     ) -> None:
-        here = world()
+        here = ambient_world.get() or REAL
         self.settings = settings
         self.clock = settings.clock or here.clock
         self.dice = settings.dice or here.dice
         self.task = task = ambient_task.get()
-        deadline, deadline_at = settings.policy.deadline, inf
+        policy = settings.policy
+        if settings.habits is not None:
+            policy = settings.habits.policy(self.clock.now())
+        deadline, deadline_at = policy.deadline, inf
         if deadline is not None or task is not None:
             now = self.clock.now()
             if started_at is None:
@@ -77,7 +80,7 @@ class Session:
             if task is not None:
                 deadline_at = min(deadline_at, now + task.time_left())
         self.call = Call(
-            settings.policy,
+            policy,
             settings.effects,
             name=name,
             target=settings.target,
@@ -91,7 +94,9 @@ class Session:
             self.call.attempt = 0  # no attempt has been made yet; `begin` counts
             mark = endings.count
         self._mark = mark
-        self.is_bounded = deadline_at < inf or bool(settings.admissions)
+        if settings.admissions:
+            self._entrance = Entrance(settings.admissions, self.clock)
+        self.is_bounded = deadline_at < inf or self._entrance is not None
 
     # Before an attempt
 
@@ -104,23 +109,13 @@ class Session:
         left = self.call.deadline_at - self.clock.now() if self.call.deadline_at < inf else inf
         if left <= 0:
             raise DeadlinePassed(self._who(), "the deadline passed before the attempt could begin")
-        admissions = self.settings.admissions
-        tickets = self._tickets = self._tickets or []
-        while len(tickets) < len(admissions):
-            now, wall = self.clock.now(), self.clock.wall()
-            number = len(tickets)
-            answer = admissions[number].enter(self.call.attempt + 1, now=now, wall=wall)
-            match answer:
-                case Admitted():
-                    tickets.append((number, answer.ticket))
-                case Hold():
-                    self._leave("cancelled", None)
-                    if answer.delay > min(self.settings.policy.in_place, left):
-                        raise LimitReached(self._who(), wall + answer.delay, answer.because)
-                    return answer.delay
-                case Refused():
-                    self._leave("cancelled", None)
-                    raise answer.error
+        if self._entrance is not None:
+            hold = self._entrance.enter(self.call.attempt + 1)
+            if hold is not None:
+                if hold.delay > min(self.settings.policy.in_place, left):
+                    until = self.clock.wall() + hold.delay
+                    raise LimitReached(self._who(), until, hold.because)
+                return hold.delay
         return 0.0
 
     def begin(self) -> None:
@@ -175,47 +170,48 @@ class Session:
 
     def judged(self, answer: Any) -> None:
         """Raise if the judge finds that `answer` is a failure."""
-        judge = self.settings.judge
-        if judge is not None:
-            failure = judge(answer)
-            if failure is not None:
-                raise FailedAnswer(failure, answer)
+        failure = self.settings.judge(answer)  # type: ignore[misc]
+        if failure is not None:
+            raise FailedAnswer(failure, answer)
 
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
         self._exit()
-        if self._tickets:
-            self._leave("succeeded", None)
+        if self._entrance is not None:
+            self._entrance.leave("succeeded", None)
         settings = self.settings
         if self.call.tries:
             if settings.listeners:
-                self._tell(
-                    Recovered(**self._facts(), waited=self.call.waited, elapsed=self._elapsed())
-                )
+                event = Recovered(**self._facts(), waited=self.call.waited, elapsed=self._elapsed())
+                tell(settings.listeners, event)
         elif settings.wants_successes:
-            event = Succeeded(**self._facts())
-            for listener in settings.listeners:
-                if getattr(listener, "successes", False):
-                    self._tell_one(listener, event)
+            tell_success(settings.listeners, Succeeded(**self._facts()))
         self.last_error = None
 
     def cancelled(self) -> None:
         """The attempt ended with something that is no Exception: neither success nor failure."""
         self._exit()
-        self._leave("cancelled", None)
+        if self._entrance is not None:
+            self._entrance.leave("cancelled", None)
         self.last_error = None
 
-    def failed(self, error: Exception) -> Decision:
-        """The attempt failed: read, judge, record, announce."""
+    def failed(
+        self, error: Exception, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Decision:
+        """The attempt, made with these arguments, failed: read, judge, record, announce."""
         if self._token is not None:
             self._exit()
         call, clock = self.call, self.clock
+        if call.attempt == 1 and (args or kwargs):
+            self._used_up = used_up(args, kwargs or {})
         now, wall = clock.now(), clock.wall()
         took = None if self._began_at is None else now - self._began_at
-        self.failure = failure = self.settings.classify(error, wall)
+        self.failure = failure = self.settings.classify(error, now=wall)
         self.last_error = error
-        if self._tickets:
-            self._leave("failed", failure)
+        if self._entrance is not None:
+            self._entrance.leave("failed", failure)
+        if self.settings.habits is not None:
+            self.settings.habits.note(failure.kind, now)
         if self.task is not None:
             call.allowance = self.task.budget_left()
             if took is not None and call.attempt > 1:
@@ -229,12 +225,14 @@ class Session:
         decision = call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
         return self._announced(decision, failure, now, wall)
 
-    def not_applied(self) -> Decision:
+    def not_applied(self) -> RetryAfter | Park | GiveUp:
         """The last attempt, which may have been applied, was not: judge it again."""
         assert self.failure is not None  # noqa: S101 -- only after `failed`
         now, wall = self.clock.now(), self.clock.wall()
         decision = self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
-        return self._announced(decision, self.failure, now, wall)
+        decision = self._announced(decision, self.failure, now, wall)
+        assert not isinstance(decision, Verify)  # noqa: S101 -- it was never applied
+        return decision
 
     def unverified(self, error: Exception) -> GiveUp:
         """Nobody could find out whether the attempt was applied."""
@@ -249,7 +247,7 @@ class Session:
     def broken(self, error: Exception) -> GiveUp:
         """A stream failed after it had delivered something: committed, never replayed."""
         wall = self.clock.wall()
-        self.failure = self.settings.classify(error, wall)
+        self.failure = self.settings.classify(error, now=wall)
         self._passed = settled(error, self._mark)
         items = "1 item" if self.delivered == 1 else f"{self.delivered} items"
         decision = GiveUp(Ending.COMMITTED, f"the stream had delivered {items}: not replayed")
@@ -264,7 +262,7 @@ class Session:
         else:
             decision = GiveUp(ending, error.because)
         if self.last_error is None:
-            self.failure = self.settings.classify(error, self.clock.wall())
+            self.failure = self.settings.classify(error, now=self.clock.wall())
             return error, decision
         self.call.overruled(decision)
         return self.last_error, decision
@@ -296,11 +294,11 @@ class Session:
                 elapsed=self._elapsed(),
             )
             if heard:
-                self._tell(event)
+                tell(settings.listeners, event)
             else:
-                settings.unheard(event)
+                safely("warning", settings.unheard, event)
         if ending.is_exhaustion and settings.on_exhausted is not None:
-            self._safely("on_exhausted", settings.on_exhausted, error)
+            safely("on_exhausted", settings.on_exhausted, error)
         # Nothing of ours keeps the error, hence its frames, alive.
         self.last_error = self._cut = self._before_cut = None
         return settings.fallback is not NO_FALLBACK and ending is not Ending.UNKNOWN
@@ -315,32 +313,30 @@ class Session:
         if token is not None:
             ambient_context.reset(token)
 
-    def _leave(self, outcome: Outcome, failure: Failure | None) -> None:
-        tickets = self._tickets or []
-        while tickets:
-            number, ticket = tickets.pop()
-            self.settings.admissions[number].leave(
-                ticket, outcome, failure, now=self.clock.now(), wall=self.clock.wall()
-            )
-
     def _announced(self, decision: Decision, failure: Failure, now: float, wall: float) -> Decision:
         call = self.call
         if isinstance(decision, RetryAfter):
-            if self.task is not None and not self.task.reserve(decision.delay):
+            if self._used_up:
+                decision = GiveUp(
+                    Ending.FINAL,
+                    f"not repeated: the {self._used_up} among its arguments is used up; "
+                    f"pass a list",
+                )
+                call.overruled(decision)
+            elif self.task is not None and not self.task.reserve(decision.delay):
                 decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
                 call.overruled(decision)
             else:
                 call.waits(decision.delay)
         if self.settings.listeners:
-            self._tell(
-                Failed(
-                    **self._facts(wall),
-                    failure=failure,
-                    decision=decision,
-                    elapsed=now - (call.first_failed_at or now),
-                    remark=call.remark,
-                )
+            event = Failed(
+                **self._facts(wall),
+                failure=failure,
+                decision=decision,
+                elapsed=now - (now if call.first_failed_at is None else call.first_failed_at),
+                remark=call.remark,
             )
+            tell(self.settings.listeners, event)
         return decision
 
     def _facts(self, wall: float | None = None) -> dict[str, Any]:
@@ -356,18 +352,12 @@ class Session:
         first = self.call.first_failed_at
         return 0.0 if first is None else self.clock.now() - first
 
-    def _tell(self, event: Event) -> None:
-        for listener in self.settings.listeners:
-            self._tell_one(listener, event)
 
-    def _tell_one(self, listener: Callable[[Event], None], event: Event) -> None:
-        self._safely("listener", listener, event)
-
-    def _safely(self, role: str, function: Callable[..., object], *args: object) -> None:
-        """Call the user's function; whatever it raises must not replace the user's error."""
-        try:
-            function(*args)
-        except Exception:
-            import logging
-
-            logging.getLogger("mulligan").exception("the %s %r raised", role, function)
+def used_up(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """The name of a one-shot iterator among the arguments, if there is one (E-E1)."""
+    for value in (*args, *kwargs.values()):
+        cls = type(value)
+        # Builtin iterators only: a cursor or a client may be an iterator, and reusable.
+        if cls.__module__ == "builtins" and (hasattr(cls, "__next__") or hasattr(cls, "__anext__")):
+            return cls.__name__
+    return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ..core.admission import Admission
 from ..core.events import Ended, Event
@@ -12,8 +12,9 @@ from ..core.failure import Effects, Failure
 from ..core.policy import Policy
 from ..core.ports import Clock, Dice
 from ..core.timeouts import Timeouts
+from .habits import Habits
 
-__all__ = ("NO_FALLBACK", "Settings")
+__all__ = ("NO_FALLBACK", "Classify", "Settings")
 
 
 class _NoFallback:
@@ -26,6 +27,12 @@ class _NoFallback:
 NO_FALLBACK = _NoFallback()
 
 
+class Classify(Protocol):
+    """What reads an exception; `Classifier.classify` is one."""
+
+    def __call__(self, error: BaseException, /, *, now: float) -> Failure: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Settings:
     """Everything a driver needs to know about the guard it works for.
@@ -33,7 +40,7 @@ class Settings:
     Args:
         policy: The rules.
         effects: What repeating does.
-        classify: (exception, wall time) → Failure.
+        classify: (exception, now=wall time) → Failure.
         unheard: Told of an exhaustion that no listener heard.
         target: The dependency, or empty.
         listeners: Who hears of events.
@@ -46,13 +53,14 @@ class Settings:
         timeout_to: The parameter through which the function takes its limit.
         metadata: What `current().metadata` carries.
         admissions: Who is asked before each attempt, outermost first.
+        habits: What the guard has seen fail lately, where its policy adapts.
         clock: Instead of the world's.
         dice: Instead of the world's.
     """
 
     policy: Policy
     effects: Effects
-    classify: Callable[[BaseException, float], Failure]
+    classify: Classify
     unheard: Callable[[Ended], None]
     target: str = ""
     listeners: tuple[Callable[[Event], None], ...] = ()
@@ -65,5 +73,6 @@ class Settings:
     timeout_to: str = ""
     metadata: Mapping[str, object]
     admissions: tuple[Admission, ...] = ()
+    habits: Habits | None = None
     clock: Clock | None = None
     dice: Dice | None = None

@@ -5,7 +5,8 @@ Its twin is `aio`. A difference between the two that is not about awaiting is a 
 
 from __future__ import annotations
 
-from inspect import iscoroutine
+from math import inf
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, assert_never
 
 from ..core.decision import GiveUp, Park, RetryAfter, Verify
@@ -37,6 +38,7 @@ def run(
         kwargs: Its keyword arguments.
         error: What the attempt that has already been made ended with, if one has.
     """
+    settings = session.settings
     over: Over | None = None
     try:
         while True:
@@ -45,13 +47,17 @@ def run(
                 return _conclude(session, over)
             session.begin()
             try:
-                answer = function(*args, **_limited(session, kwargs))
-                if iscoroutine(answer):
+                if settings.timeout_to:
+                    answer = function(*args, **_limited(session, kwargs))
+                else:
+                    answer = function(*args, **kwargs)
+                if answer.__class__ is CoroutineType:
                     from . import aio
 
                     session.part()
                     return aio.run(session, function, args, kwargs, pending=answer)
-                session.judged(answer)
+                if settings.judge is not None:
+                    session.judged(answer)
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught
             except BaseException:
@@ -71,35 +77,44 @@ def wait(
     """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
     try:
         if error is not None:
-            decision = session.failed(error)
+            decision = session.failed(error, args, kwargs)
             if isinstance(decision, Verify):
-                try:
-                    answer = session.settings.verify(*args, **kwargs)  # type: ignore[misc]
-                except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
-                    return Lost(error, session.unverified(trouble))
-                if answer is not NOT_APPLIED:
-                    session.succeeded()
-                    return Answered(answer)
-                decision = session.not_applied()
+                found = _verify(session, error, args, kwargs)
+                if isinstance(found, Answered | Lost):
+                    return found
+                decision = found
             match decision:
                 case RetryAfter():
                     session.clock.sleep(decision.delay)
                 case Park() | GiveUp():
                     return Lost(error, decision)
-                case Verify():
-                    raise AssertionError("what was not applied needs no verification")
                 case _:
                     assert_never(decision)
-        if not session.is_bounded:
-            return None
-        try:
+        if session.is_bounded:
             while hold := session.enter():
                 session.clock.sleep(hold)
-        except NotAdmitted as refusal:
-            return Lost(*session.refused(refusal))
+    except NotAdmitted as refusal:
+        return Lost(*session.refused(refusal))
+    else:
         return None
     finally:
         error = None
+
+
+def _verify(
+    session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Over | Park | RetryAfter | GiveUp:
+    """The result of an attempt that was applied; for one that was not, what happens next."""
+    try:
+        answer = session.settings.verify(*args, **kwargs)  # type: ignore[misc]
+    except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
+        return Lost(error, session.unverified(trouble))
+    finally:
+        error = None  # type: ignore[assignment]
+    if answer is not NOT_APPLIED:
+        session.succeeded()
+        return Answered(answer)
+    return session.not_applied()
 
 
 def _conclude(session: Session, over: Over) -> Any:
@@ -125,11 +140,8 @@ def _conclude(session: Session, over: Over) -> Any:
 
 def _limited(session: Session, kwargs: dict[str, Any]) -> dict[str, Any]:
     """`kwargs`, with the time limit of this attempt if the function takes one."""
-    parameter = session.settings.timeout_to
-    if not parameter:
-        return kwargs
     limit, _ = session.limit()
-    return kwargs if limit == float("inf") else {**kwargs, parameter: limit}
+    return kwargs if limit == inf else {**kwargs, session.settings.timeout_to: limit}
 
 
 def stream(  # noqa: C901 -- the generator protocol, in one place
@@ -159,7 +171,8 @@ def stream(  # noqa: C901 -- the generator protocol, in one place
                 _close(items)
                 session.cancelled()
                 raise
-            step, value = items.throw, thrown
+            step: Callable[[Any], Any] = items.throw
+            value: Any = thrown
         else:
             step, value = (next, items) if sent is None else (items.send, sent)
         try:
@@ -192,7 +205,8 @@ def _open(
             session.begin()
             items: Any = None
             try:
-                items = iter(function(*args, **_limited(session, kwargs)))
+                limited = _limited(session, kwargs) if session.settings.timeout_to else kwargs
+                items = iter(function(*args, **limited))
                 item = next(items)
             except StopIteration as empty:
                 session.succeeded()
