@@ -90,6 +90,9 @@ def test_a_failure_loads_no_third_party_module_no_loop_and_no_logging():
     assert tops(modules) - {"mulligan"} <= sys.stdlib_module_names
 
 
-def test_every_public_name_loads_without_a_third_party_module():
-    modules = loaded_by("import mulligan\nfor name in mulligan.__all__: getattr(mulligan, name)")
+def test_no_public_name_loads_a_third_party_module_but_the_reader_of_files():
+    modules = loaded_by(
+        "import mulligan\n"
+        "for name in set(mulligan.__all__) - {'load_policy'}: getattr(mulligan, name)"
+    )
     assert tops(modules) - {"mulligan"} <= sys.stdlib_module_names

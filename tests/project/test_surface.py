@@ -13,12 +13,16 @@ import mulligan
 
 SURFACE = [
     "NOT_APPLIED",
+    "SERVICE_TIMEOUTS",
     "CircuitOpen",
+    "Classifier",
+    "Context",
     "Counters",
     "DeadlinePassed",
     "Effects",
     "Ended",
     "Ending",
+    "Event",
     "Exponential",
     "Failed",
     "FailedAnswer",
@@ -47,6 +51,7 @@ SURFACE = [
     "Story",
     "Succeeded",
     "Timeouts",
+    "Try",
     "Verify",
     "View",
     "acall",
@@ -54,6 +59,8 @@ SURFACE = [
     "call",
     "classifier",
     "current",
+    "judge_response",
+    "load_policy",
     "preset",
     "retry",
     "story",
@@ -101,6 +108,8 @@ def test_every_name_is_where_the_table_says(name):
 @pytest.mark.parametrize("name", SURFACE)
 def test_every_name_has_a_docstring(name):
     value = getattr(mulligan, name)
+    if name == "SERVICE_TIMEOUTS":  # a table; its rows are documented by their class
+        return
     own = value.__doc__ if inspect.isclass(value) or callable(value) else type(value).__doc__
     assert own
     # A dataclass without a docstring is given its signature as one.

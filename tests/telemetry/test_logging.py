@@ -164,6 +164,11 @@ def test_a_recovery_has_its_facts_as_fields(records):
     assert (facts["waited"], facts["elapsed"]) == (1.5, 1.5)
 
 
+def test_every_attempt_says_how_long_ago_the_first_one_failed(records):  # R-X2
+    run(status_error(500), listeners=[LogListener()])
+    assert [record.mulligan["elapsed"] for record in records] == [0, 0.5, 1.5, 3.5, 3.5]
+
+
 def test_all_attempts_of_a_call_have_one_request_id(records):
     run(status_error(500), listeners=[LogListener()])
     run(status_error(500), listeners=[LogListener()])

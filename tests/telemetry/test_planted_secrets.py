@@ -6,6 +6,7 @@ log records and their fields, stories, notes, what is pickled) is searched for w
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import logging
@@ -219,14 +220,68 @@ def test_the_warning_that_nobody_asked_for_leaks_nothing_either(words, caplog):
     assert leaks({"log": caplog.text, "fields": repr([r.__dict__ for r in caplog.records])}) == []
 
 
+def broken(event):
+    raise RuntimeError("listener broke")
+
+
 @pytest.mark.parametrize("words", WORDS)
 def test_what_is_said_about_a_broken_listener_leaks_nothing(words, caplog):
-    def broken(event):
-        raise RuntimeError("listener broke")
-
     with virtual_time(), pytest.raises(LeakyError):
         mulligan.Guard("acme", policy=STEADY, listeners=[broken]).call(
             Scripted(LeakyError(503, words))
+        )
+    assert "listener broke" in caplog.text
+    assert leaks({"log": caplog.text}) == []
+
+
+def test_a_broken_listener_of_a_block_does_not_bring_the_callers_words_into_the_log(caplog):
+    guard = mulligan.Guard("acme", policy=STEADY, listeners=[broken])
+
+    def block():
+        for attempt in guard.attempts():
+            with attempt:
+                raise LeakyError(503, WORDS[0])
+
+    with virtual_time(), pytest.raises(LeakyError):
+        block()
+    assert "listener broke" in caplog.text
+    assert leaks({"log": caplog.text}) == []
+
+
+def test_a_broken_listener_of_a_stream_does_not_bring_the_callers_words_into_the_log(caplog):
+    def stream():
+        yield "first"
+        raise LeakyError(503, WORDS[0])
+
+    with virtual_time(), pytest.raises(LeakyError):
+        list(mulligan.Guard("acme", policy=STEADY, listeners=[broken]).stream(stream))
+    assert "listener broke" in caplog.text
+    assert leaks({"log": caplog.text}) == []
+
+
+def test_a_broken_listener_does_not_bring_an_error_that_is_being_handled_into_the_log(caplog):
+    def handle():
+        try:
+            int(f"sk-{PLANTED}")
+        except ValueError:
+            mulligan.Guard("acme", policy=STEADY, listeners=[broken]).call(
+                Scripted(status_error(500))
+            )
+
+    with virtual_time(), pytest.raises(Exception, match="status 500"):
+        handle()
+    assert "listener broke" in caplog.text
+    assert leaks({"log": caplog.text}) == []
+
+
+def test_a_broken_listener_is_named_without_its_arguments(caplog):
+    def keyed(key, event):
+        raise RuntimeError("listener broke")
+
+    listener = functools.partial(keyed, f"sk-{PLANTED}")
+    with virtual_time(), pytest.raises(Exception, match="status 500"):
+        mulligan.Guard("acme", policy=STEADY, listeners=[listener]).call(
+            Scripted(status_error(500))
         )
     assert "listener broke" in caplog.text
     assert leaks({"log": caplog.text}) == []
