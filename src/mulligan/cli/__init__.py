@@ -22,6 +22,7 @@ __all__ = ("Unusable", "main")
 # name → (module, help in one line). Every module has one click command named `command`.
 _COMMANDS: dict[str, tuple[str, str]] = {
     "explain": (".explain", "Print a policy: what is retried, how often, how long the waits are."),
+    "faults": (".faults", "Serve a provider that fails on command, and see what was asked of it."),
 }
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
