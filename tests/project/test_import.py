@@ -19,7 +19,7 @@ def loaded_by(code):
         f"{code}\n"
         "print(json.dumps(sorted(set(sys.modules) - before)))\n"
     )
-    done = subprocess.run(  # noqa: S603 -- our own script
+    done = subprocess.run(
         [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=30
     )
     return set(json.loads(done.stdout.splitlines()[-1]))

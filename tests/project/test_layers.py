@@ -18,7 +18,7 @@ pytestmark = pytest.mark.real
 def lint(folder):
     """Run import-linter on the package under `folder`; its exit code, and what it said."""
     command = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run(  # noqa: S603 -- our own tool on our own files
+    done = subprocess.run(
         [command, "--no-cache"],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder / "src"), "COLUMNS": "200"},

@@ -67,7 +67,14 @@ SURFACE = [
     "task",
 ]
 
-TESTING = ("LoadedDice", "Scripted", "VirtualClock", "status_error", "virtual_time")
+TESTING = (
+    "FaultServer",
+    "LoadedDice",
+    "Scripted",
+    "VirtualClock",
+    "status_error",
+    "virtual_time",
+)
 
 
 def test_the_surface_is_frozen():

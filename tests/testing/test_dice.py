@@ -63,7 +63,7 @@ os.write(1, f"{dice.roll()!r}\\n".encode())
 
 @pytest.mark.real
 def test_forked_children_roll_differently():
-    done = subprocess.run(  # noqa: S603 -- our own script
+    done = subprocess.run(
         [sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=30
     )
     rolls = done.stdout.split()
