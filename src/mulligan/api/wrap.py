@@ -48,6 +48,7 @@ def wrap(engine: Engine, function: Any) -> Any:
     kind = flavour(function)
     if kind in (PLAIN, GENERATOR):
         engine.check_timeout(function)
+        engine.check_plain(function)
     if kind in (GENERATOR, ASYNC_GENERATOR):
         engine.check_stream(function)
     return update_wrapper(_MAKERS[kind, engine.path](engine, function), function)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..core.events import Event, Succeeded
 
-__all__ = ("safely", "tell", "tell_success")
+__all__ = ("report", "safely", "tell", "tell_success")
 
 
 def tell(listeners: Iterable[Callable[[Event], None]], event: Event) -> None:
@@ -30,13 +30,22 @@ def tell_success(listeners: Iterable[Callable[[Event], None]], event: Succeeded)
 
 
 def safely(role: str, function: Callable[..., object], *args: object) -> None:
-    """Call the user's function; report what it raises, in words that are fit for a log."""
+    """Call the user's function; report what it raises."""
     try:
         function(*args)
-    except Exception as error:  # noqa: BLE001 -- reported below
-        import logging
+    except Exception as error:  # noqa: BLE001 -- reported
+        report(role, function, error)
 
-        name = getattr(function, "__name__", None) or type(function).__name__
-        logging.getLogger("mulligan").error(  # noqa: TRY400 -- a traceback quotes unmasked words
-            "the %s %s raised %s: %s", role, name, type(error).__name__, presentable(str(error))
-        )
+
+def report(role: str, function: object, error: Exception) -> None:
+    """Log that the user's function raised, in words that are fit for a log: no traceback."""
+    import logging
+
+    try:
+        words = presentable(str(error))
+    except Exception:  # noqa: BLE001 -- a __str__ that raises says nothing
+        words = ""
+    name = getattr(function, "__name__", None) or type(function).__name__
+    logging.getLogger("mulligan").error(
+        "the %s %s raised %s: %s", role, name, type(error).__name__, words
+    )

@@ -119,13 +119,20 @@ def settled(error: BaseException, mark: int) -> Story | None:
         error: What the attempt raised.
         mark: `endings.count` before the attempt; older stories belong to other calls.
     """
-    if endings.count == mark and _pinned(error) is None and error.__cause__ is None:
+    if endings.count == mark and _pinned(error) is None and _stands_alone(error):
         return None  # the common case: nothing has ended since, and nothing came from elsewhere
     for each in _chain(error):
         pinned = _pinned(each)
         if pinned is not None and pinned.number > mark:
             return None if pinned.story.ending in _OPEN else pinned.story
     return None
+
+
+def _stands_alone(error: BaseException) -> bool:
+    try:
+        return error.__cause__ is None
+    except Exception:  # noqa: BLE001 -- see _chain
+        return True
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -142,9 +149,16 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(each))
         yield each
-        if each.__cause__ is not None:
-            waiting.append(each.__cause__)
-        elif each.__context__ is not None and not each.__suppress_context__:
-            waiting.append(each.__context__)
-        if isinstance(each, BaseExceptionGroup):
-            waiting.extend(reversed(each.exceptions))
+        try:
+            waiting.extend(_behind(each))
+        except Exception:  # noqa: BLE001, S112 -- a property of a stranger's; there is no way on
+            continue
+
+
+def _behind(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        yield from reversed(error.exceptions)
+    if error.__cause__ is not None:
+        yield error.__cause__
+    elif error.__context__ is not None and not error.__suppress_context__:
+        yield error.__context__

@@ -6,16 +6,20 @@ stands here, so that they can be read side by side.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..core.call import Call
 from ..core.decision import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
 from ..core.duration import duration_text
-from ..core.events import Ended, Failed, Recovered, Succeeded
+from ..core.events import Ended, Failed, Held, Recovered, Succeeded, Verified
+from ..core.failure import Failure
+from ..core.text import presentable
 from ..errors import DeadlinePassed, FailedAnswer, LimitReached, NotAdmitted
 from .ambient import Context, ambient_context, ambient_task, ambient_world, endings
-from .announce import safely, tell, tell_success
+from .announce import report, safely, tell, tell_success
+from .arguments import used_up
 from .entrance import Entrance
 from .notes import annotate, settled
 from .settings import NO_FALLBACK, Settings
@@ -24,11 +28,13 @@ from .world import REAL
 if TYPE_CHECKING:
     from contextvars import Token
 
+    from ..core.admission import Hold
     from ..core.decision import Decision
-    from ..core.failure import Failure
     from ..core.story import Story
 
 __all__ = ("Session",)
+
+_ENDINGS = frozenset(Ending)
 
 
 class Session:
@@ -52,6 +58,7 @@ class Session:
     _token: Token[Any] | None = None
     _context: Context | None = None
     _entrance: Entrance | None = None
+    _held = 0.0  # seconds spent waiting to be admitted
     _used_up = ""  # an argument that a second attempt would find empty
 
     def __init__(
@@ -100,23 +107,28 @@ class Session:
 
     # Before an attempt
 
-    def enter(self) -> float:
-        """Ask for admission: 0 if the attempt may be made, else seconds to hold.
+    def enter(self) -> Hold | None:
+        """Ask for admission: None if the attempt may be made, else how long to hold.
 
         Raises:
             NotAdmitted: The attempt must not be made.
         """
-        left = self.call.deadline_at - self.clock.now() if self.call.deadline_at < inf else inf
+        call, clock = self.call, self.clock
+        left = call.deadline_at - clock.now() if call.deadline_at < inf else inf
         if left <= 0:
             raise DeadlinePassed(self._who(), "the deadline passed before the attempt could begin")
-        if self._entrance is not None:
-            hold = self._entrance.enter(self.call.attempt + 1)
-            if hold is not None:
-                if hold.delay > min(self.settings.policy.in_place, left):
-                    until = self.clock.wall() + hold.delay
-                    raise LimitReached(self._who(), until, hold.because)
-                return hold.delay
-        return 0.0
+        hold = None if self._entrance is None else self._entrance.enter(call.attempt + 1)
+        if hold is None:
+            return None
+        # A gate that opens a little later every time is a closed gate: all its holds count.
+        self._held += hold.delay
+        if self._held > self.settings.policy.in_place or hold.delay >= left:
+            raise LimitReached(self._who(), clock.wall() + hold.delay, hold.because)
+        call.waited += hold.delay
+        if self.settings.listeners:
+            facts = self._facts() | {"attempt": call.attempt + 1}
+            tell(self.settings.listeners, Held(**facts, delay=hold.delay, because=hold.because))
+        return hold
 
     def begin(self) -> None:
         """An attempt begins now."""
@@ -169,10 +181,23 @@ class Session:
     # After an attempt
 
     def judged(self, answer: Any) -> None:
-        """Raise if the judge finds that `answer` is a failure."""
-        failure = self.settings.judge(answer)  # type: ignore[misc]
-        if failure is not None:
+        """Raise if the judge finds that `answer` is a failure.
+
+        A judge that raises, or says something else, is reported and not heard: the call has been
+        made, and its answer must not be lost to a mistake in looking at it.
+        """
+        judge = self.settings.judge
+        try:
+            failure = judge(answer)  # type: ignore[misc]
+        except Exception as trouble:  # noqa: BLE001 -- reported, see above
+            report("judge", judge, trouble)
+            return
+        if isinstance(failure, Failure):
+            failure = replace(failure, message=presentable(failure.message))
             raise FailedAnswer(failure, answer)
+        if failure is not None:
+            said = type(failure).__name__
+            report("judge", judge, TypeError(f"a judge says a Failure or None, not {said}"))
 
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
@@ -221,25 +246,37 @@ class Session:
         if passed is not None:
             # A guard inside has already spent what there was to spend on this.
             self._passed = passed
-            return GiveUp(Ending(passed.ending), passed.because, passed.retry_at)
+            # A story from another version may know endings that we do not.
+            ending = Ending(passed.ending) if passed.ending in _ENDINGS else Ending.EXHAUSTED
+            return GiveUp(ending, passed.because, passed.retry_at)
         decision = call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
         return self._announced(decision, failure, now, wall)
+
+    def applied(self) -> None:
+        """The last attempt, which may have been applied, was: the call has succeeded."""
+        self._tell_verified(was_applied=True, decision=None)
+        self.succeeded()
 
     def not_applied(self) -> RetryAfter | Park | GiveUp:
         """The last attempt, which may have been applied, was not: judge it again."""
         assert self.failure is not None  # noqa: S101 -- only after `failed`
         now, wall = self.clock.now(), self.clock.wall()
         decision = self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
-        decision = self._announced(decision, self.failure, now, wall)
+        decision = self._reserved(decision)
         assert not isinstance(decision, Verify)  # noqa: S101 -- it was never applied
+        self._tell_verified(was_applied=False, decision=decision)
         return decision
 
-    def unverified(self, error: Exception) -> GiveUp:
+    def _tell_verified(self, *, was_applied: bool, decision: Decision | None) -> None:
+        if self.settings.listeners:
+            event = Verified(**self._facts(), was_applied=was_applied, decision=decision)
+            tell(self.settings.listeners, event)
+
+    def unverified(self, why: str) -> GiveUp:
         """Nobody could find out whether the attempt was applied."""
         decision = GiveUp(
             Ending.MAYBE_APPLIED,
-            f"not repeated: {self._who()} may have been applied, "
-            f"and verify= raised {type(error).__name__}",
+            f"not repeated: {self._who()} may have been applied, and {why}",
         )
         self.call.overruled(decision)
         return decision
@@ -292,6 +329,7 @@ class Session:
                 failure=self.failure,
                 story=tale,
                 elapsed=self._elapsed(),
+                is_passed_on=self._passed is not None,
             )
             if heard:
                 tell(settings.listeners, event)
@@ -313,28 +351,30 @@ class Session:
         if token is not None:
             ambient_context.reset(token)
 
+    def _reserved(self, decision: Decision) -> Decision:
+        """`decision`, with the wait booked; or the end, where there is nothing to book it on."""
+        if not isinstance(decision, RetryAfter):
+            return decision
+        if self._used_up:
+            decision = GiveUp(Ending.FINAL, f"not repeated: {self._used_up}")
+        elif self.task is not None and not self.task.reserve(decision.delay):
+            decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
+        else:
+            self.call.waits(decision.delay)
+            return decision
+        self.call.overruled(decision)
+        return decision
+
     def _announced(self, decision: Decision, failure: Failure, now: float, wall: float) -> Decision:
-        call = self.call
-        if isinstance(decision, RetryAfter):
-            if self._used_up:
-                decision = GiveUp(
-                    Ending.FINAL,
-                    f"not repeated: the {self._used_up} among its arguments is used up; "
-                    f"pass a list",
-                )
-                call.overruled(decision)
-            elif self.task is not None and not self.task.reserve(decision.delay):
-                decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
-                call.overruled(decision)
-            else:
-                call.waits(decision.delay)
+        decision = self._reserved(decision)
         if self.settings.listeners:
+            first = self.call.first_failed_at
             event = Failed(
                 **self._facts(wall),
                 failure=failure,
                 decision=decision,
-                elapsed=now - (now if call.first_failed_at is None else call.first_failed_at),
-                remark=call.remark,
+                elapsed=0.0 if first is None else now - first,
+                remark=self.call.remark,
             )
             tell(self.settings.listeners, event)
         return decision
@@ -351,13 +391,3 @@ class Session:
     def _elapsed(self) -> float:
         first = self.call.first_failed_at
         return 0.0 if first is None else self.clock.now() - first
-
-
-def used_up(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-    """The name of a one-shot iterator among the arguments, if there is one (E-E1)."""
-    for value in (*args, *kwargs.values()):
-        cls = type(value)
-        # Builtin iterators only: a cursor or a client may be an iterator, and reusable.
-        if cls.__module__ == "builtins" and (hasattr(cls, "__next__") or hasattr(cls, "__anext__")):
-            return cls.__name__
-    return ""
