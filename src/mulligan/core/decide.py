@@ -1,4 +1,4 @@
-"""The one judgement: given a call and its latest failure, what happens next.
+"""The one judgement: after this failure of this call, what happens next.
 
 The questions are asked in a fixed order, and the first one that ends the call gives the reason:
 
