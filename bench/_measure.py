@@ -69,8 +69,7 @@ class Row:
         question: What was measured.
         baseline: What it is held against.
         claim: The bound, in words.
-        verdict: ``held``, ``BROKEN``, ``goal met``, ``GOAL MISSED``, ``reported`` or
-            ``NOT MEASURED``.
+        verdict: ``held``, ``BROKEN``, ``reported`` or ``NOT MEASURED``.
         found: What came out, in words.
         why: What a reader should know about it.
         numbers: The same for machines.
