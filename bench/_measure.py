@@ -83,6 +83,17 @@ class Row:
     why: str = ""
     numbers: dict[str, Any] = field(default_factory=dict)
 
+    def data(self) -> dict[str, Any]:
+        return {
+            "question": self.question,
+            "baseline": self.baseline,
+            "claim": self.claim,
+            "found": self.found,
+            "verdict": self.verdict,
+            **({"why": self.why} if self.why else {}),
+            **self.numbers,
+        }
+
 
 def peer(name: str) -> Any:
     """The peer's module, or None where it is not installed."""

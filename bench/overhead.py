@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 PEERS = ("nopanic", "tenacity", "stamina", "backoff", "redress", "circuitbreaker")
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """A bound on a ratio of added costs.
@@ -332,18 +333,7 @@ def main() -> int:
         data = {
             "bench": "overhead",
             **where,
-            "verdicts": [
-                {
-                    "question": row.question,
-                    "baseline": row.baseline,
-                    "claim": row.claim,
-                    "found": row.found,
-                    "verdict": row.verdict,
-                    **({"why": row.why} if row.why else {}),
-                    **row.numbers,
-                }
-                for row in rows
-            ],
+            "verdicts": [row.data() for row in rows],
             "added_ns": {
                 TITLES[name]: {who: spread.data() for who, spread in each.items()}
                 for name, each in costs.items()
