@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .config.loader import load_policy
     from .core.backoff import Exponential, Fixed, Linear, Schedule
     from .core.decision import Ending, GiveUp, Park, RetryAfter, Verify
-    from .core.events import Ended, Event, Failed, Held, Recovered, Succeeded, Verified
+    from .core.events import Cancelled, Ended, Event, Failed, Held, Recovered, Succeeded, Verified
     from .core.failure import Effects, Failure, Family, Kind, Reach, View
     from .core.hint import Hint
     from .core.policy import Policy, Rule
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
     "APPLIED": "drivers.verdict",
+    "Cancelled": "core.events",
     "CircuitOpen": "errors",
     "Classifier": "classify.classifier",
     "Context": "drivers.ambient",
@@ -104,6 +105,7 @@ __all__ = [
     "APPLIED",
     "NOT_APPLIED",
     "SERVICE_TIMEOUTS",
+    "Cancelled",
     "CircuitOpen",
     "Classifier",
     "Context",

@@ -69,7 +69,7 @@ def test_words_are_understood_as_kinds_effects_and_durations():
 
 def test_the_defaults_are_the_designs():
     policy = Policy()
-    assert (policy.in_place, policy.horizon, policy.patience) == (120, 21_600, 300)
+    assert (policy.in_place, policy.horizon, policy.bound) == (120, 21_600, 300)
     assert (policy.deadline, policy.budget, policy.timeouts) == (None, None, None)
 
 

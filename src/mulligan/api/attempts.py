@@ -12,9 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from ..core.decision import GiveUp, Park, RetryAfter, Verify
+from ..core.text import presentable
+from ..drivers import aio, sync
+from ..drivers.aio_time import being_cancelled
 from ..drivers.session import Session
 from ..drivers.settings import NO_FALLBACK
-from ..errors import NotAdmitted, SettingError
+from ..drivers.verdict import Lost
+from ..errors import SettingError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -32,10 +36,10 @@ class Attempt:
         number: Which attempt this is, from 1.
     """
 
-    __slots__ = ("_session", "delay", "number", "was_entered")
+    __slots__ = ("_is_async", "_session", "delay", "number", "was_entered")
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, session: Session, *, is_async: bool) -> None:
+        self._session, self._is_async = session, is_async
         self.number = session.call.attempt + 1
         self.delay: float | None = None  # seconds to wait before the next one, if there is one
         self.was_entered = False
@@ -59,6 +63,9 @@ class Attempt:
             return False
         if not isinstance(error, Exception):
             session.cancelled()
+            return False
+        if self._is_async and being_cancelled():
+            session.end(error, session.abandoned(error))
             return False
         match session.failed(error):
             case RetryAfter(delay=delay):
@@ -90,7 +97,7 @@ class Attempts:
                     f"attempts() takes no {option}: a block has no answer, no arguments, and "
                     f"cannot be cut; make it a function and write @mulligan.retry"
                 )
-        self._engine, self._name = engine, name
+        self._engine, self._name = engine, presentable(name, 100)
 
     def __iter__(self) -> Iterator[Attempt]:
         session = Session(self._engine.settings, self._name)
@@ -98,15 +105,15 @@ class Attempts:
         while attempt is None or _goes_on(attempt):
             if attempt is not None and attempt.delay is not None:
                 session.clock.sleep(attempt.delay)
+            over = sync.wait(session, None, (), {})
+            if isinstance(over, Lost):
+                session.end(*over)
+                raise over.error
+            attempt = Attempt(session, is_async=False)
             try:
-                while (hold := session.enter()) is not None:
-                    session.clock.sleep(hold.delay)
-            except NotAdmitted as refusal:
-                error, decision = session.refused(refusal)
-                session.end(error, decision)
-                raise error from None
-            attempt = Attempt(session)
-            yield attempt
+                yield attempt
+            finally:
+                _leave(session, attempt)
 
     async def __aiter__(self) -> AsyncIterator[Attempt]:
         session = Session(self._engine.settings, self._name)
@@ -114,15 +121,21 @@ class Attempts:
         while attempt is None or _goes_on(attempt):
             if attempt is not None and attempt.delay is not None:
                 await session.clock.asleep(attempt.delay)
+            over = await aio.wait(session, None, (), {})
+            if isinstance(over, Lost):
+                session.end(*over)
+                raise over.error
+            attempt = Attempt(session, is_async=True)
             try:
-                while (hold := session.enter()) is not None:
-                    await session.clock.asleep(hold.delay)
-            except NotAdmitted as refusal:
-                error, decision = session.refused(refusal)
-                session.end(error, decision)
-                raise error from None
-            attempt = Attempt(session)
-            yield attempt
+                yield attempt
+            finally:
+                _leave(session, attempt)
+
+
+def _leave(session: Session, attempt: Attempt) -> None:
+    """Give back what an attempt was admitted with, if nobody made it."""
+    if not attempt.was_entered:
+        session.cancelled()
 
 
 def _goes_on(attempt: Attempt) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..classify.classifier import Classifier, classifier
-from ..core.failure import Effects, Failure, Kind
+from ..core.failure import Effects, Kind
 from ..core.policy import Policy
 from ..core.presets import preset
 from ..core.text import presentable
@@ -17,7 +17,7 @@ from ..errors import SettingError
 from .flavour import ASYNC, flavour
 
 if TYPE_CHECKING:
-    from ..core.events import Ended
+    from ..core.events import Ended, Event
     from .options import GuardOptions
 
 __all__ = ("resolve",)
@@ -30,8 +30,8 @@ def resolve(target: str, options: GuardOptions) -> Settings:
         SettingError: An option that cannot be meant.
     """
     policy = _policy(options)
+    listeners = _listeners(options.get("listeners", ()))
     _check(options)
-    listeners = tuple(options.get("listeners", ()))
     return Settings(
         policy=policy,
         effects=_effects(policy, options.get("effects")),
@@ -79,13 +79,15 @@ def _effects(policy: Policy, given: str | None) -> Effects:
     return policy.effects or Effects.UNSAFE if given is None else Effects.of(given)
 
 
+def _listeners(given: Any) -> tuple[Callable[[Event], None], ...]:
+    listeners = tuple(given) if isinstance(given, Iterable) else (None,)
+    if not all(callable(each) for each in listeners):
+        raise SettingError(f"listeners needs callables that take an event; got {given!r}")
+    return listeners
+
+
 def _check(options: GuardOptions) -> None:
     """Refuse what is not what its option needs, where it is written."""
-    listeners = options.get("listeners", ())
-    if not isinstance(listeners, Iterable) or not all(  # type: ignore[redundant-expr]
-        callable(each) for each in listeners
-    ):
-        raise SettingError(f"listeners needs callables that take an event; got {listeners!r}")
     for name in ("judge", "verify", "on_exhausted", "validator"):
         function = options.get(name)
         if function is not None and not callable(function):
@@ -104,7 +106,14 @@ def _check(options: GuardOptions) -> None:
 def _timeouts(policy: Policy, given: Any) -> Timeouts | None:
     if given is None:
         return policy.timeouts
-    return given if isinstance(given, Timeouts) else Timeouts(total=given)
+    if not isinstance(given, Timeouts):
+        return Timeouts(total=given)
+    for part in ("connect", "read", "write", "pool"):
+        if getattr(given, part) is not None:
+            raise SettingError(
+                f"timeout bounds whole attempts: total and shrink; give {part} to the client"
+            )
+    return given
 
 
 def _classifier(policy: Policy, options: GuardOptions) -> Classifier:
@@ -125,13 +134,14 @@ def _classifier(policy: Policy, options: GuardOptions) -> Classifier:
     return known
 
 
-def _warn_once() -> Any:
-    """A function that logs the first exhaustion it is told of, for guards nobody listens to."""
-    told: list[Failure] = []
+def _warn_once() -> Callable[[Ended], None]:
+    """A function that logs the first end it is told of, for a guard that nobody listens to."""
+    is_told = False
 
     def warn(event: Ended) -> None:
-        if not told:
-            told.append(event.failure)
+        nonlocal is_told
+        if not is_told:
+            is_told = True
             from ..telemetry.logging import log
 
             log(event)

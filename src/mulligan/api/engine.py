@@ -6,6 +6,8 @@ before it is needed: at the first failure, or when an option is given that only 
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..errors import SettingError
 from .flavour import ASYNC, flavour
 
@@ -36,11 +38,11 @@ class Engine:
     """
 
     __slots__ = (
-        "_options",
         "_settings",
         "deadline",
         "is_calm",
         "metadata",
+        "options",
         "path",
         "target",
     )
@@ -53,7 +55,7 @@ class Engine:
             )
         self.target = target
         self.metadata = options.get("metadata") or {}
-        self._options = options
+        self.options = options
         self._settings: Settings | None = None
         self.deadline: float | None = None
         self.path = "known" if options.get("context") else "calm"
@@ -77,7 +79,7 @@ class Engine:
     def _check_names(self) -> None:
         from .options import OPTIONS
 
-        unknown = sorted(self._options.keys() - OPTIONS)
+        unknown = sorted(self.options.keys() - OPTIONS)
         if unknown:
             name = unknown[0]
             if name in ("max_retries", "retries", "max_attempts", "tries"):
@@ -94,7 +96,7 @@ class Engine:
         if settings is None:
             from .defaults import resolve
 
-            settings = self._settings = resolve(self.target, self._options)
+            settings = self._settings = resolve(self.target, self.options)
         return settings
 
     @staticmethod
@@ -207,7 +209,7 @@ class Engine:
     def check_plain(self, function: Any) -> None:
         """Refuse coroutine functions where a plain call could not await them."""
         for name in ("verify", "fallback"):
-            helper = self._options.get(name)
+            helper = self.options.get(name)
             if callable(helper) and flavour(helper) == ASYNC:
                 raise SettingError(
                     f"{name} is a coroutine function, and {name_of(function)}() is not: "
@@ -224,7 +226,7 @@ class Engine:
                 f"judge looks at an answer, and the stream {name_of(function)}() has none"
             )
         fallback = settings.fallback
-        if "fallback" in self._options and not callable(fallback):
+        if "fallback" in self.options and not callable(fallback):
             try:
                 iter(fallback)
             except TypeError:
@@ -239,7 +241,7 @@ class Engine:
             return
         self._check_parameter(function, self._settings.timeout_to)
         timeouts = self._settings.timeouts
-        if timeouts is not None and timeouts.total and not self._options.get("timeout_to"):
+        if timeouts is not None and timeouts.total and not self.options.get("timeout_to"):
             raise SettingError(
                 f"timeout cannot stop the plain function {name_of(function)}(): a thread left "
                 f"running plus a retry would be two effects; name the parameter it takes a limit "
@@ -269,10 +271,7 @@ def _drivers() -> _Drivers:
 
 def name_of(function: Any) -> str:
     """The name of `function` as stories tell it."""
-    while True:
-        name = getattr(function, "__name__", None)
-        if name is not None:
-            return str(name)
-        if not hasattr(function, "func"):  # a partial has no name of its own
-            return type(function).__name__
+    while isinstance(function, partial):  # which has no name of its own
         function = function.func
+    name = getattr(function, "__name__", None)
+    return name if isinstance(name, str) else type(function).__name__

@@ -120,5 +120,12 @@ class Guard:
 
         return Attempts(self._engine, name)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _made, (self.target, self._engine.options)
+
     def __repr__(self) -> str:
         return f"Guard({self.target!r})"
+
+
+def _made(target: str, options: GuardOptions) -> Guard:
+    return Guard(target, **options)

@@ -6,7 +6,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from ..core.duration import Duration, seconds
-from ..drivers.ambient import ambient_task
+from ..drivers.ambient import ambient_task, restore
 from ..drivers.task import Task
 from ..drivers.world import world
 from ..errors import SettingError
@@ -69,7 +69,7 @@ class task:  # noqa: N801 -- used as a statement: with mulligan.task(budget=30):
         traceback: TracebackType | None,
     ) -> None:
         assert self._token is not None  # noqa: S101 -- entered before it is left
-        ambient_task.reset(self._token)
+        restore(ambient_task, self._token)
 
     async def __aenter__(self) -> Task:
         return self.__enter__()

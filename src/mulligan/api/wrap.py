@@ -148,7 +148,8 @@ def _async_timed(engine: Engine, function: Any) -> Any:
             box = [None]
             steps: Any = kept(work, box)
             for signal in steps:
-                await armed(signal, steps, deadline, overtime)
+                gone = (now() if replaced.worlds else monotonic()) - started_at
+                await armed(signal, steps, deadline - gone, overtime)
                 break
             return box[0]
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import Any
 
 from ..core.failure import Failure, Kind, Reach
-from ..core.text import presentable
 from ..errors import SettingError
 from .answers import judge_response
 from .exceptions import classify_exception
@@ -114,7 +113,7 @@ def _applied(judged: Judgement, failure: Failure, by: str) -> Failure | None:
     if judged is None:
         return None
     if isinstance(judged, Failure):
-        return replace(judged, message=presentable(judged.message))
+        return judged.cleaned()
     kind = Kind.of(judged, by)
     reach = failure.reach
     if failure.kind is Kind.UNKNOWN:

@@ -230,17 +230,15 @@ class _Reader:
     def _behind(self, error: BaseException, trait: _Trait) -> Failure:
         """An exception nobody knows: perhaps what it came from is known."""
         behind = error.__cause__
-        is_cause = behind is not None
-        if not (is_cause or error.__suppress_context__ or isinstance(error, _MISTAKES)):
+        if not (behind is not None or error.__suppress_context__ or isinstance(error, _MISTAKES)):
             behind = error.__context__
         # KeyboardInterrupt and kin behind an error are no failure of anything.
         if isinstance(behind, Exception) and self._is_new(behind):
             found = self.read(behind)
             if found.kind is not Kind.UNKNOWN:
-                # A handler ran between a context and the error: who knows what it has done.
-                reach = found.reach if is_cause else Reach.MAYBE_APPLIED
+                # A handler ran between the two: who knows what it has done.
                 because = f"{found.because}, behind {trait.name}"
-                return replace(found, reach=reach, because=because)
+                return replace(found, reach=Reach.MAYBE_APPLIED, because=because)
         return Failure(
             kind=Kind.UNKNOWN,
             message=presentable(_words(error)) or trait.name,

@@ -192,12 +192,9 @@ def _bands(policy: Policy) -> str:
 
 
 def _time(policy: Policy) -> str:
-    bounds = {
-        "patience": policy.patience,
-        "in_place": policy.in_place,
-        "deadline": policy.deadline or 0.0,
-    }
-    name = max(bounds, key=lambda each: bounds[each])  # of equals the first
+    name = "patience"
+    if policy.patience is None and policy.bound in (policy.deadline, policy.in_place):
+        name = "deadline" if policy.bound == policy.deadline else "in_place"
     words = f"no attempt starts later than {duration_text(policy.bound)} after the first failure "
     words += f"({name})"
     if policy.budget is not None:

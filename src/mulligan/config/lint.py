@@ -58,18 +58,18 @@ def lint(policy: Policy) -> tuple[Finding, ...]:
 
 
 def _bounds(policy: Policy) -> Iterator[Finding]:
-    patience, in_place = duration_text(policy.patience), duration_text(policy.in_place)
     if not policy.rules:
         yield Finding(
             key="rules",
             message="there are none, so nothing is retried",
             hint='start with preset = "default", or add rules such as [rules.server]',
         )
-    if policy.patience < policy.in_place:
+    if policy.bound < policy.in_place:
+        bound, in_place = duration_text(policy.bound), duration_text(policy.in_place)
         yield Finding(
             key="patience",
-            message=f"{patience} has no effect, because a wait in place may take {in_place}",
-            hint=f"lower in_place to {patience}, or leave patience out",
+            message=f"no wait of more than {bound} is slept through, though in_place is {in_place}",
+            hint=f"lower in_place to {bound}, or leave patience out",
         )
     longest = max(policy.horizon, policy.bound)
     if policy.key_ttl is not None and policy.key_ttl < longest:

@@ -44,12 +44,11 @@ def decide(call: Call, failure: Failure, *, now: float, wall: float, roll: float
         return _not_repeated(call, failure)
     count = call.counts[kind]
     if rule.attempts is not None and count >= rule.attempts:
-        tried = "the only attempt" if count == 1 else f"attempt {count} of {rule.attempts}"
-        return _with_time(
-            GiveUp(Ending.EXHAUSTED, f"{tried} failed with {_short(failure)}"), failure, wall
-        )
+        return _with_time(_exhausted(failure, count, rule.attempts), failure, wall)
     delay = rule.wait(count, call.unhinted[kind], None if hint is None else hint.floor, roll)
     stop = _bounds(call, delay, now)
+    if policy.most_attempts is not None and call.attempt >= policy.most_attempts:
+        stop = _exhausted(failure, call.attempt, policy.most_attempts)
     if stop is None and rule.check != "never":
         stop = _condition(call, failure, rule)
     if stop is not None:
@@ -84,6 +83,12 @@ def _rule(call: Call, failure: Failure, rule: Rule | None) -> Rule | GiveUp:
     return rule
 
 
+def _exhausted(failure: Failure, count: int, of: int) -> GiveUp:
+    """Question 4."""
+    tried = "the only attempt" if of == 1 else f"attempt {count} of {of}"
+    return GiveUp(Ending.EXHAUSTED, f"{tried} failed with {_short(failure)}")
+
+
 def _not_repeated(call: Call, failure: Failure) -> Verify | GiveUp:
     """Question 3."""
     name = f"{call.name}()" if call.name else "the call"
@@ -115,8 +120,7 @@ def _bounds(call: Call, delay: float, now: float) -> GiveUp | None:
             f"{duration_text(max(allowed, 0))} of it left",
         )
     first = call.first_failed_at
-    # At the first failure itself nothing has passed yet, and no wait in place is that long.
-    if first is not None and now != first and now - first + delay > policy.bound:
+    if first is not None and now - first + delay > policy.bound:
         return GiveUp(
             Ending.DEADLINE,
             f"waiting {duration_text(delay)} would end more than {duration_text(policy.bound)} "

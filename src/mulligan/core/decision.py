@@ -26,6 +26,7 @@ class Ending(StrEnum):
     MAYBE_APPLIED = "maybe_applied"  # repeating could do it twice
     COMMITTED = "committed"  # a stream that has delivered something is not replayed
     REFUSED = "refused"  # breaker or gate did not let the next attempt through
+    CANCELLED = "cancelled"  # whoever made the call no longer wants it
     UNKNOWN = "unknown"  # not understood, hence not repeated
 
     @property

@@ -13,7 +13,7 @@ from .decision import Decision, Ending
 from .failure import Failure
 from .story import Story
 
-__all__ = ("Ended", "Event", "Failed", "Held", "Recovered", "Succeeded", "Verified")
+__all__ = ("Cancelled", "Ended", "Event", "Failed", "Held", "Recovered", "Succeeded", "Verified")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +97,17 @@ class Succeeded(_Happened):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Cancelled(_Happened):
+    """A call that had failed before was cancelled, in an attempt or in a wait.
+
+    Args:
+        elapsed: Seconds since the first failure.
+    """
+
+    elapsed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended(_Happened):
     """A call ended without success; its own exception is on its way to the caller.
 
@@ -115,4 +126,4 @@ class Ended(_Happened):
     is_passed_on: bool = False
 
 
-Event: TypeAlias = Failed | Verified | Held | Recovered | Succeeded | Ended
+Event: TypeAlias = Failed | Verified | Held | Recovered | Succeeded | Cancelled | Ended

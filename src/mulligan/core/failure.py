@@ -6,12 +6,13 @@ the kind, the reach and the hint, never again at the status, the headers or the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from ..errors import SettingError
 from .hint import Hint
 from .nearest import nearest
+from .text import presentable
 
 __all__ = ("Effects", "Failure", "Family", "Kind", "Reach", "View")
 
@@ -182,6 +183,16 @@ class Failure:
             return View.NON_RETRYABLE
         is_limit = self.kind.is_limit
         return View.RETRYABLE_WITH_BACKOFF if is_limit else View.RETRYABLE
+
+    def cleaned(self) -> Failure:
+        """This failure with all its words fit to be stored: for those that users make."""
+        return replace(
+            self,
+            message=presentable(self.message),
+            code=None if self.code is None else presentable(self.code, 100),
+            because=presentable(self.because),
+            fields=tuple((presentable(name, 100), presentable(said)) for name, said in self.fields),
+        )
 
     def __str__(self) -> str:
         """``rate_limit 429: too many requests``, as it stands in notes and logs."""

@@ -31,6 +31,9 @@ Check = Literal["never", "if_given", "required"]
 # The longest wait that R-B14 allows, and the default horizon.
 _SIX_HOURS = 21_600.0
 
+# How long waiting and starting may go on after the first failure, where nobody says.
+_FIVE_MINUTES = 300.0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
@@ -82,7 +85,9 @@ class Rule:
             own = self.backoff if hint is not None else self.missing_hint or self.backoff
             return max(own.delay(count, roll), hint or 0.0)
         if hint is not None:
-            return hint
+            # Exact; but a server that says "in a millisecond" again and again means a hot loop.
+            is_tiny = hint < 1.0 and count > 1
+            return max(hint, self.backoff.delay(count, roll)) if is_tiny else hint
         return (self.missing_hint or self.backoff).delay(unhinted, roll)
 
 
@@ -98,9 +103,10 @@ class Policy:
         effects: What repeating does, where the caller does not say.
         deadline: Seconds from the start of a call to its end, cutting a running attempt where it
             can be cut; None for none.
+        most_attempts: Attempts of all kinds together; None where each rule counts for itself.
         patience: Seconds from the first failure in which a wait may end and an attempt may start;
-            a running attempt is not cut. Never less than `in_place`, nor than `deadline`: who
-            allows an hour for the call wants its limits waited for.
+            a running attempt is not cut. None means 300, or `in_place` or `deadline` where one of
+            them is longer: who allows an hour for the call wants its limits waited for.
         budget: Seconds that one call may spend on waits and on attempts after the first.
         in_place: The longest wait that is slept through; a longer one parks the call.
         horizon: The longest wait at all; beyond it the call gives up and says when.
@@ -115,7 +121,8 @@ class Policy:
     statuses: frozenset[int] | None = None
     effects: Effects | None = None
     deadline: Seconds | None = None
-    patience: Seconds = 300.0
+    most_attempts: int | None = None
+    patience: Seconds | None = None
     budget: Seconds | None = None
     in_place: Seconds = 120.0
     horizon: Seconds = _SIX_HOURS
@@ -141,6 +148,10 @@ class Policy:
             value = getattr(self, each)
             if value is not None:
                 object.__setattr__(self, each, seconds(value, name=each))
+        if self.most_attempts is not None and not _is_count(self.most_attempts):
+            raise SettingError(
+                f"most_attempts needs a whole number >= 1, or None; got {self.most_attempts!r}"
+            )
         if self.deadline is not None and self.deadline <= 0:
             raise SettingError(f"deadline needs more than 0 s; got {self.deadline:g}")
         if self.horizon < self.in_place:
@@ -150,7 +161,9 @@ class Policy:
     @property
     def bound(self) -> float:
         """Seconds after the first failure at which waiting and starting end."""
-        return max(self.patience, self.in_place, self.deadline or 0.0)
+        if self.patience is not None:
+            return self.patience
+        return max(_FIVE_MINUTES, self.in_place, self.deadline or 0.0)
 
     def retries(self, status: int) -> bool:
         """Whether an HTTP status may be retried at all under this policy."""
@@ -169,7 +182,7 @@ class Policy:
     ) -> Policy:
         """This policy with some of its bounds changed; None leaves a bound as it is.
 
-        `attempts` holds for every kind that is retried, those bounded by time included.
+        `attempts` is the total, whatever the attempts fail with, those bounded by time included.
         """
         changes: dict[str, object] = {
             name: seconds(value, name=name)
@@ -188,6 +201,7 @@ class Policy:
                     f"attempts needs a whole number >= 1; got {attempts!r} "
                     f"(the total, the first one included)"
                 )
+            changes["most_attempts"] = attempts
             changes["rules"] = {
                 kind: replace(rule, attempts=attempts) for kind, rule in self.rules.items()
             }

@@ -24,6 +24,7 @@ _WORDS = {
     "maybe_applied": "stopped",
     "committed": "broken off",
     "refused": "not admitted",
+    "cancelled": "cancelled",
     "unknown": "not retried",
 }
 

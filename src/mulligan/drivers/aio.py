@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from ..core.decision import GiveUp, Park, RetryAfter, Verify
 from ..errors import NotAdmitted
-from .aio_time import cut
+from .aio_time import being_cancelled, cut
+from .announce import report
+from .judging import judge
+from .notes import caused
 from .verdict import APPLIED, NOT_APPLIED, Answered, Instead, Lost, Opened
 
 if TYPE_CHECKING:
@@ -54,7 +57,7 @@ async def run(
             try:
                 answer = await _limited(session, function, args, kwargs, pending)
                 if session.settings.judge is not None:
-                    session.judged(answer)
+                    judge(session.settings.judge, answer)
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error, pending = caught, None
             except BaseException:
@@ -74,28 +77,43 @@ async def wait(
     """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
     try:
         if error is not None:
-            decision = session.failed(error, args, kwargs)
-            if isinstance(decision, Verify):
-                found = await _verify(session, error, args, kwargs)
-                if isinstance(found, Answered | Lost):
-                    return found
-                decision = found
-            match decision:
-                case RetryAfter():
-                    await session.clock.asleep(decision.delay)
-                case Park() | GiveUp():
-                    return Lost(error, decision)
-                case _:
-                    assert_never(decision)
+            decided = await _decided(session, error, args, kwargs)
+            if not isinstance(decided, RetryAfter):
+                return decided
+            await session.clock.asleep(decided.delay)
         if session.is_bounded:
             while (hold := session.enter()) is not None:
                 await session.clock.asleep(hold.delay)
     except NotAdmitted as refusal:
         return Lost(*session.refused(refusal))
+    except BaseException:
+        session.cancelled()
+        raise
     else:
         return None
     finally:
         error = None
+
+
+async def _decided(
+    session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Over | RetryAfter:
+    """What happens after `error`: another attempt, or the end."""
+    if being_cancelled():
+        return Lost(error, session.abandoned(error))
+    decision = session.failed(error, args, kwargs)
+    if isinstance(decision, Verify):
+        found = await _verify(session, error, args, kwargs)
+        if isinstance(found, Answered | Lost):
+            return found
+        decision = found
+    match decision:
+        case RetryAfter():
+            return decision
+        case Park() | GiveUp():
+            return Lost(error, decision)
+        case _:
+            assert_never(decision)
 
 
 async def _verify(
@@ -103,7 +121,7 @@ async def _verify(
 ) -> Over | Park | RetryAfter | GiveUp:
     """The result of an attempt that was applied; for one that was not, what happens next."""
     try:
-        answer = await _awaited(session.settings.verify(*args, **kwargs))  # type: ignore[misc]
+        answer = await _within(session, session.settings.verify(*args, **kwargs))  # type: ignore[misc]
     except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
         return Lost(error, session.unverified(f"verify= raised {type(trouble).__name__}"))
     else:
@@ -133,7 +151,8 @@ async def _conclude(session: Session, over: Over) -> Any:
                 try:
                     return await _awaited(fallback(error))
                 except Exception as second:
-                    raise second from error
+                    caused(second, error)
+                    raise
             finally:
                 del error, over
 
@@ -156,6 +175,14 @@ async def _limited(
     if limit == inf or not hasattr(work, "__await__"):
         return await _awaited(work)
     return await cut(work, limit, lambda: session.overtime(limit, is_deadline=is_deadline))
+
+
+async def _within(session: Session, value: Any) -> Any:
+    """`value`, awaited if it must be, for no longer than the deadline leaves."""
+    left = session.call.deadline_at - session.clock.now()
+    if left == inf or not hasattr(value, "__await__"):
+        return await _awaited(value)
+    return await cut(value, left, lambda: TimeoutError("verify= passed the deadline"))
 
 
 async def _awaited(value: Any) -> Any:
@@ -182,13 +209,13 @@ async def stream(  # noqa: C901 -- the generator protocol, in one place
         try:
             sent = yield item
         except GeneratorExit:
-            await _close(items)
             session.cancelled()
+            await _close(items)
             raise
         except BaseException as thrown:
             if not hasattr(items, "athrow"):
-                await _close(items)
                 session.cancelled()
+                await _close(items)
                 raise
             step = items.athrow(thrown)
         else:
@@ -260,6 +287,10 @@ async def _first(function: Callable[..., Any], args: tuple[Any, ...], /, **kwarg
 
 
 async def _close(items: object) -> None:
+    """Close a stream; what that raises must not take the place of what is on its way."""
     close = getattr(items, "aclose", None)
     if close is not None:
-        await close()
+        try:
+            await close()
+        except Exception as trouble:  # noqa: BLE001 -- reported
+            report("stream", items, trouble)

@@ -13,13 +13,28 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
-__all__ = ("asleep", "cut", "lazily", "on_trio")
+__all__ = ("armed", "asleep", "being_cancelled", "cut", "kept", "lazily", "on_trio")
 
 
 def on_trio() -> bool:
     """Whether the caller runs inside trio."""
     trio = sys.modules.get("trio")
-    return trio is not None and trio.lowlevel.in_trio_task()
+    lowlevel = getattr(trio, "lowlevel", None)  # not there while another thread imports it
+    return lowlevel is not None and lowlevel.in_trio_task()
+
+
+def being_cancelled() -> bool:
+    """Whether somebody wants the running asyncio task to end.
+
+    asyncio says so once. If the attempt turned that into an error of its own, nobody will say it
+    again, and a retry would outlive its caller. Trio says it at every checkpoint.
+    """
+    if on_trio():
+        return False
+    import asyncio
+
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 async def asleep(delay: float) -> None:
@@ -62,10 +77,14 @@ async def lazily(
 
     Setting a timer costs more than a call that never suspends, and such a call needs none.
     """
+    import asyncio
+
+    now = asyncio.get_running_loop().time
+    began = now()
     box = [None]
     steps: Any = kept(work, box)
     for signal in steps:
-        await armed(signal, steps, limit, overtime)
+        await armed(signal, steps, limit - (now() - began), overtime)
         break
     return box[0]
 
@@ -81,6 +100,7 @@ def kept(work: Coroutine[Any, Any, Any], box: list[Any]) -> Generator[Any, Any, 
 
 
 async def armed(signal: Any, steps: Any, limit: float, overtime: Callable[[], TimeoutError]) -> Any:
+    """What is left of a coroutine that has suspended with `signal`, under asyncio's timer."""
     import asyncio
 
     scope = asyncio.timeout(limit)

@@ -12,6 +12,8 @@ from contextvars import ContextVar
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextvars import Token
+    from typing import Any
 
     from ..core.failure import Failure
     from .session import Session
@@ -26,6 +28,7 @@ __all__ = (
     "current",
     "endings",
     "replaced",
+    "restore",
 )
 
 ambient_task: ContextVar[Task | None] = ContextVar("mulligan.task", default=None)
@@ -59,6 +62,11 @@ class Context:
         self._request_id = ""
 
     @property
+    def first(self) -> Context:
+        """The context of this call that was asked for first: it owns the request id."""
+        return self._first or self
+
+    @property
     def request_id(self) -> str:
         """The same for every attempt of this call, and different from every other call's."""
         # Drawn when first asked for, by whichever attempt: most calls never need one.
@@ -74,6 +82,19 @@ class Context:
 
 # A session stands for the context of its attempt until somebody asks: almost nobody does.
 ambient_context: ContextVar[Context | Session | None] = ContextVar("mulligan.context", default=None)
+
+
+def restore(variable: ContextVar[Any], token: Token[Any]) -> None:
+    """Give `variable` its old value back.
+
+    A generator that was begun in one context may be ended in another, as yield dependencies of
+    web frameworks are. There is nothing to restore there, and an error on its way must not be
+    replaced by one about it.
+    """
+    try:  # noqa: SIM105 -- contextlib is not loaded for this
+        variable.reset(token)
+    except ValueError:
+        pass
 
 
 def current() -> Context | None:

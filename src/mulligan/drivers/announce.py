@@ -6,27 +6,44 @@ it raises is reported and dropped: it must never take the error's place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..core.events import Ended, Succeeded
 from ..core.text import presentable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-    from ..core.events import Event, Succeeded
+    from ..core.events import Event
+    from .session import Session
 
-__all__ = ("report", "safely", "tell", "tell_success")
-
-
-def tell(listeners: Iterable[Callable[[Event], None]], event: Event) -> None:
-    """Tell every listener of `event`."""
-    for listener in listeners:
-        safely("listener", listener, event)
+__all__ = ("announce", "report", "safely", "warn")
 
 
-def tell_success(listeners: Iterable[Callable[[Event], None]], event: Succeeded) -> None:
-    """Tell those who asked for successes."""
-    tell((each for each in listeners if getattr(each, "successes", False)), event)
+def announce(session: Session, event: type[Event], **facts: Any) -> None:
+    """Tell the listeners of `session` that this happened to its call."""
+    told = _happened(session, event, **facts)
+    for listener in session.settings.listeners:
+        if not isinstance(told, Succeeded) or getattr(listener, "successes", False):
+            safely("listener", listener, told)
+
+
+def _happened(session: Session, event: type[Event], **facts: Any) -> Any:
+    """The event, with what every event says."""
+    call = session.call
+    common: dict[str, Any] = {
+        "at": session.clock.wall(),
+        "target": call.target,
+        "name": call.name,
+        "request_id": session.context().request_id,
+        "attempt": call.attempt,
+    }
+    return event(**(common | facts))
+
+
+def warn(session: Session, **facts: Any) -> None:
+    """Tell of an end that no listener hears."""
+    safely("warning", session.settings.unheard, _happened(session, Ended, **facts))
 
 
 def safely(role: str, function: Callable[..., object], *args: object) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..core.story import Story
 
-__all__ = ("annotate", "settled", "story")
+__all__ = ("annotate", "caused", "remark", "settled", "story")
 
 _ATTRIBUTE = "__mulligan__"
 _PREFIX = "mulligan: "
@@ -53,19 +53,37 @@ _aside: dict[int, tuple[object, _Pinned]] = {}
 def annotate(error: BaseException, story: Story, *, note: bool) -> None:
     """Hang `story` on `error`, with one line for its traceback."""
     endings.count += 1
-    pinned = _Pinned(story, endings.count)
+    _pin(error, _Pinned(story, endings.count))
+    if note:
+        remark(error, story.note)
+
+
+def remark(error: BaseException, note: str) -> None:
+    """Put our one note on `error`, in place of an earlier one."""
+    try:
+        notes = getattr(error, "__notes__", None)
+        if isinstance(notes, list):
+            notes[:] = [each for each in notes if not str(each).startswith(_PREFIX)]
+        error.add_note(note)
+    except Exception:  # noqa: BLE001, S110 -- a note that cannot be added is not worth an error
+        pass
+
+
+def caused(second: BaseException, error: BaseException) -> None:
+    """Let `second`, raised by a fallback, say that `error` came before it; its own cause stands."""
+    if second is not error and second.__cause__ is None and not second.__suppress_context__:
+        second.__cause__ = error
+
+
+def _pin(error: BaseException, pinned: _Pinned) -> None:
     try:
         BaseException.__setattr__(error, _ATTRIBUTE, pinned)
     except Exception:  # noqa: BLE001 -- an exception class of the caller's, with a will of its own
         _keep_aside(error, pinned)
-    if note:
-        try:
-            notes = getattr(error, "__notes__", None)
-            if isinstance(notes, list):
-                notes[:] = [each for each in notes if not str(each).startswith(_PREFIX)]
-            error.add_note(story.note)
-        except Exception:  # noqa: BLE001, S110 -- a note that cannot be added is not worth an error
-            pass
+    if isinstance(error, BaseExceptionGroup):
+        # `except*` takes groups apart, and what is left is a new group.
+        for member in error.exceptions:
+            _pin(member, pinned)
 
 
 def _keep_aside(error: BaseException, pinned: _Pinned) -> None:

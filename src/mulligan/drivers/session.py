@@ -6,19 +6,16 @@ stands here, so that they can be read side by side.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..core.call import Call
 from ..core.decision import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
 from ..core.duration import duration_text
-from ..core.events import Ended, Failed, Held, Recovered, Succeeded, Verified
-from ..core.failure import Failure
-from ..core.text import presentable
-from ..errors import DeadlinePassed, FailedAnswer, LimitReached, NotAdmitted
-from .ambient import Context, ambient_context, ambient_task, ambient_world, endings
-from .announce import report, safely, tell, tell_success
+from ..core.events import Cancelled, Ended, Failed, Held, Recovered, Succeeded, Verified
+from ..errors import DeadlinePassed, LimitReached
+from .ambient import Context, ambient_context, ambient_task, ambient_world, endings, restore
+from .announce import announce, safely, warn
 from .arguments import used_up
 from .entrance import Entrance
 from .notes import annotate, settled
@@ -30,11 +27,16 @@ if TYPE_CHECKING:
 
     from ..core.admission import Hold
     from ..core.decision import Decision
+    from ..core.failure import Failure
     from ..core.story import Story
+    from ..errors import NotAdmitted
 
 __all__ = ("Session",)
 
 _ENDINGS = frozenset(Ending)
+
+# Endings that no fallback answers for: a bug of the caller's, a cancellation.
+_UNANSWERED = (Ending.UNKNOWN, Ending.CANCELLED)
 
 
 class Session:
@@ -126,8 +128,8 @@ class Session:
             raise LimitReached(self._who(), clock.wall() + hold.delay, hold.because)
         call.waited += hold.delay
         if self.settings.listeners:
-            facts: dict[str, Any] = self._facts() | {"attempt": call.attempt + 1}
-            tell(self.settings.listeners, Held(**facts, delay=hold.delay, because=hold.because))
+            waiting = call.attempt + 1
+            announce(self, Held, attempt=waiting, delay=hold.delay, because=hold.because)
         return hold
 
     def begin(self) -> None:
@@ -153,8 +155,9 @@ class Session:
             if self.task is not None:
                 metadata = {**self.task.metadata, **metadata}
             failures = tuple(failure for failure, _, _ in call.tries)
+            first = known.first if known is not None else None
             known = self._context = Context(
-                call.name, call.target, metadata, call.attempt, failures, known
+                call.name, call.target, metadata, call.attempt, failures, first
             )
         return known
 
@@ -180,44 +183,28 @@ class Session:
 
     # After an attempt
 
-    def judged(self, answer: Any) -> None:
-        """Raise if the judge finds that `answer` is a failure.
-
-        A judge that raises, or says something else, is reported and not heard: the call has been
-        made, and its answer must not be lost to a mistake in looking at it.
-        """
-        judge = self.settings.judge
-        try:
-            failure = judge(answer)  # type: ignore[misc]
-        except Exception as trouble:  # noqa: BLE001 -- reported, see above
-            report("judge", judge, trouble)
-            return
-        if isinstance(failure, Failure):
-            failure = replace(failure, message=presentable(failure.message))
-            raise FailedAnswer(failure, answer)
-        if failure is not None:
-            said = type(failure).__name__
-            report("judge", judge, TypeError(f"a judge says a Failure or None, not {said}"))
-
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
         self._exit()
         if self._entrance is not None:
             self._entrance.leave("succeeded", None)
-        settings = self.settings
-        if self.call.tries:
+        call, settings = self.call, self.settings
+        if call.tries:
+            if self.task is not None and call.attempt > 1 and self._began_at is not None:
+                self.task.charge(self.clock.now() - self._began_at)
             if settings.listeners:
-                event = Recovered(**self._facts(), waited=self.call.waited, elapsed=self._elapsed())
-                tell(settings.listeners, event)
+                announce(self, Recovered, waited=call.waited, elapsed=self._elapsed())
         elif settings.wants_successes:
-            tell_success(settings.listeners, Succeeded(**self._facts()))
+            announce(self, Succeeded)
         self.last_error = None
 
     def cancelled(self) -> None:
-        """The attempt ended with something that is no Exception: neither success nor failure."""
+        """The call ended with something that is no Exception: neither success nor failure."""
         self._exit()
         if self._entrance is not None:
             self._entrance.leave("cancelled", None)
+        if self.call.tries and self.settings.listeners:
+            announce(self, Cancelled, elapsed=self._elapsed())
         self.last_error = None
 
     def failed(
@@ -254,7 +241,8 @@ class Session:
 
     def applied(self) -> None:
         """The last attempt, which may have been applied, was: the call has succeeded."""
-        self._tell_verified(was_applied=True, decision=None)
+        if self.settings.listeners:
+            announce(self, Verified, was_applied=True, decision=None)
         self.succeeded()
 
     def not_applied(self) -> RetryAfter | Park | GiveUp:
@@ -264,13 +252,9 @@ class Session:
         decision = self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
         decision = self._reserved(decision)
         assert not isinstance(decision, Verify)  # noqa: S101 -- it was never applied
-        self._tell_verified(was_applied=False, decision=decision)
-        return decision
-
-    def _tell_verified(self, *, was_applied: bool, decision: Decision | None) -> None:
         if self.settings.listeners:
-            event = Verified(**self._facts(), was_applied=was_applied, decision=decision)
-            tell(self.settings.listeners, event)
+            announce(self, Verified, was_applied=False, decision=decision)
+        return decision
 
     def unverified(self, why: str) -> GiveUp:
         """Nobody could find out whether the attempt was applied."""
@@ -279,6 +263,16 @@ class Session:
             f"not repeated: {self.call.name}() may have been applied, and {why}",
         )
         self.call.overruled(decision)
+        return decision
+
+    def abandoned(self, error: Exception) -> GiveUp:
+        """An error came instead of a cancellation that is still wanted: the call is over."""
+        self._exit()
+        self.failure = self.settings.classify(error, now=self.clock.wall())
+        if self._entrance is not None:
+            self._entrance.leave("cancelled", None)
+        decision = GiveUp(Ending.CANCELLED, "the task that made the call is being cancelled")
+        self.call.tries.append((self.failure, decision, None))
         return decision
 
     def broken(self, error: Exception) -> GiveUp:
@@ -321,25 +315,24 @@ class Session:
             annotate(error, tale, note=ending is not Ending.UNKNOWN or call.attempt > 1)
         else:
             tale = self._passed
-        heard = bool(settings.listeners)
-        if heard or (ending.is_exhaustion and self._passed is None):
-            event = Ended(
-                **self._facts(),
-                ending=ending,
-                failure=self.failure,
-                story=tale,
-                elapsed=self._elapsed(),
-                is_passed_on=self._passed is not None,
-            )
-            if heard:
-                tell(settings.listeners, event)
-            else:
-                safely("warning", settings.unheard, event)
+        is_answered = settings.fallback is not NO_FALLBACK and ending not in _UNANSWERED
+        facts: dict[str, Any] = {
+            "ending": ending,
+            "failure": self.failure,
+            "story": tale,
+            "elapsed": self._elapsed(),
+            "is_passed_on": self._passed is not None,
+        }
+        if settings.listeners:
+            announce(self, Ended, **facts)
+        elif self._passed is None and (ending.is_exhaustion or is_answered):
+            # Never silent: neither an exhaustion, nor an error that a fallback hides.
+            warn(self, **facts)
         if ending.is_exhaustion and settings.on_exhausted is not None:
             safely("on_exhausted", settings.on_exhausted, error)
         # Nothing of ours keeps the error, hence its frames, alive.
         self.last_error = self._cut = self._before_cut = None
-        return settings.fallback is not NO_FALLBACK and ending is not Ending.UNKNOWN
+        return is_answered
 
     # Small things
 
@@ -349,7 +342,7 @@ class Session:
     def _exit(self) -> None:
         token, self._token = self._token, None
         if token is not None:
-            ambient_context.reset(token)
+            restore(ambient_context, token)
 
     def _reserved(self, decision: Decision) -> Decision:
         """`decision`, with the wait booked; or the end, where there is nothing to book it on."""
@@ -369,24 +362,16 @@ class Session:
         decision = self._reserved(decision)
         if self.settings.listeners:
             first = self.call.first_failed_at
-            event = Failed(
-                **self._facts(wall),
+            announce(
+                self,
+                Failed,
+                at=wall,
                 failure=failure,
                 decision=decision,
                 elapsed=0.0 if first is None else now - first,
                 remark=self.call.remark,
             )
-            tell(self.settings.listeners, event)
         return decision
-
-    def _facts(self, wall: float | None = None) -> dict[str, Any]:
-        return {
-            "at": self.clock.wall() if wall is None else wall,
-            "target": self.call.target,
-            "name": self.call.name,
-            "request_id": self.context().request_id,
-            "attempt": self.call.attempt,
-        }
 
     def _elapsed(self) -> float:
         first = self.call.first_failed_at

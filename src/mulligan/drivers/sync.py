@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from ..core.decision import GiveUp, Park, RetryAfter, Verify
 from ..errors import NotAdmitted
+from .announce import report
+from .judging import judge
+from .notes import caused, remark
 from .verdict import APPLIED, NOT_APPLIED, Answered, Instead, Lost, Opened
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ def run(
                     session.part()
                     return aio.run(session, function, args, kwargs, pending=answer)
                 if settings.judge is not None:
-                    session.judged(answer)
+                    judge(settings.judge, answer)
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught
             except BaseException:
@@ -77,28 +80,41 @@ def wait(
     """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
     try:
         if error is not None:
-            decision = session.failed(error, args, kwargs)
-            if isinstance(decision, Verify):
-                found = _verify(session, error, args, kwargs)
-                if isinstance(found, Answered | Lost):
-                    return found
-                decision = found
-            match decision:
-                case RetryAfter():
-                    session.clock.sleep(decision.delay)
-                case Park() | GiveUp():
-                    return Lost(error, decision)
-                case _:
-                    assert_never(decision)
+            decided = _decided(session, error, args, kwargs)
+            if not isinstance(decided, RetryAfter):
+                return decided
+            session.clock.sleep(decided.delay)
         if session.is_bounded:
             while (hold := session.enter()) is not None:
                 session.clock.sleep(hold.delay)
     except NotAdmitted as refusal:
         return Lost(*session.refused(refusal))
+    except BaseException:
+        session.cancelled()
+        raise
     else:
         return None
     finally:
         error = None
+
+
+def _decided(
+    session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Over | RetryAfter:
+    """What happens after `error`: another attempt, or the end."""
+    decision = session.failed(error, args, kwargs)
+    if isinstance(decision, Verify):
+        found = _verify(session, error, args, kwargs)
+        if isinstance(found, Answered | Lost):
+            return found
+        decision = found
+    match decision:
+        case RetryAfter():
+            return decision
+        case Park() | GiveUp():
+            return Lost(error, decision)
+        case _:
+            assert_never(decision)
 
 
 def _verify(
@@ -139,10 +155,11 @@ def _conclude(session: Session, over: Over) -> Any:
                 try:
                     answer: Any = fallback(error)
                 except Exception as second:
-                    raise second from error
+                    caused(second, error)
+                    raise
                 if answer.__class__ is CoroutineType:
                     answer.close()
-                    error.add_note("mulligan: the fallback is a coroutine, the call is not")
+                    remark(error, "mulligan: the fallback is a coroutine, the call is not")
                     raise error
                 return answer
             finally:
@@ -174,13 +191,13 @@ def stream(  # noqa: C901 -- the generator protocol, in one place
         try:
             sent = yield item
         except GeneratorExit:
-            _close(items)
             session.cancelled()
+            _close(items)
             raise
         except BaseException as thrown:
             if not hasattr(items, "throw"):
-                _close(items)
                 session.cancelled()
+                _close(items)
                 raise
             step: Callable[[Any], Any] = items.throw
             value: Any = thrown
@@ -218,24 +235,37 @@ def _open(
             try:
                 limited = _limited(session, kwargs) if session.settings.timeout_to else kwargs
                 items = iter(function(*args, **limited))
-                item = next(items)
-            except StopIteration as empty:
-                session.succeeded()
-                return Answered(empty.value)
+                opened = _first(items)
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught
                 _close(items)
             except BaseException:
                 session.cancelled()
+                _close(items)
                 raise
             else:
-                session.part()
-                return Opened(items, item)
+                if isinstance(opened, Answered):
+                    session.succeeded()
+                else:
+                    session.part()
+                return opened
     finally:
         error = over = None
 
 
+def _first(items: Any) -> Opened | Answered:
+    """A stream with its first item, or what an empty one returned."""
+    try:
+        return Opened(items, next(items))
+    except StopIteration as empty:
+        return Answered(empty.value)
+
+
 def _close(items: object) -> None:
+    """Close a stream; what that raises must not take the place of what is on its way."""
     close = getattr(items, "close", None)
     if close is not None:
-        close()
+        try:
+            close()
+        except Exception as trouble:  # noqa: BLE001 -- reported
+            report("stream", items, trouble)

@@ -1,7 +1,7 @@
 """The task: what all calls made inside it may spend together.
 
-A task only ever has less: nested tasks spend from their parents too, and nothing is given back
-but what was reserved and never used.
+A task only ever has less: nested tasks spend from their parents too, and nothing is given back,
+not even a wait that was cut short. Waiting to be admitted is not retrying, and costs nothing here.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from ..core.decision import RetryAfter
 from ..core.duration import duration_text
-from ..core.events import Ended, Failed, Held, Recovered, Succeeded, Verified
+from ..core.events import Cancelled, Ended, Failed, Held, Recovered, Succeeded, Verified
 from ..errors import SettingError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def log(event: Event, logger: logging.Logger = _logger) -> None:
         logger.log(level, "%s", message, extra={"mulligan": fields(event)})
 
 
-def _line(event: Event) -> tuple[int, str]:
+def _line(event: Event) -> tuple[int, str]:  # noqa: PLR0911 -- one an event
     who = f"{event.target}: {event.name}" if event.target else event.name
     match event:
         case Failed():
@@ -80,6 +80,8 @@ def _line(event: Event) -> tuple[int, str]:
                 f"{who} succeeded on attempt {event.attempt} "
                 f"after {duration_text(event.waited)} of waiting"
             )
+        case Cancelled():
+            return logging.INFO, f"{who} cancelled in attempt {event.attempt}"
         case Succeeded():
             return logging.DEBUG, f"{who} succeeded"
         case Ended():
@@ -119,6 +121,8 @@ def fields(event: Event) -> dict[str, Any]:
             facts |= {"delay": event.delay, "because": event.because}
         case Recovered():
             facts |= {"waited": event.waited, "elapsed": event.elapsed}
+        case Cancelled():
+            facts |= {"elapsed": event.elapsed}
         case Succeeded():
             pass
         case Ended():
