@@ -1,0 +1,125 @@
+"""Lines of text, each with the voice that speaks in it.
+
+A line that an error introduces ("API Error:", "litellm.RateLimitError:", "429 …", "the run
+failed:") may say what happened anywhere. Any other line counts only if it begins with the words
+of a banner. Introductions are peeled off one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..times.level import level
+
+__all__ = ("Spoken", "speak")
+
+_ORNAMENTS = re.compile(r"[\s.…>❯›»·⎿└├╰│┃║|*✕✖✗✘✻❌⚠️🛑⛔❗‼■▪●⏺○◦░▒▓█🖐✋🚫⏳⌛💥🔴!]+")
+# Time stamps, levels, tags that come before what is said.
+_STAMP = re.compile(
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
+    r"(?:Z|\s?[+-]\d\d:?\d\d)?\]?(?:\s-)?\s+"
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?\s+"
+)
+_LEVEL = re.compile(
+    r"(?:\[\s*)?(?P<level>ERROR|ERR|FATAL|CRITICAL|WARN|WARNING|INFO|DEBUG|NOTICE)(?:\s*\])?"
+    r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?=\S)"
+)
+_TAG = re.compile(
+    r"(?:stderr|stdout|output|result|message|detail|reason)\s*:\s*"
+    r"|\[(?:result|stderr|stdout|error|fatal)\]\s*:?\s*",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"(?:claude(?: code)?|codex|gemini(?: cli)?|copilot|opencode|qwen|aider|goose|cursor|kimi|amp"
+    r"|graphql|gh|agent|cn|pi)\s?:\s+",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    # API Error: …   [API Error: …   API Error (529 …   Error code: 429 - …   Error: 500 …
+    r"\[?(?:api|http|fatal|server|internal|unexpected|provider|model|stream|request|network"
+    r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?:[:(·—-]|(?=\{)|(?=\d{3}\b))\s*"
+    # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
+    r"|(?:Caused by:?\s*)?[A-Za-z_$][\w.$]{0,120}?"
+    r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b\s*"
+    r"(?:\[[^\]]{0,60}\]\s*)?[:(-]\s*"
+    # Failed to find label: …   Error from provider (x): …
+    r"|(?:failed|unable|could not|couldn't|cannot|can't|error|exception)\b[^:{}\"\n]{0,80}:\s+"
+    # the run failed: …   Request failed with status: …
+    r"|[^:{}\"'\n]{0,80}\b(?:errors?|failed|failure|rejected|exception)\b"
+    r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+"
+    # Request rejected (429) · …   Request failed with status code 429
+    r"|request (?:rejected|failed)(?: with)?(?: status)?(?: code)?[:\s]*\(?(?=\d{3}\b)"
+    r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
+    # "error": { … a fragment of a body
+    r"|\"error\"\s*:\s*(?=\{)",
+    re.IGNORECASE,
+)
+# 429 Too Many Requests   HTTP/1.1 429   HTTP 429   status code: 503   (429) …
+_STATUS = re.compile(
+    r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|status(?:\s+code)?\s*[:=]?\s*|\()?(?P<status>[1-5]\d\d)"
+    r"(?:\)\s*[·:-]?\s*(?=\S)|\s+(?=[A-Z{\[\"'-]|limit|rate|quota|too many|you )"
+    r"|\s*[:·-]\s+|\s*$)"
+)
+_LOGFMT = re.compile(r"\blevel=\"?(?:error|fatal|ERROR|FATAL)\b")
+_LOGFMT_ERROR = re.compile(
+    r"\b(?:error(?:\.\w+)?|err|cause|msg)=(?:\"(?P<quoted>(?:[^\"\\]|\\.){4,2000})\"|(?P<bare>\S+))"
+)
+_STATUS_ANYWHERE = re.compile(
+    r"(?:\bHTTP(?:/\d(?:\.\d)?)?|\bstatus(?:[ _]?code)?|\berror(?: code)?|'code'|\"code\""
+    r"|\brejected|\bcode)\W{1,4}(?P<status>[45]\d\d)\b|^\W{0,3}(?P<first>[45]\d\d)\b",
+    re.IGNORECASE,
+)
+_BLANKS = re.compile(r"\s+")
+_PEELS = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """What a line says once its introductions are peeled off.
+
+    Args:
+        text: The words, on one line, plain.
+        is_error: Whether an error introduced them.
+        status: The HTTP status among the introductions.
+        whole: The words with their introductions, for banners that an introduction is part of.
+    """
+
+    text: str
+    is_error: bool = False
+    status: int | None = None
+    whole: str = ""
+
+
+def speak(line: str) -> Spoken:
+    """`line` (with what continues it) without ornaments, stamps and introductions."""
+    plain = _BLANKS.sub(" ", level(line)).strip()
+    position, is_error, status = _skip(_ORNAMENTS, plain, 0), False, None
+    whole = plain[position:]
+    if _LOGFMT.search(plain[:400]):
+        parts = [found["quoted"] or found["bare"] for found in _LOGFMT_ERROR.finditer(plain)]
+        if parts:
+            inner = speak(" ".join(parts).replace('\\"', '"'))
+            return Spoken(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
+    for _ in range(_PEELS):
+        if found := _LEVEL.match(plain, position):
+            is_error = is_error or found["level"] in ("ERROR", "ERR", "FATAL", "CRITICAL")
+        elif found := _ERROR.match(plain, position):
+            is_error = True
+        elif found := _STATUS.match(plain, position):
+            status = int(found["status"])
+            is_error = is_error or status >= 400
+        elif not (found := _STAMP.match(plain, position) or _TAG.match(plain, position)):
+            found = _NAMED.match(plain, position)
+        if not found or found.end() == position:
+            break
+        position = _skip(_ORNAMENTS, plain, found.end())
+    text = plain[position:]
+    if is_error and status is None and (anywhere := _STATUS_ANYWHERE.search(whole[:400])):
+        status = int(anywhere["status"] or anywhere["first"])
+    return Spoken(text=text, is_error=is_error, status=status, whole=whole)
+
+
+def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
+    found = pattern.match(text, position)
+    return found.end() if found else position
