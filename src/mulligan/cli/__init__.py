@@ -22,7 +22,7 @@ __all__ = ("Unusable", "main")
 # name → (module, help in one line). Every module has one click command named `command`.
 _COMMANDS: dict[str, tuple[str, str]] = {
     "classify": (".classify", "Say what a program's output means, and when its limit resets."),
-    "explain": (".explain", "Print a policy: what is retried, how often, how long the waits are."),
+    "explain": (".explain", "Print a policy: what is retried, how often, how long it waits."),
     "packs": (".packs", "List the packs of patterns, or check them."),
 }
 

@@ -17,6 +17,8 @@ __all__ = ("Line", "Value", "cut", "first_object", "pieces")
 LINE_LIMIT = 8192
 # A pretty-printed value that is larger than this is no report of an error.
 _LARGEST = 262_144
+# "{\"error\": …}" is a body that was quoted once more; any other quoted line is text.
+_OPENINGS = ("{", "[", '"{', '"[')
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -55,7 +57,7 @@ def pieces(text: str) -> list[Value | Line]:
             while start < end and text[start] == " ":
                 start += 1
         value, stop, cost = (None, start, 0)
-        if start < end and text[start] in '{["' and budget > 0:
+        if start < end and text.startswith(_OPENINGS, start) and budget > 0:
             value, stop, cost = _value(text, start, end)
             budget -= cost
         if value is None:
@@ -89,10 +91,7 @@ def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
     except (RecursionError, ValueError):
         return None, start, 0
     else:
-        is_body = not isinstance(data, str) or (
-            # "{\"error\": …}": a body that was quoted once more. Any other quoted line is text.
-            start + stop >= end - 1 and data.lstrip().startswith(("{", "["))
-        )
+        is_body = not isinstance(data, str) or start + stop >= end - 1
         return (Value(data) if is_body else None), start + stop, 0
     # The line ended before its value did: pretty-printed, or wrapped by a terminal.
     chunk = text[start : start + _LARGEST]
