@@ -95,7 +95,7 @@ BANNERS = (
     ("You've hit your usage limit. Try again at Jul 8th, 2026 2:14 AM.", "quota", 137640),
     ("Weekly limit reached · resets Jul 8, 9am (UTC)", "quota", 162000),
     ("Your quota will reset after 8h44m7s.", "quota", 31447),
-    ("Rate limit exceeded. Try again in 35 seconds.", "rate_limit", 35),
+    ("Rate limit exceeded. Try again in 41 seconds.", "rate_limit", 41),
     (
         "Rate limit reached for m on requests per min: Limit 9. Try again in 7m12s.",
         "rate_limit",

@@ -28,7 +28,6 @@ def test_a_limit_is_told_with_its_reset_and_what_follows():
         "kind      quota\n"
         "message   You've hit your limit · resets 5pm\n"
         "resets    in 3h, 17:00 CEST (read from 'resets 5pm')\n"
-        "agent     claude\n"
         "because   claude: hit-your-limit (banner)\n"
         "mulligan  parks the run and resumes it at 17:01 CEST\n"
     )
@@ -47,8 +46,13 @@ def test_a_limit_is_told_with_its_reset_and_what_follows():
             "Rate limit exceeded.",
             "tries again, waiting longer each time: the server did not say when",
         ),
+        (
+            "You've hit your limit · resets 1:40pm",
+            "tries once first, the time could be over; then stops and says when:"
+            + " Tue 7 Jul 13:41 CEST is beyond the horizon of 6h",
+        ),
         ("API Error: 500", "tries again a few times, waiting longer each time"),
-        ("Invalid API key · Please run /login", "stops: waiting does not help"),
+        ("Invalid API key · Run /login again", "stops: waiting does not help"),
         ("Attempt 1 failed: slow. Retrying in 5s", "lets it go on: it is trying by itself"),
     ],
 )
@@ -127,7 +131,7 @@ def test_input_that_is_not_json_lines_ends_with_an_error(line, message):
     ("args", "message"),
     [
         (["--tz", "Mars"], "needs an IANA zone such as Europe/Berlin; got 'Mars'"),
-        (["--now", "soon"], "--now needs a time such as 2026-07-06T14:00:00+02:00; got 'soon'"),
+        (["--now", "soon"], "needs a time such as 2026-07-06T14:00:00+02:00; got 'soon'"),
     ],
 )
 def test_wrong_options_say_what_to_write(args, message):

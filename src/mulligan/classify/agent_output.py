@@ -14,9 +14,10 @@ from ..core.failure import Failure, Kind
 from ..core.text import presentable
 from .output.echo import is_trailer, prose_words
 from .output.evidence import Evidence, Role
+from .output.header_lines import headers_reset
 from .output.kinds import Judgement, World, by_status, goes_on, judge, reach_of, squash
 from .output.story import Story, Stream, judged, take_apart
-from .output.text import headers_reset, read_text
+from .output.text import read_text
 from .reset_time import ResetTime
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def _from_text(streams: Sequence[Stream], world: World, *, exit_code: int | None
 
 def _outcome(judgement: Judgement, evidence: Evidence, world: World) -> Outcome:
     kind = judgement.means if isinstance(judgement.means, Kind) else Kind.UNKNOWN
-    message = presentable(evidence.text)
+    message = presentable(evidence.text or evidence.aside)
     failure = Failure(
         kind=kind,
         message=message,
@@ -200,17 +201,11 @@ def _outcome(judgement: Judgement, evidence: Evidence, world: World) -> Outcome:
         failure=failure,
         message=message,
         source=evidence.source,
-        agent=world.agent or _agent_of(judgement, world),
+        agent=world.agent,
         because=judgement.because,
         reset=judgement.reset,
         is_structured=evidence.is_event,
     )
-
-
-def _agent_of(judgement: Judgement, world: World) -> str:
-    """The program that the deciding pack is about; packs about many name none."""
-    pack = next((one for one in world.packs.packs if one.name == judgement.pack), None)
-    return pack.name if pack is not None and pack.name in pack.agents else ""
 
 
 def _from_exit(story: Story, world: World, exit_code: int | None, found: Outcome | None) -> Outcome:

@@ -74,6 +74,5 @@ def _now(text: str, zone: tzinfo) -> float:
         moment = moment if moment.tzinfo else moment.replace(tzinfo=zone)
         return moment.astimezone(UTC).timestamp()
     except (ValueError, OverflowError):
-        raise click.BadParameter(
-            f"--now needs a time such as 2026-07-06T14:00:00+02:00; got {text!r}"
-        ) from None
+        message = f"needs a time such as 2026-07-06T14:00:00+02:00; got {text!r}"
+        raise click.BadParameter(message, param_hint="--now") from None

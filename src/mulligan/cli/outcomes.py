@@ -73,7 +73,9 @@ def outlook(outcome: Outcome, *, now: float, zone: tzinfo) -> str:
     if failure.kind.is_limit:
         if failure.hint is None:
             return "tries again, waiting longer each time: the server did not say when"
-        return _about_wait(failure.hint.floor, now=now, zone=zone)
+        wait = _about_wait(failure.hint.floor, now=now, zone=zone)
+        is_sure = failure.hint.confidence is Confidence.HIGH
+        return wait if is_sure else f"tries once first, the time could be over; then {wait}"
     if failure.kind is Kind.UNKNOWN:
         return "stops: what is not understood is not repeated"
     if failure.view is View.NON_RETRYABLE:

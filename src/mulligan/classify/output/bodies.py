@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from .evidence import Evidence, Role
 
-__all__ = ("body_evidence", "error_text", "opened", "status_of")
+__all__ = ("Words", "body_evidence", "error_words", "opened", "status_of")
 
 _MESSAGE_KEYS = (
     "message", "error_description", "detail", "msg", "errorMessage", "error_message", "reason",
@@ -54,6 +55,25 @@ _DEPTH = 6
 _LONGEST = 4000
 
 
+# A body, not a data dump.
+_MOST = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What an error object says.
+
+    Args:
+        text: Its messages, on one line.
+        aside: Its codes, for matching.
+        code: The first code that is a word.
+    """
+
+    text: str = ""
+    aside: str = ""
+    code: str = ""
+
+
 def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
     """What an error body says, or None if `data` is no error body."""
     is_error = (
@@ -69,59 +89,63 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
     )
     if not is_error:
         return None
-    text, code = error_text(data)
+    words = error_words(data)
     return Evidence(
         role=Role.FAILED,
-        text=text,
+        text=words.text,
+        aside=words.aside,
         source="error body",
         status=status_of(data),
-        code=code,
+        code=words.code,
         fields=data,
         is_event=False,
     )
 
 
-def error_text(data: object) -> tuple[str, str]:
-    """All that an error object says, on one line, with the vendor's word for it."""
-    parts: list[str] = []
-    codes: list[str] = []
-    _collect(data, parts, codes, 0)
-    unique = list(dict.fromkeys(part for part in parts if part))
-    return " ".join(unique)[:_LONGEST], (codes[0] if codes else "")
+def error_words(data: object) -> Words:
+    """All that an error object says."""
+    collected = _Collected()
+    collected.add(data, 0)
+    said = " ".join(dict.fromkeys(one for one in collected.messages if one))[:_LONGEST]
+    aside = " ".join(dict.fromkeys(f"[{code}]" for code in collected.codes))[:_LONGEST]
+    code = next((code for code in collected.codes if not code.isdigit()), "")
+    return Words(text=said, aside=aside, code=code)
 
 
-def _collect(data: object, parts: list[str], codes: list[str], depth: int) -> None:
-    if depth > _DEPTH or len(parts) > 64:  # a body, not a data dump
-        return
-    if isinstance(data, str):
-        inner = opened(data)
-        if inner is None:
-            parts.append(data[:_LONGEST])
-        else:
-            _collect(inner, parts, codes, depth + 1)
-    elif isinstance(data, list):
-        for one in data[:16]:
-            _collect(one, parts, codes, depth + 1)
-    elif isinstance(data, Mapping):
-        _collect_object(data, parts, codes, depth + 1)
+class _Collected:
+    """Messages and codes while an object is being read."""
 
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.codes: list[str] = []
 
-def _collect_object(
-    data: Mapping[str, Any], parts: list[str], codes: list[str], depth: int
-) -> None:
-    for key in _MESSAGE_KEYS:
-        if isinstance(data.get(key), str):
-            _collect(data[key], parts, codes, depth)
-    for key in _CODE_KEYS:
-        value = data.get(key)
-        if isinstance(value, str) and value not in ("error", "Error", "result"):
-            parts.append(f"[{value[:120]}]")
-            if not value.isdigit():
-                codes.append(value[:120])
-    for key in _NESTED_KEYS:
-        value = data.get(key)
-        if isinstance(value, Mapping | list) or (isinstance(value, str) and key != "data"):
-            _collect(value, parts, codes, depth)
+    def add(self, data: object, depth: int) -> None:
+        if depth > _DEPTH or len(self.messages) + len(self.codes) > _MOST:
+            return
+        if isinstance(data, str):
+            inner = opened(data)
+            if inner is None:
+                self.messages.append(data[:_LONGEST])
+            else:
+                self.add(inner, depth + 1)
+        elif isinstance(data, list):
+            for one in data[:16]:
+                self.add(one, depth + 1)
+        elif isinstance(data, Mapping):
+            self._add_object(data, depth + 1)
+
+    def _add_object(self, data: Mapping[str, Any], depth: int) -> None:
+        for key in _MESSAGE_KEYS:
+            if isinstance(data.get(key), str):
+                self.add(data[key], depth)
+        for key in _CODE_KEYS:
+            value = data.get(key)
+            if isinstance(value, str) and value not in ("error", "Error", "result"):
+                self.codes.append(value[:120])
+        for key in _NESTED_KEYS:
+            value = data.get(key)
+            if isinstance(value, Mapping | list) or (isinstance(value, str) and key != "data"):
+                self.add(value, depth)
 
 
 def opened(text: str) -> object:

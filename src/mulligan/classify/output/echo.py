@@ -30,12 +30,15 @@ _SHOWN_LINE = re.compile(
     r"[\w./~-]{1,200}\.\w{1,8}(?::\d{1,7}){1,2}[:-]"  # file.py:12: found by a search
     r"|\d{1,7}\s{0,4}(?:→|\||:\s|\t)"  # 12→ a numbered listing
     r"|\|\s*\S"  # a table
+    r"|(?:[a-z]{1,12}-){0,2}ratelimit(?:-[\w-]{1,40})?:\s"  # a header, read as one elsewhere
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
     r"|[+-]\s{0,2}[A-Za-z_]"  # a diff without its head, a list
+    r"|(?:def|class|return|raise|elif|import|from|const|let|var|function|assert|except)\s"  # code
     r")"
     # key: 'value' + an object that a runtime dumped under a stack trace
     r"|\s+(?:\w{1,40}: ['\[{]|(?:status|statusCode|code|errno|syscall): )"
-    r"|\s+'[^\n]{0,400}'\s?[+,]\s*$"
+    r"|\s+'[^\n]{0,400}'\s?[+,]\s*$",
+    re.IGNORECASE,
 )
 _STACK = re.compile(
     r"\s{0,40}(?:File \"|\^+\s*$|Traceback |\[cause\]|[{}\[\])(]+[,;]?\s*$"

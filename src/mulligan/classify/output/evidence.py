@@ -30,6 +30,7 @@ class Evidence:
     Args:
         role: What it says about the run.
         text: The message, as it was printed.
+        aside: What stands beside it and is matched but not shown: codes, reasons.
         source: Where it stood, for people: ``claude result event``.
         agent: The program it gives away, if it does.
         status: An HTTP status.
@@ -42,6 +43,7 @@ class Evidence:
 
     role: Role
     text: str = ""
+    aside: str = ""
     source: str = ""
     agent: str = ""
     status: int | None = None

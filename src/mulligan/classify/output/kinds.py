@@ -166,7 +166,7 @@ def _judgement(
 
 
 _ANSWERS_ON = re.compile(
-    r"\W{0,3}\s(?:is|was|were|means?|meant|which|when|because|instead|should|would|twice|appears?|indicates?|says?"
+    r"\W{0,3}\s(?:is|was|were|means?|meant|which|when|because|instead|should|would|twice|if|unless|appears?|indicates?|says?"
     r"|pattern|banner|string|message|text|regex)\b",
     re.IGNORECASE,
 )

@@ -128,7 +128,8 @@ class Story:
 
 def judged(evidence: Evidence, world: World) -> Judgement | None:
     """What one piece of evidence means: by its words, its own statement, its status, its reset."""
-    text = squash(f"{evidence.text} [{evidence.code}]" if evidence.code else evidence.text)
+    code = f"[{evidence.code}]" if evidence.code else ""
+    text = squash(f"{evidence.text} {evidence.aside} {code}")
     found = judge(text, world, is_error=True, is_weak=True, is_over=True, fields=evidence.fields)
     if found is not None and isinstance(found.means, Kind):
         return found

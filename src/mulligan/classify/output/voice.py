@@ -27,7 +27,8 @@ _LEVEL = re.compile(
 )
 _TAG = re.compile(
     r"(?:stderr|stdout|output|result|message|detail|reason)\s*:\s*"
-    r"|\[(?:result|stderr|stdout|error|fatal)\]\s*:?\s*",
+    r"|\[(?:result|stderr|stdout|error|fatal|claude|codex|gemini|copilot|opencode|qwen|aider|agent"
+    r"|cli|runner|worker[\w-]{0,8})\]\s*:?\s*",
     re.IGNORECASE,
 )
 _NAMED = re.compile(
@@ -41,10 +42,12 @@ _ERROR = re.compile(
     r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?:[:(·—-]|(?=\{)|(?=\d{3}\b))\s*"
     # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
     r"|(?:Caused by:?\s*)?[A-Za-z_$][\w.$]{0,120}?"
-    r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b\s*"
-    r"(?:\[[^\]]{0,60}\]\s*)?[:(-]\s*"
+    r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b"
+    r"(?:\s*\[[^\]]{0,60}\])?(?:\s*[:-]|\s\()\s*"
     # Failed to find label: …   Error from provider (x): …
     r"|(?:failed|unable|could not|couldn't|cannot|can't|error|exception)\b[^:{}\"\n]{0,80}:\s+"
+    # An error occurred (ThrottlingException) when calling the X operation: …
+    r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
     # the run failed: …   Request failed with status: …
     r"|[^:{}\"'\n]{0,80}\b(?:errors?|failed|failure|rejected|exception)\b"
     r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+"
@@ -61,6 +64,8 @@ _STATUS = re.compile(
     r"(?:\)\s*[·:-]?\s*(?=\S)|\s+(?=[A-Z{\[\"'-]|limit|rate|quota|too many|you )"
     r"|\s*[:·-]\s+|\s*$)"
 )
+# <head><title>502 Bad Gateway</title>: a middleman's page
+_MARKUP = re.compile(r"(?:<[^<>\n]{1,80}>\s*){1,8}")
 _LOGFMT = re.compile(r"\blevel=\"?(?:error|fatal|ERROR|FATAL)\b")
 _LOGFMT_ERROR = re.compile(
     r"\b(?:error(?:\.\w+)?|err|cause|msg)=(?:\"(?P<quoted>(?:[^\"\\]|\\.){4,2000})\"|(?P<bare>\S+))"
@@ -70,6 +75,7 @@ _STATUS_ANYWHERE = re.compile(
     r"|\brejected|\bcode)\W{1,4}(?P<status>[45]\d\d)\b|^\W{0,3}(?P<first>[45]\d\d)\b",
     re.IGNORECASE,
 )
+_PEEL = (_STAMP, _TAG, _NAMED, _MARKUP)
 _BLANKS = re.compile(r"\s+")
 _PEELS = 7
 
@@ -109,8 +115,8 @@ def speak(line: str) -> Spoken:
         elif found := _STATUS.match(plain, position):
             status = int(found["status"])
             is_error = is_error or status >= 400
-        elif not (found := _STAMP.match(plain, position) or _TAG.match(plain, position)):
-            found = _NAMED.match(plain, position)
+        else:
+            found = next((one for peel in _PEEL if (one := peel.match(plain, position))), None)
         if not found or found.end() == position:
             break
         position = _skip(_ORNAMENTS, plain, found.end())
