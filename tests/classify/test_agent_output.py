@@ -112,6 +112,72 @@ def test_talk_about_limits_is_not_a_limit(text):
     assert kind(text) is None
 
 
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "[2026-07-06T12:00:00.135Z] [ERROR] ",
+        "2026-07-06 12:00:00,123 - agent - ERROR - ",
+        "2026-07-06 12:00:00.123 | ERROR    | app.agents:run:42 - ",
+        "Jul 06 12:00:00 host claude[123]: ",
+        "E0706 12:00:00.123456 17 main.go:42] ",
+        "worker-1  | ",
+        "ERROR:agents.claude:",
+        "✗ Claude CLI failed (exit 1): ",
+        "[worker-3] task 12 failed: ",
+        "╰─ ⚠️  ",
+        "... ",
+        "> ",
+    ],
+)
+def test_what_loggers_and_wrappers_put_in_front_does_not_hide_a_banner(prefix):
+    found = outcome(prefix + "You've hit your limit · resets 9pm")
+    assert found.failure is not None
+    assert found.failure.kind is Kind.QUOTA
+    assert found.reset is not None
+    assert found.reset.seconds == 25200
+
+
+def test_events_behind_a_loggers_prefix_are_events():
+    failed = json.dumps({"type": "turn.failed", "error": {"message": "usage_limit_reached"}})
+    found = outcome(
+        f"[2026-07-06T12:00:00Z] [INFO] started\n[2026-07-06T12:00:01Z] [INFO] {failed}"
+    )
+    assert found.source == "codex turn.failed event"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Big Model limit reached, now using Small Model; switching to haiku",
+        "⚡ Possible quota limitations in place. Switching to the small-flash model for the rest of it.",
+        "When the weekly limit is reached, the program says when it resets: 9pm.",
+        "Waiting for the reset of the rate limit at 15:00 ... done. On to batch 4 of 9.",
+        "Plan usage: session limit 34% used (resets 9pm), weekly limit 71% used (resets Jul 9).",
+    ],
+)
+def test_what_the_program_gets_over_is_not_a_failure(text):
+    assert kind(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"detail":"Rate limit exceeded. Try again in 12 seconds"}',
+        '{"code":429,"msg":"too many requests, retry after 12 seconds"}',
+        '{"statusCode":429,"message":"Rate limit is exceeded. Try again in 12 seconds."}',
+        '[{"error":{"code":429,"message":"exhausted, retry in 12s","status":"RESOURCE_EXHAUSTED"}}]',
+        '[ERROR] [429]: { "error": { "code": 429, "retryDelay": "12s" } }',
+        'data: {"type":"error","error":{"type":"rate_limit_error","message":"retry in 12s"}}',
+    ],
+)
+def test_bodies_of_every_make_are_error_bodies(text):
+    found = outcome(text)
+    assert found.failure is not None
+    assert found.failure.kind is Kind.RATE_LIMIT
+    assert found.reset is not None
+    assert found.reset.seconds == 12
+
+
 def test_the_words_of_a_failed_run_count_even_above_later_prose():
     text = "You've hit your limit · resets 9pm\n\nSession saved. Total cost: see the console page for it."
     assert kind(text, exit_code=1) == "quota"

@@ -48,8 +48,10 @@ def test_a_limit_is_told_with_its_reset_and_what_follows():
         ),
         (
             "You've hit your limit · resets 1:40pm",
-            "tries once first, the time could be over; then stops and says when:"
-            + " Tue 7 Jul 13:41 CEST is beyond the horizon of 6h",
+            (
+                "tries once first, the time could be over; then stops and says when: "
+                "Tue 7 Jul 13:41 CEST is beyond the horizon of 6h"
+            ),
         ),
         ("API Error: 500", "tries again a few times, waiting longer each time"),
         ("Invalid API key · Run /login again", "stops: waiting does not help"),

@@ -55,6 +55,8 @@ _DEPTH = 6
 _LONGEST = 4000
 
 
+# Beside a message, these make an object an error body.
+_SIGNS = ("documentation_url", "__type", "code", "request_id")
 # A body, not a data dump.
 _MOST = 64
 
@@ -76,15 +78,14 @@ class Words:
 
 def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
     """What an error body says, or None if `data` is no error body."""
+    says = any(isinstance(data.get(key), str) for key in ("message", "msg", "detail"))
     is_error = (
         bool(data.get("error"))
         or (isinstance(data.get("errors"), list) and bool(data["errors"]))
         or data.get("type") == "error"
         or data.get("status") == "error"
-        or (
-            "message" in data
-            and ("documentation_url" in data or "__type" in data or "code" in data)
-        )
+        or (says and (status_of(data) is not None or any(key in data for key in _SIGNS)))
+        or (set(data) == {"detail"} and says)
         or "RetryInfo" in str(data.get("@type", ""))
     )
     if not is_error:

@@ -53,7 +53,8 @@ _ADVICE = re.compile(
     r"|if (?:it|this|the|you)\b|your (?:limit|quota|plan|usage|session)\b|request id\b"
     r"|we apologi[sz]e|access\b|possible\b|esc\b|what do you want|stop and wait|claude code will"
     r"|(?:tokens|total|session|duration|changes|resume|usage)\b|reading additional|keep this"
-    r"|enter to)",
+    r"|enter to|(?:input|output|token) (?:tokens|counts)\b|to reduce\b"
+    r"|- (?:ask|break|use|try|drop|add|remove|reduce|check|set|run)\b)",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")

@@ -106,6 +106,8 @@ def judge(
         fields: JSON around the message, for reset times under known keys.
         zone: What a time without a zone means here; the host's if None.
     """
+    if not is_error and _CONDITION.match(text):
+        return None
     for pack, entry in world.packs.entries(world.agent):
         if entry.voice is Voice.ERROR and not is_error:
             continue
@@ -113,14 +115,14 @@ def judge(
             continue
         if is_over and entry.means is Meaning.PROGRESS:
             continue
-        if is_error or entry.voice is Voice.ANYWHERE:
+        if entry.voice is Voice.ANYWHERE or (is_error and entry.means is not Meaning.NOT_FAILURE):
             found = entry.match.search(text)
         elif entry.voice is Voice.STATED:
             found = entry.match.search(text, 0, 4 * _EARLY)
         else:
             found = entry.match.match(text)
         if found is None or (
-            entry.voice is Voice.STATED and not is_error and _is_talk(text, found)
+            entry.voice is Voice.STATED and not is_error and _is_talk(text, found, pack)
         ):
             continue
         reset = _reset(text, entry, world, fields=fields, zone=zone)
@@ -130,18 +132,31 @@ def judge(
     return None
 
 
+# "When the weekly limit is reached, …" tells what would happen, not what did.
+_CONDITION = re.compile(
+    r"(?:if|when|whenever|once|until|unless|before|while|because|since|how|why|whether)\b",
+    re.IGNORECASE,
+)
 # Words in front of a banner that make it a subject of conversation.
 _TALK = re.compile(
-    r"(?:^|\s)'|[\"{}=<]|[.!?]\s+\S|\b(?:if|when|once|whenever|unless|how|why|detect\w*|handle\w*|patterns?|should|would|could"
+    r"\b(?:if|when|once|whenever|unless|how|why|detect\w*|handle\w*|patterns?|should|would|could"
     r"|tests?|says?|said|answer\w*|prints?|printed|shows?|showed|mentions?|match\w*|e\.g|example|like|parse\w*|added"
     r"|fix\w*|docs?|readme|regex|string|we|i|they|he|she|after|treats?|counts?)\b",
     re.IGNORECASE,
 )
-_EARLY = 70
+_QUOTED = re.compile(r"(?:^|\s)'|[\"{}=<]|\bif\b", re.IGNORECASE)
+# A sentence that is over before the words begin; a program's own wording may come second.
+_SENTENCE = re.compile(r"[.!?]\s+\S")
+_EARLY = 160
 
 
-def _is_talk(text: str, found: re.Match[str]) -> bool:
-    return found.start() > _EARLY or _TALK.search(text, 0, found.start()) is not None
+def _is_talk(text: str, found: re.Match[str], pack: Pack) -> bool:
+    start = found.start()
+    if start > _EARLY or _QUOTED.search(text, 0, start):
+        return True
+    # The wording of one program is its own; one that belongs to nobody must not look like prose.
+    is_nobodys = not pack.agents
+    return is_nobodys and bool(_TALK.search(text, 0, start) or _SENTENCE.search(text, 0, start))
 
 
 def _reset(

@@ -8,6 +8,7 @@ attempts to read JSON share a budget proportional to the size of the text.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,11 @@ LINE_LIMIT = 8192
 _LARGEST = 262_144
 # "{\"error\": …}" is a body that was quoted once more; any other quoted line is text.
 _OPENINGS = ("{", "[", '"{', '"[')
+# [2026-07-06T12:00:00Z] [INFO]   12:00:00 INFO   worker-1 |   — what loggers put in front
+_LOGGED = re.compile(
+    r"\s*(?:\[[^\[\]\n]{1,40}\]\s*|\d[\d:.,TZ+-]{5,40}\s+|(?:INFO|DEBUG|WARN|ERROR|TRACE)[:\s]\s*"
+    r"|[\w.-]{1,30}\s*\|\s*){1,5}"
+)
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -103,9 +109,10 @@ def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
 
 
 def _split(line: str) -> list[Value | Line]:
-    """An event that was injected into the middle of a line: ``…half a li{"type":"…"}``."""
-    at = line.find('{"type":"', 1, LINE_LIMIT)
-    if at < 0 or not line.lstrip().startswith("{"):
+    """A line with an event in it: behind a logger's prefix, or injected into another event."""
+    at = line.find('{"type"', 1, LINE_LIMIT)
+    is_event = at > 0 and (line.lstrip().startswith("{") or _LOGGED.fullmatch(line, 0, at))
+    if not is_event:
         return [Line(cut(line))]
     try:
         data, stop = _DECODER.raw_decode(line, at)

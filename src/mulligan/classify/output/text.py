@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from ...core.failure import Kind
 from ..pack import Meaning
+from ..reset_time import find_reset
 from ..times.zones import named_zone
 from .bodies import error_words, status_of
 from .echo import is_trailer, prose_words, shown
+from .fields import reset_in_fields
 from .header_lines import headers_reset
 from .kinds import Judgement, World, by_status, goes_on, judge, squash
 from .streams import first_object
@@ -158,7 +160,9 @@ def _at(
     if judgement is None and spoken.whole != spoken.text:
         judgement = _from_introduction(spoken, world, is_weak=is_weak, is_over=is_over, zone=zone)
     if judgement is None and spoken.is_error and (kind := by_status(status)) is not None:
-        judgement = Judgement(means=kind, because=f"status {status}", end=0)
+        reset = reset_in_fields(fields, now=world.now, zone=world.zone)
+        reset = reset or find_reset(text, now=world.now, zone=zone or world.zone)
+        judgement = Judgement(means=kind, because=f"status {status}", reset=reset)
     if judgement is None or (not spoken.is_error and _is_talk(spoken, judgement)):
         return None, index
     near = lines[max(0, index - _HEADERS_NEAR) : index + _HEADERS_NEAR]

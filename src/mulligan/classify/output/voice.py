@@ -14,16 +14,22 @@ from ..times.level import level
 
 __all__ = ("Spoken", "speak")
 
-_ORNAMENTS = re.compile(r"[\s.…>❯›»·⎿└├╰│┃║|*✕✖✗✘✻❌⚠️🛑⛔❗‼■▪●⏺○◦░▒▓█🖐✋🚫⏳⌛💥🔴!]+")
+# Symbols, emoji, box drawing, punctuation: all but what opens a quote, code, a list or markup.
+_ORNAMENTS = re.compile(r"[^\w\"'`#+<{\[($@%/\\=~^&-]+")
 # Time stamps, levels, tags that come before what is said.
 _STAMP = re.compile(
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
     r"(?:Z|\s?[+-]\d\d:?\d\d)?\]?(?:\s-)?\s+"
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?\s+"
+    r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}(?:\[\d{1,7}\])?: "  # syslog
+    r"|[EWIF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}\s+\d{1,9} [\w./-]{1,60}:\d{1,6}\] "  # glog
+    r"|[\w.-]{1,40} {1,20}\| "  # docker compose
+    r"|[\w.]{1,60}:[\w<>.]{1,60}:\d{1,6} - "  # loguru
+    r"|[\w.]{1,60} - (?=(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\b)"  # logging
 )
 _LEVEL = re.compile(
     r"(?:\[\s*)?(?P<level>ERROR|ERR|FATAL|CRITICAL|WARN|WARNING|INFO|DEBUG|NOTICE)(?:\s*\])?"
-    r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?=\S)"
+    r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?:[-|]\s+)?(?=\S)"
 )
 _TAG = re.compile(
     r"(?:stderr|stdout|output|result|message|detail|reason)\s*:\s*"
@@ -60,8 +66,10 @@ _ERROR = re.compile(
 )
 # 429 Too Many Requests   HTTP/1.1 429   HTTP 429   status code: 503   (429) …
 _STATUS = re.compile(
-    r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|status(?:\s+code)?\s*[:=]?\s*|\()?(?P<status>[1-5]\d\d)"
-    r"(?:\)\s*[·:-]?\s*(?=\S)|\s+(?=[A-Z{\[\"'-]|limit|rate|quota|too many|you )"
+    r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|(?:got )?status(?:\s+code)?\s*[:=]?\s*|[\[(])?"
+    r"(?P<status>[1-5]\d\d)"
+    r"(?:[\])]\s*[·:-]?\s*(?=\S)"
+    r"|\s+(?=[A-Z{\[\"'-]|limit|rate|quota|too many|you |status code)"
     r"|\s*[:·-]\s+|\s*$)"
 )
 # <head><title>502 Bad Gateway</title>: a middleman's page
