@@ -6,7 +6,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types layers pytest soak bench clean
+.PHONY: help demo test lint types layers pytest test-real soak bench clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,10 @@ layers: $(VENV)/.dev ## Imports go downward only
 
 pytest: $(VENV)/.dev ## The tests alone
 	@$(BIN)/pytest
+
+test-real: $(VENV)/.dev ## litellm and real agent programs under faults (npm, 1.3 GB, 4 minutes)
+	@$(BIN)/python tests/real/litellm_faults.py "$$(PYTHON=$(BIN)/python tests/real/install-litellm)"
+	@$(BIN)/python tests/real/programs.py "$$(tests/real/install-programs)"
 
 soak: $(VENV)/.dev ## The long loops; writes bench/results/soak.json
 	@$(BIN)/python bench/soak.py

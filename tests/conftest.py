@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 import trio
+from hypothesis import HealthCheck, settings
 
 import mulligan
 from mulligan.testing import LoadedDice, Scripted, VirtualClock, virtual_time
+
+# No test is timed: a busy machine must not turn a property into a failure.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 _waited: dict[str, float] = {}
 _ran: dict[str, float] = {}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .config.loader import load_policy
     from .core.backoff import Exponential, Fixed, Linear, Schedule
     from .core.decision import Ending, GiveUp, Park, RetryAfter, Verify
-    from .core.events import Ended, Event, Failed, Recovered, Succeeded
+    from .core.events import Ended, Event, Failed, Held, Recovered, Succeeded, Verified
     from .core.failure import Effects, Failure, Family, Kind, Reach, View
     from .core.hint import Hint
     from .core.policy import Policy, Rule
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .core.timeouts import SERVICE_TIMEOUTS, Timeouts
     from .drivers.ambient import Context, current
     from .drivers.notes import story
-    from .drivers.verdict import NOT_APPLIED
+    from .drivers.verdict import APPLIED, NOT_APPLIED
     from .errors import (
         CircuitOpen,
         DeadlinePassed,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
+    "APPLIED": "drivers.verdict",
     "CircuitOpen": "errors",
     "Classifier": "classify.classifier",
     "Context": "drivers.ambient",
@@ -60,6 +61,7 @@ _HOME = {
     "Fixed": "core.backoff",
     "GiveUp": "core.decision",
     "Guard": "api.guard",
+    "Held": "core.events",
     "Hint": "core.hint",
     "Kind": "core.failure",
     "LimitReached": "errors",
@@ -82,6 +84,7 @@ _HOME = {
     "Succeeded": "core.events",
     "Timeouts": "core.timeouts",
     "Try": "core.story",
+    "Verified": "core.events",
     "Verify": "core.decision",
     "View": "core.failure",
     "acall": "api.retry",
@@ -98,6 +101,7 @@ _HOME = {
 }
 
 __all__ = [
+    "APPLIED",
     "NOT_APPLIED",
     "SERVICE_TIMEOUTS",
     "CircuitOpen",
@@ -118,6 +122,7 @@ __all__ = [
     "Fixed",
     "GiveUp",
     "Guard",
+    "Held",
     "Hint",
     "Kind",
     "LimitReached",
@@ -138,6 +143,7 @@ __all__ = [
     "Succeeded",
     "Timeouts",
     "Try",
+    "Verified",
     "Verify",
     "View",
     "acall",

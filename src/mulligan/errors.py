@@ -36,6 +36,19 @@ __all__ = (
 class MulliganError(Exception):
     """The base of everything that Mulligan raises itself."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # The constructors take facts, not messages; a pickle carries what they made of them.
+        return _rebuilt, (type(self), self.args, self.__dict__.copy())
+
+
+def _rebuilt(
+    cls: type[MulliganError], args: tuple[object, ...], state: dict[str, object]
+) -> MulliganError:
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
 
 class SettingError(MulliganError, ValueError):
     """A setting that cannot be meant: says what was asked, what was found, what to do."""

@@ -364,6 +364,23 @@ def test_the_error_is_free_as_soon_as_the_caller_lets_go_of_it(drive):
         gc.enable()
 
 
+def test_a_call_is_not_repeated_with_an_argument_that_is_used_up(drive):  # E-E1
+    sent = []
+
+    def upload(chunks):
+        sent.append(list(chunks))
+        raise status_error(503)
+
+    with pytest.raises(Exception, match="status 503") as caught:
+        drive.run(upload, (each for each in "abc"))
+    assert sent == [["a", "b", "c"]]
+    story = mulligan.story(caught.value)
+    assert story is not None
+    assert story.because == (
+        "not repeated: the generator among its arguments is used up; pass a list"
+    )
+
+
 def test_jitter_comes_from_the_dice(drive):
     outcomes = [ConnectionRefusedError()] * 2 + ["ok"]
     assert drive(outcomes, dice=LoadedDice(0.0, 0.999))[1] == [0.0, 0.999]

@@ -99,8 +99,8 @@ class Attempts:
             if attempt is not None and attempt.delay is not None:
                 session.clock.sleep(attempt.delay)
             try:
-                while hold := session.enter():
-                    session.clock.sleep(hold)
+                while (hold := session.enter()) is not None:
+                    session.clock.sleep(hold.delay)
             except NotAdmitted as refusal:
                 error, decision = session.refused(refusal)
                 session.end(error, decision)
@@ -115,8 +115,8 @@ class Attempts:
             if attempt is not None and attempt.delay is not None:
                 await session.clock.asleep(attempt.delay)
             try:
-                while hold := session.enter():
-                    await session.clock.asleep(hold)
+                while (hold := session.enter()) is not None:
+                    await session.clock.asleep(hold.delay)
             except NotAdmitted as refusal:
                 error, decision = session.refused(refusal)
                 session.end(error, decision)

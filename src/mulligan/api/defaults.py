@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..classify.classifier import Classifier, classifier
 from ..core.failure import Effects, Failure, Kind
 from ..core.policy import Policy
 from ..core.presets import preset
+from ..core.text import presentable
 from ..core.timeouts import Timeouts
 from ..drivers.habits import Habits
 from ..drivers.settings import NO_FALLBACK, Settings
 from ..errors import SettingError
+from .flavour import ASYNC, flavour
 
 if TYPE_CHECKING:
     from ..core.events import Ended
@@ -27,16 +30,14 @@ def resolve(target: str, options: GuardOptions) -> Settings:
         SettingError: An option that cannot be meant.
     """
     policy = _policy(options)
+    _check(options)
     listeners = tuple(options.get("listeners", ()))
-    for listener in listeners:
-        if not callable(listener):
-            raise SettingError(f"listeners needs callables that take an event; got {listener!r}")
     return Settings(
         policy=policy,
         effects=_effects(policy, options.get("effects")),
         classify=_classifier(policy, options).classify,
         unheard=_warn_once(),
-        target=target,
+        target=presentable(target, 200),
         listeners=listeners,
         wants_successes=any(getattr(each, "successes", False) for each in listeners),
         judge=options.get("judge"),
@@ -56,12 +57,18 @@ def resolve(target: str, options: GuardOptions) -> Settings:
 def _policy(options: GuardOptions) -> Policy:
     given = options.get("policy", "default")
     if isinstance(given, str):
+        if given.endswith(".toml"):
+            raise SettingError(
+                f"policy takes a Policy or a preset's name; load the file yourself: "
+                f"policy=mulligan.load_policy({given!r})"
+            )
         given = preset(given)
     elif not isinstance(given, Policy):
         raise SettingError(f"policy needs a Policy or the name of a preset; got {given!r}")
     return given.but(
         attempts=options.get("attempts"),
         deadline=options.get("deadline"),
+        patience=options.get("patience"),
         in_place=options.get("in_place"),
         horizon=options.get("horizon"),
         validator=options.get("validator"),
@@ -69,12 +76,29 @@ def _policy(options: GuardOptions) -> Policy:
 
 
 def _effects(policy: Policy, given: str | None) -> Effects:
-    if given is None:
-        return policy.effects or Effects.UNSAFE
-    try:
-        return Effects(given)
-    except ValueError:
-        raise SettingError(f"effects needs one of {', '.join(Effects)}; got {given!r}") from None
+    return policy.effects or Effects.UNSAFE if given is None else Effects.of(given)
+
+
+def _check(options: GuardOptions) -> None:
+    """Refuse what is not what its option needs, where it is written."""
+    listeners = options.get("listeners", ())
+    if not isinstance(listeners, Iterable) or not all(  # type: ignore[redundant-expr]
+        callable(each) for each in listeners
+    ):
+        raise SettingError(f"listeners needs callables that take an event; got {listeners!r}")
+    for name in ("judge", "verify", "on_exhausted", "validator"):
+        function = options.get(name)
+        if function is not None and not callable(function):
+            raise SettingError(f"{name} needs a function; got {function!r}")
+        if name in ("judge", "validator", "on_exhausted") and flavour(function) == ASYNC:
+            raise SettingError(f"{name} needs a plain function; got a coroutine function")
+    metadata = options.get("metadata")
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise SettingError(f"metadata needs a mapping; got {metadata!r}")
+    for name, method in (("clock", "now"), ("dice", "roll")):
+        part = options.get(name)
+        if part is not None and not callable(getattr(part, method, None)):
+            raise SettingError(f"{name} needs an object with {method}(); got {part!r}")
 
 
 def _timeouts(policy: Policy, given: Any) -> Timeouts | None:

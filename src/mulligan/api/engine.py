@@ -6,8 +6,8 @@ before it is needed: at the first failure, or when an option is given that only 
 
 from __future__ import annotations
 
-from ..drivers.ambient import ambient_world
 from ..errors import SettingError
+from .flavour import ASYNC, flavour
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ class Engine:
             ):
                 self.path = "watched"
             elif self.deadline is not None:
-                self.path = "timed" if self.path == "calm" else "watched"
+                # A clock of one's own is for tests; the calm paths read the machine's.
+                is_plain = self.path == "calm" and settings.clock is None
+                self.path = "timed" if is_plain else "watched"
         self.is_calm = self.path == "calm"
 
     def _check_names(self) -> None:
@@ -77,11 +79,14 @@ class Engine:
 
         unknown = sorted(self._options.keys() - OPTIONS)
         if unknown:
-            from difflib import get_close_matches
+            name = unknown[0]
+            if name in ("max_retries", "retries", "max_attempts", "tries"):
+                raise SettingError(
+                    f"no option {name!r}; write attempts, the total, the first attempt included"
+                )
+            from ..core.nearest import nearest
 
-            near = get_close_matches(unknown[0], OPTIONS, n=1)
-            guess = f"; did you mean {near[0]!r}?" if near else ""
-            raise SettingError(f"no option {unknown[0]!r}{guess}")
+            raise SettingError(f"no option {name!r}; {nearest(name, sorted(OPTIONS))}")
 
     @property
     def settings(self) -> Settings:
@@ -92,20 +97,10 @@ class Engine:
             settings = self._settings = resolve(self.target, self._options)
         return settings
 
-    def starter(self) -> Callable[[], float]:
-        """A function that says when an attempt begins."""
-        given = self.settings.clock
-        if given is not None:
-            return given.now
-        from time import monotonic
-
-        here = ambient_world.get
-
-        def now() -> float:
-            world = here()
-            return monotonic() if world is None else world.clock.now()
-
-        return now
+    @staticmethod
+    def now() -> float:
+        """The time in the world around the call."""
+        return _drivers().world().clock.now()
 
     def session(self, function: Callable[..., Any]) -> Session:
         """The session of a call of which no attempt has been made."""
@@ -191,6 +186,34 @@ class Engine:
         self.check_stream(function)
         return _drivers().astream(self.session(function), function, args, kwargs)
 
+    @staticmethod
+    def _check_parameter(function: Any, name: str) -> None:
+        if not name:
+            return
+        from inspect import Parameter, signature
+
+        try:
+            parameters = signature(function).parameters
+        except (TypeError, ValueError):  # a builtin without a signature: it will say so itself
+            return
+        if name not in parameters and all(
+            each.kind is not Parameter.VAR_KEYWORD for each in parameters.values()
+        ):
+            raise SettingError(
+                f"timeout_to names {name!r}, which {name_of(function)}() does not take; "
+                f"it takes {', '.join(parameters) or 'nothing'}"
+            )
+
+    def check_plain(self, function: Any) -> None:
+        """Refuse coroutine functions where a plain call could not await them."""
+        for name in ("verify", "fallback"):
+            helper = self._options.get(name)
+            if callable(helper) and flavour(helper) == ASYNC:
+                raise SettingError(
+                    f"{name} is a coroutine function, and {name_of(function)}() is not: "
+                    f"make both plain, or both coroutine functions"
+                )
+
     def check_stream(self, function: Any) -> None:
         """Refuse what means nothing for a stream."""
         settings = self._settings
@@ -212,7 +235,10 @@ class Engine:
 
     def check_timeout(self, function: Any) -> None:
         """Refuse what cannot be kept: nothing can stop a plain function that runs too long."""
-        timeouts = self._settings.timeouts if self._settings is not None else None
+        if self._settings is None:
+            return
+        self._check_parameter(function, self._settings.timeout_to)
+        timeouts = self._settings.timeouts
         if timeouts is not None and timeouts.total and not self._options.get("timeout_to"):
             raise SettingError(
                 f"timeout cannot stop the plain function {name_of(function)}(): a thread left "

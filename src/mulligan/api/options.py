@@ -30,13 +30,16 @@ class Options(TypedDict, total=False):
             ``server``.
         attempts: Attempts in total, for every kind that is retried.
         deadline: Time for the whole call, from its start.
+        patience: Time from the first failure in which attempts may start; never less than the
+            deadline.
         in_place: The longest wait to sleep through.
         horizon: The longest wait at all.
         timeout: Time for each attempt, or Timeouts. Plain functions need `timeout_to` as well.
         timeout_to: The parameter that the function takes its time limit by.
         judge: (answer) → Failure or None, for answers that are failures.
         verify: Called with the call's arguments after an attempt that may have been applied:
-            returns the call's result, or NOT_APPLIED.
+            returns the call's result, NOT_APPLIED, APPLIED where that result is None, or None
+            if it could not find out.
         on_exhausted: Told of the error when attempts, time or budget have run out.
         validator: (failure) → bool, for conditional failures: has the condition changed?
         adaptive: Whether the policy learns from what has failed lately (see `core.adaptive`).
@@ -54,6 +57,7 @@ class Options(TypedDict, total=False):
     on: type[Exception] | tuple[type[Exception], ...]
     attempts: int | None
     deadline: Duration | None
+    patience: Duration | None
     in_place: Duration | None
     horizon: Duration | None
     timeout: Duration | Timeouts | None

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import sys
 from functools import update_wrapper
+from time import monotonic
 
-from ..drivers.ambient import Context, ambient_context, ambient_task, endings
+from ..drivers.ambient import Context, ambient_context, ambient_task, endings, replaced
 from ..errors import SettingError
 from .engine import PATHS, name_of
 from .flavour import ASYNC, ASYNC_GENERATOR, GENERATOR, PLAIN, flavour
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from .engine import Engine
 
 __all__ = ("COROUTINE", "wrap")
+
+
+_CO_COROUTINE = 0x80  # inspect's constant; inspect is too dear for a first import
 
 
 async def _nothing() -> None: ...
@@ -44,6 +48,7 @@ def wrap(engine: Engine, function: Any) -> Any:
     kind = flavour(function)
     if kind in (PLAIN, GENERATOR):
         engine.check_timeout(function)
+        engine.check_plain(function)
     if kind in (GENERATOR, ASYNC_GENERATOR):
         engine.check_stream(function)
     return update_wrapper(_MAKERS[kind, engine.path](engine, function), function)
@@ -92,12 +97,14 @@ def _async(engine: Engine, function: Any) -> Any:
 
 
 def _plain_timed(engine: Engine, function: Any) -> Any:
-    task, marks, now = ambient_task.get, endings, engine.starter()
+    task, marks = ambient_task.get, endings
+    now = engine.now
 
     def timed(*args: Any, **kwargs: Any) -> Any:
         if task() is not None:
             return engine.run(function, args, kwargs)
-        mark, started_at = marks.count, now()
+        mark = marks.count
+        started_at = now() if replaced.worlds else monotonic()
         try:
             answer = function(*args, **kwargs)
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
@@ -115,11 +122,15 @@ def _plain_timed(engine: Engine, function: Any) -> Any:
 
 
 def _async_timed(engine: Engine, function: Any) -> Any:
-    from ..drivers.aio_time import armed, cut
+    from ..drivers.aio_time import armed, cut, kept
 
-    task, marks, now = ambient_task.get, endings, engine.starter()
+    task, marks = ambient_task.get, endings
+    now = engine.now
     deadline = engine.deadline or 0.0
     name, loaded = engine.target or name_of(function), sys.modules
+    # Written with `async def`: what it returns is a coroutine of the interpreter's own kind.
+    code = getattr(function, "__code__", None)
+    is_native = code is not None and bool(code.co_flags & _CO_COROUTINE)
 
     def overtime() -> TimeoutError:
         return TimeoutError(f"{name} was cut at its deadline, {deadline:g}s into attempt 1")
@@ -127,17 +138,19 @@ def _async_timed(engine: Engine, function: Any) -> Any:
     async def timed(*args: Any, **kwargs: Any) -> Any:
         if task() is not None:
             return await engine.arun(function, args, kwargs)
-        mark, started_at = marks.count, now()
+        mark = marks.count
+        started_at = now() if replaced.worlds else monotonic()
         try:
             work = function(*args, **kwargs)
-            if "trio" in loaded or work.__class__ is not COROUTINE:
+            if "trio" in loaded or not is_native:
                 return await cut(work, deadline, overtime)
-            try:
-                # A timer costs more than a call that never suspends, and such a call needs none.
-                signal = work.send(None)
-            except StopIteration as done:
-                return done.value
-            return await armed(signal, work, deadline, overtime)
+            # As in `lazily`, without the price of one more coroutine.
+            box = [None]
+            steps: Any = kept(work, box)
+            for signal in steps:
+                await armed(signal, steps, deadline, overtime)
+                break
+            return box[0]
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         try:

@@ -115,7 +115,7 @@ def _applied(judged: Judgement, failure: Failure, by: str) -> Failure | None:
         return None
     if isinstance(judged, Failure):
         return replace(judged, message=presentable(judged.message))
-    kind = _checked_kind(judged, by)
+    kind = Kind.of(judged, by)
     reach = failure.reach
     if failure.kind is Kind.UNKNOWN:
         reach = _NOT_ANSWERED.get(kind, Reach.ANSWERED)
@@ -131,7 +131,7 @@ def _checked_types(
         if not (isinstance(cls, type) and issubclass(cls, BaseException)):
             raise SettingError(f"types needs exception classes as keys; got {cls!r}")
         if isinstance(said, str):
-            checked[cls] = _checked_kind(said, f"types[{cls.__name__}]")
+            checked[cls] = Kind.of(said, f"types[{cls.__name__}]")
         elif callable(said):
             checked[cls] = said  # pyright: ignore[reportArgumentType] -- what it returns is checked
         else:
@@ -144,21 +144,8 @@ def _checked_codes(codes: Mapping[Any, Any]) -> dict[str, Kind]:
     for code, kind in codes.items():
         if not (isinstance(code, str) and code):
             raise SettingError(f"codes needs words as keys; got {code!r}")
-        checked[code.lower()] = _checked_kind(kind, f"codes[{code!r}]")
+        checked[code.lower()] = Kind.of(kind, f"codes[{code!r}]")
     return checked
-
-
-def _checked_kind(kind: Any, name: str) -> Kind:
-    try:
-        return Kind(kind)
-    except ValueError:
-        pass
-    from difflib import get_close_matches
-
-    kinds = [str(known) for known in Kind]
-    near = get_close_matches(str(kind).lower(), kinds, n=1)
-    advice = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(kinds)}"
-    raise SettingError(f"{name} needs a kind of failure; got {kind!r}, {advice}")
 
 
 def _name(ask: object) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..core.failure import Failure, Family, Kind, Reach
 from ..core.hint import Hint
 from ..core.text import presentable
-from ..errors import CircuitOpen, FailedAnswer, LimitReached, MulliganError
+from ..errors import CircuitOpen, DeadlinePassed, FailedAnswer, LimitReached, MulliganError
 from .body import NOTHING
 from .http import judge_evidence, judge_words
 from .known import BY_ERRNO, CIRCLE, SDK_ROOTS, Known, find
@@ -295,6 +295,8 @@ def _own(error: BaseException, now: float) -> Failure:
     if isinstance(error, FailedAnswer):
         return error.failure
     kind, hint = Kind.UNKNOWN, None
+    if isinstance(error, DeadlinePassed):
+        kind = Kind.TIMEOUT
     if isinstance(error, CircuitOpen):
         kind, hint = Kind.CIRCUIT_OPEN, Hint.after(error.retry_in, source="breaker")
     elif isinstance(error, LimitReached):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.text import presentable
+from ..core.text import MASK, mask, presentable
 
 __all__ = ("failing_fields", "stated_retriable")
 
@@ -108,4 +108,7 @@ def _path(place: object) -> str:
 def _add(found: list[tuple[str, str]], name: str, words: object) -> None:
     if len(found) < _MOST_FIELDS:
         said = words if isinstance(words, str) else ""
-        found.append((presentable(name, _MOST_WORDS), presentable(said, _MOST_WORDS)))
+        # What is wrong with a password quotes the password.
+        is_secret = mask(f"{name}=x") != f"{name}=x"
+        said = MASK if is_secret and said else presentable(said, _MOST_WORDS)
+        found.append((presentable(name, _MOST_WORDS), said))

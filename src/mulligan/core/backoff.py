@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..errors import SettingError
-from .duration import seconds
+from .duration import is_number, seconds
 from .schema import Seconds, tagged
 
 __all__ = ("Backoff", "Exponential", "Fixed", "Jitter", "Linear", "Schedule")
@@ -125,8 +125,11 @@ class Exponential(_Jittered):
             raise SettingError(
                 f"Exponential needs 0 < first <= cap; got first={self.first:g}, cap={self.cap:g}"
             )
-        if not 1 <= self.factor <= 1e6:
+        # A float, always: 2 ** 10**9 in whole numbers takes seconds and a hundred megabytes.
+        factor = float(self.factor) if is_number(self.factor) else 0.0
+        if not 1 <= factor <= 1e6:
             raise SettingError(f"Exponential needs a factor in [1, 1e6]; got {self.factor!r}")
+        object.__setattr__(self, "factor", factor)
 
     def curve(self, attempt: int) -> float:
         try:
@@ -228,7 +231,9 @@ def _room(longest: float, jitter: Jitter, spread: float) -> float:
     return longest + {"additive": share, "proportional": longest * share}.get(jitter, 0.0)
 
 
+SHAPES = (Exponential, Linear, Fixed, Schedule)
+
 if TYPE_CHECKING:
     Backoff: TypeAlias = Exponential | Linear | Fixed | Schedule
 else:
-    Backoff = tagged("shape", Exponential, Linear, Fixed, Schedule)
+    Backoff = tagged("shape", *SHAPES)

@@ -25,6 +25,7 @@ from .failure import Effects, Failure, Kind, Reach
 
 if TYPE_CHECKING:
     from .call import Call
+    from .hint import Hint
     from .policy import Rule
 
 __all__ = ("decide",)
@@ -54,7 +55,7 @@ def decide(call: Call, failure: Failure, *, now: float, wall: float, roll: float
     if stop is not None:
         return _with_time(stop, failure, wall)
     if delay <= policy.in_place:
-        return RetryAfter(delay, "" if hint is None else hint.source or "the server")
+        return RetryAfter(delay, _source(hint, delay))
     return _too_long(call, failure, delay, wall)
 
 
@@ -62,7 +63,8 @@ def _rule(call: Call, failure: Failure, rule: Rule | None) -> Rule | GiveUp:
     """Questions 1 and 2: the rule that answers this failure, or why there is none."""
     policy, kind = call.policy, failure.kind
     if failure.is_retriable is False:
-        return GiveUp(Ending.FINAL, f"{_short(failure)} will not pass: {failure.because}")
+        why = f": {failure.because}" if failure.because else ""
+        return GiveUp(Ending.FINAL, f"{_short(failure)} will not pass{why}")
     if failure.is_retriable:
         if failure.status == 422:
             return GiveUp(
@@ -123,11 +125,12 @@ def _bounds(call: Call, delay: float, now: float) -> GiveUp | None:
 
 
 def _too_late(call: Call, delay: float, left: float) -> GiveUp | None:
+    if left <= 0:
+        return GiveUp(Ending.DEADLINE, f"the deadline passed during attempt {call.attempt}")
     if delay >= left:
         return GiveUp(
             Ending.DEADLINE,
-            f"waiting {duration_text(delay)} would pass the deadline, "
-            f"{duration_text(max(left, 0))} away",
+            f"waiting {duration_text(delay)} would pass the deadline, {duration_text(left)} away",
         )
     if call.fastest < inf and delay + call.fastest > left:
         return GiveUp(
@@ -161,8 +164,8 @@ def _condition(call: Call, failure: Failure, rule: Rule) -> GiveUp | None:
 
 def _too_long(call: Call, failure: Failure, delay: float, wall: float) -> Park | GiveUp:
     """Question 8, for waits that are not slept through."""
-    policy, hint = call.policy, failure.hint
-    why = RetryAfter(delay, "" if hint is None else hint.source or "the server").because
+    policy = call.policy
+    why = RetryAfter(delay, _source(failure.hint, delay)).because
     if delay <= policy.horizon:
         return Park(
             wall + delay,
@@ -173,6 +176,13 @@ def _too_long(call: Call, failure: Failure, delay: float, wall: float) -> Park |
         f"{why}: beyond the horizon of {duration_text(policy.horizon)}",
         wall + delay,
     )
+
+
+def _source(hint: Hint | None, delay: float) -> str:
+    """Who decided on `delay`: the server, by the place where it said so, or the backoff."""
+    if hint is None or delay > hint.floor:
+        return ""
+    return hint.source or "the server"
 
 
 def _with_time(decision: GiveUp, failure: Failure, wall: float) -> GiveUp:

@@ -13,7 +13,7 @@ from .decision import Decision, Ending
 from .failure import Failure
 from .story import Story
 
-__all__ = ("Ended", "Event", "Failed", "Recovered", "Succeeded")
+__all__ = ("Ended", "Event", "Failed", "Held", "Recovered", "Succeeded", "Verified")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +53,32 @@ class Failed(_Happened):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Verified(_Happened):
+    """Somebody found out about an attempt that may have been applied.
+
+    Args:
+        was_applied: Whether it was; if so, the call has succeeded.
+        decision: What happens next, if it was not.
+    """
+
+    was_applied: bool
+    decision: Decision | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held(_Happened):
+    """An attempt waits to be admitted; sent before the wait. `attempt` is the one that waits.
+
+    Args:
+        delay: Seconds until it asks again.
+        because: What it waits for.
+    """
+
+    delay: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered(_Happened):
     """A call succeeded after it had failed; `attempt` is the one that did.
 
@@ -79,12 +105,14 @@ class Ended(_Happened):
         failure: The last failure.
         story: All of it.
         elapsed: Seconds since the first failure.
+        is_passed_on: Whether a guard further in has ended it, and told its own listeners.
     """
 
     ending: Ending
     failure: Failure
     story: Story
     elapsed: float
+    is_passed_on: bool = False
 
 
-Event: TypeAlias = Failed | Recovered | Succeeded | Ended
+Event: TypeAlias = Failed | Verified | Held | Recovered | Succeeded | Ended

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ..errors import SettingError
 from .hint import Hint
+from .nearest import nearest
 
 __all__ = ("Effects", "Failure", "Family", "Kind", "Reach", "View")
 
@@ -53,6 +55,16 @@ class Kind(StrEnum):
 
     # Enum's own hash is a Python function; kinds are the keys of every table on the failure path.
     __hash__ = str.__hash__
+
+    @classmethod
+    def of(cls, word: object, name: str) -> Kind:
+        """The kind called `word`, or a SettingError that names the parameter and the nearest."""
+        try:
+            return cls(word)  # type: ignore[arg-type]
+        except ValueError:
+            raise SettingError(
+                f"{name} needs a kind of failure; got {word!r}, {nearest(str(word), cls)}"
+            ) from None
 
     @property
     def family(self) -> Family:
@@ -113,6 +125,14 @@ class Effects(StrEnum):
     KEYED = "keyed"  # the same as once, because the server recognises its key
     UNSAFE = "unsafe"  # a second effect: an e-mail, a payment, a row
 
+    @classmethod
+    def of(cls, word: object) -> Effects:
+        """The effects called `word`, or a SettingError that names them all."""
+        try:
+            return cls(word)  # type: ignore[arg-type]
+        except ValueError:
+            raise SettingError(f"effects needs one of {', '.join(cls)}; got {word!r}") from None
+
     @property
     def is_safe_to_repeat(self) -> bool:
         return self is not Effects.UNSAFE
@@ -144,6 +164,10 @@ class Failure:
     is_retriable: bool | None = None
     because: str = ""
     fields: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.kind.__class__ is not Kind:
+            object.__setattr__(self, "kind", Kind.of(self.kind, "Failure.kind"))
 
     @property
     def family(self) -> Family:

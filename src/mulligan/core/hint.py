@@ -73,6 +73,10 @@ class Hint:
         confidence: Confidence = Confidence.HIGH,
     ) -> Hint | None:
         """The hint for `delay`, or None where the delay is no usable future."""
+        try:
+            delay = float(delay)
+        except OverflowError:  # a whole number of a thousand digits
+            return None
         if not (isfinite(delay) and delay > 0):
             return None
         return cls(delay=delay, at=at, precision=precision, source=source, confidence=confidence)

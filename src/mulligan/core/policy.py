@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from ..errors import SettingError
-from .backoff import Backoff, Exponential
-from .duration import Duration, seconds
+from .backoff import SHAPES, Backoff, Exponential
+from .duration import Duration, is_number, seconds
 from .failure import Effects, Failure, Kind
+from .frozen import FrozenDict
 from .schema import Seconds
 from .timeouts import Timeouts
 
@@ -56,6 +57,12 @@ class Rule:
                 f"Rule.attempts needs a whole number >= 1, or None for a bound in time; "
                 f"got {self.attempts!r} (attempts are the total, the first one included)"
             )
+        for name in ("backoff", "missing_hint"):
+            backoff = getattr(self, name)
+            if backoff is not None and not isinstance(backoff, SHAPES):
+                raise SettingError(
+                    f"Rule.{name} needs Exponential, Linear, Fixed or Schedule; got {backoff!r}"
+                )
         if self.hint not in {"replace", "at_least"}:
             raise SettingError(f"Rule.hint needs replace or at_least; got {self.hint!r}")
         if self.check not in {"never", "if_given", "required"}:
@@ -92,7 +99,8 @@ class Policy:
         deadline: Seconds from the start of a call to its end, cutting a running attempt where it
             can be cut; None for none.
         patience: Seconds from the first failure in which a wait may end and an attempt may start;
-            a running attempt is not cut. Never less than `in_place`.
+            a running attempt is not cut. Never less than `in_place`, nor than `deadline`: who
+            allows an hour for the call wants its limits waited for.
         budget: Seconds that one call may spend on waits and on attempts after the first.
         in_place: The longest wait that is slept through; a longer one parks the call.
         horizon: The longest wait at all; beyond it the call gives up and says when.
@@ -120,10 +128,15 @@ class Policy:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 -- pydantic's protocol
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rules", {Kind(kind): rule for kind, rule in self.rules.items()})
-        object.__setattr__(self, "codes", {code: Kind(kind) for code, kind in self.codes.items()})
+        codes = {code: Kind.of(kind, f"codes[{code!r}]") for code, kind in self.codes.items()}
+        object.__setattr__(self, "rules", FrozenDict(_checked(self.rules)))
+        object.__setattr__(self, "codes", FrozenDict(codes))
+        if self.statuses is not None:
+            if not all(is_number(status) for status in self.statuses):
+                raise SettingError(f"statuses needs numbers such as 429; got {self.statuses!r}")
+            object.__setattr__(self, "statuses", frozenset(self.statuses))
         if self.effects is not None:
-            object.__setattr__(self, "effects", Effects(self.effects))
+            object.__setattr__(self, "effects", Effects.of(self.effects))
         for each in ("deadline", "patience", "budget", "in_place", "horizon", "key_ttl"):
             value = getattr(self, each)
             if value is not None:
@@ -137,7 +150,7 @@ class Policy:
     @property
     def bound(self) -> float:
         """Seconds after the first failure at which waiting and starting end."""
-        return max(self.patience, self.in_place)
+        return max(self.patience, self.in_place, self.deadline or 0.0)
 
     def retries(self, status: int) -> bool:
         """Whether an HTTP status may be retried at all under this policy."""
@@ -148,6 +161,7 @@ class Policy:
         *,
         attempts: int | None = None,
         deadline: Duration | None = None,
+        patience: Duration | None = None,
         budget: Duration | None = None,
         in_place: Duration | None = None,
         horizon: Duration | None = None,
@@ -161,6 +175,7 @@ class Policy:
             name: seconds(value, name=name)
             for name, value in (
                 ("deadline", deadline),
+                ("patience", patience),
                 ("budget", budget),
                 ("in_place", in_place),
                 ("horizon", horizon),
@@ -179,6 +194,13 @@ class Policy:
         if validator is not None:
             changes["validator"] = validator
         return replace(self, **changes) if changes else self  # type: ignore[arg-type]
+
+
+def _checked(rules: Mapping[Kind, Rule]) -> dict[Kind, Rule]:
+    for kind, rule in rules.items():
+        if not isinstance(rule, Rule):
+            raise SettingError(f"rules[{str(kind)!r}] needs a Rule; got {rule!r}")
+    return {Kind.of(kind, "rules"): rule for kind, rule in rules.items()}
 
 
 def _is_count(value: object) -> bool:

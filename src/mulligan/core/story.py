@@ -8,9 +8,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .duration import duration_text
+from .duration import duration_text, moment_text
 
 __all__ = ("Story", "Try")
+
+
+# How an ending reads before "after 3 attempts".
+_WORDS = {
+    "final": "not retried",
+    "exhausted": "gave up",
+    "deadline": "out of time",
+    "budget": "out of retry budget",
+    "parked": "parked",
+    "horizon": "limited beyond the horizon",
+    "maybe_applied": "stopped",
+    "committed": "broken off",
+    "refused": "not admitted",
+    "unknown": "not retried",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +86,19 @@ class Story:
     @property
     def note(self) -> str:
         """One line for the traceback."""
+        return f"mulligan: {self.summary}"
+
+    @property
+    def summary(self) -> str:
+        """How it ended, after how much, and why, in one line."""
         count = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
         waited = f", {duration_text(self.waited)} of waiting" if self.waited else ""
-        return f"mulligan: {self.ending.replace('_', ' ')} after {count}{waited}: {self.because}"
+        ended = _WORDS.get(self.ending, self.ending)
+        if ended == "not retried" and self.attempts > 1:
+            ended = "stopped"
+        if self.retry_at is not None and self.ending == "parked":
+            ended = f"parked until {moment_text(self.retry_at)}"
+        return f"{ended} after {count}{waited}: {self.because}"
 
     def __str__(self) -> str:
         """The whole story, a line an attempt."""

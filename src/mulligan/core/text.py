@@ -29,55 +29,107 @@ _BLANKS = re.compile(r"[ \t\n]+")
 # lower case cost a microsecond, the same list as one pattern ten times that.
 _SUSPICIOUS = (
     *("auth", "bearer", "basic", "digest", "negotiate", "cookie", "token", "secret", "pass"),
-    *("pwd", "key", "credential", "sig", "session", "aiza", "akia", "asia", "eyj", "ya29", "://"),
+    *(
+        "pwd",
+        "key",
+        "credential",
+        "sig",
+        "session",
+        "aiza",
+        "akia",
+        "asia",
+        "eyj",
+        "ya29",
+        "sg.",
+        "://",
+    ),
 )
-_SUSPICIOUS_DASHED = ("sk-", "pk-", "rk-", "xox", "glpat-")
+_SUSPICIOUS_DASHED = ("sk-", "pk-", "rk-", "xox", "glpat-", "xai-", "pplx-", "nvapi-", "tvly-")
 _SUSPICIOUS_SCORED = (
     *("sk_", "pk_", "rk_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_"),
-    *("hf_", "gsk_", "npm_", "code_verifier"),
+    *("hf_", "gsk_", "npm_", "r8_", "whsec_", "dop_v1_", "code_verifier"),
 )
 _NAMES = (
-    r"(?:[a-z0-9_.-]{0,40}(?:api[_-]?key|apikey|access[_-]?key|secret|passw(?:or)?d|passphrase|pwd"
-    r"|token(?!s)|credentials?|authorization|signature|session[_-]?id|private[_-]?key|cookie)"
-    r"[a-z0-9_-]{0,40}|key|sig|auth|code_verifier)"
+    r"(?:[a-z0-9_.-]{0,40}(?:api[_-]?key|apikey|(?:access|account|subscription|signing|encryption"
+    r"|private|master)[_-]?key|secret|passw(?:or)?d|passphrase|pwd|token(?!s)|credentials?"
+    r"|authorization|signature|session[_-]?id|cookie)"
+    r"[a-z0-9_-]{0,40}|[a-z0-9_.-]{0,40}[_-](?:key|pass)|code_verifier)"
 )
+# Words of every day: a secret's name in quotes or before an equals sign, prose before a colon.
+_COMMON = r"(?:key|sig|auth|pass)"
+# A value: quoted, up to its closing quote, blanks and all; else up to the next delimiter. A
+# backslash before a quote is JSON in JSON.
+_QUOTED = r"(?:b?\"(?:[^\"\\]|\\.)*\"?|b?'(?:[^'\\]|\\.)*'?|\\\"[^\"\\]*\\?\"?|\\'[^'\\]*\\?'?)"
+_START = r"(?<![A-Za-z0-9])"  # \b takes a letter of any script for a part of the word
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
-    # Authorization: Bearer x   Proxy-Authorization: Basic x   x-api-key: x   Cookie: a=b; c=d
-    (re.compile(r"(?i)\b((?:set-)?cookie2?\s*[:=]\s*)[^\r\n]+"), rf"\1{MASK}"),
+    # -----BEGIN PRIVATE KEY----- … to its end, or to ours
     (
-        re.compile(r"(?i)\b((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?)[^\r\n\"',}]+"),
+        re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|$)"),
+        MASK,
+    ),
+    # Authorization: Bearer x   Proxy-Authorization: Digest a="b", c="d"   Cookie: a=b; c=d
+    (re.compile(rf"(?i){_START}((?:set-)?cookie2?\s*[:=]\s*)[^\r\n]+"), rf"\1{MASK}"),
+    (
+        re.compile(rf"(?i){_START}((?:proxy-)?authorization\s*[:=]\s*digest\s)[^\r\n]+"),
         rf"\1{MASK}",
     ),
     (
+        re.compile(rf"(?i){_START}((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?)[^\r\n\"',}}]+"),
+        rf"\1{MASK}",
+    ),
+    (
+        # A word of letters alone is prose: "token provided", "basic authentication".
         re.compile(
-            r"(?i)\b((?:bearer|basic|token|apikey|digest|negotiate)\s+)[A-Za-z0-9._~+/=-]{8,}"
+            rf"(?i){_START}((?:bearer|basic|token|apikey|digest|negotiate)\s+)"
+            r"(?![a-z]+(?![A-Za-z0-9._~+/=|:-]))[A-Za-z0-9._~+/=|:-]{8,}"
         ),
         rf"\1{MASK}",
     ),
-    # "api_key": "x"   'password': 'x'   — a quoted name, then anything up to the closing quote
+    # "api_key": "x"   ('x-api-key', 'x')   \"api_key\": \"x\"
     (
         re.compile(
-            rf"(?i)([\"']{_NAMES}[\"']\s*[:=]\s*)(?:\"(?:[^\"\\]|\\.)*\"?|'(?:[^'\\]|\\.)*'?|[^\s,}}\]]+)"
+            rf"(?i)(\\?[\"'](?:{_NAMES}|{_COMMON})\\?[\"']\s*[:=,]\s*)(?:{_QUOTED}|[^\s,}}\]\"'\\]+)"
         ),
         rf'\1"{MASK}"',
     ),
-    # password=x   token: x   ?key=x&…
+    # password=x   token: x   ?key=x&…   api_key%3Dx   --api-key x   <password>x
     (
         re.compile(
-            rf"(?i)(?<![A-Za-z0-9])({_NAMES}\s*[=:]\s*)(?!\s|\[masked)[\"']?[^\s&\"',;}}\])]+"
+            rf"(?i){_START}((?:{_NAMES}\s*(?:[=:\uff1a]|%3d)|{_COMMON}\s*(?:=|%3d))\s*)(?!\s|\[masked)(?:{_QUOTED}|[^\s&\"',;}}\])]+)"
         ),
         rf"\1{MASK}",
     ),
-    # scheme://user:secret@host
-    (re.compile(r"(?i)\b([a-z][a-z0-9+.-]{0,20}://)[^\s/@\"']{1,512}@"), rf"\1{MASK}@"),
+    (re.compile(rf"(?i)(--?{_NAMES}\s)(?![\s-]|\[masked)\S+"), rf"\1{MASK}"),
+    (re.compile(rf"(?i)(<{_NAMES}>)[^<]+"), rf"\1{MASK}"),
+    # scheme://user:secret@host — up to the last @ before the path
+    (
+        re.compile(rf"(?i){_START}([a-z][a-z0-9+.-]{{0,20}}://)[^\s/\"']{{1,2000}}@"),
+        rf"\1{MASK}@",
+    ),
+    # password is x   Incorrect API key provided: x   — where the value is no plain word
+    (
+        re.compile(
+            rf"(?i){_START}((?:password|passphrase|key|token|secret)\s+"
+            r"(?:provided|given|used|is|was)\s*:?\s+)(?=[^\s0-9]{0,64}[0-9])\S{8,}"
+        ),
+        rf"\1{MASK}",
+    ),
+    # Addresses that are secrets themselves.
+    (
+        re.compile(
+            r"(?i)(hooks\.slack\.com/services/|/bot(?=[0-9]{4,20}:))[^\s/?\"']+(?:/[^\s?\"']+)?"
+        ),
+        rf"\1{MASK}",
+    ),
     # Keys that are known by their looks.
     (
         re.compile(
-            r"\b(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{12,}"
-            r"|\bgh[opsur]_[A-Za-z0-9]{16,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}"
-            r"|\bxox[abeprs]-[A-Za-z0-9-]{10,}|\bAIza[A-Za-z0-9_-]{30,}|\bya29\.[A-Za-z0-9_-]{16,}"
-            r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\b(?:hf|gsk|npm)_[A-Za-z0-9]{20,}"
-            r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"
+            rf"{_START}(?:(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{{12,}}"
+            r"|gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
+            r"|xox[abeprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{10,}|ya29\.[A-Za-z0-9_-]{16,}"
+            r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])|(?:hf|gsk|npm|r8|whsec|dop_v1)_[A-Za-z0-9]{16,}"
+            r"|(?:xai|pplx|nvapi|tvly)-[A-Za-z0-9_-]{16,}|SG\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]*)?"
+            r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)"
         ),
         MASK,
     ),
@@ -121,8 +173,21 @@ def presentable(text: str, limit: int = 500) -> str:
     Masked before it is cut, so that a cut can never leave half a secret standing without the
     name that gave it away.
     """
-    cleaned = clean(text, limit * 4)
+    cleaned = clean(_whole_words(text, limit * 32), limit * 4 + 1)
+    cleaned = _whole_words(cleaned, limit * 4)
     masked = mask(cleaned)
     if masked is cleaned and len(masked) <= limit:
         return masked
     return clean(masked, limit)
+
+
+def _whole_words(text: str, limit: int) -> str:
+    """`text` cut at `limit`, without the word that the cut went through.
+
+    Half a secret may no longer look like one: the password of an address whose ``@`` is gone.
+    """
+    if len(text) <= limit:
+        return text
+    text = text[:limit]
+    end = max(text.rfind(" "), text.rfind("\n"), text.rfind("\t"))
+    return text[: end + 1] if end >= 0 else text

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 
 from ..errors import SettingError
-from .duration import seconds
+from .duration import is_number, seconds
 from .schema import Seconds
 
 __all__ = ("SERVICE_TIMEOUTS", "Timeouts")
 
 _PARTS = ("connect", "read", "write", "pool", "total")
+
+# However often a limit has shrunk, it stays one: a millisecond.
+_LEAST = 0.001
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +47,7 @@ class Timeouts:
                 if limit <= 0:
                     raise SettingError(f"Timeouts.{part} needs more than 0 s; got {value!r}")
                 object.__setattr__(self, part, limit)
-        if not 0 < self.shrink <= 1:
+        if not is_number(self.shrink) or not 0 < self.shrink <= 1:
             raise SettingError(f"Timeouts.shrink needs a number in (0, 1]; got {self.shrink!r}")
 
     def after(self, timeouts: int) -> Timeouts:
@@ -53,7 +56,7 @@ class Timeouts:
             return self
         factor = self.shrink**timeouts
         shorter = {
-            each.name: value * factor
+            each.name: max(value * factor, _LEAST)
             for each in fields(self)
             if each.name in _PARTS and (value := getattr(self, each.name)) is not None
         }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from ..core.decision import GiveUp, Park, RetryAfter, Verify
 from ..errors import NotAdmitted
 from .aio_time import cut
-from .verdict import NOT_APPLIED, Answered, Instead, Lost, Opened
+from .verdict import APPLIED, NOT_APPLIED, Answered, Instead, Lost, Opened
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -74,7 +74,7 @@ async def wait(
     """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
     try:
         if error is not None:
-            decision = session.failed(error)
+            decision = session.failed(error, args, kwargs)
             if isinstance(decision, Verify):
                 found = await _verify(session, error, args, kwargs)
                 if isinstance(found, Answered | Lost):
@@ -88,8 +88,8 @@ async def wait(
                 case _:
                     assert_never(decision)
         if session.is_bounded:
-            while hold := session.enter():
-                await session.clock.asleep(hold)
+            while (hold := session.enter()) is not None:
+                await session.clock.asleep(hold.delay)
     except NotAdmitted as refusal:
         return Lost(*session.refused(refusal))
     else:
@@ -105,13 +105,16 @@ async def _verify(
     try:
         answer = await _awaited(session.settings.verify(*args, **kwargs))  # type: ignore[misc]
     except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
-        return Lost(error, session.unverified(trouble))
+        return Lost(error, session.unverified(f"verify= raised {type(trouble).__name__}"))
+    else:
+        if answer is None:
+            return Lost(error, session.unverified("verify= could not find out"))
     finally:
         error = None  # type: ignore[assignment]
-    if answer is not NOT_APPLIED:
-        session.succeeded()
-        return Answered(answer)
-    return session.not_applied()
+    if answer is NOT_APPLIED:
+        return session.not_applied()
+    session.applied()
+    return Answered(None if answer is APPLIED else answer)
 
 
 async def _conclude(session: Session, over: Over) -> Any:

@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from .task import Task
     from .world import World
 
-__all__ = ("Context", "ambient_context", "ambient_task", "ambient_world", "current", "endings")
+__all__ = (
+    "Context",
+    "ambient_context",
+    "ambient_task",
+    "ambient_world",
+    "current",
+    "endings",
+    "replaced",
+)
 
 ambient_task: ContextVar[Task | None] = ContextVar("mulligan.task", default=None)
 ambient_world: ContextVar[World | None] = ContextVar("mulligan.world", default=None)
@@ -93,3 +101,15 @@ class _Endings:
 
 
 endings = _Endings()
+
+
+class _Replaced:
+    """How many contexts have a world of their own: while there are none, nobody has to look."""
+
+    __slots__ = ("worlds",)
+
+    def __init__(self) -> None:
+        self.worlds = 0
+
+
+replaced = _Replaced()

@@ -23,6 +23,9 @@ _PREFIX = "mulligan: "
 # Deeper than any chain that a program builds on purpose.
 _DEEPEST = 100
 
+# Endings that an outer guard may see otherwise: it may understand the error, or wait longer.
+_OPEN = ("unknown", "parked", "horizon")
+
 
 class _Pinned:
     """A story with the number of the ending it belongs to.
@@ -116,18 +119,28 @@ def settled(error: BaseException, mark: int) -> Story | None:
         error: What the attempt raised.
         mark: `endings.count` before the attempt; older stories belong to other calls.
     """
-    if endings.count == mark and error.__cause__ is None and _pinned(error) is None:
+    if endings.count == mark and _pinned(error) is None and _stands_alone(error):
         return None  # the common case: nothing has ended since, and nothing came from elsewhere
     for each in _chain(error):
         pinned = _pinned(each)
         if pinned is not None and pinned.number > mark:
-            # What an inner guard did not understand, an outer one may.
-            return None if pinned.story.ending == "unknown" else pinned.story
+            return None if pinned.story.ending in _OPEN else pinned.story
     return None
 
 
+def _stands_alone(error: BaseException) -> bool:
+    try:
+        return error.__cause__ is None
+    except Exception:  # noqa: BLE001 -- see _chain
+        return True
+
+
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """`error`, its causes, and the members of groups, each once."""
+    """`error`, what it was raised from or while handling, and members of groups, each once.
+
+    A wrapper that forgot its ``from`` is still a wrapper: an inner guard's ending is found along
+    `__context__`, too, or three layers of five attempts would make 125 calls.
+    """
     seen: set[int] = set()
     waiting = [error]
     while waiting and len(seen) < _DEEPEST:
@@ -136,7 +149,16 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
             continue
         seen.add(id(each))
         yield each
-        if each.__cause__ is not None:
-            waiting.append(each.__cause__)
-        if isinstance(each, BaseExceptionGroup):
-            waiting.extend(reversed(each.exceptions))
+        try:
+            waiting.extend(_behind(each))
+        except Exception:  # noqa: BLE001, S112 -- a property of a stranger's; there is no way on
+            continue
+
+
+def _behind(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        yield from reversed(error.exceptions)
+    if error.__cause__ is not None:
+        yield error.__cause__
+    elif error.__context__ is not None and not error.__suppress_context__:
+        yield error.__context__

@@ -6,30 +6,35 @@ stands here, so that they can be read side by side.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ..core.admission import Admitted, Hold, Refused
 from ..core.call import Call
 from ..core.decision import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
 from ..core.duration import duration_text
-from ..core.events import Ended, Event, Failed, Recovered, Succeeded
+from ..core.events import Ended, Failed, Held, Recovered, Succeeded, Verified
+from ..core.failure import Failure
+from ..core.text import presentable
 from ..errors import DeadlinePassed, FailedAnswer, LimitReached, NotAdmitted
 from .ambient import Context, ambient_context, ambient_task, ambient_world, endings
+from .announce import report, safely, tell, tell_success
+from .arguments import used_up
+from .entrance import Entrance
 from .notes import annotate, settled
 from .settings import NO_FALLBACK, Settings
 from .world import REAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextvars import Token
 
-    from ..core.admission import Outcome
+    from ..core.admission import Hold
     from ..core.decision import Decision
-    from ..core.failure import Failure
     from ..core.story import Story
 
 __all__ = ("Session",)
+
+_ENDINGS = frozenset(Ending)
 
 
 class Session:
@@ -52,7 +57,9 @@ class Session:
     _passed: Story | None = None
     _token: Token[Any] | None = None
     _context: Context | None = None
-    _tickets: list[tuple[int, object]] | None = None
+    _entrance: Entrance | None = None
+    _held = 0.0  # seconds spent waiting to be admitted
+    _used_up = ""  # an argument that a second attempt would find empty
 
     def __init__(
         self,
@@ -94,37 +101,34 @@ class Session:
             self.call.attempt = 0  # no attempt has been made yet; `begin` counts
             mark = endings.count
         self._mark = mark
-        self.is_bounded = deadline_at < inf or bool(settings.admissions)
+        if settings.admissions:
+            self._entrance = Entrance(settings.admissions, self.clock)
+        self.is_bounded = deadline_at < inf or self._entrance is not None
 
     # Before an attempt
 
-    def enter(self) -> float:
-        """Ask for admission: 0 if the attempt may be made, else seconds to hold.
+    def enter(self) -> Hold | None:
+        """Ask for admission: None if the attempt may be made, else how long to hold.
 
         Raises:
             NotAdmitted: The attempt must not be made.
         """
-        left = self.call.deadline_at - self.clock.now() if self.call.deadline_at < inf else inf
+        call, clock = self.call, self.clock
+        left = call.deadline_at - clock.now() if call.deadline_at < inf else inf
         if left <= 0:
             raise DeadlinePassed(self._who(), "the deadline passed before the attempt could begin")
-        admissions = self.settings.admissions
-        tickets = self._tickets = self._tickets or []
-        while len(tickets) < len(admissions):
-            now, wall = self.clock.now(), self.clock.wall()
-            number = len(tickets)
-            answer = admissions[number].enter(self.call.attempt + 1, now=now, wall=wall)
-            match answer:
-                case Admitted():
-                    tickets.append((number, answer.ticket))
-                case Hold():
-                    self._leave("cancelled", None)
-                    if answer.delay > min(self.settings.policy.in_place, left):
-                        raise LimitReached(self._who(), wall + answer.delay, answer.because)
-                    return answer.delay
-                case Refused():
-                    self._leave("cancelled", None)
-                    raise answer.error
-        return 0.0
+        hold = None if self._entrance is None else self._entrance.enter(call.attempt + 1)
+        if hold is None:
+            return None
+        # A gate that opens a little later every time is a closed gate: all its holds count.
+        self._held += hold.delay
+        if self._held > self.settings.policy.in_place or hold.delay >= left:
+            raise LimitReached(self._who(), clock.wall() + hold.delay, hold.because)
+        call.waited += hold.delay
+        if self.settings.listeners:
+            facts = self._facts() | {"attempt": call.attempt + 1}
+            tell(self.settings.listeners, Held(**facts, delay=hold.delay, because=hold.because))
+        return hold
 
     def begin(self) -> None:
         """An attempt begins now."""
@@ -177,46 +181,60 @@ class Session:
     # After an attempt
 
     def judged(self, answer: Any) -> None:
-        """Raise if the judge finds that `answer` is a failure."""
-        failure = self.settings.judge(answer)  # type: ignore[misc]
-        if failure is not None:
+        """Raise if the judge finds that `answer` is a failure.
+
+        A judge that raises, or says something else, is reported and not heard: the call has been
+        made, and its answer must not be lost to a mistake in looking at it.
+        """
+        judge = self.settings.judge
+        try:
+            failure = judge(answer)  # type: ignore[misc]
+        except Exception as trouble:  # noqa: BLE001 -- reported, see above
+            report("judge", judge, trouble)
+            return
+        if isinstance(failure, Failure):
+            failure = replace(failure, message=presentable(failure.message))
             raise FailedAnswer(failure, answer)
+        if failure is not None:
+            said = type(failure).__name__
+            report("judge", judge, TypeError(f"a judge says a Failure or None, not {said}"))
 
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
         self._exit()
-        if self._tickets:
-            self._leave("succeeded", None)
+        if self._entrance is not None:
+            self._entrance.leave("succeeded", None)
         settings = self.settings
         if self.call.tries:
             if settings.listeners:
-                self._tell(
-                    Recovered(**self._facts(), waited=self.call.waited, elapsed=self._elapsed())
-                )
+                event = Recovered(**self._facts(), waited=self.call.waited, elapsed=self._elapsed())
+                tell(settings.listeners, event)
         elif settings.wants_successes:
-            event = Succeeded(**self._facts())
-            for listener in settings.listeners:
-                if getattr(listener, "successes", False):
-                    self._tell_one(listener, event)
+            tell_success(settings.listeners, Succeeded(**self._facts()))
         self.last_error = None
 
     def cancelled(self) -> None:
         """The attempt ended with something that is no Exception: neither success nor failure."""
         self._exit()
-        self._leave("cancelled", None)
+        if self._entrance is not None:
+            self._entrance.leave("cancelled", None)
         self.last_error = None
 
-    def failed(self, error: Exception) -> Decision:
-        """The attempt failed: read, judge, record, announce."""
+    def failed(
+        self, error: Exception, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Decision:
+        """The attempt, made with these arguments, failed: read, judge, record, announce."""
         if self._token is not None:
             self._exit()
         call, clock = self.call, self.clock
+        if call.attempt == 1 and (args or kwargs):
+            self._used_up = used_up(args, kwargs or {})
         now, wall = clock.now(), clock.wall()
         took = None if self._began_at is None else now - self._began_at
         self.failure = failure = self.settings.classify(error, now=wall)
         self.last_error = error
-        if self._tickets:
-            self._leave("failed", failure)
+        if self._entrance is not None:
+            self._entrance.leave("failed", failure)
         if self.settings.habits is not None:
             self.settings.habits.note(failure.kind, now)
         if self.task is not None:
@@ -228,25 +246,37 @@ class Session:
         if passed is not None:
             # A guard inside has already spent what there was to spend on this.
             self._passed = passed
-            return GiveUp(Ending(passed.ending), passed.because, passed.retry_at)
+            # A story from another version may know endings that we do not.
+            ending = Ending(passed.ending) if passed.ending in _ENDINGS else Ending.EXHAUSTED
+            return GiveUp(ending, passed.because, passed.retry_at)
         decision = call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
         return self._announced(decision, failure, now, wall)
+
+    def applied(self) -> None:
+        """The last attempt, which may have been applied, was: the call has succeeded."""
+        self._tell_verified(was_applied=True, decision=None)
+        self.succeeded()
 
     def not_applied(self) -> RetryAfter | Park | GiveUp:
         """The last attempt, which may have been applied, was not: judge it again."""
         assert self.failure is not None  # noqa: S101 -- only after `failed`
         now, wall = self.clock.now(), self.clock.wall()
         decision = self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
-        decision = self._announced(decision, self.failure, now, wall)
+        decision = self._reserved(decision)
         assert not isinstance(decision, Verify)  # noqa: S101 -- it was never applied
+        self._tell_verified(was_applied=False, decision=decision)
         return decision
 
-    def unverified(self, error: Exception) -> GiveUp:
+    def _tell_verified(self, *, was_applied: bool, decision: Decision | None) -> None:
+        if self.settings.listeners:
+            event = Verified(**self._facts(), was_applied=was_applied, decision=decision)
+            tell(self.settings.listeners, event)
+
+    def unverified(self, why: str) -> GiveUp:
         """Nobody could find out whether the attempt was applied."""
         decision = GiveUp(
             Ending.MAYBE_APPLIED,
-            f"not repeated: {self._who()} may have been applied, "
-            f"and verify= raised {type(error).__name__}",
+            f"not repeated: {self._who()} may have been applied, and {why}",
         )
         self.call.overruled(decision)
         return decision
@@ -299,13 +329,14 @@ class Session:
                 failure=self.failure,
                 story=tale,
                 elapsed=self._elapsed(),
+                is_passed_on=self._passed is not None,
             )
             if heard:
-                self._tell(event)
+                tell(settings.listeners, event)
             else:
-                self._safely("warning", settings.unheard, event)
+                safely("warning", settings.unheard, event)
         if ending.is_exhaustion and settings.on_exhausted is not None:
-            self._safely("on_exhausted", settings.on_exhausted, error)
+            safely("on_exhausted", settings.on_exhausted, error)
         # Nothing of ours keeps the error, hence its frames, alive.
         self.last_error = self._cut = self._before_cut = None
         return settings.fallback is not NO_FALLBACK and ending is not Ending.UNKNOWN
@@ -320,32 +351,32 @@ class Session:
         if token is not None:
             ambient_context.reset(token)
 
-    def _leave(self, outcome: Outcome, failure: Failure | None) -> None:
-        tickets = self._tickets or []
-        while tickets:
-            number, ticket = tickets.pop()
-            self.settings.admissions[number].leave(
-                ticket, outcome, failure, now=self.clock.now(), wall=self.clock.wall()
-            )
+    def _reserved(self, decision: Decision) -> Decision:
+        """`decision`, with the wait booked; or the end, where there is nothing to book it on."""
+        if not isinstance(decision, RetryAfter):
+            return decision
+        if self._used_up:
+            decision = GiveUp(Ending.FINAL, f"not repeated: {self._used_up}")
+        elif self.task is not None and not self.task.reserve(decision.delay):
+            decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
+        else:
+            self.call.waits(decision.delay)
+            return decision
+        self.call.overruled(decision)
+        return decision
 
     def _announced(self, decision: Decision, failure: Failure, now: float, wall: float) -> Decision:
-        call = self.call
-        if isinstance(decision, RetryAfter):
-            if self.task is not None and not self.task.reserve(decision.delay):
-                decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
-                call.overruled(decision)
-            else:
-                call.waits(decision.delay)
+        decision = self._reserved(decision)
         if self.settings.listeners:
-            self._tell(
-                Failed(
-                    **self._facts(wall),
-                    failure=failure,
-                    decision=decision,
-                    elapsed=now - (call.first_failed_at or now),
-                    remark=call.remark,
-                )
+            first = self.call.first_failed_at
+            event = Failed(
+                **self._facts(wall),
+                failure=failure,
+                decision=decision,
+                elapsed=0.0 if first is None else now - first,
+                remark=self.call.remark,
             )
+            tell(self.settings.listeners, event)
         return decision
 
     def _facts(self, wall: float | None = None) -> dict[str, Any]:
@@ -360,19 +391,3 @@ class Session:
     def _elapsed(self) -> float:
         first = self.call.first_failed_at
         return 0.0 if first is None else self.clock.now() - first
-
-    def _tell(self, event: Event) -> None:
-        for listener in self.settings.listeners:
-            self._tell_one(listener, event)
-
-    def _tell_one(self, listener: Callable[[Event], None], event: Event) -> None:
-        self._safely("listener", listener, event)
-
-    def _safely(self, role: str, function: Callable[..., object], *args: object) -> None:
-        """Call the user's function; whatever it raises must not replace the user's error."""
-        try:
-            function(*args)
-        except Exception:
-            import logging
-
-            logging.getLogger("mulligan").exception("the %s %r raised", role, function)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 
 from ..core.decision import GiveUp, Park, RetryAfter, Verify
 from ..errors import NotAdmitted
-from .verdict import NOT_APPLIED, Answered, Instead, Lost, Opened
+from .verdict import APPLIED, NOT_APPLIED, Answered, Instead, Lost, Opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -77,7 +77,7 @@ def wait(
     """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
     try:
         if error is not None:
-            decision = session.failed(error)
+            decision = session.failed(error, args, kwargs)
             if isinstance(decision, Verify):
                 found = _verify(session, error, args, kwargs)
                 if isinstance(found, Answered | Lost):
@@ -91,8 +91,8 @@ def wait(
                 case _:
                     assert_never(decision)
         if session.is_bounded:
-            while hold := session.enter():
-                session.clock.sleep(hold)
+            while (hold := session.enter()) is not None:
+                session.clock.sleep(hold.delay)
     except NotAdmitted as refusal:
         return Lost(*session.refused(refusal))
     else:
@@ -108,13 +108,19 @@ def _verify(
     try:
         answer = session.settings.verify(*args, **kwargs)  # type: ignore[misc]
     except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
-        return Lost(error, session.unverified(trouble))
+        return Lost(error, session.unverified(f"verify= raised {type(trouble).__name__}"))
+    else:
+        if answer.__class__ is CoroutineType:
+            answer.close()
+            return Lost(error, session.unverified("a plain call cannot await verify="))
+        if answer is None:
+            return Lost(error, session.unverified("verify= could not find out"))
     finally:
         error = None  # type: ignore[assignment]
-    if answer is not NOT_APPLIED:
-        session.succeeded()
-        return Answered(answer)
-    return session.not_applied()
+    if answer is NOT_APPLIED:
+        return session.not_applied()
+    session.applied()
+    return Answered(None if answer is APPLIED else answer)
 
 
 def _conclude(session: Session, over: Over) -> Any:
@@ -131,9 +137,14 @@ def _conclude(session: Session, over: Over) -> Any:
                 if not callable(fallback):
                     return fallback
                 try:
-                    return fallback(error)
+                    answer = fallback(error)
                 except Exception as second:
                     raise second from error
+                if answer.__class__ is CoroutineType:
+                    answer.close()
+                    error.add_note("mulligan: the fallback is a coroutine, the call is not")
+                    raise error
+                return answer
             finally:
                 del error, over
 

@@ -7,17 +7,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from ..core.decision import GiveUp, Park
 
-__all__ = ("NOT_APPLIED", "Answered", "Instead", "Lost", "Opened", "Over")
+__all__ = ("APPLIED", "NOT_APPLIED", "Answered", "Instead", "Lost", "Opened", "Over")
 
 
-class _NotApplied:
-    """What ``verify=`` returns if the call was not applied, so that it may be made again."""
+class _Finding:
+    """What ``verify=`` returns instead of the call's result."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __repr__(self) -> str:
-        return "NOT_APPLIED"
+        return self._name
 
 
-NOT_APPLIED = _NotApplied()
+# The call was not applied, so it may be made again.
+NOT_APPLIED = _Finding("NOT_APPLIED")
+# The call was applied, and its result is None. None itself means: could not find out.
+APPLIED = _Finding("APPLIED")
 
 
 class Answered(NamedTuple):

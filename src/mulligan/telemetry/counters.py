@@ -36,7 +36,7 @@ class Counters:
                 self.totals["retries_total", event.target, str(event.failure.kind)] += 1
             case Recovered():
                 self.totals["recovered_total", event.target, ""] += 1
-            case Ended():
+            case Ended(is_passed_on=False):
                 self.totals["ended_total", event.target, str(event.ending)] += 1
                 if event.ending.is_exhaustion:
                     kind = str(event.failure.kind)

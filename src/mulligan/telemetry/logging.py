@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from ..core.decision import RetryAfter
 from ..core.duration import duration_text
-from ..core.events import Ended, Failed, Recovered, Succeeded
+from ..core.events import Ended, Failed, Held, Recovered, Succeeded, Verified
+from ..errors import SettingError
 
 if TYPE_CHECKING:
     from ..core.events import Event
@@ -38,6 +39,8 @@ class LogListener:
         logger: logging.Logger = _logger,
         successes: bool = False,
     ) -> None:
+        if detail not in ("full", "sampled"):
+            raise SettingError(f"LogListener needs full or sampled; got {detail!r}")
         self.detail, self.logger, self.successes = detail, logger, successes
 
     def __call__(self, event: Event, /) -> None:
@@ -63,6 +66,15 @@ def _line(event: Event) -> tuple[int, str]:
                 f"{who} attempt {event.attempt} failed: {event.failure}; "
                 f"{event.decision.because}{remark}"
             )
+        case Verified():
+            found = "was applied" if event.was_applied else "was not applied"
+            after = f"; {event.decision.because}" if event.decision is not None else ""
+            return logging.INFO, f"{who} attempt {event.attempt} {found}{after}"
+        case Held():
+            return logging.INFO, (
+                f"{who} attempt {event.attempt} is held for "
+                f"{duration_text(event.delay)}: {event.because}"
+            )
         case Recovered():
             return logging.INFO, (
                 f"{who} succeeded on attempt {event.attempt} "
@@ -72,7 +84,10 @@ def _line(event: Event) -> tuple[int, str]:
             return logging.DEBUG, f"{who} succeeded"
         case Ended():
             level = logging.WARNING if event.ending.is_exhaustion else logging.INFO
-            return level, f"{who} {event.story.note.removeprefix('mulligan: ')}: {event.failure}"
+            if event.is_passed_on:
+                level = logging.DEBUG  # the guard further in has said it
+            said = f": {event.failure.message}" if event.failure.message else ""
+            return level, f"{who} {event.story.summary}{said}"
         case _:
             assert_never(event)
 
@@ -95,6 +110,13 @@ def fields(event: Event) -> dict[str, Any]:
                 "because": event.decision.because,
                 "remark": event.remark or None,
             }
+        case Verified():
+            facts |= {
+                "was_applied": event.was_applied,
+                "because": None if event.decision is None else event.decision.because,
+            }
+        case Held():
+            facts |= {"delay": event.delay, "because": event.because}
         case Recovered():
             facts |= {"waited": event.waited, "elapsed": event.elapsed}
         case Succeeded():
@@ -105,6 +127,7 @@ def fields(event: Event) -> dict[str, Any]:
                 "because": event.story.because,
                 "waited": event.story.waited,
                 "retry_at": event.story.retry_at,
+                "is_passed_on": event.is_passed_on,
             }
         case _:
             assert_never(event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..drivers.ambient import ambient_world
+from ..drivers.ambient import ambient_world, replaced
 from ..drivers.world import World
 from .clock import VirtualClock
 from .dice import LoadedDice
@@ -30,7 +30,9 @@ def virtual_time(
     """
     clock = clock or VirtualClock()
     token = ambient_world.set(World(clock, dice or LoadedDice()))
+    replaced.worlds += 1
     try:
         yield clock
     finally:
+        replaced.worlds -= 1
         ambient_world.reset(token)

@@ -1,0 +1,366 @@
+"""What does a call cost when nothing goes wrong, and what does a retry cost when something does?
+
+Question   How many nanoseconds does a guard add to a call that succeeds at once, to one with a
+           deadline, to one that fails with a 503 and is made again? How long does the import take?
+Baseline   The bare function, or the retry written by hand, in the same round; then, as ratios
+           within a round, nopanic for calls, redress for retries, tenacity for the import.
+Claim      Calm calls cost at most 1.0 x nopanic, with a deadline 1.5 x, with context 3.5 x; an
+           async deadline at most half of nopanic's own way to cut a call; a retry half of
+           redress's; the import at most tenacity's, without asyncio, logging or third parties.
+           A broken claim exits 1. A peer that is not installed leaves its claim not measured.
+Run        python bench/overhead.py [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from _calls import (
+    BARE,
+    beside_trio,
+    calm_async,
+    calm_sync,
+    retried_async,
+    retried_sync,
+    suspending,
+)
+from _measure import RESULTS, Row, Spread, interleave, machine, peer, table, verdict_lines, write
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+PEERS = ("nopanic", "tenacity", "stamina", "backoff", "redress", "circuitbreaker")
+
+CUT = (
+    "the goal of 1.5 x is missed: nopanic's plain retry has no deadline at all, while ours cuts "
+    "a running attempt, so it has to see the first suspension to set its timer"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A bound on a ratio of added costs.
+
+    Args:
+        question: For the table.
+        group: Which rounds it is taken from.
+        ours: The contender of ours.
+        baseline: The contender it is held against.
+        limit: The greatest ratio of medians within rounds; None to report it only.
+        is_goal: Whether missing it is told but not counted as broken.
+        why: What a reader should know.
+    """
+
+    question: str
+    group: str
+    ours: str
+    baseline: str
+    limit: float | None
+    is_goal: bool = False
+    why: str = ""
+
+
+PLAIN, TIMED, KNOWN = (
+    "mulligan.retry",
+    "mulligan.retry(deadline=30)",
+    "mulligan.retry(context=True)",
+)
+THEIRS, THEIRS_CUT = "nopanic.retry", "nopanic timeout + retry"
+
+CLAIMS = (
+    Claim(question="calm call, sync", group="calm", ours=PLAIN, baseline=THEIRS, limit=1.0),
+    Claim(question="calm call, async", group="acalm", ours=PLAIN, baseline=THEIRS, limit=1.0),
+    Claim(
+        question="Guard.call",
+        group="calm",
+        ours="mulligan Guard.call",
+        baseline=THEIRS,
+        limit=None,
+    ),
+    Claim(
+        question="Guard.acall",
+        group="acalm",
+        ours="mulligan Guard.acall",
+        baseline=THEIRS,
+        limit=None,
+    ),
+    Claim(question="deadline, sync", group="calm", ours=TIMED, baseline=THEIRS, limit=1.5),
+    Claim(
+        question="deadline, async",
+        group="acalm",
+        ours=TIMED,
+        baseline=THEIRS,
+        limit=1.5,
+        is_goal=True,
+        why=CUT,
+    ),
+    Claim(
+        question="deadline that cuts, async",
+        group="acalm",
+        ours=TIMED,
+        baseline=THEIRS_CUT,
+        limit=0.5,
+    ),
+    Claim(
+        question="… of a call that suspends",
+        group="suspending",
+        ours=TIMED,
+        baseline=THEIRS_CUT,
+        limit=None,
+    ),
+    Claim(
+        question="… with trio imported, too",
+        group="trio",
+        ours=TIMED,
+        baseline=THEIRS_CUT,
+        limit=None,
+    ),
+    Claim(question="context=True, sync", group="calm", ours=KNOWN, baseline=THEIRS, limit=3.5),
+    Claim(question="context=True, async", group="acalm", ours=KNOWN, baseline=THEIRS, limit=3.5),
+    Claim(
+        question="retry of a 503, sync",
+        group="retried",
+        ours=PLAIN,
+        baseline="redress.retry",
+        limit=0.5,
+        why="both with their defaults, redress with its default_classifier; no headers, no sleep; "
+        "added to a retry written by hand",
+    ),
+    Claim(
+        question="retry of a 503, async",
+        group="aretried",
+        ours=PLAIN,
+        baseline="redress.retry",
+        limit=None,
+    ),
+)
+
+TITLES = {
+    "calm": "A plain function that succeeds at once",
+    "acalm": "A coroutine function that succeeds at once",
+    "suspending": "A coroutine function that suspends once and succeeds",
+    "retried": "A plain function that fails with a 503 and succeeds at the second attempt",
+    "aretried": "A coroutine function that does the same",
+    "trio": "A coroutine function that succeeds at once, on asyncio, with trio imported, too",
+}
+
+
+def judge(claim: Claim, found: dict[str, list[float]]) -> Row:
+    """The verdict on `claim`, from the rounds of its group."""
+    limit = claim.limit
+    row = Row(
+        question=claim.question,
+        baseline=claim.baseline,
+        claim="none" if limit is None else f"{'goal ' if claim.is_goal else ''}≤ {limit:.1f} x",
+        verdict="NOT MEASURED",
+        found=f"{claim.baseline.split('.')[0].split()[0]} is not installed",
+    )
+    if claim.ours not in found:
+        row.found = "trio is not installed"  # nothing else of ours depends on a peer
+        return row
+    if claim.baseline not in found:
+        return row
+    ratio = Spread.of(
+        (ours - bare) / (theirs - bare)
+        for ours, theirs, bare in zip(
+            found[claim.ours], found[claim.baseline], found[BARE], strict=True
+        )
+    )
+    row.found = f"{ratio.text(3)} x"
+    row.numbers = {"ratio": ratio.data(), "limit": limit}
+    if limit is None:
+        row.verdict = "reported"
+    elif ratio.median <= limit:
+        row.verdict, row.why = ("goal met" if claim.is_goal else "held"), claim.why
+    else:
+        row.verdict, row.why = ("GOAL MISSED" if claim.is_goal else "BROKEN"), claim.why
+    if claim.is_goal and row.verdict == "goal met":
+        row.why = ""
+    return row
+
+
+# The import
+
+IMPORTS = {
+    "bare interpreter": "pass",
+    "import mulligan": "import mulligan",
+    "… and decorate": "import mulligan\n@mulligan.retry\ndef f(): pass",
+    **{f"import {name}": f"import {name}" for name in PEERS},
+}
+
+# What an import loads is told by the interpreter that ran it.
+LOADED = """
+import sys
+before = set(sys.modules)
+{code}
+print(*sorted({{name.partition(".")[0] for name in set(sys.modules) - before}}))
+"""
+
+
+def import_rows(rounds: int) -> tuple[list[Row], dict[str, Spread]]:
+    """Milliseconds of CPU over a bare interpreter, in fresh interpreters that take turns."""
+    programs = {
+        name: code
+        for name, code in IMPORTS.items()
+        if not name.startswith("import ") or peer(name.split()[1])
+    }
+    spent: dict[str, list[float]] = {name: [] for name in programs}
+    for number in range(rounds + 1):
+        for name, code in programs.items():
+            took = _cpu_of(code)
+            if number:  # the first round writes the bytecode
+                spent[name].append(took * 1e3)
+    bare = spent.pop("bare interpreter")
+    added = {
+        name: [one - base for one, base in zip(each, bare, strict=True)]
+        for name, each in spent.items()
+    }
+    rows = []
+    for name in ("import mulligan", "… and decorate"):
+        row = Row(
+            question=name,
+            baseline="import tenacity",
+            claim="≤ 1.0 x",
+            verdict="NOT MEASURED",
+            found="tenacity is not installed",
+        )
+        if "import tenacity" in added:
+            # The noise of starting an interpreter is as large as the import: medians first.
+            ratio = Spread.of(added[name]).median / Spread.of(added["import tenacity"]).median
+            row.found = f"{ratio:.2f} x"
+            row.verdict = "held" if ratio <= 1.0 else "BROKEN"
+            row.numbers = {"ratio": round(ratio, 3), "limit": 1.0}
+        rows.append(row)
+    rows += [_purity(name) for name in ("import mulligan", "… and decorate")]
+    return rows, {name: Spread.of(each) for name, each in added.items()}
+
+
+def _cpu_of(code: str) -> float:
+    process = subprocess.Popen([sys.executable, "-c", code])
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"python -c {code!r} ended with code {process.returncode}")
+    return usage.ru_utime + usage.ru_stime
+
+
+def _purity(name: str) -> Row:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED.format(code=IMPORTS[name])],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = set(done.stdout.split())
+    strangers = loaded - sys.stdlib_module_names - {"mulligan"}
+    found = sorted(strangers | (loaded & {"asyncio", "logging"}))
+    return Row(
+        question=f"{name}: what it loads",
+        baseline="sys.modules",
+        claim="no third party, asyncio, logging",
+        verdict="BROKEN" if found else "held",
+        found=", ".join(found) or f"{len(loaded)} top-level modules, none of them",
+        numbers={"top_level_modules": sorted(loaded)},
+    )
+
+
+def measure(rounds: int) -> dict[str, dict[str, list[float]]]:
+    """All groups; what the calls of one load is loaded before the next begins."""
+    with asyncio.Runner() as runner:
+        loop = runner.get_loop()
+        groups: dict[str, Callable[[], dict[str, Callable[[int], None]]]] = {
+            "calm": calm_sync,
+            "acalm": lambda: calm_async(loop),
+            "suspending": lambda: suspending(loop),
+            "retried": retried_sync,
+            "aretried": lambda: retried_async(loop),
+            "trio": lambda: beside_trio(loop),  # last: from here on everybody asks which loop runs
+        }
+        found = {}
+        for name, contenders in groups.items():
+            print(f"measuring: {TITLES[name][0].lower()}{TITLES[name][1:]} …", file=sys.stderr)
+            found[name] = interleave(contenders(), rounds=rounds)
+        return found
+
+
+def added(found: dict[str, list[float]]) -> dict[str, Spread]:
+    """Nanoseconds over the bare function, by contender."""
+    return {
+        name: Spread.of(one - bare for one, bare in zip(each, found[BARE], strict=True))
+        for name, each in found.items()
+        if name != BARE
+    }
+
+
+def _lines(costs: dict[str, Spread], digits: int) -> Iterable[tuple[str, str]]:
+    cells = {name: spread.text(digits) for name, spread in costs.items()}
+    width = max(map(len, cells.values()), default=0)
+    for name in sorted(costs, key=lambda each: costs[each].median):
+        yield name, cells[name].rjust(width)
+
+
+def main() -> int:
+    head, _, rest = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        description=head, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="few rounds; judges and keeps nothing")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where the results go")
+    options = parser.parse_args()
+    where: dict[str, Any] = machine(("mulligan", *PEERS))
+
+    groups = measure(3 if options.quick else 41)
+    print("measuring: the import …", file=sys.stderr)
+    rows, imports = import_rows(2 if options.quick else 25)
+    rows = [judge(claim, groups[claim.group]) for claim in CLAIMS] + rows
+
+    costs = {name: added(found) for name, found in groups.items()}
+    for name, each in costs.items():
+        bare = Spread.of(groups[name][BARE]).text(0)
+        print(f"\n{TITLES[name]}: {bare} ns bare or by hand\n")
+        print(table(("contender", "added ns, median (quartiles)"), _lines(each, 0)))
+    print("\nImport, over a bare interpreter\n")
+    print(table(("contender", "added CPU ms, median (quartiles)"), _lines(imports, 1)))
+    print("\nVerdicts\n")
+    print(verdict_lines(rows))
+    print(
+        f"\n  {where['cpu']}, {where['cores']} cores, Python {where['python']}; "
+        + ", ".join(f"{name} {version}" for name, version in where["versions"].items())
+    )
+
+    file = options.json or (None if options.quick else RESULTS / "overhead.json")
+    if file is not None:
+        data = {
+            "bench": "overhead",
+            **where,
+            "verdicts": [
+                {
+                    "question": row.question,
+                    "baseline": row.baseline,
+                    "claim": row.claim,
+                    "found": row.found,
+                    "verdict": row.verdict,
+                    **({"why": row.why} if row.why else {}),
+                    **row.numbers,
+                }
+                for row in rows
+            ],
+            "added_ns": {
+                TITLES[name]: {who: spread.data() for who, spread in each.items()}
+                for name, each in costs.items()
+            },
+            "import_added_cpu_ms": {who: spread.data() for who, spread in imports.items()},
+        }
+        write(file, data)
+    return 0 if options.quick else int(any(row.verdict == "BROKEN" for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

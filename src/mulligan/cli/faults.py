@@ -1,0 +1,273 @@
+"""`mulligan faults`: a provider that fails on command."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import resource
+import signal
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from ..errors import FileError, SettingError
+from ..faults.file import Settings, read_toml
+from ..faults.ledger import Entry, Totals
+from ..faults.limits import Limits
+from ..faults.pointing import POINTERS
+from ..faults.remote import DEFAULT_PORT, address, ask
+from ..faults.script import Script
+from ..faults.server import FaultServer
+from .faults_text import (
+    ledger_table,
+    menu_table,
+    pointers,
+    request_line,
+    shell_lines,
+    totals_line,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("command",)
+
+_URL = click.option(
+    "--url",
+    metavar="URL",
+    help=f"Where the server is. [$MULLIGAN_FAULTS_URL, else http://127.0.0.1:{DEFAULT_PORT}]",
+)
+_FILE = click.option(
+    "--file",
+    "-f",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Read rules, limits and more from a TOML file.",
+)
+
+
+class _Faults(click.Group):
+    """A group whose first word may be a script: `mulligan faults 429x2,ok` serves."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args or args[0] not in {*self.commands, "-h", "--help"}:
+            args = ["serve", *args]
+        return super().parse_args(ctx, args)
+
+
+class _ScriptType(click.ParamType[Script]):
+    """A script, refused where it is written wrong."""
+
+    name = "script"
+
+    def convert(
+        self, value: str | Script, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Script:
+        try:
+            return value if isinstance(value, Script) else Script.parse(value)
+        except SettingError as error:
+            self.fail(str(error), param, ctx)
+
+
+_SCRIPT = click.argument("script", required=False, type=_ScriptType())
+
+
+@click.group(cls=_Faults, options_metavar="", subcommand_metavar="[SCRIPT | COMMAND] [OPTIONS]")
+def command() -> None:
+    """A provider that fails on command, on loopback.
+
+    SDKs, programs and plain HTTP clients take it for Anthropic, OpenAI, Gemini or a REST API.
+    Without a COMMAND it serves; SCRIPT says what each request gets:
+
+    \b
+      429x2,529,ok         two 429, one 529, then ok
+      503:0.3,ok           three in ten are 503
+      0-15s:overloaded,ok  overloaded for the first fifteen seconds
+      plan(15s)            a plan's limit that resets in fifteen seconds
+      @a -> hang; ok       one client hangs, the others are well
+
+    `mulligan faults menu` lists every fault, `mulligan faults serve --help` every option.
+    """  # noqa: D301 -- click's own mark for lines that stay as they are
+
+
+@command.command()
+@_SCRIPT
+@_FILE
+@click.option("--port", "-p", default=DEFAULT_PORT, show_default=True, help="0 takes a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to bind.")
+@click.option("--allow-host", multiple=True, metavar="NAME", help="Another name Host may carry.")
+@click.option("--seed", type=int, help="The same seed, the same luck. [default: 0]")
+@click.option("--limit", metavar="N/TIME", help="Requests that each client has: 50/60s.")
+@click.option("--token-limit", metavar="N/TIME", help="Tokens that each client has: 40000/60s.")
+@click.option(
+    "--counting",
+    type=click.Choice(["bucket", "fixed", "sliding"]),
+    default="bucket",
+    show_default=True,
+    help="How limits count.",
+)
+@click.option("--count-refusals", is_flag=True, help="A refused request costs one, too.")
+@click.option("--text", metavar="TEXT", help="What a good answer says.")
+@click.option("--quiet", "-q", is_flag=True, help="No line for each request.")
+@click.option("--json", "as_json", is_flag=True, help="Address and requests as JSON lines.")
+def serve(  # noqa: PLR0917 -- click passes options by name
+    script: Script | None,
+    path: Path | None,
+    port: int,
+    host: str,
+    allow_host: tuple[str, ...],
+    seed: int | None,
+    limit: str | None,
+    token_limit: str | None,
+    counting: str,
+    count_refusals: bool,  # noqa: FBT001
+    text: str | None,
+    quiet: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    """Serve until Ctrl-C. SCRIPT is `ok` if not given."""
+    known = _settings(path)
+    limits = known.limits
+    if limit is not None or token_limit is not None:
+        limits = Limits.parse(
+            requests=limit, tokens=token_limit, counting=counting, counts_refusals=count_refusals
+        )
+    talk = Console(stderr=True, highlight=False)
+    _allow_many_connections()
+
+    def hears(entry: Entry) -> None:
+        # Whoever read the lines may have left; the server is still wanted.
+        with contextlib.suppress(BrokenPipeError):
+            if as_json:
+                click.echo(json.dumps(asdict(entry)))
+            elif not quiet:
+                talk.print(request_line(entry))
+
+    server = FaultServer(
+        known.script if script is None else script,
+        limits=limits,
+        seed=seed if seed is not None else known.seed or 0,
+        text=text if text is not None else known.text,
+        host=host,
+        port=port,
+        allowed_hosts=allow_host,
+        resources=known.resources,
+        honours_keys=known.honours_keys,
+        hears=hears,
+    )
+    # Before the address is printed: who reads it may stop us at once.
+    told = _told_to_stop()
+    with server:
+        if as_json:
+            click.echo(json.dumps({"url": server.url, "script": str(server.script)}))
+        else:
+            for line in pointers(server.url, server.key("me"), str(server.script)):
+                click.echo(line)
+        sys.stdout.flush()
+        told.wait()
+        totals = server.totals
+    if not as_json:
+        talk.print(f"\nstopped: {totals_line(totals)}")
+
+
+@command.command(name="set")
+@_SCRIPT
+@_FILE
+@_URL
+def set_(script: Script | None, path: Path | None, url: str | None) -> None:
+    """Give a running server another script, from the next request on."""
+    if (script is None) == (path is None):
+        raise click.UsageError("needs a SCRIPT or a --file, one of them")
+    if path is not None:
+        _settings(path)  # a mistake is reported with the file's name
+        said = ask(
+            address(url), "/_script", method="POST", body=_text(path), kind="application/toml"
+        )
+    else:
+        said = ask(address(url), "/_script", method="POST", body=str(script))
+    click.echo(said["script"])
+
+
+@command.command()
+@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+@click.option("--last", "-n", type=click.IntRange(1), metavar="N", help="Only the last N requests.")
+@click.option("--all", "shows_all", is_flag=True, help="Also models, token counts, telemetry.")
+@click.option("--clear", is_flag=True, help="Begin another ledger after showing this one.")
+@_URL
+def ledger(
+    as_json: bool,  # noqa: FBT001
+    last: int | None,
+    shows_all: bool,  # noqa: FBT001
+    clear: bool,  # noqa: FBT001
+    url: str | None,
+) -> None:
+    """Show every request and every effect, with their totals."""
+    where = address(url)
+    said = ask(where, "/_ledger")
+    if as_json:
+        click.echo(json.dumps(said, indent=2))
+    else:
+        entries = [entry for entry in _entries(said) if shows_all or entry.vendor != "other"]
+        # A pipe has no width; what is cut there cannot be found again.
+        width = None if sys.stdout.isatty() else 160
+        console = Console(width=width, highlight=False)
+        console.print(ledger_table(entries[-(last or len(entries)) :]))
+        console.print(totals_line(Totals(**said["totals"])))
+    if clear:
+        ask(where, "/_ledger", method="DELETE")
+
+
+@command.command()
+@click.argument("program", type=click.Choice([each.name for each in POINTERS]))
+@click.option("--client", default="me", show_default=True, help="Whose requests these are.")
+@_URL
+def env(program: str, client: str, url: str | None) -> None:
+    """Print what points PROGRAM at the server: eval "$(mulligan faults env claude)"."""
+    for line in shell_lines(program, address(url), f"mulligan-{client}"):
+        click.echo(line)
+
+
+@command.command()
+def menu() -> None:
+    """List every fault that a script can order."""
+    width = None if sys.stdout.isatty() else 120
+    Console(width=width, highlight=False).print(menu_table())
+
+
+def _entries(said: dict[str, Any]) -> Iterator[Entry]:
+    return (Entry(**each) for each in said["entries"])
+
+
+def _settings(path: Path | None) -> Settings:
+    if path is None:
+        return Settings(script=Script.parse("ok"))
+    return read_toml(_text(path), file=str(path))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileError(f"cannot be read: {error}", file=str(path)) from None
+
+
+def _allow_many_connections() -> None:
+    """Raise the soft limit of open files as far as it goes: thousands of clients are the point."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # macOS says that it has no limit, then refuses more than this.
+    most = 10_240 if hard == resource.RLIM_INFINITY else hard
+    if soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _told_to_stop() -> threading.Event:
+    """Set by Ctrl-C or SIGTERM: both are how a server is ended, neither is a failure."""
+    told = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: told.set())
+    return told

@@ -1,0 +1,156 @@
+"""What `mulligan faults` prints, made from the ledger, the menu and the list of programs.
+
+Paths, clients and models are other people's words: they pass `presentable` before a terminal sees
+them.
+"""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from ..core.text import presentable
+from ..faults.menu import COMMON_OPTIONS, MENU, REFUSAL_OPTIONS
+from ..faults.pointing import GEMINI_SETTINGS, POINTERS, codex_settings, environment
+from ..faults.remote import address
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..faults.ledger import Entry, Totals
+
+__all__ = ("ledger_table", "menu_table", "pointers", "request_line", "shell_lines", "totals_line")
+
+
+def pointers(url: str, key: str, script: str) -> Iterator[str]:
+    """How to point each SDK and program at the server, ready to be pasted."""
+    yield f"fault server on {url}"
+    yield f"script          {script}"
+    yield ""
+    where = "" if url == address() else f" --url {url}"
+    same: dict[str, list[str]] = {}
+    for pointer in POINTERS:
+        line = f'eval "$(mulligan faults env {pointer.name}{where})"'
+        if pointer.is_simple:
+            line = f"{pointer.url}={url}{pointer.suffix} {pointer.key}={key}"
+        same.setdefault(line, []).append(pointer.name)
+    for line, names in same.items():
+        yield f"  {', '.join(names):<24}{line}"
+    yield f"  {'anything else':<24}curl -d '{{\"eur\": 7}}' {url}/invoices"
+    yield ""
+    yield f"  mulligan faults env claude{where}: all that claude needs, quiet settings too"
+    yield f"  mulligan faults set 529x3,ok{where}: another script"
+    yield f"  mulligan faults ledger{where}: requests and effects so far"
+    yield "  mulligan faults menu: every fault there is"
+    yield ""
+
+
+def shell_lines(program: str, url: str, key: str) -> Iterator[str]:
+    """What a shell evaluates to point `program` at the server."""
+    for name, value in environment(program, url=url, key=key).items():
+        yield f"export {name}={shlex.quote(value)}"
+    if program == "gemini":
+        # A home of its own: its settings must say how it logs in, and the user's stay untouched.
+        yield 'export GEMINI_CLI_HOME="$(mktemp -d)"; mkdir "$GEMINI_CLI_HOME/.gemini"'
+        yield f'printf %s {shlex.quote(GEMINI_SETTINGS)} >"$GEMINI_CLI_HOME/.gemini/settings.json"'
+    if program == "codex":
+        yield 'export CODEX_HOME="$(mktemp -d)"'
+        lines = shlex.join(codex_settings(url))
+        yield f"printf '%s\\n' {lines} >\"$CODEX_HOME/config.toml\""
+
+
+def request_line(entry: Entry) -> str:
+    """One request, in a line."""
+    at = datetime.fromtimestamp(entry.at, UTC).astimezone().strftime("%H:%M:%S")
+    who, what = _shown(entry.client, 20), _shown(f"{entry.method} {entry.path}", 60)
+    line = f"[dim]{at}[/] {entry.number:>4}  {who:<12} {what:<34} {_status(entry)}"
+    return f"{line}  {_shown(entry.outcome, 60)}" + (
+        f"  {notes}" if (notes := _notes(entry)) else ""
+    )
+
+
+def ledger_table(entries: Iterable[Entry]) -> Table:
+    """All requests, in a table."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("#", "after"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("client", "request", "model", "try", "status", "outcome", "notes"):
+        table.add_column(name, overflow="ellipsis")
+    for entry in entries:
+        attempt = next(iter(entry.attempt.values()), "")
+        table.add_row(
+            str(entry.number),
+            f"{entry.after:.2f}s",
+            _shown(entry.client, 20),
+            _shown(f"{entry.method} {entry.path}", 60),
+            _shown(entry.model, 24),
+            _shown(attempt, 12),
+            _status(entry),
+            _shown(entry.outcome, 40),
+            _notes(entry),
+        )
+    return table
+
+
+def totals_line(totals: Totals) -> str:
+    """The ledger in numbers, in a line."""
+    parts = [
+        _count(totals.requests, "request"),
+        _count(totals.effects, "effect"),
+        _count(totals.duplicates, "duplicate"),
+        f"{totals.early} inside a closed window",
+    ]
+    if totals.left:
+        parts.append(f"{totals.left} given up by the client")
+    return " · ".join(parts)
+
+
+def menu_table() -> Table:
+    """Every fault with its options."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("fault", "what the client sees", "options"):
+        table.add_column(name)
+    group, shared = "", {*COMMON_OPTIONS, *REFUSAL_OPTIONS}
+    for dish in MENU.values():
+        if dish.group != group:
+            group = dish.group
+            table.add_row(f"\n[bold]{group}[/]")
+        options = ", ".join(name for name, _ in dish.options if name not in shared)
+        name = "400 … 599" if dish.name == "NNN" else dish.name
+        table.add_row(f"  {name}", escape(dish.help), f"[dim]{options}[/]")
+    table.add_row("\n[bold]options[/]")
+    table.add_row("  of all", f"{', '.join(COMMON_OPTIONS)}: delay=0.5s, applied=yes for a write")
+    table.add_row("  of refusals", f"{', '.join(REFUSAL_OPTIONS)}, header.NAME")
+    return table
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _shown(text: str, limit: int) -> str:
+    return escape(presentable(text, limit))
+
+
+def _status(entry: Entry) -> str:
+    if entry.status is None:
+        return "[red]---[/]"
+    colour = "green" if entry.status < 400 else "yellow" if entry.status < 500 else "red"
+    return f"[{colour}]{entry.status}[/]"
+
+
+def _notes(entry: Entry) -> str:
+    notes = []
+    if entry.is_early:
+        notes.append("[magenta]too early[/]")
+    if entry.effect:
+        notes.append(f"[cyan]{_shown(entry.effect, 40)}[/]")
+    if entry.is_duplicate:
+        notes.append("[red]duplicate[/]")
+    if entry.ending == "left":
+        notes.append("[dim]client left[/]")
+    return ", ".join(notes)

@@ -1,0 +1,134 @@
+"""What there is to send for a step, in the vendor's words.
+
+Composing needs no state: the step, the request and the time make the answer. What the wire then
+does to it is the business of `delivery`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from .delivery import Answer
+from .desk import LIMIT
+from .stated import retry_after, stated_wait
+from .toolcall import tool_call
+from .vendors import Asked, Reply, Stream, Trouble, Vendor, Voice, sse
+
+if TYPE_CHECKING:
+    from .desk import Decided
+    from .menu import Fault
+    from .rest import Applied
+
+__all__ = ("applied", "good", "refusal", "stated", "trouble_of")
+
+_REFUSALS = frozenset(
+    {LIMIT.name, "overloaded", "plan", "billing", "context", "model", "policy", "auth"}
+)
+_TOOLS = frozenset({"shell", "write", "call"})
+_REST_ERROR = {"error": {"code": "overloaded", "message": "try again later"}}
+
+
+def trouble_of(decided: Decided, asked: Asked, id_: str, now: float) -> Trouble:
+    """Why the request is refused, if it is: everything a vendor needs to say so."""
+    fault, turn = decided.fault, decided.turn
+    retriable = fault.text("retriable")
+    return Trouble(
+        name=fault.name,
+        id=id_,
+        now=now,
+        asked=asked,
+        status=fault.status,
+        message=fault.text("message"),
+        code=fault.text("code"),
+        retry_after=fault.text("retry-after"),
+        is_retriable=None if retriable is None else retriable == "yes",
+        reset_at=turn.reset_at,
+        lasts=turn.lasts,
+        admission=decided.admission if fault == LIMIT else None,
+    )
+
+
+def refusal(voice: Voice, fault: Fault, trouble: Trouble, headers: dict[str, str]) -> Answer | None:
+    """The refusal that the step asks for; None if it asks for a good answer."""
+    if fault.name == "html":
+        return _gateway(fault, headers, trouble.now)
+    if fault.status is None and fault.name not in _REFUSALS:
+        return None
+    said = voice.refusal(trouble)
+    if said.status == 200 and trouble.asked.is_stream:  # Gemini blocks content so
+        only = Stream(frames=(sse(said.body),), middle=0)
+        return Answer(status=200, headers=headers, stream=only)
+    headers = {**headers, "content-type": said.content_type, **dict(said.headers)}
+    headers |= _ordered(fault, trouble.now)
+    return Answer(status=said.status, headers=headers, body=_json(said.body))
+
+
+def _ordered(fault: Fault, now: float) -> dict[str, str]:
+    """The headers that the script names."""
+    found = {}
+    for name, value in fault.options:
+        if name == "retry-after":
+            found[name] = retry_after(value, now)
+        elif name in {"retry-after-ms", "x-should-retry"}:
+            found[name] = value
+        elif name.startswith("header."):
+            found[name.removeprefix("header.").lower()] = value
+    return found
+
+
+def good(
+    vendor: Vendor, fault: Fault, trouble: Trouble, headers: dict[str, str], text: str
+) -> Answer:
+    """A vendor's good answer, whole or as events; some faults spoil it on the way."""
+    asked = trouble.asked
+    call = tool_call(fault, asked) if fault.name in _TOOLS else None
+    words = "" if fault.name == "empty" or call else fault.text("text") or text
+    reply = Reply(id=trouble.id, text=words, call=call, now=trouble.now)
+    if asked.is_stream:
+        return Answer(
+            status=200,
+            headers=headers,
+            stream=vendor.stream(asked, reply),
+            error_event=vendor.error_event(trouble),
+        )
+    return Answer(
+        status=200,
+        headers={**headers, "content-type": "application/json"},
+        body=_json(vendor.page(asked, reply)),
+        error_body=_json(vendor.refusal(replace(trouble, name="overloaded")).body),
+    )
+
+
+def applied(done: Applied, fault: Fault, headers: dict[str, str]) -> Answer:
+    """The resource's answer to a request that it has carried out."""
+    page = done.page
+    kind = "application/json" if page.status < 400 else "application/problem+json"
+    return Answer(
+        status=page.status,
+        headers={**headers, **dict(page.headers), "content-type": kind},
+        body=b"" if fault.name == "empty" else _json(page.body),
+        error_body=_json(_REST_ERROR),
+    )
+
+
+def stated(decided: Decided, answer: Answer, now: float) -> float | None:
+    """Seconds that this answer tells the client to stay away; None if it tells nothing usable."""
+    if decided.turn.reset_at is not None:
+        return decided.turn.reset_at - now
+    if decided.fault == LIMIT and decided.admission is not None:
+        return decided.admission.retry_after
+    return stated_wait(answer.headers, decided.fault.text("retry-after"), now)
+
+
+def _gateway(fault: Fault, headers: dict[str, str], now: float) -> Answer:
+    status = fault.count("status") or 502
+    title = f"<head><title>{status}</title></head>"
+    page = f"<html>\r\n{title}\r\n<body><h1>{status}</h1></body>\r\n</html>\r\n"
+    headers = {**headers, "content-type": "text/html", **_ordered(fault, now)}
+    return Answer(status=status, headers=headers, body=page.encode())
+
+
+def _json(body: object) -> bytes:
+    return json.dumps(body).encode()

@@ -1,0 +1,178 @@
+"""One connection: read a request, carry out its delivery, read the next.
+
+Reading ──request──▶ Answering ──all sent──▶ Reading
+│                     ├──reset──▶ gone
+└──end of file──▶ gone└──close──▶ gone
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import struct
+import time
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from .control import control
+from .delivery import Act, Close, Hang, Pause, Reset, Send
+from .wire import BadRequest, Request, read_head, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .ledger import Entry
+    from .service import Handled, Service
+
+__all__ = ("HEAD_LIMIT", "Connection", "reset")
+
+# Agents send whole conversations; nobody sends headers of this size.
+HEAD_LIMIT = 64 * 1024
+_BODY_LIMIT = 64 * 1024 * 1024
+
+
+class Connection:
+    """One client's connection.
+
+    Args:
+        service: Who decides.
+        reader, writer: The two directions.
+        admits: Whether a Host and an Origin may talk to us.
+        closes_port: Called with seconds when nobody may connect for a while.
+        hears: Told of each request once its answer is decided.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        admits: Callable[[dict[str, str]], bool],
+        closes_port: Callable[[float], None],
+        hears: Callable[[Entry], None] | None,
+    ) -> None:
+        self._service, self._reader, self._writer = service, reader, writer
+        self._admits, self._closes_port, self._hears = admits, closes_port, hears
+
+    async def run(self) -> None:
+        try:
+            while await self._turn():
+                pass
+        except (ConnectionError, asyncio.IncompleteReadError, TimeoutError):
+            pass  # the client left, which is its right
+        except BadRequest as error:
+            self._send(error.status, str(error))
+        except asyncio.LimitOverrunError:
+            self._send(431, "the headers are too long")
+        except Exception as error:
+            # A bug of ours must never look like a fault that somebody ordered.
+            self._send(500, f"the fault server itself failed: {error!r}")
+            raise
+        finally:
+            self._writer.close()
+
+    async def _turn(self) -> bool:
+        """Answer one request; whether there may be another."""
+        try:
+            data = await self._reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return False
+        head = read_head(data[:-4])
+        if not self._admits(head.headers):
+            raise BadRequest(421, "this Host or Origin may not talk to the fault server")
+        if head.headers.get("expect", "").lower() == "100-continue":
+            self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request = Request(head=head, body=await self._body(head.length))
+        # The wall clock: resets and dates are stated in it.
+        now = time.time()
+        own = control(self._service, request, now)
+        if own is not None:
+            self._writer.write(own)
+            await self._writer.drain()
+            return head.keeps_alive
+        return await self._answer(self._service.handle(request, now)) and head.keeps_alive
+
+    async def _body(self, length: int | None) -> bytes:
+        if length is not None:
+            if length > _BODY_LIMIT:
+                raise BadRequest(413, f"the body has {length} bytes; {_BODY_LIMIT} are the most")
+            return await self._reader.readexactly(length)
+        body = bytearray()
+        while True:
+            written = (await self._reader.readuntil(b"\r\n")).split(b";")[0].strip()
+            try:
+                size = int(written, 16)
+            except ValueError:
+                raise BadRequest(400, f"not the size of a chunk: {written[:20]!r}") from None
+            if len(body) + size > _BODY_LIMIT:
+                raise BadRequest(413, f"the body has more than {_BODY_LIMIT} bytes")
+            body += (await self._reader.readexactly(size + 2))[:-2]
+            if size == 0:
+                return bytes(body)
+
+    async def _answer(self, handled: Handled) -> bool:
+        number, ledger = handled.entry.number, self._service.ledger
+        if self._hears is not None:
+            self._hears(handled.entry)
+        if handled.closes_port:
+            self._closes_port(handled.closes_port)
+        ending = "left"
+        try:
+            for act in handled.acts:
+                if not await self._act(act):
+                    ending = "left" if isinstance(act, Hang) else "done"
+                    return False
+            ending = "done"
+        finally:
+            ledger.finish(number, ending)
+        return True
+
+    async def _act(self, act: Act) -> bool:
+        """Carry it out; whether the connection goes on."""
+        match act:
+            case Send(data):
+                self._writer.write(data)
+                await self._writer.drain()
+                # A connection that the client reset is noticed while writing only by its state.
+                if self._writer.transport.is_closing():
+                    raise ConnectionResetError
+                # drain() does not yield while there is room: without this one long stream would
+                # hold up five hundred others.
+                await asyncio.sleep(0)
+                return True
+            case Pause(seconds):
+                await asyncio.sleep(seconds)
+                return True
+            case Hang(seconds):
+                return not await self._left(seconds)
+            case Reset():
+                reset(self._writer)
+                return False
+            case Close():
+                return False
+
+    async def _left(self, seconds: float) -> bool:
+        """Wait until the client leaves or the time is over; whether it left."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds if isfinite(seconds) else None):
+                while await self._reader.read(1024):
+                    pass
+                return True
+        return False
+
+    def _send(self, status: int, message: str) -> None:
+        body = json.dumps({"error": {"message": message}}).encode()
+        headers = {"content-type": "application/json", "connection": "close"}
+        self._writer.write(whole(status, headers, body, time.time()))
+
+
+def reset(writer: asyncio.StreamWriter) -> None:
+    """Close so that the client sees a reset instead of an end."""
+    sock = writer.get_extra_info("socket")
+    with contextlib.suppress(OSError):
+        # Lingering for zero seconds makes close() send RST and drop what is unsent.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    writer.transport.abort()

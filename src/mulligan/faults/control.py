@@ -1,0 +1,57 @@
+"""The server's own paths, which no script can break.
+
+GET    /_script    the script as text
+POST   /_script    another script, as text or as TOML
+GET    /_ledger    everything that was asked, as JSON
+DELETE /_ledger    begin another ledger
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ..errors import MulliganError
+from .file import read_toml
+from .script import Script
+from .wire import Request, whole
+
+if TYPE_CHECKING:
+    from .service import Service
+
+__all__ = ("control",)
+
+
+def control(service: Service, request: Request, now: float) -> bytes | None:  # noqa: PLR0911 -- one return a case
+    """The answer, or None if the path is not the server's own."""
+    if not request.head.path.startswith("/_"):
+        return None
+    match request.head.method, request.head.path:
+        case "GET", "/_script":
+            return _said(200, {"script": str(service.script)}, now)
+        case "POST", "/_script":
+            try:
+                _set(service, request)
+            except MulliganError as error:
+                return _said(400, {"error": str(error)}, now)
+            return _said(200, {"script": str(service.script)}, now)
+        case "GET", "/_ledger":
+            return _said(200, service.ledger.as_json(), now)
+        case "DELETE", "/_ledger":
+            service.clear(now)
+            return _said(200, {"requests": 0}, now)
+        case _:
+            return _said(404, {"error": "known are /_script and /_ledger"}, now)
+
+
+def _set(service: Service, request: Request) -> None:
+    text = request.body.decode("utf-8", "replace")
+    if "toml" in request.head.headers.get("content-type", ""):
+        settings = read_toml(text, file="the script")
+        service.set(settings.script, settings.limits)
+    else:
+        service.set(Script.parse(text))
+
+
+def _said(status: int, body: dict[str, object], now: float) -> bytes:
+    return whole(status, {"content-type": "application/json"}, json.dumps(body).encode(), now)

@@ -1,0 +1,176 @@
+"""An answer as what happens on the connection.
+
+A delivery is a list of acts: send these bytes, wait so long, fall silent, reset. Deciding on it
+needs no socket, so every half-sent chunk can be tested as data; carrying it out is the business
+of `connection`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import TYPE_CHECKING
+
+from .vendors import Stream
+from .wire import LAST_CHUNK, chunk, head, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .menu import Fault
+
+__all__ = ("Act", "Answer", "Close", "Hang", "Pause", "Reset", "Send", "deliver")
+
+# Long enough for what was sent to arrive before the reset destroys it.
+_SETTLE = 0.02
+# Between the events of a drip that does not say.
+_GAP = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send these bytes."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Wait so many seconds, then go on."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Fall silent until the client leaves, so many seconds at most."""
+
+    seconds: float = inf
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """Reset the connection: the client sees ECONNRESET."""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """Close the connection: the client sees the end of the file."""
+
+
+Act = Send | Pause | Hang | Reset | Close
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What there is to send, before anything goes wrong on the way.
+
+    Args:
+        status: The status.
+        headers: By name.
+        body: The whole body; unused where there is a stream.
+        stream: The events, where the client asked for events.
+        error_event: What a stream says when it fails in the middle.
+        error_body: What a whole answer says when it fails with status 200.
+        is_bodiless: The client asked for the head alone.
+    """
+
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    stream: Stream | None = None
+    error_event: bytes = b""
+    error_body: bytes = b""
+    is_bodiless: bool = False
+
+
+def deliver(fault: Fault, answer: Answer, now: float) -> tuple[Act, ...]:
+    """What happens on the connection when this answer meets this fault."""
+    delay = fault.seconds("delay")
+    acts = tuple(_acts(fault, answer, now))
+    return (Pause(delay), *acts) if delay else acts
+
+
+def _acts(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:
+    match fault.name:
+        case "reset" | "lost" | "refuse":
+            return (Reset(),)
+        case "close":
+            return (Close(),)
+        case "hang":
+            return (_hang(fault), Close())
+        case _ if answer.is_bodiless:
+            return (Send(head(answer.status, {**answer.headers, "content-length": "0"}, now)),)
+        case _ if answer.stream is not None:
+            return _streamed(fault, answer, answer.stream, now)
+        case _:
+            return _whole(fault, answer, now)
+
+
+def _hang(fault: Fault) -> Hang:
+    lasts = fault.seconds("for")
+    return Hang() if lasts is None else Hang(lasts)
+
+
+def _streamed(fault: Fault, answer: Answer, stream: Stream, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
+    headers = {
+        **answer.headers,
+        "content-type": stream.content_type,
+        "cache-control": "no-cache",
+        "transfer-encoding": "chunked",
+    }
+    wanted = fault.count("after")
+    some = stream.frames[: stream.middle if wanted is None else wanted]
+    begun = [Send(head(answer.status, headers, now)), *(Send(chunk(frame)) for frame in some)]
+    match fault.name:
+        case "stall":
+            return [*begun, _hang(fault), Close()]
+        case "drop":
+            return [*begun, Pause(_SETTLE), Reset()]
+        case "cut":
+            missing = chunk(stream.frames[min(len(some), len(stream.frames) - 1)])
+            return [*begun, Send(missing[: len(missing) // 2]), Close()]
+        case "truncate":
+            return [*begun, Send(LAST_CHUNK)]
+        case "error-event":
+            return [*begun, Send(chunk(answer.error_event)), Send(LAST_CHUNK)]
+        case "badjson":
+            return [begun[0], Send(chunk(b'data: {"id": "half an ev\n\n')), Send(LAST_CHUNK)]
+        case "drip":
+            gap = Pause(fault.seconds("gap") or _GAP)
+            spread = [act for frame in stream.frames for act in (gap, Send(chunk(frame)))]
+            return [begun[0], *spread, Send(LAST_CHUNK)]
+        case _:
+            return [begun[0], *(Send(chunk(frame)) for frame in stream.frames), Send(LAST_CHUNK)]
+
+
+def _whole(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
+    body = answer.body
+    half = body[: len(body) // 2]
+    full = whole(answer.status, answer.headers, body, now)
+    begun = Send(full[: len(full) - len(body) + len(half)])
+    match fault.name:
+        case "stall":
+            return [begun, _hang(fault), Close()]
+        case "drop":
+            return [begun, Pause(_SETTLE), Reset()]
+        case "cut":
+            return [begun, Close()]
+        case "truncate":
+            # No length is stated, so the end of the connection is a clean end of the body.
+            return [
+                Send(head(answer.status, {**answer.headers, "connection": "close"}, now) + half),
+                Close(),
+            ]
+        case "error-event":
+            return [Send(whole(answer.status, answer.headers, answer.error_body, now))]
+        case "badjson":
+            return [Send(whole(answer.status, answer.headers, half, now))]
+        case "drip":
+            gap = Pause(fault.seconds("gap") or _GAP)
+            opening = full[: len(full) - len(body)]
+            step = max(1, len(body) // 8)
+            parts = [body[place : place + step] for place in range(0, len(body), step)]
+            return [Send(opening), *(act for part in parts for act in (gap, Send(part)))]
+        case _:
+            return [Send(full)]

@@ -1,0 +1,74 @@
+"""Which step a request takes.
+
+Limits come first, as at a provider's front door: who is refused there never reaches the script and
+takes no step of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .limits import Account, Admission, Limits, admit
+from .luck import roll
+from .menu import Fault
+from .script import RuleState, Script, Turn, take
+
+__all__ = ("LIMIT", "OK", "Decided", "Desk")
+
+OK = Fault(name="ok")
+# What the limits say; not on the menu, since no script can order it.
+LIMIT = Fault(name="limit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What one request gets.
+
+    Args:
+        turn: The step.
+        admission: What the limits said; None where there are none.
+    """
+
+    turn: Turn
+    admission: Admission | None = None
+
+    @property
+    def fault(self) -> Fault:
+        return self.turn.fault
+
+
+class Desk:
+    """Keeps how far the script has come and what each client has used.
+
+    Args:
+        script: What is done with which request.
+        limits: What each client may use.
+        seed: The same seed, the same luck.
+    """
+
+    def __init__(self, script: Script, limits: Limits, seed: int) -> None:
+        self.script, self.limits, self._seed = script, limits, seed
+        self._accounts: dict[str, Account] = {}
+        self._states: dict[tuple[int, str], RuleState] = {}
+
+    def decide(self, *, method: str, path: str, client: str, tokens: int, now: float) -> Decided:
+        """The step for this request; what it uses is taken from its client's account."""
+        admission = None
+        if self.limits.requests is not None or self.limits.tokens is not None:
+            account = self._accounts.get(client, Account())
+            admission, self._accounts[client] = admit(self.limits, account, tokens=tokens, now=now)
+            if not admission.is_admitted:
+                return Decided(turn=Turn(fault=LIMIT), admission=admission)
+        index = self.script.find(method=method, path=path, client=client)
+        if index is None:
+            return Decided(turn=Turn(fault=OK), admission=admission)
+        rule = self.script.rules[index]
+        whose = client if rule.client == "*" else ""
+        state = self._states.get((index, whose)) or RuleState.of(rule)
+        turn, self._states[index, whose] = take(
+            rule,
+            state,
+            now=now,
+            roll=lambda step: roll(self._seed, str(rule), whose, state.asked, step),
+        )
+        return Decided(turn=turn, admission=admission)

@@ -1,0 +1,151 @@
+"""Everything that was asked of the server, and everything that it changed.
+
+The ledger answers the questions a test has: how many requests, how many effects, was one of them
+made twice, and did anybody ask again before the time that the server had named?
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+__all__ = ("Entry", "Ledger", "Totals")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One request.
+
+    Args:
+        number: From 1, in order of arrival.
+        at: When, in epoch seconds.
+        after: Seconds since the ledger was opened.
+        client: Whose it was: the name in a ``mulligan-NAME`` key, else a hash of the key.
+        method: ``POST``.
+        path: Without the query.
+        vendor: ``anthropic``, ``responses``, ``chat``, ``gemini``, ``rest`` or ``other``.
+        model: The model, where one was named.
+        is_stream: Whether events were asked for.
+        attempt: What the client said about its attempt: ``x-stainless-retry-count`` and its like.
+        key: The idempotency key.
+        body_hash: Sixteen hexadecimal digits; equal bodies have equal hashes.
+        outcome: What the script or the limits gave it, ``429(retry-after=2)``, ``limit``, ``ok``.
+        status: The status that was sent; None if no head was.
+        is_early: It came before the time that the server had named to this client.
+        effect: What it changed, ``POST /invoices/7``; empty if nothing.
+        is_duplicate: The same effect, by key or by body, had been made before.
+        ending: ``open`` while it is being answered, then ``done``, or ``left`` if the client was
+            gone before the end.
+    """
+
+    number: int
+    at: float
+    after: float
+    client: str
+    method: str
+    path: str
+    vendor: str
+    model: str = ""
+    is_stream: bool = False
+    attempt: dict[str, str] = field(default_factory=dict)
+    key: str = ""
+    body_hash: str = ""
+    outcome: str = ""
+    status: int | None = None
+    is_early: bool = False
+    effect: str = ""
+    is_duplicate: bool = False
+    ending: str = "open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """The ledger in numbers.
+
+    Args:
+        requests: Requests to a vendor's API or a resource; others are not counted.
+        effects: What was changed.
+        duplicates: Effects that had been made before.
+        early: Requests inside a closed window.
+        left: Requests whose client was gone before the end.
+        outcomes: How often each outcome was given.
+    """
+
+    requests: int
+    effects: int
+    duplicates: int
+    early: int
+    left: int
+    outcomes: dict[str, int]
+
+
+class Ledger:
+    """A list that grows. Written by one thread; any thread may read.
+
+    Args:
+        opened_at: When, in epoch seconds.
+    """
+
+    def __init__(self, opened_at: float) -> None:
+        self.opened_at = opened_at
+        self._entries: list[Entry] = []
+        self._effects: set[tuple[str, ...]] = set()
+        self._closed: dict[tuple[str, str], float] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def is_closed(self, client: str, vendor: str, now: float) -> bool:
+        """Whether this client has been told to stay away until after `now`."""
+        return now < self._closed.get((client, vendor), 0.0)
+
+    def close(self, client: str, vendor: str, until: float) -> None:
+        """Note that the client was told to stay away until then; the last word counts."""
+        self._closed[client, vendor] = until
+
+    def reopen(self) -> None:
+        """Forget what clients were told: another script is another server."""
+        self._closed.clear()
+
+    def add(self, entry: Entry) -> Entry:
+        """Note a request; its number and whether its effect is a duplicate are found here."""
+        entry = replace(entry, number=len(self._entries) + 1)
+        if entry.effect:
+            # A creation names what it made; the same creation again names another. So creations
+            # are compared by what was sent, and changes by what they changed.
+            verb, _, place = entry.effect.partition(" ")
+            what = entry.path if verb == "POST" else place
+            mark = (entry.client, verb, what, entry.key or entry.body_hash)
+            entry = replace(entry, is_duplicate=verb == "POST" and mark in self._effects)
+            self._effects.add(mark)
+        self._entries.append(entry)
+        return entry
+
+    def finish(self, number: int, ending: str) -> None:
+        """Note how the answer to a request ended."""
+        if number <= len(self._entries):
+            self._entries[number - 1] = replace(self._entries[number - 1], ending=ending)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return tuple(self._entries)
+
+    @property
+    def totals(self) -> Totals:
+        asked = [entry for entry in self.entries if entry.vendor != "other"]
+        return Totals(
+            requests=len(asked),
+            effects=sum(bool(entry.effect) for entry in asked),
+            duplicates=sum(entry.is_duplicate for entry in asked),
+            early=sum(entry.is_early for entry in asked),
+            left=sum(entry.ending == "left" for entry in asked),
+            outcomes=dict(Counter(entry.outcome for entry in asked)),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "opened_at": self.opened_at,
+            "totals": asdict(self.totals),
+            "entries": [asdict(entry) for entry in self.entries],
+        }

@@ -1,0 +1,177 @@
+"""How much a client may ask for, counted as vendors count it.
+
+Three ways to count, one law: in any window at most `capacity` is admitted. What differs is when
+it comes back, and that is what the quota headers tell.
+
+    bucket    flows back all the time; a burst may use all of it, then it trickles
+    fixed     comes back at once when the clock passes a multiple of the window
+    sliding   comes back piece by piece, each one window after it was taken
+
+(A bucket admits up to twice its capacity in a window that begins with a full one; vendors that
+use it say so.) Pure: the state goes in with the time, the next state comes out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import ceil, floor
+
+from ..errors import SettingError
+
+__all__ = ("Counting", "Limit", "Meter", "Verdict", "charge", "look", "postpone", "whole_seconds")
+
+
+class Counting(StrEnum):
+    """How a limit counts."""
+
+    BUCKET = "bucket"
+    FIXED = "fixed"
+    SLIDING = "sliding"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """A limit: so much in so long.
+
+    Args:
+        capacity: Requests or tokens in one window; at least 1.
+        window: Seconds; more than 0.
+        counting: How it counts.
+    """
+
+    capacity: int
+    window: float
+    counting: Counting = Counting.BUCKET
+
+    def __post_init__(self) -> None:
+        if self.capacity < 1 or not self.window > 0:
+            raise SettingError(
+                "a limit needs capacity >= 1 and window > 0; "
+                f"got capacity={self.capacity}, window={self.window}"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """What has been taken from one limit.
+
+    Args:
+        taken: How much is out, as of `at`.
+        at: When that was; for a fixed window, when the window began.
+        log: Sliding only: what was taken when, oldest first.
+    """
+
+    taken: float = 0.0
+    at: float = 0.0
+    log: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a limit says about one request.
+
+    Args:
+        is_admitted: Whether there is room for it.
+        remaining: What is left after it was admitted, or now if it was not.
+        reset_at: When everything is back.
+        retry_after: Seconds until there is room; 0 if admitted, None if there never will be.
+    """
+
+    is_admitted: bool
+    remaining: int
+    reset_at: float
+    retry_after: float | None
+
+
+def look(limit: Limit, meter: Meter, cost: float, now: float) -> Verdict:
+    """What the limit says about a request of that cost, without taking anything."""
+    meter = _settled(limit, meter, now)
+    free = limit.capacity - meter.taken
+    # A bucket's level is a float; what is missing by rounding alone is not missing.
+    if cost <= free + 1e-9:
+        after = charge(limit, meter, cost, now)
+        remaining = max(0, floor(limit.capacity - after.taken + 1e-9))
+        return Verdict(
+            is_admitted=True,
+            remaining=remaining,
+            reset_at=_full_at(limit, after, now),
+            retry_after=0.0,
+        )
+    return Verdict(
+        is_admitted=False,
+        remaining=max(0, floor(free + 1e-9)),
+        reset_at=_full_at(limit, meter, now),
+        retry_after=None if cost > limit.capacity else _room_in(limit, meter, cost - free, now),
+    )
+
+
+def charge(limit: Limit, meter: Meter, cost: float, now: float) -> Meter:
+    """The meter after taking `cost`; more than is there takes all of it."""
+    meter = _settled(limit, meter, now)
+    cost = min(cost, limit.capacity - meter.taken)
+    if cost <= 0:
+        return meter
+    if limit.counting is Counting.SLIDING:
+        return replace(meter, taken=meter.taken + cost, log=(*meter.log, (now, cost)))
+    return replace(meter, taken=meter.taken + cost)
+
+
+def postpone(limit: Limit, meter: Meter, now: float) -> Meter:
+    """The meter after a refused request that counts all the same.
+
+    Where all is taken already there is nothing left to take, and hammering would cost nothing;
+    vendors that count refusals push the reset away instead. A sliding window does so by giving
+    its oldest piece the time of this refusal, a bucket by losing what has flowed back. A fixed
+    window ends when it ends.
+    """
+    meter = charge(limit, meter, 1.0, now)
+    if limit.counting is Counting.SLIDING and meter.log and meter.log[-1][0] != now:
+        (_, oldest), *rest = meter.log
+        return replace(meter, log=(*rest, (now, oldest)))
+    return meter
+
+
+def _settled(limit: Limit, meter: Meter, now: float) -> Meter:
+    """The meter as time has left it."""
+    if limit.counting is Counting.FIXED:
+        begin = floor(now / limit.window) * limit.window
+        return meter if meter.at == begin else Meter(at=begin)
+    if limit.counting is Counting.SLIDING:
+        log = tuple(piece for piece in meter.log if piece[0] + limit.window > now)
+        if len(log) == len(meter.log):
+            return meter
+        return Meter(taken=sum(cost for _, cost in log), at=now, log=log)
+    back = max(0.0, now - meter.at) * limit.capacity / limit.window
+    return Meter(taken=max(0.0, meter.taken - back), at=now)
+
+
+def _full_at(limit: Limit, meter: Meter, now: float) -> float:
+    match limit.counting:
+        case Counting.FIXED:
+            return meter.at + limit.window
+        case Counting.SLIDING:
+            return meter.log[-1][0] + limit.window if meter.log else now
+        case Counting.BUCKET:
+            return now + meter.taken * limit.window / limit.capacity
+
+
+def _room_in(limit: Limit, meter: Meter, missing: float, now: float) -> float:
+    """Seconds until `missing` more is free; more than 0."""
+    match limit.counting:
+        case Counting.FIXED:
+            return max(meter.at + limit.window - now, 1e-6)
+        case Counting.BUCKET:
+            return missing * limit.window / limit.capacity
+        case Counting.SLIDING:
+            back = 0.0
+            for at, cost in meter.log:
+                back += cost
+                if back >= missing - 1e-9:
+                    return max(at + limit.window - now, 1e-6)
+            return limit.window
+
+
+def whole_seconds(wait: float) -> int:
+    """`wait` as ``Retry-After`` states it: whole seconds, never too few."""
+    return max(1, ceil(wait - 1e-9))

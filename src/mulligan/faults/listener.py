@@ -1,0 +1,139 @@
+"""The port: who may connect, and whether anybody can.
+
+A refused connection cannot be scripted request by request: nobody is there to read the request. So
+``refuse`` closes the port for a while. The address stays bound meanwhile, without listening, so
+that no other program can take it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ..errors import MulliganError
+from .connection import HEAD_LIMIT, Connection, reset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .ledger import Entry
+    from .service import Service
+
+__all__ = ("Listener",)
+
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+# The kernel cuts it to its own limit (4096 on today's Linux).
+_BACKLOG = 4096
+
+
+class Listener:
+    """Accepts connections for a service.
+
+    Args:
+        service: Who answers.
+        host: The address to bind.
+        port: The port; 0 for a free one.
+        allowed_hosts: Names besides the loopback ones that a Host header may carry.
+        hears: Told of each request.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        host: str,
+        port: int,
+        allowed_hosts: tuple[str, ...] = (),
+        hears: Callable[[Entry], None] | None = None,
+    ) -> None:
+        self._service, self._hears = service, hears
+        self._hosts = {*_LOOPBACK, host, *allowed_hosts}
+        self._socket = _bound(host, port)
+        self.host, self.port = self._socket.getsockname()[:2]
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._waking: asyncio.TimerHandle | None = None
+
+    async def start(self) -> None:
+        self._server = await asyncio.start_server(
+            self._connected, sock=self._socket, limit=HEAD_LIMIT, backlog=_BACKLOG
+        )
+
+    async def stop(self) -> None:
+        if self._waking is not None:
+            self._waking.cancel()
+        if self._server is not None:
+            self._server.close()
+        self._socket.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def close_port(self, seconds: float) -> None:
+        """Refuse connections for so long; those that exist are reset."""
+        if self._server is None or self._waking is not None:
+            return
+        self._server.close()
+        self._server = None
+        for writer in tuple(self._writers):
+            reset(writer)
+        self._socket.close()
+        self._socket = _bound(self.host, self.port)
+        self._waking = asyncio.get_running_loop().call_later(seconds, self._reopen)
+
+    def _reopen(self) -> None:
+        self._waking = None
+        task = asyncio.ensure_future(self.start())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None  # noqa: S101 -- a callback of asyncio.start_server is a task
+        self._tasks.add(task)
+        self._writers.add(writer)
+        connection = Connection(
+            self._service,
+            reader,
+            writer,
+            admits=self._admits,
+            closes_port=self.close_port,
+            hears=self._hears,
+        )
+        try:
+            await connection.run()
+        except asyncio.CancelledError:
+            reset(writer)  # the server stops; nobody waits for this task's result
+        finally:
+            self._writers.discard(writer)
+            self._tasks.discard(task)
+
+    def _admits(self, headers: dict[str, str]) -> bool:
+        """Whether Host is one of ours, and Origin, if a browser sent one.
+
+        Without this a page in somebody's browser could talk to the server through a name that
+        resolves to loopback.
+        """
+        origin = headers.get("origin")
+        if origin is not None and urlsplit(origin).hostname not in self._hosts:
+            return False
+        return urlsplit(f"//{headers.get('host', '')}").hostname in self._hosts
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        reason = error.strerror or error
+        raise MulliganError(
+            f"cannot listen on {host}:{port} ({reason}); port 0 takes a free one"
+        ) from error
+    sock.setblocking(False)  # noqa: FBT003 -- the socket module's signature
+    return sock

@@ -1,0 +1,136 @@
+"""How to point SDKs and programs at the server.
+
+Everything is done by environment variables where the program has them. Codex and opencode take
+their provider as configuration only, and Gemini wants its settings to say that a key is how it
+logs in.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from ..errors import SettingError
+
+__all__ = (
+    "GEMINI_SETTINGS",
+    "POINTERS",
+    "Pointer",
+    "codex_options",
+    "codex_settings",
+    "environment",
+)
+
+# With a base URL in the environment Gemini (0.61) takes the login for a gateway's, then refuses it.
+GEMINI_SETTINGS = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pointer:
+    """How one SDK or program is pointed.
+
+    Args:
+        name: What it is called, as `env()` takes it.
+        url: The variable that takes the base URL; empty if there is none.
+        suffix: What stands behind the server's address in it.
+        key: The variable that takes the key.
+        more: Further variables, such as those that keep it from calling home.
+        is_simple: Whether the URL and the key are enough.
+    """
+
+    name: str
+    url: str
+    key: str
+    suffix: str = ""
+    more: tuple[tuple[str, str], ...] = ()
+    is_simple: bool = True
+
+
+_QUIET_CLAUDE = (
+    ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ("DISABLE_AUTOUPDATER", "1"),
+)
+_QUIET_OPENCODE = (("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("OPENCODE_DISABLE_MODELS_FETCH", "1"))
+
+POINTERS = (
+    Pointer(name="anthropic", url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY"),
+    Pointer(name="openai", url="OPENAI_BASE_URL", suffix="/v1", key="OPENAI_API_KEY"),
+    Pointer(name="google-genai", url="GOOGLE_GEMINI_BASE_URL", key="GEMINI_API_KEY"),
+    Pointer(
+        name="litellm",
+        url="OPENAI_BASE_URL",
+        suffix="/v1",
+        key="OPENAI_API_KEY",
+        more=(("LITELLM_LOCAL_MODEL_COST_MAP", "True"),),
+    ),
+    Pointer(name="claude", url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY", more=_QUIET_CLAUDE),
+    # With a token instead of a key Claude Code takes itself for logged in to a plan, and words a
+    # plan's limit as people see it.
+    Pointer(
+        name="claude-plan",
+        url="ANTHROPIC_BASE_URL",
+        key="CLAUDE_CODE_OAUTH_TOKEN",
+        more=_QUIET_CLAUDE,
+    ),
+    Pointer(name="codex", url="", key="MULLIGAN_KEY", is_simple=False),
+    Pointer(
+        name="gemini",
+        url="GOOGLE_GEMINI_BASE_URL",
+        key="GEMINI_API_KEY",
+        more=(("GEMINI_TELEMETRY_ENABLED", "false"),),
+        is_simple=False,
+    ),
+    Pointer(name="opencode", url="", key="MULLIGAN_KEY", more=_QUIET_OPENCODE, is_simple=False),
+    Pointer(name="qwen", url="OPENAI_BASE_URL", suffix="/v1", key="OPENAI_API_KEY"),
+    Pointer(
+        name="copilot",
+        url="COPILOT_PROVIDER_BASE_URL",
+        suffix="/v1",
+        key="COPILOT_PROVIDER_API_KEY",
+        more=(("COPILOT_PROVIDER_TYPE", "openai"), ("COPILOT_MODEL", "gpt-5")),
+        is_simple=False,
+    ),
+)
+
+
+def environment(program: str, *, url: str, key: str) -> dict[str, str]:
+    """The variables that point `program` at the server at `url`."""
+    pointer = next((each for each in POINTERS if each.name == program), None)
+    if pointer is None:
+        known = ", ".join(each.name for each in POINTERS)
+        raise SettingError(f"no program is called {program!r}; known are {known}")
+    found = {pointer.key: key, **dict(pointer.more)}
+    if pointer.url:
+        found[pointer.url] = url + pointer.suffix
+    if program == "opencode":
+        found["OPENCODE_CONFIG_CONTENT"] = json.dumps(_opencode_config(url, key))
+    return found
+
+
+def codex_settings(url: str) -> list[str]:
+    """What makes Codex use the server as its provider: lines of its config.toml."""
+    stem = "model_providers.mulligan"
+    pairs = {
+        "model_provider": "mulligan",
+        f"{stem}.name": "mulligan",
+        f"{stem}.base_url": f"{url}/v1",
+        f"{stem}.env_key": "MULLIGAN_KEY",
+        f"{stem}.wire_api": "responses",
+    }
+    return [f'{key} = "{value}"' for key, value in pairs.items()]
+
+
+def codex_options(url: str) -> list[str]:
+    """The same as arguments: ``-c KEY=VALUE`` each."""
+    return [part for line in codex_settings(url) for part in ("-c", line)]
+
+
+def _opencode_config(url: str, key: str) -> dict[str, object]:
+    """The configuration that makes opencode use the server, as ``mulligan/gpt-5``."""
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "mulligan",
+        "options": {"baseURL": f"{url}/v1", "apiKey": key},
+        "models": {"gpt-5": {"name": "gpt-5"}},
+    }
+    return {"model": "mulligan/gpt-5", "autoupdate": False, "provider": {"mulligan": provider}}

@@ -1,0 +1,60 @@
+"""Talking to a fault server that runs elsewhere.
+
+Proxies from the environment are not used: the server is on loopback, and a proxy that answered for
+it would be believed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+from ..errors import MulliganError, SettingError
+
+__all__ = ("DEFAULT_PORT", "address", "ask")
+
+DEFAULT_PORT = 8429
+_TIMEOUT = 5.0
+
+
+def address(url: str | None = None) -> str:
+    """Where the server is: as given, else ``MULLIGAN_FAULTS_URL``, else the default port."""
+    found = url or os.environ.get("MULLIGAN_FAULTS_URL") or f"http://127.0.0.1:{DEFAULT_PORT}"
+    if not found.startswith(("http://", "https://")):
+        raise SettingError(f"the server's address begins with http://; got {found!r}")
+    return found.rstrip("/")
+
+
+def ask(
+    url: str, path: str, *, method: str = "GET", body: str | None = None, kind: str = "text/plain"
+) -> dict[str, Any]:
+    """What the server says, or a MulliganError that says why it does not."""
+    data = None if body is None else body.encode()
+    request = Request(url + path, data=data, method=method, headers={"content-type": kind})  # noqa: S310 -- address() admits http only
+    try:
+        with build_opener(ProxyHandler({})).open(request, timeout=_TIMEOUT) as response:
+            found = json.load(response)
+    except HTTPError as error:
+        with error:
+            raise MulliganError(_said(error)) from None
+    except (URLError, OSError) as error:
+        reason = getattr(error, "reason", error)
+        raise MulliganError(
+            f"no fault server answers at {url} ({reason}); start one with: mulligan faults"
+        ) from None
+    except ValueError:
+        raise MulliganError(f"what answers at {url} is not a fault server") from None
+    if not isinstance(found, dict):
+        raise MulliganError(f"what answers at {url} is not a fault server")
+    return found
+
+
+def _said(error: HTTPError) -> str:
+    try:
+        said = json.load(error).get("error")
+    except (ValueError, AttributeError):
+        said = None
+    return str(said or f"{error.url} answered {error.code}")

@@ -1,0 +1,157 @@
+"""A plain JSON resource whose writes can be counted.
+
+``POST /invoices`` creates one, and nothing stops a client from creating it twice: that is what
+the ledger is for. A client that sends an ``Idempotency-Key`` gets the first answer again instead
+(and 422 for another payload), as draft-ietf-httpapi-idempotency-key asks of a server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from ..errors import SettingError
+from .limiter import whole_seconds
+from .vendors import Json, Page, Refusal, Trouble
+
+if TYPE_CHECKING:
+    from .limits import Admission
+
+__all__ = ("Applied", "Resource", "Rest")
+
+_STATUSES = {"overloaded": 503, "plan": 429, "limit": 429, "billing": 402, "context": 413}
+_STATUSES |= {"model": 404, "policy": 422, "auth": 401}
+# What a later, equal request can hope for, where the script does not say it.
+_MAY_PASS = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Applied:
+    """What became of a request to the resource.
+
+    Args:
+        page: The answer.
+        effect: What was changed, ``POST /invoices/7``; empty if nothing was.
+    """
+
+    page: Page
+    effect: str = ""
+
+
+class Resource:
+    """Collections of JSON objects, in memory.
+
+    Args:
+        names: The collections that exist, ``("invoices",)``.
+        honours_keys: Whether ``Idempotency-Key`` is honoured.
+    """
+
+    def __init__(
+        self, names: tuple[str, ...] = ("invoices",), *, honours_keys: bool = True
+    ) -> None:
+        for name in names:
+            if not name.isidentifier():
+                raise SettingError(f"a resource is named like invoices; got {name!r}")
+        self._items: dict[str, dict[int, Json]] = {name: {} for name in names}
+        self._last = dict.fromkeys(names, 0)
+        self._honours_keys = honours_keys
+        self._kept: dict[tuple[str, str], tuple[str, Page]] = {}
+
+    def covers(self, path: str) -> bool:
+        return path.split("/")[1] in self._items
+
+    def apply(
+        self, *, method: str, path: str, body: Json, client: str, key: str, hash_: str
+    ) -> Applied:
+        """Do what is asked; the same key gets the same answer without doing it again."""
+        if not key or not self._honours_keys or method in {"GET", "HEAD"}:
+            return self._do(method, path, body)
+        payload = f"{method} {path} {hash_}"
+        if (client, key) in self._kept:
+            first, page = self._kept[client, key]
+            if first != payload:
+                detail = "this idempotency key was used with another payload"
+                return Applied(page=_problem(422, detail))
+            return Applied(page=replace(page, headers=(("idempotent-replayed", "true"),)))
+        done = self._do(method, path, body)
+        self._kept[client, key] = (payload, done.page)
+        return done
+
+    def _do(self, method: str, path: str, body: Json) -> Applied:  # noqa: PLR0911 -- one return a case
+        name, _, tail = path.strip("/").partition("/")
+        items = self._items[name]
+        if not tail:
+            return self._collection(method, name, items, body)
+        number = int(tail) if tail.isdecimal() else -1
+        if number not in items:
+            return Applied(page=_problem(404, f"no /{name}/{tail}"))
+        match method:
+            case "GET" | "HEAD":
+                return Applied(page=Page(body=items[number]))
+            case "PUT" | "PATCH":
+                wanted = {**(items[number] if method == "PATCH" else {}), **body, "id": number}
+                if wanted == items[number]:
+                    return Applied(page=Page(body=wanted))
+                items[number] = wanted
+                return Applied(page=Page(body=wanted), effect=f"{method} {path}")
+            case "DELETE":
+                return Applied(page=Page(body=items.pop(number)), effect=f"DELETE {path}")
+            case _:
+                return Applied(page=_problem(405, f"{method} is not for one of {name}"))
+
+    def _collection(self, method: str, name: str, items: dict[int, Json], body: Json) -> Applied:
+        if method in {"GET", "HEAD"}:
+            return Applied(page=Page(body={name: list(items.values())}))
+        if method != "POST":
+            return Applied(page=_problem(405, f"{method} is not for all of {name}"))
+        number = self._last[name] = self._last[name] + 1
+        items[number] = {**body, "id": number}
+        where = (("location", f"/{name}/{number}"),)
+        page = Page(status=201, body=items[number], headers=where)
+        return Applied(page=page, effect=f"POST /{name}/{number}")
+
+
+def _problem(status: int, detail: str) -> Page:
+    return Page(status=status, body=_body(status, detail, is_retriable=False))
+
+
+def _body(status: int, detail: str, *, is_retriable: bool) -> Json:
+    title = HTTPStatus(status).phrase if status in set(HTTPStatus) else f"Status {status}"
+    about: Json = {"type": "about:blank", "title": title, "status": status, "detail": detail}
+    return {**about, "is_retriable": is_retriable}
+
+
+class Rest:
+    """How the resource refuses: problem documents (RFC 9457), RateLimit headers (the draft's)."""
+
+    name = "rest"
+
+    def refusal(self, trouble: Trouble) -> Refusal:
+        status = trouble.status or _STATUSES.get(trouble.name, 500)
+        detail = trouble.message or f"refused: {trouble.name}"
+        said = trouble.is_retriable
+        body = _body(status, detail, is_retriable=status in _MAY_PASS if said is None else said)
+        headers: tuple[tuple[str, str], ...] = ()
+        if trouble.admission is not None:
+            kind = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+            body |= {"type": kind, "violated-policies": [trouble.admission.refused_by]}
+        if trouble.code is not None:
+            body["code"] = trouble.code
+        if trouble.wait is not None and trouble.retry_after is None:
+            headers = (("retry-after", str(whole_seconds(trouble.wait))),)
+        return Refusal(
+            status=status, body=body, headers=headers, content_type="application/problem+json"
+        )
+
+    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:
+        found = {"x-request-id": id_}
+        if admission is None or admission.limits.requests is None or admission.requests is None:
+            return found
+        limit, said = admission.limits.requests, admission.requests
+        window, reset = max(1, round(limit.window)), whole_seconds(said.reset_at - now)
+        return {
+            **found,
+            "ratelimit-policy": f'"requests";q={limit.capacity};w={window}',
+            "ratelimit": f'"requests";r={said.remaining};t={reset}',
+        }

@@ -1,0 +1,175 @@
+"""The fault server as tests hold it.
+
+It runs in a thread with an event loop of its own, so that a synchronous test, an asyncio test, a
+trio test and a program in another process all see the same thing: a real server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from ..errors import MulliganError
+from .limits import Limits
+from .listener import Listener
+from .pointing import environment
+from .rest import Resource
+from .script import Script
+from .service import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .ledger import Entry, Ledger, Totals
+
+__all__ = ("FaultServer",)
+
+T = TypeVar("T")
+
+# A server that does not start in this time will not.
+_START = 10.0
+
+
+class FaultServer:
+    """A provider that fails on command; a context manager.
+
+        with FaultServer("429x2,ok") as server:
+            client = anthropic.Anthropic(base_url=server.url, api_key=server.key())
+            client.messages.create(...)
+            assert server.totals.requests == 3
+
+    Args:
+        script: What it does with which request; see `mulligan.faults.script`.
+        limits: What each client may use; None for no limits.
+        seed: The same seed, the same luck.
+        text: What a good answer says.
+        host: The address to bind; loopback unless you say otherwise.
+        port: The port; 0 for a free one.
+        allowed_hosts: Names besides the loopback ones that a Host header may carry.
+        resources: The REST collections.
+        honours_keys: Whether they honour ``Idempotency-Key``.
+        hears: Told of each request, in the server's thread.
+    """
+
+    def __init__(
+        self,
+        script: str | Script = "ok",
+        *,
+        limits: Limits | None = None,
+        seed: int = 0,
+        text: str | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        allowed_hosts: tuple[str, ...] = (),
+        resources: tuple[str, ...] = ("invoices",),
+        honours_keys: bool = True,
+        hears: Callable[[Entry], None] | None = None,
+    ) -> None:
+        given = {} if text is None else {"text": text}
+        self._service = Service(
+            script=_script(script),
+            limits=limits or Limits(),
+            resource=Resource(resources, honours_keys=honours_keys),
+            now=time.time(),
+            seed=seed,
+            **given,
+        )
+        self._listener = Listener(
+            self._service, host=host, port=port, allowed_hosts=allowed_hosts, hears=hears
+        )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> Self:
+        """Listen; returns once connections are accepted."""
+        loop = asyncio.new_event_loop()
+        started = threading.Event()
+
+        def serve() -> None:
+            asyncio.set_event_loop(loop)
+            loop.run_until_complete(self._listener.start())
+            started.set()
+            loop.run_forever()
+
+        self._loop = loop
+        self._thread = threading.Thread(target=serve, name="mulligan-faults", daemon=True)
+        self._thread.start()
+        if not started.wait(_START):
+            raise MulliganError(f"the fault server did not start within {_START:g} s")
+        return self
+
+    def stop(self) -> None:
+        """Reset what is open, give the port back."""
+        if self._loop is None or self._thread is None:
+            return
+        loop, self._loop = self._loop, None
+        asyncio.run_coroutine_threadsafe(self._listener.stop(), loop).result(_START)
+        loop.call_soon_threadsafe(loop.stop)
+        self._thread.join(_START)
+        loop.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """Where it listens, ``http://127.0.0.1:41327``; OpenAI's base URL is this plus ``/v1``."""
+        host = f"[{self._listener.host}]" if ":" in self._listener.host else self._listener.host
+        return f"http://{host}:{self._listener.port}"
+
+    @property
+    def script(self) -> Script:
+        return self._ask(lambda: self._service.script)
+
+    @property
+    def port(self) -> int:
+        return int(self._listener.port)
+
+    def key(self, client: str = "test") -> str:
+        """A key that makes its bearer the client of that name."""
+        return f"mulligan-{client}"
+
+    def env(self, program: str, client: str = "test") -> dict[str, str]:
+        """The environment that points a program or an SDK at this server."""
+        return environment(program, url=self.url, key=self.key(client))
+
+    def set(self, script: str | Script, limits: Limits | None = None) -> None:
+        """Begin another script, from the next request on."""
+        parsed = _script(script)
+        self._ask(lambda: self._service.set(parsed, limits))
+
+    def clear(self) -> None:
+        """Begin another ledger."""
+        self._ask(lambda: self._service.clear(time.time()))
+
+    @property
+    def ledger(self) -> Ledger:
+        # Through the server's own thread: what was answered before this line is noted by then.
+        return self._ask(lambda: self._service.ledger)
+
+    @property
+    def requests(self) -> tuple[Entry, ...]:
+        """The requests to a vendor's API or a resource, in order of arrival."""
+        return tuple(entry for entry in self.ledger.entries if entry.vendor != "other")
+
+    @property
+    def totals(self) -> Totals:
+        return self.ledger.totals
+
+    def _ask(self, question: Callable[[], T]) -> T:
+        if self._loop is None:
+            return question()
+
+        async def answer() -> T:
+            return question()
+
+        return asyncio.run_coroutine_threadsafe(answer(), self._loop).result(_START)
+
+
+def _script(script: str | Script) -> Script:
+    return Script.parse(script) if isinstance(script, str) else script

@@ -1,0 +1,195 @@
+"""The provider: a request goes in with the time, a delivery comes out.
+
+The service owns everything that changes while the server runs (how far the script has come, what
+each client has used, the resource, the ledger) and knows nothing about sockets.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from .compose import applied, good, refusal, stated, trouble_of
+from .delivery import Act, Answer, deliver
+from .desk import LIMIT, OK, Desk
+from .ledger import Entry, Ledger
+from .luck import identity
+from .rest import Rest
+from .vendors import VENDORS, Asked, Json, Vendor
+
+if TYPE_CHECKING:
+    from .limits import Limits
+    from .rest import Resource
+    from .script import Script
+    from .wire import Request
+
+__all__ = ("Handled", "Service")
+
+_TEXT = "This is the fault server speaking: the request has arrived and all is well."
+# What clients say about their own retries; shown in the ledger as they said it.
+_ATTEMPT_HEADERS = (
+    "x-stainless-retry-count",
+    "x-attempt",
+    "x-retry-count",
+    "retry-attempt",
+    "amz-sdk-request",
+    "grpc-previous-rpc-attempts",
+)
+# How long the port stays closed where the script does not say.
+_REFUSE = 5.0
+_WITHOUT_HEAD = frozenset({"reset", "lost", "refuse", "close", "hang"})
+_REST = Rest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handled:
+    """What to do about one request.
+
+    Args:
+        acts: What happens on the connection.
+        entry: Its line in the ledger.
+        closes_port: Seconds for which nobody can connect.
+    """
+
+    acts: tuple[Act, ...]
+    entry: Entry
+    closes_port: float = 0.0
+
+
+class Service:
+    """The provider.
+
+    Args:
+        script: What it does with which request.
+        limits: What each client may use.
+        resource: The REST collections.
+        now: When it opens, in epoch seconds.
+        seed: The same seed, the same luck.
+        text: What it answers where the script does not say.
+    """
+
+    def __init__(
+        self,
+        *,
+        script: Script,
+        limits: Limits,
+        resource: Resource,
+        now: float,
+        seed: int = 0,
+        text: str = _TEXT,
+    ) -> None:
+        self.ledger = Ledger(now)
+        self._desk = Desk(script, limits, seed)
+        self._resource, self._seed, self._text = resource, seed, text
+
+    @property
+    def script(self) -> Script:
+        return self._desk.script
+
+    def set(self, script: Script, limits: Limits | None = None) -> None:
+        """Begin another script, with full accounts; the ledger and what was created stay."""
+        self._desk = Desk(script, self._desk.limits if limits is None else limits, self._seed)
+        self.ledger.reopen()
+
+    def clear(self, now: float) -> None:
+        """Begin another ledger."""
+        self.ledger = Ledger(now)
+
+    def handle(self, request: Request, now: float) -> Handled:
+        """Decide on a request, carry out what it changes, note it."""
+        vendor, asked = _whose(request)
+        is_rest = vendor is None and self._resource.covers(request.head.path)
+        name = vendor.name if vendor else _REST.name if is_rest else "other"
+        entry = self._entry(request, name, asked, now)
+        if not is_rest and (vendor is None or asked.is_count):
+            return self._aside(entry, vendor, asked, now)
+        decided = self._desk.decide(
+            method=entry.method, path=entry.path, client=entry.client, tokens=asked.tokens, now=now
+        )
+        fault, voice = decided.fault, vendor or _REST
+        id_ = identity(self._seed, len(self.ledger))
+        headers = voice.headers(id_, decided.admission, now)
+        trouble = trouble_of(decided, asked, id_, now)
+        answer = refusal(voice, fault, trouble, headers)
+        if vendor is None and fault != LIMIT and fault.reaches:
+            done = self._resource.apply(
+                method=entry.method,
+                path=entry.path,
+                body=request.json,
+                client=entry.client,
+                key=entry.key,
+                hash_=entry.body_hash,
+            )
+            entry = replace(entry, effect=done.effect)
+            answer = answer or applied(done, fault, headers)
+        elif vendor is not None:
+            answer = answer or good(vendor, fault, trouble, headers, self._text)
+        # What resets before it reaches the resource has no answer, and needs none.
+        answer = answer or Answer(status=200)
+        wait = stated(decided, answer, now)
+        if wait is not None:
+            self.ledger.close(entry.client, entry.vendor, now + wait)
+        status = None if fault.name in _WITHOUT_HEAD else answer.status
+        entry = self.ledger.add(replace(entry, outcome=str(fault), status=status))
+        answer = replace(answer, is_bodiless=entry.method == "HEAD")
+        closes = (fault.seconds("for") or _REFUSE) if fault.name == "refuse" else 0.0
+        return Handled(acts=deliver(fault, answer, now), entry=entry, closes_port=closes)
+
+    def _entry(self, request: Request, vendor: str, asked: Asked, now: float) -> Entry:
+        head, client = request.head, _client(request)
+        return Entry(
+            number=0,
+            at=now,
+            after=now - self.ledger.opened_at,
+            client=client,
+            method=head.method,
+            path=head.path,
+            vendor=vendor,
+            model=asked.model,
+            is_stream=asked.is_stream,
+            attempt={name: head.headers[name] for name in _ATTEMPT_HEADERS if name in head.headers},
+            key=head.headers.get("idempotency-key", "").strip('"'),
+            body_hash=request.hash,
+            is_early=self.ledger.is_closed(client, vendor, now),
+        )
+
+    def _aside(self, entry: Entry, vendor: Vendor | None, asked: Asked, now: float) -> Handled:
+        """What programs ask besides: models, token counts, telemetry. It takes no step."""
+        status: int = 404
+        body: Json = {"error": {"message": f"the fault server has no {entry.path}"}}
+        if vendor is not None:
+            status, body = 200, vendor.count(asked)
+        elif entry.path.endswith("/models"):
+            status, body = 200, {"object": "list", "data": [], "models": []}
+        elif entry.path == "/":
+            status, body = 200, {}
+        answer = Answer(
+            status=status,
+            headers={"content-type": "application/json"},
+            body=json.dumps(body).encode(),
+            is_bodiless=entry.method == "HEAD",
+        )
+        entry = replace(entry, vendor="other", outcome="aside", status=status, is_early=False)
+        return Handled(acts=deliver(OK, answer, now), entry=self.ledger.add(entry))
+
+
+def _whose(request: Request) -> tuple[Vendor | None, Asked]:
+    head, body = request.head, request.json
+    for vendor in VENDORS:
+        asked = vendor.read(head.method, head.path, head.query, body)
+        if asked is not None:
+            return vendor, asked
+    return None, Asked()
+
+
+def _client(request: Request) -> str:
+    named = request.head.headers.get("x-client")
+    if named:
+        return named[:40]
+    key = request.key
+    if key.startswith("mulligan-"):
+        return key.removeprefix("mulligan-")[:40]
+    # A real key may have come here by mistake; it is never kept, nor shown.
+    return f"key-{sha256(key.encode()).hexdigest()[:8]}" if key else "anonymous"

@@ -1,0 +1,87 @@
+"""Which of the client's tools runs a shell command or writes a file.
+
+Every program names its tools differently, and refuses arguments that do not fit the schema it
+sent. So the schema decides: the tool is found by its name, each argument by the property it fits,
+and what else is required gets the blandest value of its type.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+from .vendors import Asked, Json, Tool, ToolCall
+
+if TYPE_CHECKING:
+    from .menu import Fault
+
+__all__ = ("tool_call",)
+
+# In order of preference, lower case: Claude Code, Codex, Gemini with Qwen, opencode with Copilot.
+# `exec` is Codex once more: with some models it runs JavaScript that calls the other tools.
+_SHELLS = ("bash", "exec_command", "shell", "shell_command", "run_shell_command", "exec")
+_WRITERS = ("write", "write_file", "create", "create_file")
+_COMMANDS = ("command", "cmd", "commands", "script")
+_PATHS = ("file_path", "filepath", "path", "absolute_path", "filename")
+_CONTENTS = ("content", "contents", "file_text", "text")
+
+
+def tool_call(fault: Fault, asked: Asked) -> ToolCall:
+    """The call that the fault asks for, in terms of what the client offers."""
+    if fault.name == "call":
+        arguments: Json = json.loads(fault.text("arguments") or "{}")
+        return ToolCall(name=fault.text("tool") or "tool", arguments=arguments)
+    if fault.name == "shell":
+        return _shell(fault.text("command") or "true", asked)
+    path, content = fault.text("path") or "mulligan.txt", fault.text("content") or ""
+    tool = _pick(asked.tools, _WRITERS)
+    if tool is None and _pick(asked.tools, _SHELLS):
+        # Codex writes files by patches of its own; its shell can do it more plainly.
+        return _shell(f"printf %s {shlex.quote(content)} > {shlex.quote(path)}", asked)
+    return _filled(tool or Tool(name=_WRITERS[0]), ((_PATHS, path), (_CONTENTS, content)))
+
+
+def _shell(command: str, asked: Asked) -> ToolCall:
+    # A client that offers no such tool still gets a call of the usual form: what it does then
+    # is worth seeing, too.
+    tool = _pick(asked.tools, _SHELLS) or Tool(name=_SHELLS[0])
+    if tool.is_free:
+        text = f"text(await tools.exec_command({json.dumps({'cmd': command})}))"
+        return ToolCall(name=tool.name, arguments={}, text=text)
+    return _filled(tool, ((_COMMANDS, command),))
+
+
+def _pick(tools: tuple[Tool, ...], names: tuple[str, ...]) -> Tool | None:
+    known = {tool.name.lower(): tool for tool in tools}
+    return next((known[name] for name in names if name in known), None)
+
+
+def _filled(tool: Tool, wanted: tuple[tuple[tuple[str, ...], str], ...]) -> ToolCall:
+    properties = tool.schema.get("properties") or {}
+    required = tool.schema.get("required") or []
+    arguments: Json = {} if properties else {names[0]: value for names, value in wanted}
+    for name, schema in properties.items():
+        known = schema if isinstance(schema, dict) else {}
+        value = next((text for names, text in wanted if name.lower() in names), None)
+        if value is not None:
+            arguments[name] = ["bash", "-lc", value] if known.get("type") == "array" else value
+        elif name in required:
+            arguments[name] = _bland(name, known)
+    return ToolCall(name=tool.name, arguments=arguments)
+
+
+def _bland(name: str, schema: Json) -> object:
+    if schema.get("enum"):
+        return schema["enum"][0]
+    match schema.get("type"):
+        case "boolean":
+            return False
+        case "integer" | "number":
+            return 30_000 if "timeout" in name.lower() else 1
+        case "array":
+            return []
+        case "object":
+            return {}
+        case _:
+            return "asked by the fault server"

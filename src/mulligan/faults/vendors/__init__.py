@@ -1,0 +1,40 @@
+"""The vendors' APIs, one file each, spelled as they spell them."""
+
+from __future__ import annotations
+
+from .anthropic import Anthropic
+from .chat import Chat
+from .gemini import Gemini
+from .responses import Responses
+from .shapes import (
+    Asked,
+    Json,
+    Page,
+    Refusal,
+    Reply,
+    Stream,
+    Tool,
+    ToolCall,
+    Trouble,
+    Vendor,
+    Voice,
+    sse,
+)
+
+__all__ = (
+    "VENDORS",
+    "Asked",
+    "Json",
+    "Page",
+    "Refusal",
+    "Reply",
+    "Stream",
+    "Tool",
+    "ToolCall",
+    "Trouble",
+    "Vendor",
+    "Voice",
+    "sse",
+)
+
+VENDORS: tuple[Vendor, ...] = (Anthropic(), Responses(), Chat(), Gemini())

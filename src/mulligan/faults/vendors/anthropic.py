@@ -1,0 +1,225 @@
+"""The Anthropic Messages API.
+
+Errors carry their kind in ``error.type``. A plan's limit (a subscription) speaks through
+``anthropic-ratelimit-unified-*`` headers with epoch seconds, an API key's limit through
+``anthropic-ratelimit-{requests,tokens}-*`` with RFC 3339 times.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ..limiter import whole_seconds
+from .shapes import Asked, Json, Refusal, Reply, Stream, Tool, Trouble, count_tokens, sse
+
+if TYPE_CHECKING:
+    from ..limits import Admission
+
+__all__ = ("Anthropic",)
+
+_TYPES = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+_WORDS = {
+    401: "invalid x-api-key",
+    403: "Your API key does not have permission to use the specified resource",
+    404: "Not found",
+    413: "Request exceeds the maximum size",
+    429: "Number of requests has exceeded your rate limit",
+    500: "Internal server error",
+    529: "Overloaded",
+}
+# The window's length names the claim.
+_CLAIMS = ((6 * 3600.0, "five_hour", "5h"), (float("inf"), "seven_day", "7d"))
+
+
+class Anthropic:
+    """Anthropic Messages: ``POST /v1/messages`` and ``/v1/messages/count_tokens``."""
+
+    name = "anthropic"
+
+    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002
+        is_count = path.endswith("/messages/count_tokens")
+        if method != "POST" or not (is_count or path.endswith("/messages")):
+            return None
+        tools = body.get("tools")
+        return Asked(
+            model=str(body.get("model", "")),
+            is_stream=body.get("stream") is True,
+            is_count=is_count,
+            tools=tuple(
+                Tool(name=str(each.get("name")), schema=each.get("input_schema") or {})
+                for each in (tools if isinstance(tools, list) else ())
+                if isinstance(each, dict)
+            ),
+            tokens=count_tokens(json.dumps([body.get("system"), body.get("messages"), tools])),
+        )
+
+    def count(self, asked: Asked) -> Json:
+        return {"input_tokens": asked.tokens}
+
+    def page(self, asked: Asked, reply: Reply) -> Json:
+        return {
+            **self._opening(asked, reply),
+            "content": self._content(reply),
+            "stop_reason": "tool_use" if reply.call else "end_turn",
+            "usage": _usage(asked.tokens, reply.tokens),
+        }
+
+    def stream(self, asked: Asked, reply: Reply) -> Stream:
+        frames = [
+            _event("message_start", message=self._opening(asked, reply)),
+            *self._block(reply),
+        ]
+        middle = 3 + max(1, len(reply.pieces) // 2)
+        frames += [
+            _event(
+                "message_delta",
+                delta={
+                    "stop_reason": "tool_use" if reply.call else "end_turn",
+                    "stop_sequence": None,
+                },
+                usage={"output_tokens": reply.tokens},
+            ),
+            _event("message_stop"),
+        ]
+        return Stream(frames=tuple(frames), middle=min(middle, len(frames) - 2))
+
+    def refusal(self, trouble: Trouble) -> Refusal:
+        status, kind, message = _spelled(trouble)
+        body: Json = {
+            "type": "error",
+            "error": {"type": trouble.code or kind, "message": trouble.message or message},
+            "request_id": f"req_{trouble.id}",
+        }
+        headers: list[tuple[str, str]] = []
+        if trouble.name == "plan" and trouble.reset_at is not None:
+            headers += _unified(trouble.reset_at, trouble.lasts)
+        if trouble.wait is not None and trouble.retry_after is None:
+            headers.append(("retry-after", str(whole_seconds(trouble.wait))))
+        return Refusal(status=status, body=body, headers=tuple(headers))
+
+    def error_event(self, trouble: Trouble) -> bytes:
+        words = trouble.message or "Overloaded"
+        return _event("error", error={"type": "overloaded_error", "message": words})
+
+    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:  # noqa: ARG002
+        found = {"request-id": f"req_{id_}"}
+        if admission is None:
+            return found
+        for name in ("requests", "tokens"):
+            limit, said = getattr(admission.limits, name), getattr(admission, name)
+            if limit is None or said is None:
+                continue
+            stem = f"anthropic-ratelimit-{name}"
+            reset = datetime.fromtimestamp(said.reset_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            found |= {
+                f"{stem}-limit": str(limit.capacity),
+                f"{stem}-remaining": str(said.remaining),
+                f"{stem}-reset": reset,
+            }
+        return found
+
+    def _opening(self, asked: Asked, reply: Reply) -> Json:
+        return {
+            "id": f"msg_{reply.id}",
+            "type": "message",
+            "role": "assistant",
+            "model": asked.model,
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": _usage(asked.tokens, 1),
+        }
+
+    def _content(self, reply: Reply) -> list[Json]:
+        if reply.call:
+            tool: Json = {"type": "tool_use", "id": f"toolu_{reply.id}", "name": reply.call.name}
+            return [{**tool, "input": reply.call.arguments}]
+        return [{"type": "text", "text": reply.text}] if reply.text else []
+
+    def _block(self, reply: Reply) -> list[bytes]:
+        content = self._content(reply)
+        if not content:
+            return [_event("ping")]
+        if reply.call:
+            start: Json = {**content[0], "input": {}}
+            deltas: list[Json] = [{"type": "input_json_delta", "partial_json": reply.call.written}]
+        else:
+            start = {"type": "text", "text": ""}
+            deltas = [{"type": "text_delta", "text": piece} for piece in reply.pieces]
+        return [
+            _event("content_block_start", index=0, content_block=start),
+            _event("ping"),
+            *(_event("content_block_delta", index=0, delta=delta) for delta in deltas),
+            _event("content_block_stop", index=0),
+        ]
+
+
+def _event(kind: str, **data: object) -> bytes:
+    return sse({"type": kind, **data}, event=kind)
+
+
+def _usage(asked: int, answered: int) -> Json:
+    return {
+        "input_tokens": asked,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": 0,
+        "output_tokens": answered,
+        "service_tier": "standard",
+    }
+
+
+def _spelled(trouble: Trouble) -> tuple[int, str, str]:
+    """Status, type, words."""
+    tokens, model = trouble.asked.tokens, trouble.asked.model
+    match trouble.name:
+        case "overloaded":
+            status, words = 529, _WORDS[529]
+        case "plan":
+            status, words = 429, "This request would exceed the limit of your plan"
+        case "limit":
+            by = trouble.admission.refused_by if trouble.admission else "requests"
+            status, words = 429, f"This request would exceed your limit of {by} per window"
+        case "billing":
+            status, words = 400, "Your credit balance is too low to access the Anthropic API"
+        case "context":
+            over = max(tokens, 0) + 200_000
+            status, words = 400, f"prompt is too long: {over} tokens > 200000 maximum"
+        case "model":
+            status, words = 404, f"model: {model}"
+        case "policy":
+            status, words = 400, "Output blocked by content filtering policy"
+        case "auth":
+            status, words = 401, _WORDS[401]
+        case _:
+            status = trouble.status or 500
+            words = _WORDS.get(status, f"The request failed with status {status}")
+    default = "invalid_request_error" if status < 500 else "api_error"
+    return status, _TYPES.get(status, default), words
+
+
+def _unified(reset_at: float, lasts: float) -> list[tuple[str, str]]:
+    claim, short = next((name, short) for most, name, short in _CLAIMS if lasts <= most)
+    stem, reset = "anthropic-ratelimit-unified", str(int(reset_at))
+    return [
+        (f"{stem}-status", "rejected"),
+        (f"{stem}-reset", reset),
+        (f"{stem}-representative-claim", claim),
+        (f"{stem}-{short}-status", "rejected"),
+        (f"{stem}-{short}-reset", reset),
+        (f"{stem}-{short}-utilization", "1.0"),
+        (f"{stem}-overage-status", "rejected"),
+        (f"{stem}-overage-disabled-reason", "org_level_disabled"),
+    ]

@@ -1,0 +1,191 @@
+"""The Gemini generateContent API.
+
+There are no quota headers and no ``Retry-After``: what Gemini knows about when stands in the body
+as ``RetryInfo``, beside the quota that was violated. A stream has no last event either: the last
+chunk is the one with a ``finishReason``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from .shapes import Asked, Json, Refusal, Reply, Stream, Tool, Trouble, count_tokens, sse
+
+if TYPE_CHECKING:
+    from ..limits import Admission
+
+__all__ = ("Gemini",)
+
+_PATH = re.compile(r".*/models/(?P<model>[^/:]+):(?P<verb>[A-Za-z]+)")
+_STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+_WORDS = {
+    401: "Request had invalid authentication credentials",
+    403: "The caller does not have permission",
+    404: "Requested entity was not found",
+    429: "Resource has been exhausted (e.g. check quota)",
+    500: "An internal error has occurred",
+    503: "The model is overloaded",
+    504: "The request timed out",
+}
+_RPC = "type.googleapis.com/google.rpc"
+_METRIC = "generativelanguage.googleapis.com/generate_content_free_tier_requests"
+
+
+class Gemini:
+    """Gemini: ``POST /v1beta/models/MODEL:generateContent`` and its siblings."""
+
+    name = "gemini"
+
+    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:
+        found = _PATH.fullmatch(path)
+        verbs = {"generateContent", "streamGenerateContent", "countTokens"}
+        if method != "POST" or found is None or found["verb"] not in verbs:
+            return None
+        tools = body.get("tools")
+        declared = [
+            each
+            for group in (tools if isinstance(tools, list) else ())
+            if isinstance(group, dict)
+            for each in group.get("functionDeclarations") or ()
+            if isinstance(each, dict)
+        ]
+        instruction = body.get("systemInstruction")
+        return Asked(
+            model=found["model"],
+            is_stream=found["verb"] == "streamGenerateContent",
+            is_count=found["verb"] == "countTokens",
+            tools=tuple(
+                Tool(
+                    name=str(each.get("name")),
+                    schema=each.get("parametersJsonSchema") or each.get("parameters") or {},
+                )
+                for each in declared
+            ),
+            tokens=count_tokens(json.dumps([instruction, body.get("contents"), tools])),
+            wants_array="alt=sse" not in query,
+        )
+
+    def count(self, asked: Asked) -> Json:
+        return {"totalTokens": asked.tokens}
+
+    def page(self, asked: Asked, reply: Reply) -> Json:
+        if reply.call:
+            part: Json = {"functionCall": {"name": reply.call.name, "args": reply.call.arguments}}
+            return _chunk(asked, reply, [part], is_last=True)
+        parts = [{"text": reply.text}] if reply.text else []
+        return _chunk(asked, reply, parts, is_last=True)
+
+    def stream(self, asked: Asked, reply: Reply) -> Stream:
+        pieces = reply.pieces
+        chunks = [_chunk(asked, reply, [{"text": piece}]) for piece in pieces[:-1]]
+        last = [{"text": piece} for piece in pieces[-1:]]
+        if reply.call:
+            chunks.append(self.page(asked, reply))
+        else:
+            chunks.append(_chunk(asked, reply, last, is_last=True))
+        middle = min(max(1, len(pieces) // 2), len(chunks) - 1)
+        if asked.wants_array:
+            texts = [json.dumps(chunk) for chunk in chunks]
+            opened = ["[" + texts[0], *("," + text for text in texts[1:])]
+            frames = tuple(text.encode() for text in [*opened, "]"])
+            return Stream(frames=frames, middle=middle, content_type="application/json")
+        return Stream(frames=tuple(sse(chunk) for chunk in chunks), middle=middle)
+
+    def refusal(self, trouble: Trouble) -> Refusal:
+        if trouble.name == "policy":
+            blocked = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}
+            return Refusal(status=200, body={**blocked, "modelVersion": trouble.asked.model})
+        status, words, details = _spelled(trouble)
+        error = {
+            "code": status,
+            "message": trouble.message or words,
+            "status": trouble.code or _STATUSES.get(status, "UNKNOWN"),
+        }
+        if trouble.wait is not None:
+            delay = f"{trouble.wait:.9f}".rstrip("0").rstrip(".")
+            details.append({"@type": f"{_RPC}.RetryInfo", "retryDelay": f"{delay}s"})
+        body: Json = {"error": {**error, "details": details} if details else error}
+        return Refusal(status=status, body=body)
+
+    def error_event(self, trouble: Trouble) -> bytes:
+        words = trouble.message or _WORDS[503]
+        return sse({"error": {"code": 503, "message": words, "status": "UNAVAILABLE"}})
+
+    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:  # noqa: ARG002
+        return {"x-gemini-service-tier": "standard", "server": "scaffolding on HTTPServer2"}
+
+
+def _chunk(asked: Asked, reply: Reply, parts: list[Json], *, is_last: bool = False) -> Json:
+    candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": 0}
+    if not parts:
+        candidate["content"] = {"role": "model"}
+    if is_last:
+        candidate["finishReason"] = "STOP"
+    return {
+        "candidates": [candidate],
+        "usageMetadata": {
+            "promptTokenCount": asked.tokens,
+            "candidatesTokenCount": reply.tokens,
+            "totalTokenCount": asked.tokens + reply.tokens,
+        },
+        "modelVersion": asked.model,
+        "responseId": reply.id,
+    }
+
+
+def _spelled(trouble: Trouble) -> tuple[int, str, list[Json]]:  # noqa: PLR0911 -- one return a case
+    """Status, words, details."""
+    model = trouble.asked.model
+    match trouble.name:
+        case "overloaded":
+            return 503, "The model is overloaded. Please try again later.", []
+        case "plan":
+            words = f"You exceeded your current quota for {model}"
+            return 429, words, [_violation("GenerateRequestsPerDayPerProjectPerModel", model, 250)]
+        case "limit":
+            limits = trouble.admission.limits if trouble.admission else None
+            known = limits.requests or limits.tokens if limits else None
+            quota = "GenerateRequestsPerMinutePerProjectPerModel"
+            words = f"You exceeded your current quota for {model}"
+            return 429, words, [_violation(quota, model, known.capacity if known else 0)]
+        case "billing":
+            words = (
+                f"You exceeded your current quota. Quota exceeded for metric: {_METRIC}, limit: 0"
+            )
+            return 429, words, [_violation("GenerateRequestsPerDayPerProjectPerModel", model, 0)]
+        case "context":
+            over = trouble.asked.tokens + 1_048_576
+            words = f"The input token count ({over}) exceeds the maximum number of tokens (1048576)"
+            return 400, words, []
+        case "model":
+            return 404, f"models/{model} is not found for API version v1beta", []
+        case "auth":
+            reason = {"@type": f"{_RPC}.ErrorInfo", "reason": "API_KEY_INVALID"}
+            return 400, "API key not valid. Please pass a valid API key.", [reason]
+        case _:
+            status = trouble.status or 500
+            return status, _WORDS.get(status, f"The request failed with status {status}"), []
+
+
+def _violation(quota: str, model: str, value: int) -> Json:
+    violation = {
+        "quotaMetric": _METRIC,
+        "quotaId": f"{quota}-FreeTier",
+        "quotaDimensions": {"location": "global", "model": model},
+        "quotaValue": str(value),
+    }
+    return {"@type": f"{_RPC}.QuotaFailure", "violations": [violation]}

@@ -1,0 +1,155 @@
+"""HTTP/1.1 as bytes.
+
+Reading is strict where a lenient reader could be fooled (one length, no folded lines) and writing
+is by hand, because half of what this server sends is wrong on purpose.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from dataclasses import dataclass
+from email.utils import formatdate
+from hashlib import sha256
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, unquote
+
+if TYPE_CHECKING:
+    from .vendors import Json
+
+__all__ = ("LAST_CHUNK", "BadRequest", "Head", "Request", "chunk", "head", "read_head", "whole")
+
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+class BadRequest(Exception):
+    """What came is not a request.
+
+    Args:
+        status: The status to answer with.
+        message: What was wrong with it.
+    """
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A request without its body.
+
+    Args:
+        method: ``POST``.
+        path: Without the query, decoded.
+        query: The query as it stood.
+        headers: By lower-case name.
+        length: Bytes of the body; None if it comes in chunks.
+        keeps_alive: Whether the connection may be used again.
+    """
+
+    method: str
+    path: str
+    query: str
+    headers: dict[str, str]
+    length: int | None
+    keeps_alive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A whole request."""
+
+    head: Head
+    body: bytes = b""
+
+    @property
+    def hash(self) -> str:
+        return sha256(self.body).hexdigest()[:16]
+
+    @property
+    def json(self) -> Json:
+        """The body as a JSON object; empty where it is none."""
+        try:
+            found = json.loads(self._plain())
+        except (ValueError, OSError, EOFError, zlib.error):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    @property
+    def key(self) -> str:
+        """The API key, wherever this vendor's clients put it."""
+        headers = self.head.headers
+        bearer = headers.get("authorization", "").removeprefix("Bearer ").strip()
+        asked = parse_qs(self.head.query).get("key", [""])[0]
+        return headers.get("x-api-key") or headers.get("x-goog-api-key") or bearer or asked
+
+    def _plain(self) -> bytes:
+        match self.head.headers.get("content-encoding", ""):
+            case "gzip":
+                return gzip.decompress(self.body)
+            case "deflate":
+                return zlib.decompress(self.body)
+            case _:
+                return self.body
+
+
+def read_head(data: bytes) -> Head:
+    """The head that `data` writes, up to the blank line; raises BadRequest."""
+    first, *lines = data.decode("latin-1").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or words[2] not in {"HTTP/1.1", "HTTP/1.0"} or not words[0].isalpha():
+        raise BadRequest(400, f"not an HTTP/1.1 request line: {first[:80]!r}")
+    headers: dict[str, str] = {}
+    for line in filter(None, lines):
+        name, colon, value = line.partition(":")
+        if not colon or not name or name != name.strip():
+            raise BadRequest(400, f"not a header: {line[:80]!r}")
+        name, value = name.lower(), value.strip()
+        if headers.get(name, value) != value and name in {"content-length", "host"}:
+            raise BadRequest(400, f"two different {name}")
+        headers[name] = value
+    path, _, query = words[1].partition("?")
+    connection = headers.get("connection", "").lower()
+    keeps = connection != "close" if words[2] == "HTTP/1.1" else connection == "keep-alive"
+    return Head(
+        method=words[0].upper(),
+        path=unquote(path),
+        query=query,
+        headers=headers,
+        length=_length(headers),
+        keeps_alive=keeps,
+    )
+
+
+def _length(headers: dict[str, str]) -> int | None:
+    if "transfer-encoding" in headers:
+        if headers["transfer-encoding"].lower() != "chunked" or "content-length" in headers:
+            raise BadRequest(400, "the body is chunked or has one length, not both")
+        return None
+    written = headers.get("content-length", "0")
+    if not (written.isascii() and written.isdecimal()) or len(written) > 12:
+        raise BadRequest(400, f"not a length: {written[:80]!r}")
+    return int(written)
+
+
+def head(status: int, headers: dict[str, str], now: float) -> bytes:
+    """The head of an answer. Control characters are taken out of what a script put in."""
+    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "Unknown"
+    lines = [f"HTTP/1.1 {status} {phrase}", f"date: {formatdate(now, usegmt=True)}"]
+    for name, value in headers.items():
+        clean = "".join(letter for letter in value if letter.isprintable())
+        lines.append(f"{name}: {clean}")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+def whole(status: int, headers: dict[str, str], body: bytes, now: float) -> bytes:
+    """A whole answer with its length."""
+    return head(status, {**headers, "content-length": str(len(body))}, now) + body
+
+
+def chunk(data: bytes) -> bytes:
+    """One chunk of a chunked answer."""
+    return b"%x\r\n%b\r\n" % (len(data), data)

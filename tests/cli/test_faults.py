@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from urllib.request import Request, urlopen
+
+import pytest
+from click.testing import CliRunner, Result
+
+from mulligan.cli.faults import command
+from mulligan.cli.faults_text import pointers, shell_lines
+from mulligan.faults.menu import MENU
+from mulligan.faults.pointing import POINTERS
+
+pytestmark = pytest.mark.real
+
+
+def mulligan(*argv: str) -> Result:
+    return CliRunner().invoke(command, argv, env={"COLUMNS": "160"})
+
+
+def post(url: str, path: str = "/invoices", body: bytes = b"{}", client: str = "bob") -> None:
+    headers = {"x-client": client}
+    with urlopen(Request(url + path, data=body, headers=headers), timeout=5) as response:
+        response.read()
+
+
+def serve(*argv: str, **env: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "mulligan", "faults", *argv, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **env},
+    )
+
+
+def test_it_serves_until_it_is_told_to_stop_and_says_what_happened():
+    with serve("ok") as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1]
+        post(url)
+        post(url)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr is not None
+        out, err = process.stdout.read(), process.stderr.read()
+    assert process.returncode == 0
+    assert f"ANTHROPIC_BASE_URL={url}" in out
+    assert "POST /invoices" in err
+    assert err.endswith(
+        "stopped: 2 requests · 2 effects · 1 duplicate · 0 inside a closed window\n"
+    )
+
+
+def test_json_is_one_object_a_line():
+    with serve("418", "--json") as process:
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        with pytest.raises(OSError, match="418"):
+            post(first["url"])
+        entry = json.loads(process.stdout.readline())
+        process.terminate()
+        process.communicate(timeout=10)
+    assert first["script"] == "418"
+    assert (entry["client"], entry["outcome"], entry["status"]) == ("bob", "418", 418)
+
+
+def test_a_file_says_more_than_a_line(tmp_path):
+    path = tmp_path / "faults.toml"
+    path.write_text('[[rules]]\npath = "/invoices"\nsteps = "418"\n', encoding="utf-8")
+    with serve("--file", str(path), "--json") as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline())["script"] == "/invoices -> 418"
+        process.terminate()
+        process.communicate(timeout=10)
+
+
+def test_another_script_can_be_set_while_it_runs(fault_server, tmp_path):
+    said = mulligan("set", "503x2, ok", "--url", fault_server.url)
+    assert (said.exit_code, said.output) == (0, "503x2,ok\n")
+    assert str(fault_server.script) == "503x2,ok"
+    path = tmp_path / "faults.toml"
+    path.write_text('script = "429"', encoding="utf-8")
+    assert mulligan("set", "-f", str(path), "--url", fault_server.url).output == "429\n"
+
+
+def test_the_ledger_is_a_table_with_totals(fault_server):
+    fault_server.set("lost,ok")
+    with pytest.raises(OSError, match=r"reset|Remote"):
+        post(fault_server.url)
+    post(fault_server.url)
+    lines = mulligan("ledger", "--url", fault_server.url).output.splitlines()
+    assert lines[0].split() == [
+        *("#", "after", "client", "request", "model", "try", "status", "outcome", "notes")
+    ]
+    assert lines[1].split()[2:] == [
+        "bob",
+        "POST",
+        "/invoices",
+        "---",
+        "lost",
+        "POST",
+        "/invoices/1",
+    ]
+    assert lines[2].endswith("ok       POST /invoices/2, duplicate")
+    assert lines[3] == "2 requests · 2 effects · 1 duplicate · 0 inside a closed window"
+
+
+def test_the_ledger_can_be_cut_cleared_and_had_as_json(fault_server):
+    for number in range(3):
+        post(fault_server.url, body=str(number).encode())
+    assert len(mulligan("ledger", "-n", "1", "--url", fault_server.url).output.splitlines()) == 3
+    said = mulligan("ledger", "--json", "--clear", "--url", fault_server.url)
+    assert json.loads(said.output)["totals"]["requests"] == 3
+    assert fault_server.totals.requests == 0
+
+
+def test_other_peoples_words_cannot_paint_the_terminal(fault_server):
+    post(fault_server.url, client="[red]\x1b[31mevil")
+    output = mulligan("ledger", "--url", fault_server.url).output
+    assert "\x1b" not in output
+    assert "[red]" in output
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        (("serve", "stal"), 2, "no fault is called 'stal'; did you mean stall?"),
+        (("set",), 2, "needs a SCRIPT or a --file, one of them"),
+        (("set", "ok", "--url", "localhost"), 1, "the server's address begins with http://"),
+        (("ledger", "--url", "http://127.0.0.1:9"), 1, "no fault server answers at"),
+        (("serve", "--limit", "5"), 1, "a limit of requests is written like 50/60s; got '5'"),
+    ],
+)
+def test_what_cannot_be_done_is_said(argv, code, message):
+    """Through the real front door, as users see it."""
+    run = [sys.executable, "-m", "mulligan", "faults", *argv]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == code
+    assert done.stderr.startswith("error: ")
+    assert message in done.stderr
+
+
+def test_a_mistake_in_a_file_names_the_file(tmp_path):
+    path = tmp_path / "faults.toml"
+    path.write_text("scrip = 'ok'", encoding="utf-8")
+    run = [sys.executable, "-m", "mulligan", "faults", "-f", str(path)]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 2
+    assert done.stderr == f"error: {path}: scrip: no such key\n\nhint: did you mean script?\n"
+
+
+def test_the_menu_lists_every_fault():
+    output = mulligan("menu").output
+    assert all(name in output for name in MENU if name != "NNN")
+
+
+def test_every_program_is_told_how_to_get_there():
+    text = "\n".join(pointers("http://127.0.0.1:1", "mulligan-me", "ok"))
+    assert all(pointer.name in text for pointer in POINTERS)
+
+
+@pytest.mark.parametrize("program", [pointer.name for pointer in POINTERS])
+def test_what_points_a_program_can_be_evaluated(program):
+    lines = "\n".join(shell_lines(program, "http://127.0.0.1:1", "mulligan-me"))
+    run = ["/bin/sh", "-c", f"{lines}\nenv"]
+    seen = subprocess.run(run, capture_output=True, text=True, timeout=20, check=True).stdout
+    assert "mulligan-me" in seen
+    assert mulligan("env", program).exit_code == 0

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import pytest
+
+from mulligan.faults.delivery import Answer, Close, Hang, Pause, Reset, Send, deliver
+from mulligan.faults.menu import order
+from mulligan.faults.vendors import Stream
+from mulligan.faults.wire import LAST_CHUNK, chunk
+
+FRAMES = (b"one", b"two", b"three", b"four")
+STREAM = Answer(status=200, stream=Stream(frames=FRAMES, middle=2), error_event=b"oops")
+WHOLE = Answer(status=200, body=b"0123456789", error_body=b"{}")
+
+
+def sent(acts) -> bytes:
+    return b"".join(act.data for act in acts if isinstance(act, Send))
+
+
+def body(acts) -> bytes:
+    return sent(acts).partition(b"\r\n\r\n")[2]
+
+
+def shape(acts) -> list[str]:
+    return [type(act).__name__ for act in acts]
+
+
+@pytest.mark.parametrize("answer", [STREAM, WHOLE])
+@pytest.mark.parametrize(
+    ("fault", "acts"),
+    [
+        ("reset", (Reset(),)),
+        ("lost", (Reset(),)),
+        ("close", (Close(),)),
+        ("hang", (Hang(), Close())),
+        ("hang(5s)", (Hang(5.0), Close())),
+    ],
+)
+def test_before_the_headers_nothing_is_sent(answer, fault, acts):
+    assert deliver(parsed(fault), answer, 0.0) == acts
+
+
+def parsed(text: str):
+    name, _, arguments = text.partition("(")
+    return order(name, arguments.removesuffix(")"))
+
+
+def test_a_good_stream_is_one_chunk_an_event():
+    acts = deliver(order("ok"), STREAM, 0.0)
+    assert body(acts) == b"".join(map(chunk, FRAMES)) + LAST_CHUNK
+    assert shape(acts) == ["Send"] * 6
+
+
+@pytest.mark.parametrize(
+    ("fault", "after", "ending"),
+    [
+        ("stall", 2, ["Hang", "Close"]),
+        ("stall(1)", 1, ["Hang", "Close"]),
+        ("drop", 2, ["Pause", "Reset"]),
+        ("drop(0)", 0, ["Pause", "Reset"]),
+        ("drop(99)", 4, ["Pause", "Reset"]),
+    ],
+)
+def test_a_stream_breaks_after_as_many_events_as_asked_half_of_them_by_default(
+    fault, after, ending
+):
+    acts = deliver(parsed(fault), STREAM, 0.0)
+    assert body(acts) == b"".join(map(chunk, FRAMES[:after]))
+    assert shape(acts)[-2:] == ending
+
+
+def test_a_cut_stream_ends_inside_a_chunk():
+    acts = deliver(order("cut"), STREAM, 0.0)
+    assert body(acts) == chunk(b"one") + chunk(b"two") + chunk(b"three")[:5]
+    assert acts[-1] == Close()
+
+
+def test_a_truncated_stream_ends_cleanly_without_its_last_event():
+    """E-E7."""
+    acts = deliver(order("truncate"), STREAM, 0.0)
+    assert body(acts) == chunk(b"one") + chunk(b"two") + LAST_CHUNK
+    assert shape(acts)[-1] == "Send"
+
+
+def test_an_error_event_stands_inside_a_stream_that_began_well():
+    """E-E6."""
+    acts = deliver(order("error-event", "1"), STREAM, 0.0)
+    assert body(acts) == chunk(b"one") + chunk(b"oops") + LAST_CHUNK
+    assert sent(acts).startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_drip_waits_before_every_event():
+    acts = deliver(order("drip", "0.2s"), STREAM, 0.0)
+    assert acts.count(Pause(0.2)) == 4
+    assert body(acts) == b"".join(map(chunk, FRAMES)) + LAST_CHUNK
+
+
+@pytest.mark.parametrize("fault", ["stall", "drop", "cut"])
+def test_a_whole_answer_breaks_in_the_middle_of_its_body(fault):
+    acts = deliver(order(fault), WHOLE, 0.0)
+    assert body(acts) == b"01234"
+    assert b"content-length: 10" in sent(acts)
+
+
+def test_a_truncated_whole_answer_states_no_length():
+    acts = deliver(order("truncate"), WHOLE, 0.0)
+    assert body(acts) == b"01234"
+    assert b"content-length" not in sent(acts)
+
+
+def test_bad_json_has_the_right_length():
+    acts = deliver(order("badjson"), WHOLE, 0.0)
+    assert body(acts) == b"01234"
+    assert b"content-length: 5" in sent(acts)
+
+
+def test_a_delay_comes_before_anything_is_sent():
+    assert deliver(order("ok", "delay=0.2s"), WHOLE, 0.0)[0] == Pause(0.2)
+
+
+def test_a_head_request_gets_no_body():
+    answer = Answer(status=200, body=b"{}", is_bodiless=True)
+    assert body(deliver(order("ok"), answer, 0.0)) == b""

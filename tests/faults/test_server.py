@@ -1,0 +1,281 @@
+"""The server over real sockets, with a client that shows every byte."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mulligan.errors import MulliganError
+from mulligan.testing import FaultServer
+
+pytestmark = pytest.mark.real
+
+
+def talk(server, data: bytes, timeout: float = 5.0) -> bytes:
+    """Send bytes, return all that comes until the end."""
+    with socket.create_connection(("127.0.0.1", server.port), timeout) as sock:
+        sock.sendall(data)
+        got = b""
+        while piece := sock.recv(65536):
+            got += piece
+    return got
+
+
+def post(server, path="/v1/messages", body=None, **headers) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+    try:
+        connection.request("POST", path, json.dumps(body or {"model": "m"}), headers)
+        response = connection.getresponse()
+        return response.status, dict(response.getheaders()), response.read()
+    finally:
+        connection.close()
+
+
+STREAM = {"model": "m", "stream": True}
+
+
+def test_a_connection_is_used_again(fault_server):
+    connection = http.client.HTTPConnection("127.0.0.1", fault_server.port, timeout=5)
+    ports = set()
+    for _ in range(3):
+        connection.request("POST", "/v1/messages", "{}")
+        connection.getresponse().read()
+        ports.add(connection.sock.getsockname())
+    connection.close()
+    assert len(ports) == 1
+    assert fault_server.totals.requests == 3
+
+
+def test_a_body_in_chunks_is_read(fault_server):
+    data = (
+        b"POST /invoices HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n"
+        b'connection: close\r\n\r\n4\r\n{"a"\r\n4;x=y\r\n: 1}\r\n0\r\n\r\n'
+    )
+    assert b'"a": 1' in talk(fault_server, data)
+
+
+def test_a_client_that_asks_first_may_go_on(fault_server):
+    data = (
+        b"POST /invoices HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n"
+        b"content-length: 2\r\nconnection: close\r\n\r\n{}"
+    )
+    assert talk(fault_server, data).startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 ")
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nhost: evil.example\r\n\r\n", b"421"),
+        (b"GET / HTTP/1.1\r\n\r\n", b"421"),
+        (b"GET / HTTP/1.1\r\nhost: localhost\r\norigin: http://evil.example\r\n\r\n", b"421"),
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000 + b"\r\n\r\n", b"431"),
+        (b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n", b"413"),
+        (
+            b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+            b"400",
+        ),
+    ],
+)
+def test_who_may_not_talk_to_it_is_turned_away(fault_server, head, status):
+    """DESIGN: servers of ours check the Host header."""
+    assert talk(fault_server, head).startswith(b"HTTP/1.1 " + status)
+    assert fault_server.totals.requests == 0
+
+
+@pytest.mark.parametrize("host", ["localhost:1234", "127.0.0.1", "[::1]:80"])
+def test_loopback_names_are_welcome(fault_server, host):
+    data = f"GET /invoices HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode()
+    assert talk(fault_server, data).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("fault", ["reset", "lost"])
+def test_a_reset_is_a_reset(fault_server, fault):
+    fault_server.set(fault)
+    with pytest.raises(ConnectionResetError):
+        post(fault_server)
+
+
+def test_a_close_is_an_end_without_an_answer(fault_server):
+    fault_server.set("close")
+    with pytest.raises(http.client.RemoteDisconnected):
+        post(fault_server)
+
+
+def test_a_dropped_stream_delivers_what_it_sent_and_then_resets(fault_server):
+    fault_server.set("drop(2)")
+    connection = http.client.HTTPConnection("127.0.0.1", fault_server.port, timeout=5)
+    connection.request("POST", "/v1/messages", json.dumps(STREAM))
+    response = connection.getresponse()
+    assert b"message_start" in response.readline() + response.readline()
+    with pytest.raises((ConnectionResetError, http.client.IncompleteRead)):
+        response.read()
+    connection.close()
+
+
+def test_a_cut_stream_is_seen_to_be_incomplete(fault_server):
+    fault_server.set("cut")
+    with pytest.raises(http.client.IncompleteRead):
+        post(fault_server, body=STREAM)
+
+
+def test_a_truncated_stream_looks_complete(fault_server):
+    fault_server.set("truncate")
+    status, _, body = post(fault_server, body=STREAM)
+    assert status == 200
+    assert b"content_block_delta" in body
+    assert b"message_stop" not in body
+
+
+@pytest.mark.parametrize(("fault", "seen"), [("hang", b""), ("stall", b"content_block_delta")])
+def test_silence_lasts_until_the_client_leaves(fault_server, fault, seen):
+    fault_server.set(fault)
+    body = json.dumps(STREAM).encode()
+    head = b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", fault_server.port), 0.2) as sock:
+        sock.sendall(head % len(body) + body)
+        assert seen in all_of(sock)
+    until(lambda: fault_server.requests[0].ending == "left")
+
+
+def all_of(sock: socket.socket) -> bytes:
+    """What comes before nothing comes any more."""
+    got = b""
+    with contextlib.suppress(TimeoutError):
+        while piece := sock.recv(65536):
+            got += piece
+    return got
+
+
+def until(fact, seconds: float = 1.0) -> None:
+    """Wait for a fact that is a matter of moments."""
+    end = time.monotonic() + seconds
+    while not fact():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_hang_can_be_given_a_length(fault_server):
+    fault_server.set("hang(0.1s)")
+    began = time.monotonic()
+    with pytest.raises(http.client.RemoteDisconnected):
+        post(fault_server)
+    assert 0.1 <= time.monotonic() - began < 1
+
+
+def test_a_drip_takes_its_time(fault_server):
+    fault_server.set("drip(0.02s)")
+    began = time.monotonic()
+    assert b"message_stop" in post(fault_server, body=STREAM)[2]
+    assert time.monotonic() - began >= 0.02 * 10
+
+
+def test_a_refused_port_refuses_and_comes_back(fault_server):
+    fault_server.set("refuse(0.3s),ok")
+    with pytest.raises(ConnectionResetError):
+        post(fault_server)
+    with pytest.raises(ConnectionRefusedError):
+        post(fault_server)
+    time.sleep(0.4)
+    assert post(fault_server)[0] == 200
+    assert [entry.outcome for entry in fault_server.requests] == ["refuse(for=0.3s)", "ok"]
+
+
+def test_a_plans_limit_ends_at_the_instant_it_stated(fault_server):
+    fault_server.set("plan(0s)")  # resets are whole seconds, so this is less than one away
+    status, headers, _ = post(fault_server)
+    assert status == 429
+    wait = int(headers["anthropic-ratelimit-unified-reset"]) - time.time()
+    assert wait <= 1
+    time.sleep(max(wait, 0))
+    assert post(fault_server)[0] == 200
+    assert fault_server.totals.early == 0
+
+
+def test_the_script_can_be_changed_over_http(fault_server):
+    assert post(fault_server, "/_script", "x")[0] == 400
+    connection = http.client.HTTPConnection("127.0.0.1", fault_server.port, timeout=5)
+    connection.request("POST", "/_script", "503,ok")
+    assert json.loads(connection.getresponse().read()) == {"script": "503x1,ok"}
+    connection.request("GET", "/_script")
+    assert json.loads(connection.getresponse().read()) == {"script": "503x1,ok"}
+    toml = '[[rules]]\npath = "/invoices"\nsteps = "418"\n[limits]\nrequests = "1/60s"'
+    connection.request("POST", "/_script", toml, {"content-type": "application/toml"})
+    assert connection.getresponse().read()
+    connection.close()
+    assert post(fault_server, "/invoices")[0] == 418
+    assert post(fault_server, "/invoices")[0] == 429
+
+
+def test_the_ledger_can_be_read_and_begun_again_over_http(fault_server):
+    post(fault_server)
+    connection = http.client.HTTPConnection("127.0.0.1", fault_server.port, timeout=5)
+    connection.request("GET", "/_ledger")
+    ledger = json.loads(connection.getresponse().read())
+    assert ledger["totals"]["requests"] == 1
+    assert ledger["entries"][0]["outcome"] == "ok"
+    connection.request("DELETE", "/_ledger")
+    connection.getresponse().read()
+    connection.request("GET", "/_nothing")
+    assert connection.getresponse().status == 404
+    connection.close()
+    assert fault_server.totals.requests == 0
+
+
+def test_two_servers_do_not_share_a_port():
+    with (
+        FaultServer() as first,
+        pytest.raises(MulliganError, match=r"^cannot listen on 127\.0\.0\.1:"),
+    ):
+        FaultServer(port=first.port)
+
+
+def test_stopping_gives_the_port_back_and_leaves_nobody_waiting():
+    server = FaultServer("hang").start()
+    port = server.port
+    with socket.create_connection(("127.0.0.1", port), 1) as sock:
+        sock.sendall(b"POST /invoices HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")
+        until(lambda: len(server.requests) == 1)
+        server.stop()
+        with pytest.raises(ConnectionResetError):
+            sock.recv(1)
+    server.stop()
+    with FaultServer(port=port) as again:
+        assert again.port == port
+
+
+def test_it_starts_in_well_under_a_second():
+    code = (
+        "import time; t = time.perf_counter()\n"
+        "from mulligan.testing import FaultServer\n"
+        "with FaultServer(): print(time.perf_counter() - t)"
+    )
+    run = [sys.executable, "-c", code]
+    took = min(float(subprocess.check_output(run, timeout=20)) for _ in range(3))
+    assert took < 0.5
+
+
+def test_importing_mulligan_loads_none_of_it():
+    code = (
+        "import sys, mulligan, mulligan.testing\n"
+        "print([m for m in sys.modules if m.startswith('mulligan.faults')])"
+    )
+    loaded = subprocess.check_output([sys.executable, "-c", code], timeout=20)
+    assert loaded.strip() == b"[]"
+
+
+def test_a_bug_of_the_server_never_looks_like_an_ordered_fault():
+    def hears(_: object) -> None:
+        raise LookupError("a bug")
+
+    with FaultServer(hears=hears) as server:
+        status, _, body = post(server)
+    assert status == 500
+    assert b"the fault server itself failed: LookupError('a bug')" in body

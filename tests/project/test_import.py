@@ -1,0 +1,98 @@
+"""What `import mulligan` loads: itself, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+
+def loaded_by(code):
+    """The modules that `code` loads in a fresh interpreter, beyond those that are always there."""
+    script = (
+        "import json, sys\n"
+        "before = set(sys.modules)\n"
+        f"{code}\n"
+        "print(json.dumps(sorted(set(sys.modules) - before)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=30
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def tops(modules):
+    return {name.partition(".")[0] for name in modules}
+
+
+HEAVY = {"asyncio", "logging", "threading", "dataclasses", "inspect", "random", "trio", "email"}
+
+
+def test_importing_mulligan_loads_mulligan_and_nothing_else():
+    modules = loaded_by("import mulligan")
+    assert modules - {"__future__"} == {"mulligan"}
+
+
+DECORATED = """
+import mulligan
+
+@mulligan.retry(effects="read")
+def fetch():
+    return "ok"
+"""
+
+
+@pytest.mark.parametrize("code", [DECORATED, DECORATED + "fetch()"], ids=["defined", "called"])
+def test_a_decorated_function_loads_neither_core_nor_loop_nor_logging(code):
+    modules = loaded_by(code)
+    assert not tops(modules) & HEAVY
+    assert not {name for name in modules if name.startswith("mulligan.core")}
+    assert not {name for name in modules if name.startswith("mulligan.classify")}
+
+
+@pytest.mark.parametrize("code", [DECORATED, DECORATED + "fetch()"], ids=["defined", "called"])
+def test_a_decorated_function_loads_no_third_party_module(code):
+    assert tops(loaded_by(code)) - {"mulligan"} <= sys.stdlib_module_names
+
+
+def test_a_decorated_coroutine_function_loads_no_loop():
+    modules = loaded_by(
+        'import mulligan\n@mulligan.retry(effects="read")\nasync def fetch():\n    return "ok"\n'
+    )
+    assert not tops(modules) & HEAVY
+
+
+FAILING = """
+import mulligan
+from time import monotonic
+
+@mulligan.retry(effects="read", attempts=1)
+def fetch():
+    raise ConnectionRefusedError
+
+import sys
+sys.modules["logging"] = None  # whoever imports it now fails
+try:
+    mulligan.Guard(attempts=1, listeners=[lambda event: None]).call(fetch.__wrapped__)
+except ConnectionRefusedError:
+    pass
+"""
+
+
+def test_a_failure_loads_no_third_party_module_no_loop_and_no_logging():
+    modules = loaded_by(FAILING)
+    assert "mulligan.core.decide" in modules
+    assert "asyncio" not in modules
+    assert tops(modules) - {"mulligan"} <= sys.stdlib_module_names
+
+
+def test_no_public_name_loads_a_third_party_module_but_the_reader_of_files():
+    modules = loaded_by(
+        "import mulligan\n"
+        "for name in set(mulligan.__all__) - {'load_policy'}: getattr(mulligan, name)"
+    )
+    assert tops(modules) - {"mulligan"} <= sys.stdlib_module_names

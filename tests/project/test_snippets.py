@@ -1,0 +1,202 @@
+"""Every snippet in README.md and docs/ runs, and prints what the page says it prints.
+
+The blocks of a page run in order, in one namespace, in virtual time: a page may wait six hours.
+A block is left out only with its reason, ``<!-- not run: reason -->``, and NOT_RUN names it.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from mulligan.testing import virtual_time
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+# Page and reason of every block that is left out; none is.
+NOT_RUN: set[tuple[str, str]] = set()
+
+_FENCE = re.compile(
+    r"(?:^<!-- not run: (?P<reason>[^\n]*?) *-->\n)?"
+    r"^```(?P<language>\w*)\n(?P<body>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+class Block(NamedTuple):
+    language: str
+    body: str
+    line: int
+    reason: str | None
+
+
+def blocks(page: Path) -> list[Block]:
+    words = page.read_text(encoding="utf-8")
+    return [
+        Block(
+            found["language"],
+            found["body"],
+            words.count("\n", 0, found.start("body")) + 1,
+            found["reason"],
+        )
+        for found in _FENCE.finditer(words)
+    ]
+
+
+def name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@contextlib.contextmanager
+def a_page_of_logging():
+    """The root logger without pytest's handlers, so that a page may configure it."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers.clear()
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_python_block_runs_and_prints_what_the_page_says(page, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    namespace: dict[str, Any] = {"__name__": page.stem}
+    output = io.StringIO()  # one for the page: a handler that a block made outlives the block
+    printed: str | None = None
+    with a_page_of_logging():
+        for block in blocks(page):
+            if block.language == "python" and block.reason is None:
+                printed = run(page, block, namespace, output)
+            elif block.language == "text" and printed is not None:
+                assert printed.rstrip() == block.body.rstrip(), f"{name(page)}:{block.line}"
+                printed = None
+
+
+def run(page: Path, block: Block, namespace: dict[str, Any], output: io.StringIO) -> str:
+    """What the block printed. Tests that it defines are called, as pytest would."""
+    where = "\n" * (block.line - 1)  # so that a traceback names the line of the page
+    code = compile(where + block.body, str(page), "exec")
+    before = len(output.getvalue())
+    with contextlib.redirect_stdout(output), virtual_time():
+        exec(code, namespace)  # noqa: S102 -- our own page
+    for each in ast.parse(block.body).body:
+        if isinstance(each, ast.FunctionDef) and each.name.startswith("test_"):
+            with virtual_time() as clock:
+                namespace[each.name](*[clock] * len(each.args.args))
+    return output.getvalue()[before:]
+
+
+def test_a_block_is_left_out_only_with_a_reason():
+    left_out = {
+        (name(page), each.reason)
+        for page in PAGES
+        for each in blocks(page)
+        if each.reason is not None
+    }
+    assert left_out == NOT_RUN
+    assert all(reason for _, reason in left_out)
+
+
+def commands(page: Path) -> list[tuple[str, str, int]]:
+    """Every `$ mulligan …` line of a page, with the output shown below it and the exit code."""
+    found: list[tuple[str, str, int]] = []
+    for block in blocks(page):
+        if block.language != "console":
+            continue
+        for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
+            command, _, shown = part.partition("\n")
+            if command == "echo $?":
+                before, output, _ = found.pop()
+                found.append((before, output, int(shown)))
+            else:
+                found.append((command, shown.rstrip(), 0))
+    indented = re.findall(r"^    \$ (mulligan .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    found += [(command, "", 0) for command in indented]
+    return [each for each in found if each[0].startswith("mulligan ")]
+
+
+COMMANDS = [(page, *each) for page in PAGES for each in commands(page)]
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("page", "command", "shown", "code"), COMMANDS, ids=[f"{name(c[0])}: {c[1]}" for c in COMMANDS]
+)
+def test_every_command_does_what_the_page_shows(page, command, shown, code, tmp_path):
+    shutil.copy(ROOT / "examples" / "policy.toml", tmp_path / "policy.toml")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    result = subprocess.run(  # noqa: S602 -- pages redirect output, and are ours
+        command.replace("mulligan ", f"{sys.executable} -m mulligan ", 1),
+        shell=True,
+        cwd=tmp_path,
+        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert result.returncode == code, result.stderr
+    if shown:
+        # A line of three dots on the page stands for any number of lines.
+        parts = [
+            re.escape(part.strip("\n")) for part in re.split(r"^…$", shown, flags=re.MULTILINE)
+        ]
+        printed = (result.stdout + result.stderr).rstrip()
+        assert re.fullmatch(r"(?:\n|.)*?".join(parts), printed), printed
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("example", EXAMPLES, ids=name)
+def test_every_example_runs(example):
+    program = ["-m", "pytest", "-q"] if example.name.startswith("test_") else []
+    result = subprocess.run(
+        [sys.executable, *program, str(example)],
+        cwd=ROOT,
+        env={**os.environ, "NO_COLOR": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_link_leads_to_a_file(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    missing = [link for link in links if not (page.parent / link).exists()]
+    assert missing == []
+
+
+FEATURES = ["retry", "guard-and-task", "classification", "policies", "testing", "telemetry"]
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_every_feature_page_has_the_same_five_headings(feature):
+    words = (ROOT / "docs" / f"{feature}.md").read_text(encoding="utf-8")
+    outside_code = _FENCE.sub("", words)
+    assert re.findall(r"^## (.*)$", outside_code, re.MULTILINE) == [
+        "What it does",
+        "Use it",
+        "Defaults",
+        "What it reports",
+        "How people get it wrong",
+    ]
