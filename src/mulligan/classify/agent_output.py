@@ -17,7 +17,7 @@ from .output.evidence import Evidence, Role
 from .output.header_lines import headers_reset
 from .output.kinds import Judgement, World, by_status, goes_on, judge, reach_of, squash
 from .output.story import Story, Stream, judged, take_apart
-from .output.text import read_text
+from .output.text import last_word
 from .reset_time import ResetTime
 
 if TYPE_CHECKING:
@@ -168,9 +168,9 @@ def _from_bodies(streams: Sequence[Stream], world: World, *, has_failed: bool) -
 def _from_text(streams: Sequence[Stream], world: World, *, exit_code: int | None) -> Outcome | None:
     has_failed = exit_code not in (None, 0)
     out, err = streams
-    said = read_text(out.lines, world, has_failed=has_failed)
+    said = last_word(out.lines, world, has_failed=has_failed)
     if said is None or not isinstance(said.judgement.means, Kind):
-        other = read_text(err.lines, world, has_failed=has_failed)
+        other = last_word(err.lines, world, has_failed=has_failed)
         # An answer on stdout with exit 0 outlived whatever stderr complained about.
         if other is not None and not (exit_code == 0 and any(line.strip() for line in out.lines)):
             said = other

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-__all__ = ("Said", "read_text")
+__all__ = ("Said", "last_word")
 
 # Every entry's lines contain one of these; other lines are passed over at the cost of a look.
 _TRIGGER = re.compile(
@@ -69,7 +69,7 @@ class Said:
     status: int | None = None
 
 
-def read_text(lines: Sequence[str], world: World, *, has_failed: bool) -> Said | None:
+def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said | None:
     """What `lines` say last about a failure, progress included; None if they say nothing.
 
     Args:
