@@ -198,7 +198,7 @@ def test_breaking_out_of_the_loop_is_allowed():
         ({"retries": 3}, "no option 'retries'"),
         ({"attempt": 3}, "no option 'attempt'; did you mean 'attempts'?"),
         ({"on": ValueError()}, r"on needs exception classes; got ValueError\(\)"),
-        ({"listeners": [5]}, "listeners needs callables that take an event; got 5"),
+        ({"listeners": [5]}, "listeners needs callables that take an event; got \\[5\\]"),
         ({"classifier": len}, "classifier needs a Classifier"),
         ({"timeout": 0}, "Timeouts.total needs more than 0 s; got 0"),
     ],

@@ -47,7 +47,7 @@ def test_the_story_tells_every_attempt_and_every_reason(drive):
         "attempt 4 of 4 failed with network",
     ]
     assert caught.value.__notes__ == [
-        "mulligan: exhausted after 4 attempts, 7s of waiting: attempt 4 of 4 failed with network"
+        "mulligan: gave up after 4 attempts, 7s of waiting: attempt 4 of 4 failed with network"
     ]
 
 

@@ -50,6 +50,13 @@ def test_every_module_opens_with_one_sentence(path):
     first, *rest = doc.splitlines()
     assert first.endswith(".")
     assert not rest or not rest[0]
+    assert " and " not in first, "a module whose first sentence needs an `and` is two modules"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_every_exception_to_a_rule_has_its_reason_beside_it(path):
+    for line in path.read_text(encoding="utf-8").splitlines():
+        assert "# noqa" not in line or re.search(r"# noqa: [A-Z0-9, ]+ +-- \S", line), line
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)

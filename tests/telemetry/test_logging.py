@@ -74,8 +74,8 @@ def test_full_tells_every_attempt_and_the_end(records):  # R-X3
         (
             "WARNING",
             (
-                "acme: scripted exhausted after 4 attempts, 3.5s of waiting: "
-                "attempt 4 of 4 failed with server 500: server 500: status 500"
+                "acme: scripted gave up after 4 attempts, 3.5s of waiting: "
+                "attempt 4 of 4 failed with server 500: status 500"
             ),
         ),
     ]
@@ -217,7 +217,7 @@ def test_the_first_exhaustion_that_nobody_hears_is_a_warning(records):  # R-X1
     run(status_error(500))
     assert [record.levelname for record in records] == ["WARNING"]
     assert records[0].name == "mulligan"
-    assert "exhausted after 4 attempts" in records[0].getMessage()
+    assert "gave up after 4 attempts" in records[0].getMessage()
 
 
 def test_a_guard_that_nobody_hears_warns_once(records):

@@ -1,4 +1,4 @@
-"""Where defaults are wired: policy, classifier, and who is told when nobody listens."""
+"""Where every default is wired."""
 
 from __future__ import annotations
 

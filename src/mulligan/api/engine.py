@@ -24,7 +24,7 @@ __all__ = ("PATHS", "Engine", "name_of")
 PATHS = ("calm", "timed", "known", "watched")
 
 # Options that can be checked here, without the core.
-_LIGHT = {"effects", "context", "metadata"}
+_LIGHT = {"effects", "context"}
 _EFFECTS = (None, "read", "idempotent", "keyed", "unsafe")
 
 

@@ -1,4 +1,4 @@
-"""The guard: one dependency, and how calls to it get their second chance."""
+"""The guard: how calls to one dependency get their second chance."""
 
 from __future__ import annotations
 

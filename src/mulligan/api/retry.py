@@ -1,4 +1,4 @@
-"""The decorator, and its siblings for calls and blocks that have no guard of their own."""
+"""The decorator, with its siblings for calls that have no guard of their own."""
 
 from __future__ import annotations
 

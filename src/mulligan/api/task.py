@@ -1,4 +1,4 @@
-"""One budget and one deadline for everything a piece of work tries again."""
+"""One allowance for everything that a piece of work tries again."""
 
 from __future__ import annotations
 

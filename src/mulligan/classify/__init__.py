@@ -1,1 +1,1 @@
-"""Evidence in, Failure out: what went wrong, read from answers, exceptions and words."""
+"""Evidence in, Failure out."""

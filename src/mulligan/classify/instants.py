@@ -1,4 +1,4 @@
-"""Numbers, durations and instants as servers write them.
+"""Times as servers write them: numbers, durations, dates.
 
 Every reader here is strict: it takes the whole text or nothing. Python's own `int` and `float`
 also accept ``1_000``, digits of other scripts, ``+5``, ``1e3``, ``inf`` and ``nan``, none of

@@ -56,7 +56,7 @@ def evidence_in(error: BaseException, *, is_known: bool) -> Evidence:
         return _evidence(error, careful_get, is_known)
 
 
-def _evidence(error: BaseException, get: Get, is_known: bool) -> Evidence:  # noqa: FBT001
+def _evidence(error: BaseException, get: Get, is_known: bool) -> Evidence:  # noqa: FBT001 -- private, and its callers say what it is
     response = get(error, "response", None)
     if isinstance(response, dict):
         return _botocore(response, error)

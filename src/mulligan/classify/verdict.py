@@ -54,8 +54,8 @@ _STATUS: dict[int, Kind] = {
     511: Kind.AUTH,
     529: Kind.OVERLOADED,
 }
-# What the status itself settles (E-G4): not built, not spoken; and 425 asks for one more try.
-_SETTLED = {425: True, 501: False, 505: False}
+# What the status itself settles (E-G4): not built, not spoken.
+_SETTLED = {501: False, 505: False}
 
 _ZERO_LIMIT = re.compile(r"limit: ?0\b(?!\.)")
 _LIMIT_REQUESTED = re.compile(r"limit:? ([0-9]{1,12})\b.{0,40}requested:? ~?([0-9]{1,12})\b")

@@ -44,7 +44,7 @@ class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         return sorted(_COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's signature
         if cmd_name not in _COMMANDS:
             return None
         command = import_module(_COMMANDS[cmd_name][0], __name__).command
@@ -62,7 +62,7 @@ class _Commands(click.Group):
             f"did you mean mulligan {near[0]}?" if near else "mulligan --help lists the commands",
         )
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's signature
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_) for name, (_, help_) in sorted(_COMMANDS.items())])
 

@@ -74,7 +74,7 @@ def _find(name: str) -> Policy:
     """The preset `name`, or the policy in the file `name`."""
     if name in PRESETS:
         return preset(name)
-    if not (name.endswith(".toml") or "/" in name or exists(name)):  # noqa: PTH110
+    if not (name.endswith(".toml") or "/" in name or exists(name)):  # noqa: PTH110 -- pathlib is not loaded for a preset
         from ..config.nearest import guess
 
         known = f"presets are {', '.join(PRESETS)}; a file is named by its path"

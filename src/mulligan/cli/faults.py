@@ -125,10 +125,10 @@ def serve(  # noqa: PLR0917 -- click passes options by name
     limit: str | None,
     token_limit: str | None,
     counting: str,
-    count_refusals: bool,  # noqa: FBT001
+    count_refusals: bool,  # noqa: FBT001 -- click passes flags by name
     text: str | None,
-    quiet: bool,  # noqa: FBT001
-    as_json: bool,  # noqa: FBT001
+    quiet: bool,  # noqa: FBT001 -- click passes flags by name
+    as_json: bool,  # noqa: FBT001 -- click passes flags by name
 ) -> None:
     """Serve until Ctrl-C. SCRIPT is `ok` if not given."""
     known = _settings(path)
@@ -200,10 +200,10 @@ def set_(script: Script | None, path: Path | None, url: str | None) -> None:
 @click.option("--clear", is_flag=True, help="Begin another ledger after showing this one.")
 @_URL
 def ledger(
-    as_json: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001 -- click passes flags by name
     last: int | None,
-    shows_all: bool,  # noqa: FBT001
-    clear: bool,  # noqa: FBT001
+    shows_all: bool,  # noqa: FBT001 -- click passes flags by name
+    clear: bool,  # noqa: FBT001 -- click passes flags by name
     url: str | None,
 ) -> None:
     """Show every request and every effect, with their totals."""

@@ -1,4 +1,4 @@
-"""What `mulligan faults` prints, made from the ledger, the menu and the list of programs.
+"""What `mulligan faults` prints.
 
 Paths, clients and models are other people's words: they pass `presentable` before a terminal sees
 them.

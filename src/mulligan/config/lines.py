@@ -68,7 +68,7 @@ def _statements(text: str) -> Iterator[tuple[int, dict[str, Any] | list[Any]]]:
         start, chunk = number + 1, ""
 
 
-def _opened(header: dict[str, Any], is_array: bool, tables: dict[KeyPath, int]) -> KeyPath:  # noqa: FBT001
+def _opened(header: dict[str, Any], is_array: bool, tables: dict[KeyPath, int]) -> KeyPath:  # noqa: FBT001 -- private, and its callers say what it is
     """The path that a ``[header]`` opens; tables of an array are counted."""
     path: KeyPath = ()
     value: Any = header

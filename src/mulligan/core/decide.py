@@ -1,4 +1,4 @@
-"""The one judgement: given a call and its latest failure, what happens next.
+"""The one judgement: after this failure of this call, what happens next.
 
 The questions are asked in a fixed order, and the first one that ends the call gives the reason:
 
@@ -143,7 +143,8 @@ def _too_late(call: Call, delay: float, left: float) -> GiveUp | None:
 
 def _condition(call: Call, failure: Failure, rule: Rule) -> GiveUp | None:
     """Question 7. A server that says it can pass has answered it."""
-    if failure.is_retriable:
+    # RFC 8470: "too early" is over as soon as it has been said. One more try (E-G4).
+    if failure.is_retriable or failure.status == 425:
         return None
     validator = call.policy.validator
     if validator is None:

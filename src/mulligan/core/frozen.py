@@ -22,7 +22,8 @@ class FrozenDict(dict[K, V]):
         raise TypeError("a policy's tables cannot be changed; make a new one with replace()")
 
     __setitem__ = __delitem__ = __ior__ = _refuse
-    clear = pop = popitem = setdefault = update = _refuse
+    clear = pop = popitem = _refuse
+    setdefault = update = _refuse  # pyright: ignore[reportAssignmentType] -- both are overloaded
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (dict(self),)

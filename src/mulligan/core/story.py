@@ -1,4 +1,4 @@
-"""Everything that happened to one call, told in strings and numbers.
+"""Everything that happened to one call, told in plain values.
 
 A story holds no exception, no frame, no argument: it can be kept, logged, pickled and compared
 without keeping anything else alive.

@@ -1,4 +1,4 @@
-"""Waiting and cutting short, on asyncio as on trio.
+"""How a coroutine waits or is cut short, on asyncio as on trio.
 
 Neither is imported before a loop of it runs. Both worlds' cancellation is a BaseException, so
 nothing here or in the drivers can swallow one by catching Exception.

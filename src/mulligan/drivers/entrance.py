@@ -1,4 +1,4 @@
-"""The way through the admissions: in, outermost first, and out again, innermost first."""
+"""The way of one attempt through the admissions."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ class Session:
             raise LimitReached(self._who(), clock.wall() + hold.delay, hold.because)
         call.waited += hold.delay
         if self.settings.listeners:
-            facts = self._facts() | {"attempt": call.attempt + 1}
+            facts: dict[str, Any] = self._facts() | {"attempt": call.attempt + 1}
             tell(self.settings.listeners, Held(**facts, delay=hold.delay, because=hold.because))
         return hold
 

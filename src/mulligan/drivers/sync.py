@@ -137,7 +137,7 @@ def _conclude(session: Session, over: Over) -> Any:
                 if not callable(fallback):
                     return fallback
                 try:
-                    answer = fallback(error)
+                    answer: Any = fallback(error)
                 except Exception as second:
                     raise second from error
                 if answer.__class__ is CoroutineType:

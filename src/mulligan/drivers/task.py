@@ -1,4 +1,4 @@
-"""The task: one budget and one deadline for all calls made inside it.
+"""The task: what all calls made inside it may spend together.
 
 A task only ever has less: nested tasks spend from their parents too, and nothing is given back
 but what was reserved and never used.

@@ -1,4 +1,4 @@
-"""How a call is over: with an answer, or with an error and the decision that ended it."""
+"""How a call is over."""
 
 from __future__ import annotations
 

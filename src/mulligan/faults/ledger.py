@@ -1,4 +1,4 @@
-"""Everything that was asked of the server, and everything that it changed.
+"""Everything that was asked of the server, with what it changed.
 
 The ledger answers the questions a test has: how many requests, how many effects, was one of them
 made twice, and did anybody ask again before the time that the server had named?

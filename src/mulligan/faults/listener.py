@@ -1,4 +1,4 @@
-"""The port: who may connect, and whether anybody can.
+"""The port: who may connect, if anybody can.
 
 A refused connection cannot be scripted request by request: nobody is there to read the request. So
 ``refuse`` closes the port for a while. The address stays bound meanwhile, without listening, so

@@ -1,4 +1,4 @@
-"""How to point SDKs and programs at the server.
+"""How to make a program take the server for its provider.
 
 Everything is done by environment variables where the program has them. Codex and opencode take
 their provider as configuration only, and Gemini wants its settings to say that a key is how it

@@ -1,4 +1,4 @@
-"""Time and luck under control, for tests of code that uses Mulligan.
+"""Time under control, for tests of code that uses Mulligan.
 
 `virtual_time()` replaces the clock and the dice of everything that runs inside it: a test of a
 six-hour wait takes no time and gives the same answer every time. `FaultServer` is a provider that

@@ -49,7 +49,7 @@ class Anthropic:
 
     name = "anthropic"
 
-    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002
+    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002 -- one signature for all vendors
         is_count = path.endswith("/messages/count_tokens")
         if method != "POST" or not (is_count or path.endswith("/messages")):
             return None
@@ -114,7 +114,7 @@ class Anthropic:
         words = trouble.message or "Overloaded"
         return _event("error", error={"type": "overloaded_error", "message": words})
 
-    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:  # noqa: ARG002
+    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:  # noqa: ARG002 -- one signature for all vendors
         found = {"request-id": f"req_{id_}"}
         if admission is None:
             return found

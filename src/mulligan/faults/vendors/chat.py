@@ -23,7 +23,7 @@ class Chat:
 
     name = "chat"
 
-    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002
+    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002 -- one signature for all vendors
         if method != "POST" or not path.endswith("/chat/completions"):
             return None
         tools = body.get("tools")

@@ -125,7 +125,7 @@ class Gemini:
         words = trouble.message or _WORDS[503]
         return sse({"error": {"code": 503, "message": words, "status": "UNAVAILABLE"}})
 
-    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:  # noqa: ARG002
+    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:  # noqa: ARG002 -- one signature for all vendors
         return {"x-gemini-service-tier": "standard", "server": "scaffolding on HTTPServer2"}
 
 

@@ -25,7 +25,7 @@ class Responses:
 
     name = "responses"
 
-    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002
+    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002 -- one signature for all vendors
         if method != "POST" or not path.endswith("/responses"):
             return None
         tools, items = body.get("tools"), body.get("input")
