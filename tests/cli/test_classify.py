@@ -107,6 +107,14 @@ def test_json_lines_answer_each_line_by_its_id():
     }
 
 
+def test_a_text_of_stderr_is_held_against_the_answer_on_stdout():
+    row = {"id": 1, "text": "API Error: 529", "stream": "stderr", "exit_code": 0}
+    rows = [row, {**row, "id": 2, "stdout": "Here is the plan."}]
+    result = run("--jsonl", words="\n".join(json.dumps(one) for one in rows))
+    kinds = [json.loads(line)["kind"] for line in result.stdout.splitlines()]
+    assert kinds == ["overloaded", None]
+
+
 def test_a_reset_that_is_over_is_zero_seconds_away():
     answer = json.loads(
         run("--json", words="You've hit your limit · resets 2026-07-01 10:00").stdout

@@ -85,11 +85,11 @@ def read_output(
         exit_code: How it exited; None if that is not known.
     """
     streams = [take_apart(_text(stdout)), take_apart(_text(stderr))]
-    evidence = [one for stream in streams for one in stream.evidence]
-    given_away = next((one.agent for one in evidence if one.agent), "")
+    given_away = streams[0].agent or streams[1].agent
     world = World(packs=packs, agent=agent or given_away, now=now, zone=zone)
     has_failed = exit_code not in (None, 0)
-    story = Story((one for one in evidence if one.is_event), world)
+    events = (one for stream in streams for one in stream.evidence if one.is_event)
+    story = Story(events, world)
     found = _from_events(story, world)
     if found is None and not story.is_done:
         found = _from_bodies(streams, world, has_failed=has_failed)

@@ -38,9 +38,10 @@ def as_lines(
             continue
         row = _row(raw, number)
         moment, here = _when(row, number, now, zone)
+        stdout, stderr = _streams(row)
         outcome = read_output(
-            _words(row, "text") or _words(row, "stdout"),
-            _words(row, "stderr"),
+            stdout,
+            stderr,
             packs=packs,
             now=moment,
             zone=here,
@@ -137,6 +138,14 @@ def _row(raw: bytes, number: int) -> Mapping[str, Any]:
             f"line {number} of the input needs a JSON object; got {row!r:.60}"
         )
     return row
+
+
+def _streams(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What was printed where; `text` without a stream stands for all of it."""
+    stdout, stderr, text = (_words(row, key) for key in ("stdout", "stderr", "text"))
+    if row.get("stream") == "stderr":
+        return stdout, stderr or text
+    return stdout or text, stderr
 
 
 def _words(row: Mapping[str, Any], key: str) -> str:

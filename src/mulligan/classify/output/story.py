@@ -26,21 +26,26 @@ if TYPE_CHECKING:
 __all__ = ("Story", "Stream", "judged", "take_apart")
 
 _BORDERS = "│┃║"
+# What a program says about its end stands near it: what came before these is not kept.
+_LINES = 5000
+_EVENTS = 2000
 _LIMITS = (Kind.RATE_LIMIT, Kind.QUOTA)
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One stream of output, taken apart: what JSON says, what lines say."""
+    """One stream of output, taken apart: what JSON says, what lines say, who gave itself away."""
 
     evidence: tuple[Evidence, ...]
     lines: tuple[str, ...]
+    agent: str = ""
 
 
 def take_apart(text: str) -> Stream:
     """`text` as evidence and lines."""
-    evidence: list[Evidence] = []
-    lines: list[str] = []
+    agent = ""
+    evidence: deque[Evidence] = deque(maxlen=_EVENTS)
+    lines: deque[str] = deque(maxlen=_LINES)
     for piece in pieces(_unboxed(without_escapes(text))):
         if isinstance(piece, Line):
             lines.append(piece.text)
@@ -48,8 +53,10 @@ def take_apart(text: str) -> Stream:
         data = piece.data
         if isinstance(data, str):  # a body that was quoted once more
             data = next((one.data for one in pieces(data) if not isinstance(one, Line)), None)
-        evidence.extend(event_evidence(data))
-    return Stream(tuple(evidence), tuple(lines))
+        for one in event_evidence(data):
+            agent = agent or one.agent
+            evidence.append(one)
+    return Stream(tuple(evidence), tuple(lines), agent)
 
 
 def _unboxed(text: str) -> str:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ("Line", "Value", "cut", "first_object", "pieces")
 
@@ -47,9 +50,8 @@ def cut(text: str) -> str:
     return text[:LINE_LIMIT]
 
 
-def pieces(text: str) -> list[Value | Line]:
+def pieces(text: str) -> Iterator[Value | Line]:
     """Values and lines of `text` in order."""
-    found: list[Value | Line] = []
     budget = 8 * len(text) + 4 * _LARGEST
     position, length = 0, len(text)
     while position < length:
@@ -67,19 +69,19 @@ def pieces(text: str) -> list[Value | Line]:
             value, stop, cost = _value(text, start, end)
             budget -= cost
         if value is None:
-            found.extend(
-                _split(text[position:end]) if budget > 0 else [Line(cut(text[position:end]))]
-            )
+            if budget > 0 and text.find('{"type"', position + 1, end) > 0:
+                yield from _split(text[position:end])
+            else:
+                yield Line(cut(text[position:end]))
             position = end + 1
             continue
-        found.append(value)
+        yield value
         # What follows on the same line: another event, or the rest of an interrupted one.
         position = stop
         while position < length and text[position] in " \t\r,":
             position += 1
         if position < length and text[position] == "\n":
             position += 1
-    return found
 
 
 def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
