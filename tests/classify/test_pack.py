@@ -22,6 +22,13 @@ def test_a_pack_is_read_from_a_table():
     assert pack.entries[0].voice is Voice.ERROR
 
 
+def test_a_list_of_patterns_means_any_of_them():
+    table = {"version": 1, "entry": [{**ENTRY, "match": ["too busy|napping", "asleep"]}]}
+    (entry,) = pack_from(table, name="acme").entries
+    assert all(entry.match.match(words) for words in ("too busy", "napping", "asleep"))
+    assert entry.match.match("awake") is None
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -37,7 +44,7 @@ def test_a_pack_is_read_from_a_table():
         ),
         ({"kin": "x"}, r"entry\[0\] x: unknown key 'kin'; known: id, match, .+"),
         ({"match": 5}, r"entry\[0\] x: match needs text; got 5"),
-        ({"match": "a" * 2000}, r"entry\[0\] x: match has 2000 characters; at most \d+, split it"),
+        ({"match": "a" * 3000}, r"entry\[0\] x: match has 3000 characters; at most \d+, split it"),
     ],
 )
 def test_a_bad_entry_is_named(change, message):

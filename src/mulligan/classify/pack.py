@@ -17,8 +17,8 @@ from .times.zones import named_zone
 
 __all__ = ("Entry", "Meaning", "Pack", "PackError", "Packs", "Voice", "pack_from")
 
-# Longer patterns are several patterns; nobody can read them.
-_LONGEST = 1200
+# A pattern with more than this in it is several entries.
+_LONGEST = 2000
 
 
 class PackError(SettingError):
@@ -57,7 +57,8 @@ class Entry:
 
     Args:
         id: Its name within the pack.
-        match: The pattern, upper or lower case, on one line with single blanks and plain quotes.
+        match: The pattern, upper or lower case, on one line with single blanks and plain quotes;
+            in a file a list of patterns means any of them.
         means: A kind of failure, or a Meaning.
         with_reset: What it means if the message states when it resets; empty for the same.
         voice: Who must be speaking.
@@ -160,6 +161,8 @@ def _entry(data: object, index: int) -> Entry:
     if not isinstance(data, Mapping):
         raise PackError(f"needs a table; got {data!r}", key)
     values = {name: data.get(name, "") for name in _KEYS}
+    if isinstance(values["match"], list) and all(isinstance(one, str) for one in values["match"]):
+        values["match"] = "|".join(f"(?:{one})" for one in values["match"])
     if isinstance(values["id"], str) and values["id"]:
         key = f"{key} {values['id']}"
     unknown = set(data) - set(_KEYS)

@@ -40,9 +40,9 @@ def command(  # noqa: PLR0917 -- click passes options by name
     FILE holds what the program printed; standard input if it is absent. Nothing is executed.
 
     With --jsonl each input line is an object with `id` and `text` (or `stdout` and `stderr`), and
-    where known `agent`, `now`, `local_tz`, `exit_code`, `stream`. Each output line has `id`, `kind` (null if
-    it is not a failure), `reset_in` (seconds to the stated reset, without any margin), `reset_at`,
-    `confidence`, `agent`, `source` and `because`.
+    where known `agent`, `now`, `local_tz`, `exit_code`, `stream`. Each output line has `id`,
+    `kind` (null if it is not a failure), `reset_in` (seconds to the stated reset, without any
+    margin), `reset_at`, `confidence`, `agent`, `source` and `because`.
     """
     loaded = load_packs()
     for problem in loaded.problems:
