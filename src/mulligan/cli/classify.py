@@ -32,7 +32,7 @@ def command(  # noqa: PLR0917 -- click passes options by name
     now_text: str | None,
     zone_name: str | None,
     is_json: bool,  # noqa: FBT001 -- same
-    is_jsonl: bool,  # noqa: FBT001
+    is_jsonl: bool,  # noqa: FBT001 -- same
     file: BinaryIO,
 ) -> None:
     """Say what a program's output means, and when its limit resets.

@@ -1,4 +1,4 @@
-"""Outcomes as people and programs read them: a short text, a JSON object, JSON lines."""
+"""Outcomes as readers want them: a short text, a JSON object, JSON lines."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How people, programs and clocks write a time: the parts that a reset time is made of."""
+"""How a time is written: the parts that a reset time is made of."""

@@ -1,4 +1,4 @@
-"""Lengths of time as servers and programs write them.
+"""Lengths of time as servers write them.
 
 ``1h47m17.664s``, ``5 days 22 hours 11 minutes``, ``PT2H``, ``0:00:59.47``, ``less than a minute``,
 ``~1 day``, ``2 Stunden``. A number without a unit is no duration: whoever knows that seconds are
