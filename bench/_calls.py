@@ -140,8 +140,8 @@ def _bounded_peers(function: Any) -> dict[str, Any]:
 class Unavailable(Exception):
     """An answer with status 503, in the attribute that both sides read."""
 
-    def __init__(self) -> None:
-        super().__init__("service unavailable")
+    def __init__(self, words: str = "service unavailable") -> None:
+        super().__init__(words)
         self.status = 503
 
 
@@ -178,6 +178,19 @@ def _flaky() -> Callable[[int], int]:
     return flaky
 
 
+def _talkative() -> Callable[[int], int]:
+    calls = 0
+
+    def flaky(value: int) -> int:
+        nonlocal calls
+        calls += 1
+        if calls & 1:
+            raise Unavailable(f"service unavailable, incident {calls}")
+        return value
+
+    return flaky
+
+
 def _aflaky() -> Callable[[int], Awaitable[int]]:
     calls = 0
 
@@ -191,9 +204,10 @@ def _aflaky() -> Callable[[int], Awaitable[int]]:
     return flaky
 
 
-def retried_sync() -> dict[str, Run]:
+def retried_sync(*, has_fresh_words: bool = False) -> dict[str, Run]:
     """Everybody's own defaults, with sleeps that are over at once."""
-    flaky = _flaky()
+    make = _talkative if has_fresh_words else _flaky
+    flaky = make()
 
     def by_hand(value: int) -> int:
         try:
@@ -203,8 +217,8 @@ def retried_sync() -> dict[str, Run]:
 
     functions: dict[str, Any] = {
         BARE: by_hand,
-        "mulligan.retry": mulligan.retry(clock=Instant())(_flaky()),
-        **_retrying_peers(_flaky, _at_once),
+        "mulligan.retry": mulligan.retry(clock=Instant())(make()),
+        **_retrying_peers(make, _at_once),
     }
     return {name: _spin(function) for name, function in functions.items()}
 

@@ -69,8 +69,7 @@ class Row:
         question: What was measured.
         baseline: What it is held against.
         claim: The bound, in words.
-        verdict: ``held``, ``BROKEN``, ``goal met``, ``GOAL MISSED``, ``reported`` or
-            ``NOT MEASURED``.
+        verdict: ``held``, ``BROKEN``, ``reported`` or ``NOT MEASURED``.
         found: What came out, in words.
         why: What a reader should know about it.
         numbers: The same for machines.
@@ -83,6 +82,17 @@ class Row:
     found: str
     why: str = ""
     numbers: dict[str, Any] = field(default_factory=dict)
+
+    def data(self) -> dict[str, Any]:
+        return {
+            "question": self.question,
+            "baseline": self.baseline,
+            "claim": self.claim,
+            "found": self.found,
+            "verdict": self.verdict,
+            **({"why": self.why} if self.why else {}),
+            **self.numbers,
+        }
 
 
 def peer(name: str) -> Any:

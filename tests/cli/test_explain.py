@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.cli.explain import _bar, command
-from mulligan.cli.policy_text import ABOUT, backoff_text
+from mulligan.cli.policy_text import ABOUT, backoff_text, sheet
 from mulligan.config.forecast import Wait
 from mulligan.config.loader import load_policy
 from mulligan.core.backoff import Backoff, Exponential, Fixed, Linear, Schedule
@@ -299,3 +299,10 @@ def test_a_bar_fits_its_room_and_is_never_invisible(waits, room):
     bar = _bar(row, max(most, 1.0), room, "#=-")
     assert re.fullmatch(r"#*=*-*", bar)
     assert min(1, room) <= len(bar) <= room
+
+
+def test_a_deadline_longer_than_patience_is_named_as_the_bound():
+    assert dict(sheet(preset("default").but(deadline="1h")))["time"] == (
+        "no attempt starts later than 1h after the first failure (deadline); the whole call takes "
+        "1h at most (deadline)"
+    )

@@ -32,10 +32,6 @@ CONTRADICTIONS = {
     '"default", or add rules such as [rules.server]': Policy(),
     "patience: 30s has no effect, because a wait in place may take 2m; lower in_place to 30s, or "
     "leave patience out": replace(DEFAULT, patience=30),
-    "deadline: no attempt starts later than 5m after the first failure, so of the 10m the rest "
-    "only cuts a running attempt; raise patience to 10m to retry for as long": DEFAULT.but(
-        deadline="10m"
-    ),
     "key_ttl: a key is forgotten after 1m, but a repeat may come 6h later and would then be a "
     "second effect; raise key_ttl to 6h, or lower horizon and patience": replace(
         DEFAULT, key_ttl=60
@@ -128,6 +124,10 @@ def test_a_key_must_outlive_the_whole_of_a_long_patience():  # E-F8
     found = lint(replace(preset("pipeline"), key_ttl=21_600))
     assert [each.key for each in found] == ["key_ttl"]
     assert lint(replace(preset("pipeline"), key_ttl=86_400)) == ()
+
+
+def test_a_deadline_longer_than_patience_is_meant():
+    assert lint(DEFAULT.but(deadline="1h")) == ()
 
 
 def test_grave_findings_come_first():

@@ -75,6 +75,32 @@ def test_a_claim_against_a_peer_that_is_not_installed_is_not_measured_and_not_he
         assert all(line.endswith("NOT MEASURED") for line in told)
 
 
+def test_the_readme_quotes_the_committed_result():
+    result = json.loads((BENCH / "results" / "overhead.json").read_text(encoding="utf-8"))
+    ratios = {row["question"]: row.get("ratio") for row in result["verdicts"]}
+    added = result["added_ns"]
+    sync, fresh = ratios["calm call, sync"], ratios["… with fresh words each time"]
+    retried = "A plain function that fails with a 503 and succeeds at the second attempt"
+    words = " ".join((BENCH.parent / "README.md").read_text(encoding="utf-8").split())
+    for said in (
+        f"costs {_cost(added, 'A plain function that succeeds at once'):.0f} ns more",
+        f"{sync['median']:.2f} times what nopanic 0.3 adds",
+        f"a coroutine {_cost(added, 'A coroutine function that succeeds at once'):.0f} ns",
+        f"{ratios['calm call, async']['median']:.2f} times",
+        f"costs {_cost(added, retried) / 1000:.1f} µs",
+        f"{ratios['retry of a 503, sync']['median']:.2f} times what redress 1.4 adds",
+    ):
+        assert said in words
+    assert fresh["median"] == pytest.approx(1, abs=0.05)  # "as much as redress"
+    assert result["versions"]["nopanic"].startswith("0.3")
+    assert result["versions"]["redress"].startswith("1.4")
+    assert not [row for row in result["verdicts"] if row["verdict"] == "BROKEN"]
+
+
+def _cost(added, title):
+    return added[title]["mulligan.retry"]["median"]
+
+
 @pytest.mark.parametrize("file", BENCHES, ids=lambda file: file.stem)
 def test_the_committed_result_says_when_and_on_what_but_not_where(file):
     text = (BENCH / "results" / f"{file.stem}.json").read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ import pytest
 
 import mulligan
 from mulligan import Kind
+from mulligan.core.admission import Admitted, Hold
 from mulligan.testing import LoadedDice, Scripted, VirtualClock, status_error
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -21,6 +22,20 @@ def fetch(outcomes):
 
 def send(outcomes):
     return outcomes()
+
+
+class Gate:
+    """An admission that holds the first who asks."""
+
+    is_open = False
+
+    def enter(self, attempt: int, *, now: float, wall: float) -> Admitted | Hold:
+        if self.is_open:
+            return Admitted(None)
+        self.is_open = True
+        return Hold(2.0, "two of two are at work")
+
+    def leave(self, *_: object, **__: object) -> None: ...
 
 
 def cells(page: str, heading: str) -> list[list[str]]:
@@ -60,15 +75,19 @@ def lines_of(virtual_clock, caplog):
             read.call(fetch, Scripted(status_error(500)))
 
     limited = status_error(429, "slow down", headers={"retry-after": "7"})
+    looked = mulligan.Guard("acme", listeners=[log], verify=lambda _: mulligan.NOT_APPLIED)
+    gated = mulligan.Guard("acme", listeners=[log], admissions=[Gate()])
     calls = [
+        lambda: read.call(fetch, Scripted(status_error(429, headers=hour))),  # at midnight
         lambda: read.call(fetch, Scripted("well")),
+        lambda: looked.call(fetch, Scripted(TimeoutError("no reply"), "well")),
+        lambda: gated.call(fetch, Scripted("well")),
         lambda: read.call(fetch, Scripted(ConnectionResetError("reset by peer"), limited, "well")),
         lambda: read.call(fetch, Scripted(status_error(429), status_error(429), "well")),
         lambda: read.call(fetch, Scripted(status_error(401))),
         lambda: read.call(fetch, Scripted(status_error(503))),
         lambda: in_task(deadline=2),
         lambda: in_task(budget=3),
-        lambda: read.call(fetch, Scripted(status_error(429, headers=hour))),
         lambda: read.call(fetch, Scripted(status_error(429, headers=day))),
         lambda: unsafe.call(send, Scripted(TimeoutError("no reply"))),
         lambda: list(read.stream(stream)),
@@ -93,7 +112,7 @@ def test_every_note_on_the_page_is_one_that_is_written(virtual_clock, caplog):
 def test_every_log_line_on_the_page_is_one_that_is_written(virtual_clock, caplog):
     _, lines = lines_of(virtual_clock, caplog)
     shown = quoted("telemetry", "What it reports", "acme: ")
-    assert len(shown) == 5
+    assert len(shown) == 8
     assert shown <= lines
 
 
@@ -104,7 +123,7 @@ def test_the_page_names_every_ending():
 
 def test_every_refusal_on_the_page_is_one_that_is_raised():
     rows = [row for row in cells("retry", "What it reports") if row[0].startswith("`retry(")]
-    assert len(rows) == 4
+    assert len(rows) == 5
     for written, error, *_ in rows:
         with pytest.raises(mulligan.SettingError) as caught:
             eval(written.strip("`"), {"retry": mulligan.retry})  # noqa: S307 -- our own page

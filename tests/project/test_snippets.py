@@ -20,14 +20,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mulligan.testing import virtual_time
+from mulligan.testing import FaultServer, virtual_time
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
-# Page and reason of every block that is left out; none is.
-NOT_RUN: set[tuple[str, str]] = set()
+# Page and reason of every block that is left out.
+NOT_RUN = {
+    ("docs/fault-server.md", "the first line serves until Ctrl-C, and the others talk to it"),
+}
 
 _FENCE = re.compile(
     r"(?:^<!-- not run: (?P<reason>[^\n]*?) *-->\n)?"
@@ -97,8 +99,12 @@ def run(page: Path, block: Block, namespace: dict[str, Any], output: io.StringIO
         exec(code, namespace)  # noqa: S102 -- our own page
     for each in ast.parse(block.body).body:
         if isinstance(each, ast.FunctionDef) and each.name.startswith("test_"):
-            with virtual_time() as clock:
-                namespace[each.name](*[clock] * len(each.args.args))
+            with virtual_time() as clock, contextlib.ExitStack() as stack:
+                fixtures = {
+                    "virtual_clock": lambda: clock,
+                    "fault_server": lambda: stack.enter_context(FaultServer()),
+                }
+                namespace[each.name](*[fixtures[needed.arg]() for needed in each.args.args])
     return output.getvalue()[before:]
 
 
@@ -117,7 +123,7 @@ def commands(page: Path) -> list[tuple[str, str, int]]:
     """Every `$ mulligan …` line of a page, with the output shown below it and the exit code."""
     found: list[tuple[str, str, int]] = []
     for block in blocks(page):
-        if block.language != "console":
+        if block.language != "console" or block.reason is not None:
             continue
         for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
             command, _, shown = part.partition("\n")
@@ -186,7 +192,10 @@ def test_every_link_leads_to_a_file(page):
     assert missing == []
 
 
-FEATURES = ["retry", "guard-and-task", "classification", "policies", "testing", "telemetry"]
+FEATURES = [
+    *("retry", "guard-and-task", "classification", "policies", "testing", "fault-server"),
+    "telemetry",
+]
 
 
 @pytest.mark.parametrize("feature", FEATURES)

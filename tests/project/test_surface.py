@@ -12,6 +12,7 @@ import pytest
 import mulligan
 
 SURFACE = [
+    "APPLIED",
     "NOT_APPLIED",
     "SERVICE_TIMEOUTS",
     "CircuitOpen",
@@ -32,6 +33,7 @@ SURFACE = [
     "Fixed",
     "GiveUp",
     "Guard",
+    "Held",
     "Hint",
     "Kind",
     "LimitReached",
@@ -52,6 +54,7 @@ SURFACE = [
     "Succeeded",
     "Timeouts",
     "Try",
+    "Verified",
     "Verify",
     "View",
     "acall",

@@ -192,7 +192,12 @@ def _bands(policy: Policy) -> str:
 
 
 def _time(policy: Policy) -> str:
-    name = "patience" if policy.patience >= policy.in_place else "in_place"
+    bounds = {
+        "patience": policy.patience,
+        "in_place": policy.in_place,
+        "deadline": policy.deadline or 0.0,
+    }
+    name = max(bounds, key=lambda each: bounds[each])  # of equals the first
     words = f"no attempt starts later than {duration_text(policy.bound)} after the first failure "
     words += f"({name})"
     if policy.budget is not None:

@@ -59,7 +59,6 @@ def lint(policy: Policy) -> tuple[Finding, ...]:
 
 def _bounds(policy: Policy) -> Iterator[Finding]:
     patience, in_place = duration_text(policy.patience), duration_text(policy.in_place)
-    bound, ends = policy.bound, duration_text(policy.bound)
     if not policy.rules:
         yield Finding(
             key="rules",
@@ -72,15 +71,7 @@ def _bounds(policy: Policy) -> Iterator[Finding]:
             message=f"{patience} has no effect, because a wait in place may take {in_place}",
             hint=f"lower in_place to {patience}, or leave patience out",
         )
-    if policy.deadline is not None and policy.deadline > bound:
-        deadline = duration_text(policy.deadline)
-        yield Finding(
-            key="deadline",
-            message=f"no attempt starts later than {ends} after the first failure, so of the "
-            f"{deadline} the rest only cuts a running attempt",
-            hint=f"raise patience to {deadline} to retry for as long",
-        )
-    longest = max(policy.horizon, bound)
+    longest = max(policy.horizon, policy.bound)
     if policy.key_ttl is not None and policy.key_ttl < longest:
         yield Finding(
             key="key_ttl",
@@ -197,8 +188,9 @@ def _rule(kind: Kind, rule: Rule) -> Iterator[Finding]:
         )
 
 
-# Three to five attempts are usual (R-B2). A hundred of one call help nobody.
-_STORM = 100
+# Three to five attempts are usual (R-B2). A hundred of one call in five minutes help nobody; in an
+# hour that somebody has allowed they are one every half minute, and limits are waited for so.
+_STORM, _STORM_TIME = 100, 300.0
 
 
 def _waits(policy: Policy, kinds: list[str], rule: Rule) -> Iterator[Finding]:
@@ -228,11 +220,11 @@ def _waits(policy: Policy, kinds: list[str], rule: Rule) -> Iterator[Finding]:
         return
     time = time_for_waits(policy)
     fit = attempts_within(rule, time)
-    if fit > _STORM:
+    if attempts_within(rule, min(time, _STORM_TIME)) > _STORM:
         yield Finding(
             key=f"{key}.{name}",
             message=f"waits this short let more than {_STORM} attempts of one call start in "
-            f"{duration_text(time)}, for {whose}: a storm, not a retry",
+            f"{duration_text(min(time, _STORM_TIME))}, for {whose}: a storm, not a retry",
             hint="lengthen the waits, or lower attempts",
             is_grave=True,
         )

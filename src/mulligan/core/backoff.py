@@ -77,13 +77,13 @@ class _Jittered:
 
         Finite, not negative and at most `cap`, whatever the attempt and the roll.
         """
-        # A roll outside [0, 1], NaN included, is a broken die, not a reason to fail: it lands on
-        # a bound. min() keeps its first argument when the second is NaN.
-        roll = max(0.0, min(1.0, roll))
+        if not 0.0 <= roll <= 1.0:
+            # A broken die, NaN included, is no reason to fail: it lands on a bound.
+            roll = 0.0 if roll < 0 else 1.0
         curve, cap, spread = self.curve(max(1, attempt)), self.cap, self.spread
         match self.jitter:
             case "full":
-                return roll * min(curve, cap)
+                return roll * (min(cap, curve))
             case "none":
                 return min(curve, cap)
             case "equal":

@@ -115,7 +115,8 @@ def _bounds(call: Call, delay: float, now: float) -> GiveUp | None:
             f"{duration_text(max(allowed, 0))} of it left",
         )
     first = call.first_failed_at
-    if first is not None and now - first + delay > policy.bound:
+    # At the first failure itself nothing has passed yet, and no wait in place is that long.
+    if first is not None and now != first and now - first + delay > policy.bound:
         return GiveUp(
             Ending.DEADLINE,
             f"waiting {duration_text(delay)} would end more than {duration_text(policy.bound)} "

@@ -119,7 +119,7 @@ def settled(error: BaseException, mark: int) -> Story | None:
         error: What the attempt raised.
         mark: `endings.count` before the attempt; older stories belong to other calls.
     """
-    if endings.count == mark and _pinned(error) is None and _stands_alone(error):
+    if endings.count == mark and _stands_alone(error):
         return None  # the common case: nothing has ended since, and nothing came from elsewhere
     for each in _chain(error):
         pinned = _pinned(each)
@@ -129,10 +129,11 @@ def settled(error: BaseException, mark: int) -> Story | None:
 
 
 def _stands_alone(error: BaseException) -> bool:
+    """Whether neither the error itself nor anything behind it can carry a story."""
     try:
-        return error.__cause__ is None
+        return _ATTRIBUTE not in error.__dict__ and error.__cause__ is None and not _aside
     except Exception:  # noqa: BLE001 -- see _chain
-        return True
+        return False
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -276,7 +276,7 @@ class Session:
         """Nobody could find out whether the attempt was applied."""
         decision = GiveUp(
             Ending.MAYBE_APPLIED,
-            f"not repeated: {self._who()} may have been applied, and {why}",
+            f"not repeated: {self.call.name}() may have been applied, and {why}",
         )
         self.call.overruled(decision)
         return decision

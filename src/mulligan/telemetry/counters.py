@@ -22,7 +22,7 @@ class Counters:
     ===============================  ================================================
     ``retries_total``                attempts that were followed by another, by kind
     ``recovered_total``              calls that succeeded after a failure
-    ``retry_exhausted_total``        calls that ran out of attempts, time or budget, by kind (R-X1)
+    ``retry_exhausted_total``        calls that would have gone on, by kind (R-X1)
     ``ended_total``                  calls that ended without success, by ending
     ===============================  ================================================
     """
