@@ -1,0 +1,1 @@
+"""What a program printed, taken apart: events, error bodies, headers, lines, voices."""

@@ -1,0 +1,179 @@
+"""Error bodies of APIs, whatever wraps them.
+
+Vendors agree on little, but all of them say what happened under one of a few keys: ``message``,
+``type``, ``code``, ``status``. The body is flattened to one message, and nested bodies (quoted as
+strings by proxies and SDKs) are opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .evidence import Evidence, Role
+
+__all__ = ("Words", "body_evidence", "error_words", "opened", "status_of")
+
+_MESSAGE_KEYS = (
+    "message", "error_description", "detail", "msg", "errorMessage", "error_message", "reason",
+    "title", "text", "raw", "finalError", "description",
+)  # fmt: skip
+_CODE_KEYS = (
+    "code",
+    "type",
+    "status",
+    "errorType",
+    "error_code",
+    "name",
+    "__type",
+    "Code",
+    "errorClass",
+)
+_NESTED_KEYS = (
+    "error",
+    "errors",
+    "details",
+    "metadata",
+    "data",
+    "response",
+    "cause",
+    "responseBody",
+    "quota_limit",
+)
+_STATUS_KEYS = (
+    "status",
+    "statusCode",
+    "status_code",
+    "code",
+    "api_error_status",
+    "httpStatusCode",
+    "error_status",
+)
+_DEPTH = 6
+_LONGEST = 4000
+
+
+# Beside a message, these make an object an error body.
+_SIGNS = ("documentation_url", "__type", "code", "request_id")
+# A body, not a data dump.
+_MOST = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What an error object says.
+
+    Args:
+        text: Its messages, on one line.
+        aside: Its codes, for matching.
+        code: The first code that is a word.
+    """
+
+    text: str = ""
+    aside: str = ""
+    code: str = ""
+
+
+def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
+    """What an error body says, or None if `data` is no error body."""
+    says = any(isinstance(data.get(key), str) for key in ("message", "msg", "detail"))
+    is_error = (
+        bool(data.get("error"))
+        or (isinstance(data.get("errors"), list) and bool(data["errors"]))
+        or data.get("type") == "error"
+        or data.get("status") == "error"
+        or (says and (status_of(data) is not None or any(key in data for key in _SIGNS)))
+        or (set(data) == {"detail"} and says)
+        or "RetryInfo" in str(data.get("@type", ""))
+    )
+    if not is_error:
+        return None
+    words = error_words(data)
+    return Evidence(
+        role=Role.FAILED,
+        text=words.text,
+        aside=words.aside,
+        source="error body",
+        status=status_of(data),
+        code=words.code,
+        fields=data,
+        is_event=False,
+    )
+
+
+def error_words(data: object) -> Words:
+    """All that an error object says."""
+    collected = _Collected()
+    collected.add(data, 0)
+    said = " ".join(dict.fromkeys(one for one in collected.messages if one))[:_LONGEST]
+    aside = " ".join(dict.fromkeys(f"[{code}]" for code in collected.codes))[:_LONGEST]
+    code = next((code for code in collected.codes if not code.isdigit()), "")
+    return Words(text=said, aside=aside, code=code)
+
+
+class _Collected:
+    """Messages and codes while an object is being read."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+        self.codes: list[str] = []
+
+    def add(self, data: object, depth: int) -> None:
+        if depth > _DEPTH or len(self.messages) + len(self.codes) > _MOST:
+            return
+        if isinstance(data, str):
+            inner = opened(data)
+            if inner is None:
+                self.messages.append(data[:_LONGEST])
+            else:
+                self.add(inner, depth + 1)
+        elif isinstance(data, list):
+            for one in data[:16]:
+                self.add(one, depth + 1)
+        elif isinstance(data, Mapping):
+            self._add_object(data, depth + 1)
+
+    def _add_object(self, data: Mapping[str, Any], depth: int) -> None:
+        for key in _MESSAGE_KEYS:
+            if isinstance(data.get(key), str):
+                self.add(data[key], depth)
+        for key in _CODE_KEYS:
+            value = data.get(key)
+            if isinstance(value, str) and value not in ("error", "Error", "result"):
+                self.codes.append(value[:120])
+        for key in _NESTED_KEYS:
+            value = data.get(key)
+            if isinstance(value, Mapping | list) or (isinstance(value, str) and key != "data"):
+                self.add(value, depth)
+
+
+def opened(text: str) -> object:
+    """The JSON that was quoted as `text`, or None."""
+    inner = text.strip()
+    if not inner.startswith(("{", "[{")):
+        return None
+    try:
+        return json.loads(inner, strict=False)
+    except (ValueError, RecursionError):
+        return None
+
+
+def status_of(data: object, depth: int = 0) -> int | None:
+    """The HTTP status that an error object carries, the outermost first."""
+    if isinstance(data, list):
+        data = data[0] if data else None
+    if not isinstance(data, Mapping) or depth > _DEPTH:
+        return None
+    for key in _STATUS_KEYS:
+        value = data.get(key)
+        if isinstance(value, str) and value.isdigit():
+            value = int(value[:4])
+        if isinstance(value, int) and not isinstance(value, bool) and 400 <= value < 600:
+            return value
+    for key in _NESTED_KEYS:
+        found = status_of(data.get(key), depth + 1)
+        if found is not None:
+            return found
+    return None

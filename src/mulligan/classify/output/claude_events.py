@@ -1,0 +1,102 @@
+"""Events of Claude Code, shared in part by Qwen, Cursor, Gemini: `result` is the last word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .bodies import error_words, status_of
+from .evidence import Evidence, Role
+
+if TYPE_CHECKING:
+    from .reading import Event
+
+__all__ = ("assistant", "rate_limit_event", "result", "system")
+
+
+def result(event: Event) -> Evidence | None:
+    """The last word: Claude, Qwen, Cursor (`is_error`), Gemini (`status`), Copilot (`exitCode`)."""
+    error, subtype = event.get("error"), str(event.get("subtype") or "")
+    says_error = event.get("is_error") is True or event.get("status") == "error"
+    if not says_error and "exitCode" in event:
+        code = event["exitCode"]
+        return Evidence(
+            role=Role.DONE if code == 0 else Role.OTHER,
+            source="copilot result event",
+            agent="copilot",
+        )
+    if not says_error and not (subtype.startswith("error") and event.get("is_error") is not False):
+        text = event.get("result")
+        return Evidence(
+            role=Role.DONE, text=text if isinstance(text, str) else "", source="result event"
+        )
+    said = [error_words(part) for part in (event.get("result"), event.get("errors"), error) if part]
+    reasons = [subtype, str(event.get("terminal_reason") or "")]
+    aside = [one.aside for one in said] + [
+        f"[{one}]" for one in reasons if one not in ("", "success")
+    ]
+    is_gemini = "status" in event
+    return Evidence(
+        role=Role.ENDED,
+        text=" ".join(one.text for one in said),
+        aside=" ".join(aside),
+        source="gemini result event" if is_gemini else "result event",
+        agent="gemini" if is_gemini else "claude" if "api_error_status" in event else "",
+        status=status_of({"status": event.get("api_error_status")}) or status_of(error),
+        code=str(event.get("api_error_type") or "") or error_words(error).code,
+        fields=event,
+    )
+
+
+def assistant(event: Event) -> Evidence | None:
+    """A message of the model, or what Claude puts in its place when the API failed."""
+    failed = (
+        event.get("error") or event.get("isApiErrorMessage") or event.get("is_api_error_message")
+    )
+    message = event.get("message")
+    if not failed:
+        return Evidence(role=Role.WORK)
+    content = message.get("content") if isinstance(message, Mapping) else message
+    return Evidence(
+        role=Role.FAILED,
+        text=error_words(content).text,
+        source="claude assistant error",
+        agent="claude",
+        status=status_of({"status": event.get("api_error_status")}),
+        code=str(event.get("api_error_type") or event.get("error") or ""),
+        fields=event,
+    )
+
+
+def rate_limit_event(event: Event) -> Evidence | None:
+    """A plan's window: sent on healthy runs too, so only `rejected` counts."""
+    info = event.get("rate_limit_info")
+    info = info if isinstance(info, Mapping) else event
+    # Paid overage lets the run go on; the work that follows then clears this.
+    if info.get("status") != "rejected":
+        return Evidence(role=Role.OTHER)
+    window = str(info.get("rateLimitType") or "usage").replace("_", " ")
+    return Evidence(
+        role=Role.FAILED,
+        text=f"{window} limit reached",
+        source="claude rate_limit_event",
+        agent="claude",
+        fields={"resetsAt": info.get("resetsAt")},
+        is_limit=True,
+    )
+
+
+def system(event: Event) -> Evidence | None:
+    """What the program says about itself: `api_retry` is progress."""
+    subtype = event.get("subtype")
+    if subtype == "api_retry":
+        return Evidence(
+            role=Role.PROGRESS,
+            text=str(event.get("error") or "the API failed"),
+            source="claude api_retry event",
+            agent="claude",
+            status=status_of(event),
+        )
+    return Evidence(
+        role=Role.OTHER, agent="claude" if subtype == "init" and "mcp_servers" in event else ""
+    )

@@ -1,0 +1,43 @@
+"""Events of Codex: only `turn.failed` is the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .evidence import Evidence, Role
+from .reading import ended
+
+if TYPE_CHECKING:
+    from .reading import Event
+
+__all__ = ("app_server", "item", "response_failed", "turn_failed")
+
+
+def turn_failed(event: Event) -> Evidence | None:
+    """The end of a run."""
+    return ended(event, event.get("error"), "codex turn.failed event", "codex")
+
+
+def response_failed(event: Event) -> Evidence | None:
+    """An answer of the Responses API that failed in its stream."""
+    response = event.get("response")
+    inner = response.get("error") if isinstance(response, Mapping) else event.get("error")
+    return ended(event, inner, "response.failed event", "", Role.FAILED)
+
+
+def item(event: Event) -> Evidence | None:
+    """A step of the run."""
+    item = event.get("item")
+    # An item of type error is a warning of Codex's own ("metadata not found").
+    is_work = isinstance(item, Mapping) and item.get("type") != "error"
+    return Evidence(role=Role.WORK if is_work else Role.OTHER, agent="codex")
+
+
+def app_server(event: Event) -> Evidence | None:
+    """Codex app-server: a notification whose parameters carry the error."""
+    params = event.get("params")
+    if not isinstance(params, Mapping) or not isinstance(params.get("error"), Mapping):
+        return None
+    role = Role.PROGRESS if params.get("willRetry") is True else Role.FAILED
+    return ended(event, params["error"], "codex app-server error", "codex", role)

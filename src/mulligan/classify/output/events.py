@@ -1,0 +1,128 @@
+"""Events of agent programs, by their shape.
+
+A shape is read by what it looks like, never by which program is expected: wrappers, forks,
+transcripts carry each other's events. What the model or a tool said is WORK or OTHER, so a banner
+that stands in it is not evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from .bodies import body_evidence
+from .claude_events import assistant, rate_limit_event, result, system
+from .codex_events import app_server, item, response_failed, turn_failed
+from .evidence import Evidence, Role
+from .other_events import (
+    agent_event,
+    answer_json,
+    continue_json,
+    gemini_json,
+    pi_message,
+    pi_retry_end,
+    run_result,
+    session_error,
+)
+from .reading import Event, progress, role_only
+
+__all__ = ("event_evidence",)
+
+
+def event_evidence(data: object) -> list[Evidence]:
+    """What a JSON value says: one piece of evidence for each event in it."""
+    if isinstance(data, list):
+        return [one for part in data[-512:] for one in event_evidence(part)]
+    if not isinstance(data, Mapping):
+        return []
+    kind = data.get("type")
+    if isinstance(kind, str) and (reader := _READERS.get(kind)) is not None:
+        found = reader(data)
+        return [] if found is None else [found]
+    found = _by_shape(data)
+    return [] if found is None else [found]
+
+
+def _error(event: Event) -> Evidence | None:
+    """`error` of Codex, opencode, Cline, Goose and bare APIs: progress as often as not."""
+    body = body_evidence(event)
+    if body is None:
+        return None
+    is_opencode = "sessionID" in event
+    return Evidence(
+        role=Role.FAILED,
+        text=body.text,
+        aside=body.aside,
+        source="opencode error event" if is_opencode else "error event",
+        agent="opencode" if is_opencode else "",
+        status=body.status,
+        code=body.code,
+        fields=event,
+        # {"type":"error","error":{…}} is also a plain body of an API.
+        is_event=is_opencode or "ts" in event or not isinstance(event.get("error"), Mapping),
+    )
+
+
+def _conversation(event: Event) -> Evidence | None:
+    """A message of a transcript: what was said, not what happened."""
+    if event.get("role") in ("user", "tool") or "tool_result" in event or "tool_use_id" in event:
+        return Evidence(role=Role.OTHER)
+    if event.get("role") == "assistant" and not event.get("error"):
+        return Evidence(role=Role.WORK)
+    return None
+
+
+def _unknown_event(event: Event) -> Evidence | None:
+    kind = str(event.get("type") or "")
+    if "retry" in kind:
+        return progress(f"{kind[:40]} event", "")(event)
+    work = ("assistant", "tool", "message", "text", "content", "step", "thinking")
+    return Evidence(role=Role.WORK if kind.startswith(work) else Role.OTHER)
+
+
+# Values without a type that is known: the first shape that fits.
+_SHAPES: tuple[Callable[[Event], Evidence | None], ...] = (
+    app_server,
+    _conversation,
+    gemini_json,
+    continue_json,
+    body_evidence,
+    answer_json,
+    _unknown_event,
+)
+
+
+def _by_shape(event: Event) -> Evidence | None:
+    return next((found for shape in _SHAPES if (found := shape(event)) is not None), None)
+
+
+_READERS: dict[str, Callable[[Event], Evidence | None]] = {
+    "result": result,
+    "assistant": assistant,
+    "user": role_only(Role.OTHER),
+    "system": system,
+    "rate_limit_event": rate_limit_event,
+    "error": _error,
+    "thread.started": role_only(Role.OTHER, "codex"),
+    "turn.failed": turn_failed,
+    "turn.completed": role_only(Role.DONE, "codex"),
+    "item.completed": item,
+    "item.started": item,
+    "response.failed": response_failed,
+    "response.completed": role_only(Role.WORK),
+    "session.error": session_error,
+    "assistant.turn_retry": progress("copilot turn_retry event", "copilot"),
+    "model.call_failure": progress("copilot call_failure event", "copilot"),
+    "assistant.message": role_only(Role.WORK, "copilot"),
+    "assistant.idle": role_only(Role.OTHER, "copilot"),
+    "assistant.turn_start": role_only(Role.OTHER, "copilot"),
+    "assistant.turn_end": role_only(Role.OTHER, "copilot"),
+    "agent_event": agent_event,
+    "run_result": run_result,
+    "auto_retry_start": progress("pi auto_retry_start event", "pi"),
+    "auto_retry_end": pi_retry_end,
+    "message_end": pi_message,
+    "turn_end": pi_message,
+    "agent_end": pi_message,
+    "step_start": role_only(Role.OTHER, "opencode"),
+    "complete": role_only(Role.DONE, "goose"),
+}

@@ -1,0 +1,41 @@
+"""HTTP headers that stand in text: a response that was printed, a dump of a debugger."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .fields import reset_in_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..reset_time import ResetTime
+    from .kinds import World
+
+__all__ = ("headers_reset",)
+
+_HEADER = re.compile(r"\s{0,4}(?P<name>[A-Za-z][A-Za-z0-9-]{2,60}):\s*(?P<value>\S[^\n]{0,200})")
+_HEADER_NAMES = re.compile(
+    r"retry-after(?:-ms)?$|(?:x-|anthropic-)?ratelimit|x-codex-", re.IGNORECASE
+)
+# "X-RateLimit-Reset" => array:1 [ …: headers that a debugger dumped.
+_DUMPED = re.compile(r"\s{0,16}[\"']X-RateLimit-Reset[\"']", re.IGNORECASE)
+_EPOCH = re.compile(r"\b[12]\d{9}\b")
+
+
+def headers_reset(lines: Sequence[str], world: World) -> ResetTime | None:
+    """The reset that header lines state for the window that is used up."""
+    return reset_in_headers(_header_lines(lines), now=world.now)
+
+
+def _header_lines(lines: Sequence[str]) -> dict[str, str]:
+    """HTTP headers about limits that stand in `lines`, names in lower case."""
+    found: dict[str, str] = {}
+    for index, line in enumerate(lines):
+        match = _HEADER.match(line)
+        if match and _HEADER_NAMES.match(match["name"]):
+            found[match["name"].lower()] = match["value"].strip()
+        elif _DUMPED.match(line) and (epoch := _EPOCH.search("\n".join(lines[index : index + 3]))):
+            found["x-ratelimit-reset"] = epoch[0]
+    return found

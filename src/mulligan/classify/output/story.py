@@ -1,0 +1,151 @@
+"""A run as a sequence of events: what stands at its end.
+
+FAILED ──WORK, DONE──▶ survived         PROGRESS ──exit ≠ 0──▶ what it was retrying failed
+   └──ENDED──▶ over, unless DONE follows
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ...core.failure import Kind
+from ..pack import Meaning
+from ..times.level import without_escapes
+from .events import event_evidence
+from .evidence import Evidence, Role
+from .fields import reset_in_fields
+from .kinds import Judgement, World, by_status, judge, squash
+from .streams import Line, pieces
+from .voice import speak
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ("Story", "Stream", "judged", "take_apart")
+
+_BORDERS = "│┃║"
+# What a program says about its end stands near it: what came before these is not kept.
+_LINES = 5000
+_EVENTS = 2000
+_LIMITS = (Kind.RATE_LIMIT, Kind.QUOTA)
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One stream of output, taken apart: what JSON says, what lines say, who gave itself away."""
+
+    evidence: tuple[Evidence, ...]
+    lines: tuple[str, ...]
+    agent: str = ""
+
+
+def take_apart(text: str) -> Stream:
+    """`text` as evidence and lines."""
+    agent = ""
+    evidence: deque[Evidence] = deque(maxlen=_EVENTS)
+    lines: deque[str] = deque(maxlen=_LINES)
+    for piece in pieces(_unboxed(without_escapes(text))):
+        if isinstance(piece, Line):
+            lines.append(piece.text)
+            continue
+        data = piece.data
+        if isinstance(data, str):  # a body that was quoted once more
+            data = next((one.data for one in pieces(data) if not isinstance(one, Line)), None)
+        for one in event_evidence(data):
+            agent = agent or one.agent
+            evidence.append(one)
+    return Stream(tuple(evidence), tuple(lines), agent)
+
+
+def _unboxed(text: str) -> str:
+    """`text` without the borders that a terminal program drew around it."""
+    if not any(border in text for border in _BORDERS):
+        return text
+    return "\n".join(_unboxed_line(line) for line in text.split("\n"))
+
+
+def _unboxed_line(line: str) -> str:
+    bare = line.strip()
+    if len(bare) < 2 or bare[0] not in _BORDERS:
+        return line
+    return bare[1:].rstrip(_BORDERS + " ").removeprefix(" ")
+
+
+class Story:
+    """The events of a run, in order."""
+
+    def __init__(self, events: Iterable[Evidence], world: World) -> None:
+        self.last: Evidence | None = None
+        self.progress: Evidence | None = None
+        self.is_done = False
+        # The last few: what a run says again a thousand times, it says once more at the end.
+        self._failures: deque[Evidence] = deque(maxlen=8)
+        self._notices: dict[str, bool] = {}
+        self._world = world
+        for event in events:
+            self._add(event)
+
+    def _add(self, event: Evidence) -> None:
+        role = event.role
+        if role is Role.FAILED and self._is_notice(event):
+            role = Role.PROGRESS
+        if role is Role.DONE:
+            self.is_done, self.last = True, event
+            self._failures.clear()
+        elif role in (Role.FAILED, Role.ENDED):
+            self.is_done, self.last, self.progress = False, event, None
+            self._failures.append(event)
+        elif self.last is not None and self.last.role is Role.ENDED:
+            return
+        elif role is Role.PROGRESS:
+            self.last, self.progress = None, event
+        elif role is Role.WORK:
+            self.last, self.progress = None, None
+            self._failures.clear()
+
+    def _is_notice(self, event: Evidence) -> bool:
+        if event.text not in self._notices:
+            found = judge(squash(event.text), self._world, is_error=False)
+            is_notice = found is not None and found.means is Meaning.PROGRESS
+            self._notices[event.text] = is_notice
+        return self._notices[event.text]
+
+    @property
+    def words(self) -> str:
+        """What the last failure said; what it left out, an earlier one."""
+        return next((one.text for one in reversed(self._failures) if one.text), "")
+
+    def judgement(self) -> Judgement | None:
+        """What the last failure means; what it leaves out, earlier ones fill in."""
+        ordered = reversed(self._failures)
+        found = [one for event in ordered if (one := judged(event, self._world)) is not None]
+        if not found:
+            return None
+        first = found[0]
+        if first.reset is not None or first.means not in _LIMITS:
+            return first
+        for other in found[1:]:
+            if other.reset is not None and other.means in _LIMITS:
+                means = Kind.QUOTA if Kind.QUOTA in (first.means, other.means) else first.means
+                return replace(first, means=means, reset=other.reset)
+        return first
+
+
+def judged(evidence: Evidence, world: World) -> Judgement | None:
+    """What one piece of evidence means: by its words, its own statement, its status, its reset."""
+    code = f"[{evidence.code}]" if evidence.code else ""
+    text = squash(f"{evidence.text} {evidence.aside} {code}")
+    found = judge(text, world, is_error=True, is_weak=True, is_over=True, fields=evidence.fields)
+    if found is not None and isinstance(found.means, Kind):
+        return found
+    reset = reset_in_fields(evidence.fields, now=world.now, zone=world.zone)
+    if evidence.is_limit:
+        return Judgement(means=Kind.QUOTA, because="the event says so", reset=reset)
+    status = evidence.status or speak(evidence.text[:400]).status
+    if (kind := by_status(status)) is not None:
+        return Judgement(means=kind, because=f"status {status}", reset=reset)
+    if reset is not None:
+        return Judgement(means=Kind.RATE_LIMIT, because=f"states {reset.source}", reset=reset)
+    return None

@@ -1,0 +1,140 @@
+"""One stream of output, split into JSON values that stand alone, the lines between them.
+
+Programs print one event a line, one pretty-printed value after human lines, an array of events,
+or an event in the middle of another line. A broken line stays text. The work is bounded: failed
+attempts to read JSON share a budget proportional to the size of the text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("Line", "Value", "cut", "first_object", "pieces")
+
+# No line of prose is longer; what is longer is data, and only its head is matched.
+LINE_LIMIT = 8192
+# A pretty-printed value that is larger than this is no report of an error.
+_LARGEST = 262_144
+# "{\"error\": …}" is a body that was quoted once more; any other quoted line is text.
+_OPENINGS = ("{", "[", '"{', '"[')
+# [2026-07-06T12:00:00Z] [INFO]   12:00:00 INFO   worker-1 |   — what loggers put in front
+_LOGGED = re.compile(
+    r"\s*(?:\[[^\[\]\n]{1,40}\]\s*|\d[\d:.,TZ+-]{5,40}\s+|(?:INFO|DEBUG|WARN|ERROR|TRACE)[:\s]\s*"
+    r"|[\w.-]{1,30}\s*\|\s*){1,5}"
+)
+_DECODER = json.JSONDecoder(strict=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A JSON value that stood alone."""
+
+    data: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text."""
+
+    text: str
+
+
+def cut(text: str) -> str:
+    """`text` cut at what is matched of a line."""
+    return text[:LINE_LIMIT]
+
+
+def pieces(text: str) -> Iterator[Value | Line]:
+    """Values and lines of `text` in order."""
+    budget = 8 * len(text) + 4 * _LARGEST
+    position, length = 0, len(text)
+    while position < length:
+        newline = text.find("\n", position)
+        end = length if newline < 0 else newline
+        start = position
+        while start < end and text[start] in " \t\r\ufeff":
+            start += 1
+        if text.startswith("data:", start):  # a server-sent event, shown as it came
+            start += 5
+            while start < end and text[start] == " ":
+                start += 1
+        value, stop, cost = (None, start, 0)
+        if start < end and text.startswith(_OPENINGS, start) and budget > 0:
+            value, stop, cost = _value(text, start, end)
+            budget -= cost
+        if value is None:
+            if budget > 0 and text.find('{"type"', position + 1, end) > 0:
+                yield from _split(text[position:end])
+            else:
+                yield Line(cut(text[position:end]))
+            position = end + 1
+            continue
+        yield value
+        # What follows on the same line: another event, or the rest of an interrupted one.
+        position = stop
+        while position < length and text[position] in " \t\r,":
+            position += 1
+        if position < length and text[position] == "\n":
+            position += 1
+
+
+def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
+    """A JSON object, array or quoted body at `start`; where it stops; what trying cost."""
+    line = text[start:end]
+    inside = line[1:64].lstrip()
+    if line[0] == "[" and inside and not inside.startswith(("{", "[", '"', "]")):
+        return None, start, 0  # [error] something
+    try:
+        data, stop = _DECODER.raw_decode(line)
+    except json.JSONDecodeError as error:
+        is_open = error.pos >= len(line.rstrip()) - 1 or error.msg.startswith("Unterminated")
+        if line[0] == '"' or not is_open:
+            return None, start, 0
+    except (RecursionError, ValueError):
+        return None, start, 0
+    else:
+        is_body = not isinstance(data, str) or start + stop >= end - 1
+        return (Value(data) if is_body else None), start + stop, 0
+    # The line ended before its value did: pretty-printed, or wrapped by a terminal.
+    chunk = text[start : start + _LARGEST]
+    try:
+        data, stop = _DECODER.raw_decode(chunk)
+    except (RecursionError, ValueError):
+        return None, start, len(chunk)
+    return Value(data), start + stop, 0
+
+
+def _split(line: str) -> list[Value | Line]:
+    """A line with an event in it: behind a logger's prefix, or injected into another event."""
+    at = line.find('{"type"', 1, LINE_LIMIT)
+    is_event = at > 0 and (line.lstrip().startswith("{") or _LOGGED.fullmatch(line, 0, at))
+    if not is_event:
+        return [Line(cut(line))]
+    try:
+        data, stop = _DECODER.raw_decode(line, at)
+    except (RecursionError, ValueError):
+        return [Line(cut(line))]
+    return [Line(cut(line[:at] + line[stop:])), Value(data)]
+
+
+def first_object(text: str, start: int = 0) -> tuple[Any, int] | None:
+    """The first JSON object or array of objects in `text` from `start`, with where it begins.
+
+    Three openings are tried: a message has one body, and noise has thousands of braces.
+    """
+    position = start
+    for _ in range(3):
+        position = text.find("{", position)
+        if position < 0:
+            return None
+        try:
+            return _DECODER.raw_decode(text, position)[0], position
+        except (RecursionError, ValueError):
+            position += 1
+    return None

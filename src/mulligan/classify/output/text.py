@@ -1,0 +1,220 @@
+"""Plain text, read from its end: the last thing that a program said about itself.
+
+Whatever stands before later work was survived. So lines are taken from the last upwards, and
+reading stops once enough prose has passed: a banner with an answer below it is part of the answer.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ...core.failure import Kind
+from ..pack import Meaning
+from ..reset_time import find_reset
+from ..times.zones import named_zone
+from .bodies import error_words, status_of
+from .echo import is_trailer, prose_words, shown
+from .fields import reset_in_fields
+from .header_lines import headers_reset
+from .kinds import Judgement, World, by_status, goes_on, judge, squash
+from .streams import first_object
+from .voice import Spoken, speak
+from .wraps import continues, is_rest, message_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
+
+__all__ = ("Said", "last_word")
+
+# Every entry's lines contain one of these; other lines are passed over at the cost of a look.
+_TRIGGER = re.compile(
+    r"limit|quota|rate|[45]\d\d|overload|error|fail|credit|billing|capacity|demand|again|retry|reset"
+    r"|exhaust|exceed|usage|token|context|api|auth|login|logged|connect|stream|time|terminat|policy"
+    r"|balance|command|conversation|socket|network|abort|cancel|budget|spend|unable|refused|throttl"
+    r"|reach|hit |out of|exception|unavailable|premature|key|plan|upgrade|entity|empty|reconnect"
+    r"|many|organi[sz]ation|account|model|request|message|no more|l[ií]mite|[^\x00-\u02ff]",
+    re.IGNORECASE,
+)
+_ZONE = re.compile(r"\((?P<zone>UTC|[A-Z][A-Za-z]{2,20}/[A-Za-z_+\-0-9/]{2,40})\)")
+# A program that failed says so near its end; a log of a million complaints is not read whole.
+_LOOKS = 300
+# How far above a banner the line may stand that belongs to it.
+_NEAR = 8
+_HEADERS_NEAR = 40
+_LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
+# Words of prose below it that make a banner part of an answer; an error is believed for longer,
+# because programs explain their errors.
+_PROSE_AFTER_BANNER = 8
+_PROSE_AFTER_ERROR = 25
+_PROSE_AFTER_ALL = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """The last word of a text.
+
+    Args:
+        judgement: What it means.
+        text: The message that decided.
+        is_error: Whether an error introduced it.
+        status: The HTTP status beside it.
+    """
+
+    judgement: Judgement
+    text: str
+    is_error: bool = False
+    status: int | None = None
+
+
+def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said | None:
+    """What `lines` say last about a failure, progress included; None if they say nothing.
+
+    Args:
+        lines: The text, line by line, each cut to what is matched.
+        world: Packs, agent, clock, zone.
+        has_failed: Whether the program is known to have failed: then later prose does not matter.
+    """
+    echoed = list(shown(lines))
+    after = _prose_after(lines, echoed)
+    is_any = world.packs.has_own
+    for is_weak in (False, True):
+        looks = _LOOKS
+        for index in range(len(lines) - 1, -1, -1):
+            if looks == 0 or (after[index] > _PROSE_AFTER_ALL and not has_failed):
+                break
+            line = lines[index]
+            if echoed[index] or not (_TRIGGER.search(line) or (is_any and line.strip())):
+                continue
+            if is_rest(lines, index):
+                continue
+            looks -= 1
+            said, end = _at(lines, echoed, index, world, is_weak=is_weak, is_over=has_failed)
+            if said is None or said.judgement.means is Meaning.NOT_FAILURE:
+                continue
+            allowed = _PROSE_AFTER_ERROR if said.is_error else _PROSE_AFTER_BANNER
+            if after[end] > allowed and not has_failed:
+                continue
+            return _with_reset_above(said, lines, echoed, index, world)
+    return None
+
+
+def _with_reset_above(
+    said: Said, lines: Sequence[str], echoed: Sequence[bool], index: int, world: World
+) -> Said:
+    """A limit that does not say when, with the time that a line just above it states."""
+    if said.judgement.reset is not None or said.judgement.means not in _LIMITS:
+        return said
+    for above in range(index - 1, max(-1, index - _NEAR), -1):
+        if echoed[above] or not _TRIGGER.search(lines[above]):
+            continue
+        other, _ = _at(lines, echoed, above, world, is_weak=True, is_over=True)
+        if other is not None and other.judgement.reset is not None:
+            return replace(said, judgement=replace(said.judgement, reset=other.judgement.reset))
+    return said
+
+
+def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
+    """For each line, how many words of prose stand below it."""
+    after, total = [0] * len(lines), 0
+    for index in range(len(lines) - 1, -1, -1):
+        after[index] = total
+        line = lines[index]
+        is_continued = index > 0 and continues(lines[index - 1], line)
+        if not is_continued and not (is_trailer(line) and not echoed[index]):
+            total += prose_words(line)
+    return after
+
+
+def _at(
+    lines: Sequence[str],
+    echoed: Sequence[bool],
+    index: int,
+    world: World,
+    *,
+    is_weak: bool,
+    is_over: bool,
+) -> tuple[Said | None, int]:
+    """What the message that begins at line `index` says, with the line on which it ends."""
+    message, starts = message_at(lines, echoed, index)
+    spoken = speak(message)
+    body = first_object(message) if spoken.is_error and "{" in message else None
+    fields = body[0] if body else None
+    text, status = spoken.text, spoken.status
+    if fields is not None:
+        words = error_words(fields)
+        text = squash(f"{text} {words.text} {words.aside}")
+        status = status or status_of(fields)
+    zone = _zone_above(lines, index) if not _ZONE.search(message) else None
+    judgement = judge(
+        text,
+        world,
+        is_error=spoken.is_error,
+        is_weak=is_weak,
+        is_over=is_over,
+        fields=fields,
+        zone=zone,
+    )
+    if judgement is None and spoken.whole != spoken.text:
+        judgement = _from_introduction(spoken, world, is_weak=is_weak, is_over=is_over, zone=zone)
+    if judgement is None and spoken.is_error and (kind := by_status(status)) is not None:
+        reset = reset_in_fields(fields, now=world.now, zone=world.zone)
+        reset = reset or find_reset(text, now=world.now, zone=zone or world.zone)
+        judgement = Judgement(means=kind, because=f"status {status}", reset=reset)
+    if judgement is None or (not spoken.is_error and _is_talk(spoken, judgement)):
+        return None, index
+    near = lines[max(0, index - _HEADERS_NEAR) : index + _HEADERS_NEAR]
+    judgement = _with_headers(judgement, near, world)
+    end = _end_line(judgement, spoken, starts, index, lines)
+    return Said(judgement=judgement, text=message, is_error=spoken.is_error, status=status), end
+
+
+def _from_introduction(
+    spoken: Spoken, world: World, *, is_weak: bool, is_over: bool, zone: tzinfo | None
+) -> Judgement | None:
+    """What the introductions themselves say: "rate limited: …", "Could not resolve host: …"."""
+    as_line = judge(
+        spoken.whole, world, is_error=False, is_weak=is_weak, is_over=is_over, zone=zone
+    )
+    if as_line is not None or not spoken.is_error:
+        return as_line
+    # An introduction names many things; a limit must be stated by the message itself.
+    found = judge(spoken.whole, world, is_error=True, is_over=is_over, zone=zone)
+    return None if found is None or found.means in _LIMITS else found
+
+
+def _zone_above(lines: Sequence[str], index: int) -> tzinfo | None:
+    """The zone that a banner just above names; a program prints one zone."""
+    for line in reversed(lines[max(0, index - 8) : index]):
+        if found := _ZONE.search(line):
+            return named_zone(found["zone"])
+    return None
+
+
+def _is_talk(spoken: Spoken, judgement: Judgement) -> bool:
+    """Whether the sentence goes on about the limit instead of stating it."""
+    return judgement.means in _LIMITS and goes_on(spoken.text, judgement.end)
+
+
+def _with_headers(judgement: Judgement, lines: Sequence[str], world: World) -> Judgement:
+    headers = headers_reset(lines, world)
+    if headers is None:
+        return judgement
+    # A reset signal means that it recovers, whatever the words (E-G1).
+    means = Kind.RATE_LIMIT if judgement.means is Kind.BILLING else judgement.means
+    return replace(judgement, means=means, reset=headers)
+
+
+def _end_line(
+    judgement: Judgement, spoken: Spoken, starts: Sequence[int], index: int, lines: Sequence[str]
+) -> int:
+    # Squashing only shortens, so the position in the squashed text is a lower bound.
+    offset = judgement.end + len(spoken.whole) - len(spoken.text)
+    line = sum(1 for start in starts if start <= offset) - 1
+    end = index + max(0, line)
+    last = index + len(starts) - 1
+    while end < last and (continues(lines[end], lines[end + 1]) or spoken.is_error):
+        end += 1
+    return min(end, len(lines) - 1)

@@ -1,0 +1,139 @@
+"""Lines of text, each with the voice that speaks in it.
+
+A line that an error introduces ("API Error:", "litellm.RateLimitError:", "429 …", "the run
+failed:") may say what happened anywhere. Any other line counts only if it begins with the words
+of a banner. Introductions are peeled off one by one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ..times.level import level
+
+__all__ = ("Spoken", "speak")
+
+# Symbols, emoji, box drawing, punctuation: all but what opens a quote, code, a list or markup.
+_ORNAMENTS = re.compile(r"[^\w\"'`#+<{\[($@%/\\=~^&-]+")
+# Time stamps, levels, tags that come before what is said.
+_STAMP = re.compile(
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
+    r"(?:Z|\s?[+-]\d\d:?\d\d)?\]?(?:\s-)?\s+"
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?\s+"
+    r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}(?:\[\d{1,7}\])?: "  # syslog
+    r"|[EWIF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}\s+\d{1,9} [\w./-]{1,60}:\d{1,6}\] "  # glog
+    r"|[\w.-]{1,40} {1,20}\| "  # docker compose
+    r"|[\w.]{1,60}:[\w<>.]{1,60}:\d{1,6} - "  # loguru
+    r"|[\w.]{1,60} - (?=(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\b)"  # logging
+)
+_LEVEL = re.compile(
+    r"(?:\[\s*)?(?P<level>ERROR|ERR|FATAL|CRITICAL|WARN|WARNING|INFO|DEBUG|NOTICE)(?:\s*\])?"
+    r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?:[-|]\s+)?(?=\S)"
+)
+_TAG = re.compile(
+    r"(?:stderr|stdout|output|result|message|detail|reason)\s*:\s*"
+    r"|\[(?:result|stderr|stdout|error|fatal|claude|codex|gemini|copilot|opencode|qwen|aider|agent"
+    r"|cli|runner|worker[\w-]{0,8})\]\s*:?\s*",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"(?:claude(?: code)?|codex|gemini(?: cli)?|copilot|opencode|qwen|aider|goose|cursor|kimi|amp"
+    r"|graphql|gh|agent|cn|pi)\s?:\s+",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    # API Error: …   [API Error: …   API Error (529 …   Error code: 429 - …   Error: 500 …
+    r"\[?(?:api|http|fatal|server|internal|unexpected|provider|model|stream|request|network"
+    r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?:[:(·—-]|(?=\{)|(?=\d{3}\b))\s*"
+    # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
+    r"|(?:Caused by:?\s*)?[A-Za-z_$][\w.$]{0,120}?"
+    r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b"
+    r"(?:\s*\[[^\]]{0,60}\])?(?:\s*[:-]|\s\()\s*"
+    # Failed to find label: …   Error from provider (x): …
+    r"|(?:failed|unable|could not|couldn't|cannot|can't|error|exception)\b[^:{}\"\n]{0,80}:\s+"
+    # An error occurred (ThrottlingException) when calling the X operation: …
+    r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
+    # the run failed: …   Request failed with status: …
+    r"|[^:{}\"'\n]{0,80}\b(?:errors?|failed|failure|rejected|exception)\b"
+    r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+"
+    # Request rejected (429) · …   Request failed with status code 429
+    r"|request (?:rejected|failed)(?: with)?(?: status)?(?: code)?[:\s]*\(?(?=\d{3}\b)"
+    r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
+    # "error": { … a fragment of a body
+    r"|\"error\"\s*:\s*(?=\{)",
+    re.IGNORECASE,
+)
+# 429 Too Many Requests   HTTP/1.1 429   HTTP 429   status code: 503   (429) …
+_STATUS = re.compile(
+    r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|(?:got )?status(?:\s+code)?\s*[:=]?\s*|[\[(])?"
+    r"(?P<status>[1-5]\d\d)"
+    r"(?:[\])]\s*[·:-]?\s*(?=\S)"
+    r"|\s+(?=[A-Z{\[\"'-]|limit|rate|quota|too many|you |status code)"
+    r"|\s*[:·-]\s+|\s*$)"
+)
+# <head><title>502 Bad Gateway</title>: a middleman's page
+_MARKUP = re.compile(r"(?:<[^<>\n]{1,80}>\s*){1,8}")
+_LOGFMT = re.compile(r"\blevel=\"?(?:error|fatal|ERROR|FATAL)\b")
+_LOGFMT_ERROR = re.compile(
+    r"\b(?:error(?:\.\w+)?|err|cause|msg)=(?:\"(?P<quoted>(?:[^\"\\]|\\.){4,2000})\"|(?P<bare>\S+))"
+)
+_STATUS_ANYWHERE = re.compile(
+    r"(?:\bHTTP(?:/\d(?:\.\d)?)?|\bstatus(?:[ _]?code)?|\berror(?: code)?|'code'|\"code\""
+    r"|\brejected|\bcode)\W{1,4}(?P<status>[45]\d\d)\b|^\W{0,3}(?P<first>[45]\d\d)\b",
+    re.IGNORECASE,
+)
+_PEEL = (_STAMP, _TAG, _NAMED, _MARKUP)
+_BLANKS = re.compile(r"\s+")
+_PEELS = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """What a line says once its introductions are peeled off.
+
+    Args:
+        text: The words, on one line, plain.
+        is_error: Whether an error introduced them.
+        status: The HTTP status among the introductions.
+        whole: The words with their introductions, for banners that an introduction is part of.
+    """
+
+    text: str
+    is_error: bool = False
+    status: int | None = None
+    whole: str = ""
+
+
+def speak(line: str) -> Spoken:
+    """`line` (with what continues it) without ornaments, stamps and introductions."""
+    plain = _BLANKS.sub(" ", level(line)).strip()
+    position, is_error, status = _skip(_ORNAMENTS, plain, 0), False, None
+    whole = plain[position:]
+    if _LOGFMT.search(plain[:400]):
+        parts = [found["quoted"] or found["bare"] for found in _LOGFMT_ERROR.finditer(plain)]
+        if parts:
+            inner = speak(" ".join(parts).replace('\\"', '"'))
+            return Spoken(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
+    for _ in range(_PEELS):
+        if found := _LEVEL.match(plain, position):
+            is_error = is_error or found["level"] in ("ERROR", "ERR", "FATAL", "CRITICAL")
+        elif found := _ERROR.match(plain, position):
+            is_error = True
+        elif found := _STATUS.match(plain, position):
+            status = int(found["status"])
+            is_error = is_error or status >= 400
+        else:
+            found = next((one for peel in _PEEL if (one := peel.match(plain, position))), None)
+        if not found or found.end() == position:
+            break
+        position = _skip(_ORNAMENTS, plain, found.end())
+    text = plain[position:]
+    if is_error and status is None and (anywhere := _STATUS_ANYWHERE.search(whole[:400])):
+        status = int(anywhere["status"] or anywhere["first"])
+    return Spoken(text=text, is_error=is_error, status=status, whole=whole)
+
+
+def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:
+    found = pattern.match(text, position)
+    return found.end() if found else position

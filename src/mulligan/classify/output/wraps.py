@@ -1,0 +1,55 @@
+"""Messages that a terminal wrapped: which lines belong together."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .echo import is_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ("continues", "is_rest", "message_at")
+
+_WRAPPED = re.compile(r"[\w,;/–—=+&-]\s*$")
+_WORDS = re.compile(r"\w")
+# Longer than any banner in the narrowest terminal.
+_MESSAGE_LINES = 14
+_MESSAGE_LENGTH = 2400
+# A shorter line was not wrapped: nobody works in a narrower terminal.
+_WRAP_WIDTH = 40
+
+
+def message_at(lines: Sequence[str], echoed: Sequence[bool], index: int) -> tuple[str, list[int]]:
+    """The line at `index` with what continues it; where each line begins in it."""
+    parts, starts, length = [lines[index]], [0], len(lines[index])
+    for following in range(index + 1, min(len(lines), index + _MESSAGE_LINES)):
+        line = lines[following]
+        if not _WORDS.search(line) or echoed[following] or length > _MESSAGE_LENGTH:
+            break
+        if is_frame(line):
+            break
+        starts.append(length + 1)
+        parts.append(line)
+        length += len(line) + 1
+    return "\n".join(parts)[: 2 * _MESSAGE_LENGTH], starts
+
+
+def continues(line: str, following: str) -> bool:
+    """Whether `following` is the rest of `line`, wrapped by a terminal."""
+    return (
+        len(line.rstrip()) >= _WRAP_WIDTH
+        and bool(following.strip())
+        and _WRAPPED.search(line[-40:]) is not None
+    )
+
+
+def is_rest(lines: Sequence[str], index: int) -> bool:
+    """Whether a line that looks like a beginning is the rest of the one above it."""
+    begin = lines[index].lstrip()[:1]
+    return (
+        index > 0
+        and (begin.islower() or begin.isdigit() or begin in "(,;")
+        and continues(lines[index - 1], lines[index])
+    )

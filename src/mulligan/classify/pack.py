@@ -1,0 +1,220 @@
+"""Patterns as data: which words of which program mean what.
+
+A pack is an ordered list of entries; the first that matches decides. Files are read elsewhere
+(`mulligan.config.packs`): here a pack is a value that is handed in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ..core.failure import Kind
+from ..errors import SettingError
+from .times.zones import named_zone
+
+__all__ = ("Entry", "Meaning", "Pack", "PackError", "Packs", "Voice", "pack_from")
+
+# A pattern with more than this in it is several entries.
+_LONGEST = 2000
+
+
+class PackError(SettingError):
+    """A pack that cannot be meant.
+
+    Args:
+        message: What was found, what to do.
+        key: Which entry, ``entry[2] spend-cap``; empty for the whole pack.
+    """
+
+    def __init__(self, message: str, key: str = "") -> None:
+        self.message, self.key = message, key
+        super().__init__(f"{key}: {message}" if key else message)
+
+
+class Voice(StrEnum):
+    """Who must be speaking for an entry to count."""
+
+    LINE = "line"  # a line that begins with the words, or an error that contains them
+    ERROR = "error"  # only an error that contains them
+    ANYWHERE = "anywhere"  # any line that contains them; for notices, never for limits
+    STATED = "stated"  # a line that says them early, and when it resets
+    WEAK = "weak"  # like LINE, but only where nothing else in the output matched
+
+
+class Meaning(StrEnum):
+    """What an entry can say besides a kind of failure."""
+
+    NOT_FAILURE = "not_failure"
+    PROGRESS = "progress"  # the program goes on by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One wording.
+
+    Args:
+        id: Its name within the pack.
+        match: The pattern, upper or lower case, on one line with single blanks and plain quotes;
+            in a file a list of patterns means any of them.
+        means: A kind of failure, or a Meaning.
+        with_reset: What it means if the message states when it resets; empty for the same.
+        voice: Who must be speaking.
+        zone: What a time without a zone means in this wording; empty for the host's zone.
+        seen: Where it was seen: program, version or vendor page.
+    """
+
+    id: str
+    match: re.Pattern[str]
+    means: Kind | Meaning
+    with_reset: Kind | Meaning | None = None
+    voice: Voice = Voice.LINE
+    zone: str = ""
+    seen: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """The wordings of one program or service.
+
+    Args:
+        name: ``claude``; also the name of the file.
+        version: Counts up with every change.
+        agents: Names under which users and adapters know the program; `name` is one of them.
+        entries: In order; the first that matches decides.
+        file: Where it was read from, for messages.
+        is_builtin: Whether it came with Mulligan.
+    """
+
+    name: str
+    version: int
+    agents: tuple[str, ...] = ()
+    entries: tuple[Entry, ...] = ()
+    file: str = ""
+    is_builtin: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packs:
+    """All packs, in the order in which they are asked.
+
+    Args:
+        packs: Users' own first, then the built-in ones by name, ``generic`` last.
+    """
+
+    packs: tuple[Pack, ...] = ()
+    _orders: dict[str, tuple[tuple[Pack, Entry], ...]] = field(default_factory=dict, repr=False)
+
+    @property
+    def has_own(self) -> bool:
+        """Whether some came from the user: their words are not known beforehand."""
+        return not all(pack.is_builtin for pack in self.packs)
+
+    def entries(self, agent: str) -> tuple[tuple[Pack, Entry], ...]:
+        """Every entry with its pack: those of `agent` first."""
+        order = self._orders.get(agent)
+        if order is None:
+            own = [pack for pack in self.packs if agent in (pack.name, *pack.agents)]
+            rest = [pack for pack in self.packs if pack not in own]
+            order = tuple((pack, entry) for pack in (*own, *rest) for entry in pack.entries)
+            self._orders[agent] = order
+        return order
+
+
+def pack_from(
+    data: Mapping[str, object], *, name: str, file: str = "", is_builtin: bool = False
+) -> Pack:
+    """The pack that a TOML table holds, or a PackError that names the entry."""
+    unknown = set(data) - {"version", "agents", "entry", "about"}
+    if unknown:
+        raise PackError(f"unknown key {min(unknown)!r}; a pack has version, about, agents, entry")
+    version = data.get("version")
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise PackError(f"version needs a whole number from 1; got {version!r}")
+    agents, entries = data.get("agents", []), data.get("entry", [])
+    if not isinstance(agents, list) or not all(isinstance(one, str) for one in agents):
+        raise PackError(f"agents needs a list of names; got {agents!r}")
+    if not isinstance(entries, list) or not entries:
+        raise PackError("a pack needs at least one [[entry]]")
+    read = [_entry(entry, index) for index, entry in enumerate(entries)]
+    names = [entry.id for entry in read]
+    twice = next((one for one in names if names.count(one) > 1), None)
+    if twice is not None:
+        raise PackError(f"two entries are called {twice!r}; give each its own id")
+    return Pack(
+        name=name,
+        version=version,
+        agents=tuple(agents),
+        entries=tuple(read),
+        file=file,
+        is_builtin=is_builtin,
+    )
+
+
+_KEYS = ("id", "match", "kind", "with_reset", "voice", "zone", "seen")
+
+
+def _entry(data: object, index: int) -> Entry:
+    key = f"entry[{index}]"
+    if not isinstance(data, Mapping):
+        raise PackError(f"needs a table; got {data!r}", key)
+    values = {name: data.get(name, "") for name in _KEYS}
+    if isinstance(values["match"], list) and all(isinstance(one, str) for one in values["match"]):
+        values["match"] = "|".join(f"(?:{one})" for one in values["match"])
+    if isinstance(values["id"], str) and values["id"]:
+        key = f"{key} {values['id']}"
+    unknown = set(data) - set(_KEYS)
+    if unknown:
+        raise PackError(f"unknown key {min(map(str, unknown))!r}; known: {', '.join(_KEYS)}", key)
+    for name, value in values.items():
+        if not isinstance(value, str):
+            raise PackError(f"{name} needs text; got {value!r}", key)
+    texts = {name: str(value) for name, value in values.items()}
+    for name in ("id", "match", "kind", "seen"):
+        if not texts[name].strip():
+            raise PackError(f"{name} is missing", key)
+    return Entry(
+        id=texts["id"],
+        match=_pattern(texts["match"], key),
+        means=_means(texts["kind"], key, "kind"),
+        with_reset=_means(texts["with_reset"], key, "with_reset") if texts["with_reset"] else None,
+        voice=_voice(texts["voice"], key),
+        zone=_zone(texts["zone"], key),
+        seen=texts["seen"],
+    )
+
+
+def _pattern(text: str, key: str) -> re.Pattern[str]:
+    if len(text) > _LONGEST:
+        raise PackError(f"match has {len(text)} characters; at most {_LONGEST}, split it", key)
+    try:
+        pattern = re.compile(text, re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise PackError(f"match is no regular expression: {error}", key) from None
+    if pattern.search("") is not None:
+        raise PackError("match fits an empty line, so it would match everything", key)
+    return pattern
+
+
+def _means(text: str, key: str, name: str) -> Kind | Meaning:
+    for vocabulary in (Kind, Meaning):
+        try:
+            return vocabulary(text)
+        except ValueError:
+            continue
+    raise PackError(f"{name} needs one of {', '.join([*Kind, *Meaning])}; got {text!r}", key)
+
+
+def _voice(text: str, key: str) -> Voice:
+    try:
+        return Voice(text or Voice.LINE)
+    except ValueError:
+        raise PackError(f"voice needs one of {', '.join(Voice)}; got {text!r}", key) from None
+
+
+def _zone(text: str, key: str) -> str:
+    if text and named_zone(text) is None:
+        raise PackError(f"zone needs an IANA name such as Asia/Shanghai; got {text!r}", key)
+    return text

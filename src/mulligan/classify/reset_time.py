@@ -1,0 +1,139 @@
+"""When a limit resets, read from the words that state it.
+
+Usable alone: `find_reset("resets 9pm (Europe/Berlin)", now=…, zone=…)`. The clock and the host's
+zone come in as arguments. The first clause that states a time wins; what a program says about its
+own next try counts only where the server's word is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..core.hint import Confidence, Hint, Precision
+from .times.announcements import (
+    ANNOUNCED,
+    ASKS_CLOCK,
+    ASKS_LENGTH,
+    BARE_SECONDS,
+    GAP,
+    JOINERS,
+    WORD_LAST,
+)
+from .times.expressions import Lead, When, when_at
+from .times.level import level
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+__all__ = ("ResetTime", "find_reset")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetTime:
+    """A stated reset.
+
+    Args:
+        seconds: From now to the reset; 0 where the stated time is over.
+        at: The instant in epoch seconds.
+        span: Where the clause stands in the text.
+        source: The clause itself.
+        precision: How exactly it was stated.
+        confidence: LOW where a reader could take the words to mean another time.
+    """
+
+    seconds: float
+    at: float
+    span: tuple[int, int]
+    source: str
+    precision: Precision
+    confidence: Confidence = Confidence.HIGH
+
+    @property
+    def hint(self) -> Hint | None:
+        """What the core waits for; None where the stated time is over."""
+        return Hint.after(
+            self.seconds,
+            source=self.source,
+            at=self.at,
+            precision=self.precision,
+            confidence=self.confidence,
+        )
+
+
+_SECONDS = re.compile(r"(?P<n>\d{1,8}(?:\.\d{1,9})?)(?![\d:./-])(?!\s*[A-Za-z%])")
+# What a clause may span; nothing that people write is longer.
+_WINDOW = 160
+_LOOK_BACK = 48
+
+
+def find_reset(text: str, *, now: float, zone: tzinfo) -> ResetTime | None:
+    """The reset that `text` states, or None.
+
+    Args:
+        text: A message; wrapped lines, box borders and escape codes are read through.
+        now: Epoch seconds.
+        zone: The host's zone: what a time without a zone means.
+    """
+    plain = level(text).replace("\n", " ")
+    own: ResetTime | None = None
+    for announced in ANNOUNCED.finditer(plain):
+        when = _behind(plain, announced.end(), now=now, zone=zone)
+        if when is None:
+            continue
+        found = _result(text, announced.start(), when, now)
+        if not announced["own"]:
+            return found
+        own = own or found
+    return own or _in_front(text, plain, now=now, zone=zone)
+
+
+def _behind(plain: str, start: int, *, now: float, zone: tzinfo) -> When | None:
+    joined = JOINERS.match(plain, start, start + _WINDOW)
+    begin = joined.end() if joined else start
+    if (when := _time(plain, start, begin, now=now, zone=zone)) is not None:
+        return when
+    if gap := GAP.match(plain, start, start + _WINDOW):
+        return _time(plain, start, gap.end(), now=now, zone=zone)
+    return None
+
+
+def _time(plain: str, start: int, begin: int, *, now: float, zone: tzinfo) -> When | None:
+    lead = plain[max(0, start - 24) : begin]
+    asks = (
+        Lead.DURATION
+        if ASKS_LENGTH.search(lead)
+        else Lead.CLOCK
+        if ASKS_CLOCK.search(lead)
+        else Lead.NONE
+    )
+    when = when_at(plain, begin, now=now, zone=zone, lead=asks)
+    if when is None and BARE_SECONDS.search(lead) and (bare := _SECONDS.match(plain, begin)):
+        seconds = float(bare["n"])
+        return When(at=now + seconds, end=bare.end(), precision=Precision.EXACT)
+    return when
+
+
+def _in_front(text: str, plain: str, *, now: float, zone: tzinfo) -> ResetTime | None:
+    """Languages that put the verb last: the time stands before the word that announces it."""
+    for verb in WORD_LAST.finditer(plain):
+        low = max(0, verb.start() - _LOOK_BACK)
+        for begin in range(low, verb.start()):
+            if begin > 0 and plain[begin - 1].isalnum() and plain[begin - 1].isascii():
+                continue
+            when = when_at(plain, begin, now=now, zone=zone)
+            if when is not None and when.end <= verb.start() + 1:
+                return _result(text, begin, when, now)
+    return None
+
+
+def _result(text: str, start: int, when: When, now: float) -> ResetTime:
+    return ResetTime(
+        seconds=max(0.0, when.at - now),
+        at=when.at,
+        span=(start, when.end),
+        source=" ".join(text[start : when.end].split()),
+        precision=when.precision,
+        confidence=Confidence.LOW if when.is_doubtful else Confidence.HIGH,
+    )

@@ -1,0 +1,1 @@
+"""How a time is written: the parts that a reset time is made of."""

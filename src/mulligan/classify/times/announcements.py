@@ -1,0 +1,75 @@
+"""Words that announce a time: "resets", "try again", "wieder verfügbar", "重置".
+
+Each needs a time beside it that really parses, so the list may be broad. Most languages put the
+time behind the word; some put the word last.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ("ANNOUNCED", "ASKS_CLOCK", "ASKS_LENGTH", "BARE_SECONDS", "GAP", "JOINERS", "WORD_LAST")
+
+# What a program says about its own next try; the server's word is worth more.
+_OWN = r"retrying|next (?:retry|try|attempt)|setting next backoff|will retry"
+_ENGLISH = (
+    r"resets?|resetting|refresh(?:es)?|renew(?:s|al|ed)?|replenish(?:es|ed)?|restored?|unlocks?"
+    r"|tr(?:y|ies) (?:it )?again|retry|come back|check back|(?:be )?back|available(?: again)?"
+    r"|resumes?|regain access|continu(?:e|es|ing)(?: automatically)?|wait(?:ing)?|until|lifted"
+    r"|can (?:send|use|start|make|ask|access)|cycle ends|period ends|window (?:opens|ends)"
+)
+_GERMAN = (
+    r"versuch\w*(?: es)?(?: (?:erneut|wieder|noch ?mal|später))?|(?:wieder|erneut) verfügbar"
+    r"|zurückgesetzt|zurück|setzt sich|erneuert"
+)
+_SPANISH = (
+    r"(?:int[eé]nta\w*|int[eé]ntelo|vuelv[ae]\w*)(?: a intentarlo)?(?: de nuevo| nuevamente)?"
+    r"|restablec\w*|reinici\w*|renuev\w*|nuevo"
+)
+_PORTUGUESE = r"tente(?: novamente| de novo)?|redefin\w*|renova\w*|dispon[ií]\w*|novamente"
+_FRENCH = r"r[ée]essaye\w*|r[ée]initialis\w*|(?:de )?nouveau(?: disponible)?|renouvel\w*"
+_ITALIAN = r"riprova\w*|ripristin\w*|reimposta\w*|azzera\w*"
+_DUTCH = r"probeer(?: het)?(?: opnieuw)?|opnieuw"
+_RUSSIAN = r"сброс\w*|повторите|обнов\w*"
+_EAST = r"重置|重试|恢复|刷新|解除|リセット|再試行|再開|재설정|초기화|다시 시도"
+
+# A terminal may have wrapped the line at any blank, and put a border there.
+ANNOUNCED = re.compile(
+    (
+        rf"\b(?P<own>{_OWN})\b"
+        rf"|\b(?:{_ENGLISH}|{_GERMAN}|{_SPANISH}|{_PORTUGUESE}|{_FRENCH}|{_ITALIAN}|{_DUTCH}|{_RUSSIAN})\b"
+        r"|\b(?:x-)?rate-?limit-reset(?:-\w+)?\b|\breset[_-]?(?:at|time|in)\b"
+        rf"|limit reached(?=\s*\|)|{_EAST}"
+    ).replace(" ", r"\s+"),
+    re.IGNORECASE,
+)
+
+# Between the word and its time: "resets at", "will be available again on", "in about".
+_BETWEEN = (
+    *("again", "it", "is", "are", "be", "will", "on", "at", "by", "after", "in", "within", "for"),
+    *("of", "the", "to", "from", "until", "around", "about", "time", "using", "next", "occurs?"),
+    *("scheduled", "set", "expected", "erneut", "wieder", "am", "den", "der", "um", "ab", "gegen"),
+    *("es", "bis", "nach", "em", "às", "as", "até", "dia", "a", "las?", "el", "los", "en", "de"),
+    *("dentro de", "após", "sobre", "partir de", "del", "dans", "à", "le", "vers", "il", "alle"),
+    *("tra", "fra", "op", "om", "over", "через", "в", "на", "于", "在", "将", "會", "会", "に"),
+    *("は", "에", r"seconds?(?=\s*[:=])"),
+)
+JOINERS = re.compile(
+    rf"(?:[\s:=|,(·\"'>-]+|(?:{'|'.join(_BETWEEN).replace(' ', chr(92) + 's+')})(?![A-Za-zÀ-ÿ]))*",
+    re.IGNORECASE,
+)
+# "resume using this model at …": a few words, no digit, no end of sentence, then a preposition.
+GAP = re.compile(r"[^\d.;!?{}]{0,48}?\b(?:at|on|in|after|until|um|am|às|a las|em|à|le)\s+(?=\S)")
+
+# "After" asks for neither: "after 14:00", "after 5 minutes".
+ASKS_LENGTH = re.compile(
+    r"\b(?:in|within|for|wait|em|en|dans|tra|fra|dentro de|через)\W*$", re.IGNORECASE
+)
+ASKS_CLOCK = re.compile(r"\b(?:at|on|à|às|as|las|um|ab|gegen|vers|alle|om)\W*$", re.IGNORECASE)
+# Only here is a number without a unit a number of seconds.
+BARE_SECONDS = re.compile(r"(?:retry|reset|try again)[-_\s]?(?:after|in)\W*$", re.IGNORECASE)
+
+WORD_LAST = re.compile(
+    r"zurückgesetzt|wieder verfügbar|erneut|réinitialis"
+    r"|重置|重试|恢复|刷新|解除|可用|再试|リセット|再開|再試行|利用可能|재설정|초기화|다시"
+)

@@ -1,0 +1,122 @@
+"""Days as people write them: Jul 31, 28th of September 2026, 10/2/2026, 2.10.2026, Mon, tomorrow.
+
+Month before day where a slash leaves it open: the programs that print such dates are American.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ("Day", "day_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """A stated day: a date with or without its year, a weekday, or days from today.
+
+    Args:
+        end: Where it ends in the text.
+        year: The year, if one was stated.
+        month: 1 to 12; 0 if no date was stated.
+        day: 1 to 31.
+        weekday: 0 is Monday.
+        ahead: Days from today.
+        is_ambiguous: Whether month and day could be the other way round.
+    """
+
+    end: int
+    year: int | None = None
+    month: int = 0
+    day: int = 0
+    weekday: int | None = None
+    ahead: int | None = None
+    is_ambiguous: bool = False
+
+
+_MONTHS = (
+    "january|janvier|januar[iy]?|enero|janeiro|gennaio|janv|jan|ene|gen|jän",
+    "february|février|fevrier|februar[iy]?|febrero|fevereiro|febbraio|févr|feb|fev|fév",
+    "march|mars|märz|maart|marzo|março|mar|mrz|mär",
+    "april|avril|abril|aprile|apr|abr|avr",
+    "may|mai|mayo|maio|maggio|mei|mag",
+    "june|juin|juni|junio|junho|giugno|jun|giu",
+    "july|juillet|juli|julio|julho|luglio|juil|jul|lug",
+    "august|août|aout|agosto|augustus|aug|ago",
+    "september|septembre|septiembre|setembro|settembre|sept|sep|set",
+    "october|octobre|oktober|octubre|outubro|ottobre|oct|okt|out|ott",
+    "november|novembre|noviembre|novembro|nov",
+    "december|décembre|decembre|dezember|diciembre|dezembro|dicembre|dec|dez|dic|déc",
+)
+_WEEKDAYS = (
+    "monday|mon|montag|lundi|lunes|segunda-feira|lunedì",
+    "tuesday|tues|tue|dienstag|mardi|martes|terça-feira|martedì",
+    "wednesday|weds|wed|mittwoch|mercredi|miércoles|quarta-feira|mercoledì",
+    "thursday|thurs|thur|thu|donnerstag|jeudi|jueves|quinta-feira|giovedì",
+    "friday|fri|freitag|vendredi|viernes|sexta-feira|venerdì",
+    "saturday|sat|samstag|samedi|sábado|sabato",
+    "sunday|sun|sonntag|dimanche|domingo|domenica",
+)
+_SOON = (
+    "today|tonight|heute|aujourd'hui|hoy|hoje|oggi",
+    "tomorrow|morgen|demain|mañana|amanhã|domani",
+    "the day after tomorrow|übermorgen|après-demain|pasado mañana|depois de amanhã",
+)
+
+
+def _names(table: tuple[str, ...], prefix: str) -> str:
+    return "|".join(f"(?P<{prefix}{index}>{names})" for index, names in enumerate(table))
+
+
+_YEAR = r"(?:19|20|21)\d{2}"
+_ISO = re.compile(rf"(?P<y>{_YEAR})(?P<sep>[-/.])(?P<m>\d{{1,2}})(?P=sep)(?P<d>\d{{1,2}})(?!\d)")
+_EAST = re.compile(
+    rf"(?:(?P<y>{_YEAR})\s?[年년]\s?)?(?P<m>\d{{1,2}})\s?[月월]\s?(?P<d>\d{{1,2}})\s?[日号일]"
+)
+_SLASHES = re.compile(rf"(?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})(?:/(?P<y>{_YEAR}|\d{{2}}))?(?![\d/])")
+_DOTS = re.compile(rf"(?P<d>\d{{1,2}})\.\s?(?P<m>\d{{1,2}})\.(?:\s?(?P<y>{_YEAR}))?(?!\d)")
+_MONTH_DAY = re.compile(
+    rf"(?:{_names(_MONTHS, 'm')})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])"
+    rf"(?:,?\s+(?P<y>{_YEAR})(?![\d:]))?",
+    re.IGNORECASE,
+)
+_DAY_MONTH = re.compile(
+    rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?[\s-](?:(?:of|de)\s+)?(?:{_names(_MONTHS, 'm')})"
+    rf"(?![a-zà-ÿ])\.?(?:,?[\s-](?:(?:de|del)\s+)?(?P<y>{_YEAR})(?![\d:]))?",
+    re.IGNORECASE,
+)
+_WEEKDAY = re.compile(rf"(?:next\s+)?(?:{_names(_WEEKDAYS, 'w')})\b\.?", re.IGNORECASE)
+_AHEAD = re.compile(rf"(?:{_names(_SOON, 's')})\b", re.IGNORECASE)
+
+
+def day_at(text: str, start: int) -> Day | None:
+    """The day that begins at `start`, or None."""
+    for pattern in (_ISO, _EAST, _DOTS):
+        if found := pattern.match(text, start):
+            return _dated(found["y"], int(found["m"]), int(found["d"]), found.end())
+    if found := _SLASHES.match(text, start):
+        first, second = int(found["a"]), int(found["b"])
+        month, day = (second, first) if first > 12 else (first, second)
+        is_open = first != second and max(first, second) <= 12
+        return _dated(found["y"], month, day, found.end(), is_ambiguous=is_open)
+    for pattern in (_MONTH_DAY, _DAY_MONTH):
+        if found := pattern.match(text, start):
+            return _dated(found["y"], _which(found, "m", 12) + 1, int(found["d"]), found.end())
+    if found := _WEEKDAY.match(text, start):
+        return Day(end=found.end(), weekday=_which(found, "w", 7))
+    if found := _AHEAD.match(text, start):
+        return Day(end=found.end(), ahead=_which(found, "s", len(_SOON)))
+    return None
+
+
+def _which(found: re.Match[str], prefix: str, count: int) -> int:
+    return next(index for index in range(count) if found[f"{prefix}{index}"] is not None)
+
+
+def _dated(
+    year: str | None, month: int, day: int, end: int, *, is_ambiguous: bool = False
+) -> Day | None:
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    full = None if year is None else int(year) + (2000 if len(year) == 2 else 0)
+    return Day(end=end, year=full, month=month, day=day, is_ambiguous=is_ambiguous)

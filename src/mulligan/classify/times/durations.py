@@ -1,0 +1,117 @@
+"""Lengths of time as servers write them.
+
+``1h47m17.664s``, ``5 days 22 hours 11 minutes``, ``PT2H``, ``0:00:59.47``, ``less than a minute``,
+``~1 day``, ``2 Stunden``. A number without a unit is no duration: whoever knows that seconds are
+meant reads the number.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ("Length", "duration_at")
+
+_UNIT_WORDS = {
+    0.001: "milliseconds?|millisekunden?|millis|msecs?|ms|毫秒",
+    1.0: "seconds?|segundos?|sekunden?|secondes?|second[oi]|secondi|secs?|sek|seg|s|秒钟?|초",
+    60.0: "minutes?|minutos?|minuten?|minut[oi]|mins?|m|分钟?|分間?|분",
+    3600.0: "hours?|horas?|stunden?|heures?|or[ae]|hrs?|std|h|小时|小時|時間|시간",
+    86400.0: "days?|d[ií]as?|tage?n?|jours?|giorn[oi]|d|天|日間?|일",
+    604800.0: "weeks?|semanas?|wochen?|semaines?|settiman[ae]|wks?|w|周|週間?|주",
+    2592000.0: "months?|mes(?:es)?|monate?n?|mois|mes[ei]|个月|か月|개월",
+}
+_NUMBER_WORDS = {
+    "half an": 0.5, "half a": 0.5, "an": 1, "a": 1, "one": 1, "two": 2, "three": 3, "four": 4,
+    "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12,
+    "fifteen": 15, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50,
+    "eine": 1, "einer": 1, "einem": 1, "einen": 1, "un": 1, "una": 1, "une": 1, "um": 1, "uma": 1,
+    "dos": 2, "dois": 2, "duas": 2, "deux": 2, "zwei": 2,
+}  # fmt: skip
+_SIZES = tuple(_UNIT_WORDS)
+_PART = re.compile(
+    r"(?:(?P<number>\d{1,9}(?:[.,]\d{1,15})?|\.\d{1,15})(?:\s+|-)?|(?P<word>"
+    + "|".join(word.replace(" ", r"\s+") for word in _NUMBER_WORDS)
+    # "a m" and "one s" are no durations: a word takes a word.
+    + r")\s+(?=\w{3}))(?:"
+    + "|".join(f"(?P<u{index}>{words})" for index, words in enumerate(_UNIT_WORDS.values()))
+    + r")(?![A-Za-z])",
+    re.IGNORECASE,
+)
+_BETWEEN = re.compile(r"\s*,?\s*(?:(?:and|und|et|y|e)\s+)?", re.IGNORECASE)
+_ABOUT = re.compile(
+    r"(?:~|≈|(?:less than|under|about|approximately|approx\.?|around|roughly|almost|nearly|up to"
+    r"|at least|another|circa|ca\.|etwa|ungefähr|environ|aproximadamente|cerca de|unos|约|大约|約)"
+    r"(?![A-Za-z]))\s*",
+    re.IGNORECASE,
+)
+_ISO = re.compile(
+    r"P(?:(?P<d>\d{1,4})D)?T(?:(?P<h>\d{1,5})H)?(?:(?P<m>\d{1,6})M)?(?:(?P<s>\d{1,9}(?:\.\d{1,9})?)S)?(?![A-Za-z0-9])"
+)
+_COLONS = re.compile(
+    r"(?:(?P<d>\d{1,4})\s*days?,?\s*)?(?P<h>\d{1,4}):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d(?:\.\d{1,9})?))?(?![:\d])"
+    r"(?!\s*[ap]\.?m\b)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Length:
+    """A stated duration.
+
+    Args:
+        seconds: How long.
+        end: Where it ends in the text.
+        smallest: The smallest unit it was stated in, in seconds: how much was rounded away.
+        is_rough: Whether it says so itself: "about", "~", "less than".
+    """
+
+    seconds: float
+    end: int
+    smallest: float
+    is_rough: bool = False
+
+
+def duration_at(text: str, start: int, *, has_colons: bool) -> Length | None:
+    """The duration that begins at `start`, or None.
+
+    Args:
+        text: Plain text.
+        start: Where it must begin.
+        has_colons: Whether ``2:15`` can be meant: it is a duration after "in", a time after "at".
+    """
+    about = _ABOUT.match(text, start)
+    begin = about.end() if about else start
+    found = (_places(text, begin) if has_colons else None) or _units(text, begin)
+    if found is None:
+        return None
+    seconds, end, smallest = found
+    return Length(seconds=seconds, end=end, smallest=smallest, is_rough=about is not None)
+
+
+def _units(text: str, start: int) -> tuple[float, int, float] | None:
+    total, end, smallest, position = 0.0, start, 0.0, start
+    while (part := _PART.match(text, position)) is not None:
+        size = next(_SIZES[i] for i in range(len(_SIZES)) if part[f"u{i}"] is not None)
+        if smallest and size >= smallest:
+            break
+        total += _number(part["number"] or part["word"]) * size
+        smallest, end = size, part.end()
+        between = _BETWEEN.match(text, end)
+        position = between.end() if between else end
+    return (total, end, smallest) if smallest else None
+
+
+def _number(words: str) -> float:
+    known = _NUMBER_WORDS.get(" ".join(words.lower().split()))
+    return float(known) if known is not None else float(words.replace(",", "."))
+
+
+def _places(text: str, start: int) -> tuple[float, int, float] | None:
+    """ISO 8601 and clock-like durations, whose units are places."""
+    found = _ISO.match(text, start) or _COLONS.match(text, start)
+    if found is None or not any(found[name] for name in "dhms"):
+        return None
+    places = zip("dhms", (86400.0, 3600.0, 60.0, 1.0), strict=True)
+    total = sum(float(found[name]) * size for name, size in places if found[name])
+    return total, found.end(), 1.0 if found["s"] else 60.0

@@ -1,0 +1,137 @@
+"""One time expression, whatever its form: an epoch, a duration, a day with a clock time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from ...core.hint import Precision
+from .clocks import TimeOfDay, clock_at
+from .dates import Day, day_at
+from .durations import Length, duration_at
+from .instants import instant
+from .zones import Zone, zone_at
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
+
+__all__ = ("Lead", "When", "epoch_of", "when_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class When:
+    """An instant that was read from words.
+
+    Args:
+        at: Epoch seconds.
+        end: Where the words end.
+        precision: How exactly they state it.
+        is_doubtful: Whether they could mean another time.
+    """
+
+    at: float
+    end: int
+    precision: Precision
+    is_doubtful: bool = False
+
+
+class Lead(Enum):
+    """What the words in front of a time ask for: "in 3h" is a duration, "à 3h" is a time of day."""
+
+    NONE = "none"
+    DURATION = "duration"
+    CLOCK = "clock"
+
+
+_EPOCH = re.compile(r"(?P<n>\d{13}|\d{10})(?:\.\d{1,9})?(?![\d:/-])")
+_BETWEEN = re.compile(
+    r"(?:[\s,·@]+|T(?=\d)|-\s|(?:at|on|um|am|den|le|à|às|a\s+las|las|alle|il|op|om|the|de|del|of)(?![A-Za-zÀ-ÿ]))*",
+    re.IGNORECASE,
+)
+# From 2001 to 2106: what has ten digits and lies outside is a number, not a time.
+_EPOCH_RANGE = (1_000_000_000, 4_300_000_000)
+_MILLIS = 100_000_000_000
+_A_YEAR = 366 * 86400.0
+
+
+def epoch_of(number: float) -> float | None:
+    """The epoch seconds that `number` is, given in seconds or milliseconds; None if it is none."""
+    if not isfinite(number):
+        return None
+    value = number / 1000 if number >= _MILLIS else number
+    return value if _EPOCH_RANGE[0] <= value <= _EPOCH_RANGE[1] else None
+
+
+def when_at(
+    text: str, start: int, *, now: float, zone: tzinfo, lead: Lead = Lead.NONE
+) -> When | None:
+    """The time expression that begins at `start`, or None.
+
+    Args:
+        text: Plain text (`level`), on one line.
+        start: Where it must begin.
+        now: Epoch seconds.
+        zone: What a time without a zone means.
+        lead: What the words in front ask for.
+    """
+    if (found := _EPOCH.match(text, start)) and (at := epoch_of(float(found["n"]))) is not None:
+        return When(at=at, end=found.end(), precision=Precision.SECOND)
+    length = duration_at(text, start, has_colons=lead is Lead.DURATION)
+    if length is not None and lead is not Lead.CLOCK:
+        return _after(length, now)
+    calendar = _calendar(text, start, now=now, zone=zone)
+    if calendar is not None:
+        return calendar
+    return None if length is None else _after(length, now)
+
+
+def _after(length: Length, now: float) -> When | None:
+    if length.seconds > 10 * _A_YEAR:
+        return None
+    # "5 days 22 hours 11 minutes" was rounded to the minute before it was printed.
+    precision = Precision.MINUTE if length.smallest >= 60 else Precision.EXACT
+    is_doubtful = length.is_rough and length.smallest > 60
+    return When(
+        at=now + length.seconds, end=length.end, precision=precision, is_doubtful=is_doubtful
+    )
+
+
+def _calendar(text: str, start: int, *, now: float, zone: tzinfo) -> When | None:
+    day: Day | None = None
+    clock: TimeOfDay | None = None
+    stated: Zone | None = None
+    end = position = start
+    while True:
+        found: Day | TimeOfDay | Zone | None = None
+        if clock is None and (found := clock_at(text, position)) is not None:
+            clock = found
+        elif _wants(day) and (found := day_at(text, position)) is not None:
+            day = found
+        elif clock is not None and stated is None:
+            stated = found = zone_at(text, position, local=zone, now=now)
+        if found is None:
+            break
+        end = found.end
+        between = _BETWEEN.match(text, end)
+        position = between.end() if between else end
+    if day is None and clock is None:
+        return None
+    tz = stated.tz if stated else zone
+    moment = instant(day=day, clock=clock, zone=tz, now=now)
+    if moment is None:
+        return None
+    has_seconds = clock is not None and clock.second is not None
+    return When(
+        at=moment.at,
+        end=end,
+        precision=Precision.SECOND if has_seconds else Precision.MINUTE,
+        is_doubtful=moment.is_doubtful or (stated is not None and stated.is_ambiguous),
+    )
+
+
+def _wants(day: Day | None) -> bool:
+    """A weekday may still be followed by its date: "Thu, 31 Dec"."""
+    return day is None or (day.weekday is not None and day.month == 0)

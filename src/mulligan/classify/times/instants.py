@@ -1,0 +1,110 @@
+"""From a day on the calendar, a time of day, a zone: the instant that is meant.
+
+A clock time without a date is the next such instant in its zone. A date without a year is the
+next such date, unless it passed less than two days ago: then it was meant, and is over. A stated
+year is believed, past or not. All differences are taken in UTC, so a night on which the clocks
+change has the length it really has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .clocks import TimeOfDay
+    from .dates import Day
+
+__all__ = ("Instant", "instant")
+
+_DAY = 86400.0
+# A banner without a date that is this fresh may be yesterday's news rather than tomorrow's.
+_JUST_PASSED = 3600.0
+_RECENT_DAYS = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instant:
+    """A resolved time.
+
+    Args:
+        at: Epoch seconds.
+        is_doubtful: Whether a reader could take the words to mean another time.
+    """
+
+    at: float
+    is_doubtful: bool = False
+
+
+def instant(
+    *, day: Day | None, clock: TimeOfDay | None, zone: tzinfo, now: float
+) -> Instant | None:
+    """The instant that `day` with `clock` means in `zone`; None if there is no such day."""
+    try:
+        here = datetime.fromtimestamp(now, zone)
+        if day is None:
+            return None if clock is None else _next_time(here.date(), clock, zone, now)
+        if day.ahead is not None:
+            wanted = here.date() + timedelta(days=day.ahead)
+            return Instant(at=_epoch(wanted, clock, zone, now))
+        if day.weekday is not None:
+            return _next_weekday(here.date(), day.weekday, clock, zone, now)
+        if day.year is not None:
+            at = _epoch(date(day.year, day.month, day.day), clock, zone, now)
+            return Instant(at=at, is_doubtful=day.is_ambiguous)
+        return _next_date(here.date(), day, clock, zone, now)
+    except (ValueError, OverflowError, OSError):  # Feb 30, the year 10000, a clock out of range
+        return None
+
+
+def _next_time(today: date, clock: TimeOfDay, zone: tzinfo, now: float) -> Instant:
+    at = before = _epoch(today, clock, zone, now)
+    # A skipped or repeated hour can move the next instant by a day, never by two.
+    for ahead in (1, 2):
+        if at < now:
+            at = _epoch(today + timedelta(days=ahead), clock, zone, now)
+    return Instant(at=at, is_doubtful=at != before and now - before < _JUST_PASSED)
+
+
+def _next_weekday(
+    today: date, weekday: int, clock: TimeOfDay | None, zone: tzinfo, now: float
+) -> Instant:
+    ahead = (weekday - today.weekday()) % 7
+    at = _epoch(today + timedelta(days=ahead), clock, zone, now)
+    if at >= now:
+        return Instant(at=at)
+    doubtful = now - at < _JUST_PASSED
+    again = _epoch(today + timedelta(days=ahead + 7), clock, zone, now)
+    return Instant(at=again, is_doubtful=doubtful)
+
+
+def _next_date(
+    today: date, day: Day, clock: TimeOfDay | None, zone: tzinfo, now: float
+) -> Instant | None:
+    # Last year for a banner of December read in January; eight ahead because 2100 has no Feb 29.
+    for year in range(today.year - 1, today.year + 9):
+        try:
+            at = _epoch(date(year, day.month, day.day), clock, zone, now)
+        except ValueError:
+            continue
+        if at >= now - _RECENT_DAYS * _DAY:
+            return Instant(at=at, is_doubtful=day.is_ambiguous)
+    return None
+
+
+def _epoch(day: date, clock: TimeOfDay | None, zone: tzinfo, now: float) -> float:
+    """Epoch seconds of `clock` on `day`.
+
+    In a skipped hour the instant is the one that the clock would have shown without the change;
+    of a repeated hour it is the first that is not over.
+    """
+    hour, minute, second = (clock.hour, clock.minute, clock.second or 0.0) if clock else (0, 0, 0.0)
+    if hour == 24:
+        day, hour = day + timedelta(days=1), 0
+    local = datetime(day.year, day.month, day.day, hour, minute, tzinfo=zone)
+    first = local.timestamp() + second
+    if first >= now:
+        return first
+    later = local.replace(fold=1).timestamp() + second
+    return max(first, later)

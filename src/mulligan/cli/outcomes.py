@@ -1,0 +1,173 @@
+"""Outcomes as readers want them: a short text, a JSON object, JSON lines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import click
+
+from ..api.words import Outcome, read_output
+from ..core.duration import duration_text
+from ..core.failure import Kind, View
+from ..core.hint import Confidence
+
+if TYPE_CHECKING:
+    from ..classify.pack import Packs
+
+__all__ = ("as_json", "as_lines", "as_text", "outlook")
+
+# What `default` does with a wait; longer ones are for `mulligan run`, which can park.
+_IN_PLACE, _HORIZON = 120.0, 21600.0
+
+
+def as_json(outcome: Outcome) -> str:
+    """One object, with the message that decided."""
+    return json.dumps({**_plain(outcome), "message": outcome.message}, ensure_ascii=False)
+
+
+def as_lines(
+    lines: Iterable[bytes], *, packs: Packs, agent: str, now: float, zone: tzinfo
+) -> Iterator[str]:
+    """An answer for each JSON line; a line that is none ends it with an error that names it."""
+    for number, raw in enumerate(lines, 1):
+        if not raw.strip():
+            continue
+        row = _row(raw, number)
+        moment, here = _when(row, number, now, zone)
+        stdout, stderr = _streams(row)
+        outcome = read_output(
+            stdout,
+            stderr,
+            packs=packs,
+            now=moment,
+            zone=here,
+            agent=_words(row, "agent") or agent,
+            exit_code=row["exit_code"] if isinstance(row.get("exit_code"), int) else None,
+        )
+        yield json.dumps({"id": row.get("id"), **_plain(outcome)}, ensure_ascii=False)
+
+
+def as_text(outcome: Outcome, *, now: float, zone: tzinfo) -> str:
+    """A few aligned lines."""
+    rows = [("kind", str(outcome.failure.kind) if outcome.failure else "not a failure")]
+    if outcome.message:
+        rows.append(("message", outcome.message))
+    if outcome.reset is not None and outcome.failure is not None:
+        rows.append(("resets", _reset_text(outcome, zone)))
+    if outcome.agent:
+        rows.append(("agent", outcome.agent))
+    why = outcome.because if not outcome.source else f"{outcome.because} ({outcome.source})"
+    rows.append(("because", why))
+    rows.append(("mulligan", outlook(outcome, now=now, zone=zone)))
+    return "\n".join(f"{name:<9} {text}" for name, text in rows)
+
+
+def outlook(outcome: Outcome, *, now: float, zone: tzinfo) -> str:
+    """What Mulligan would do about it, with its defaults."""
+    failure = outcome.failure
+    if failure is None:
+        return "lets it go on: it is trying by itself" if outcome.is_progress else "does nothing"
+    if failure.kind.is_limit:
+        if failure.hint is None:
+            return "tries again, waiting longer each time: the server did not say when"
+        wait = _about_wait(failure.hint.floor, now=now, zone=zone)
+        is_sure = failure.hint.confidence is Confidence.HIGH
+        return wait if is_sure else f"tries once first, the time could be over; then {wait}"
+    if failure.kind is Kind.UNKNOWN:
+        return "stops: what is not understood is not repeated"
+    if failure.view is View.NON_RETRYABLE:
+        return "stops: waiting does not help"
+    return "tries again a few times, waiting longer each time"
+
+
+def _about_wait(wait: float, *, now: float, zone: tzinfo) -> str:
+    until = _clock(now + wait, zone, now)
+    if wait <= _IN_PLACE:
+        return f"waits {duration_text(wait)} and tries again"
+    if wait <= _HORIZON:
+        return f"parks the run and resumes it at {until}"
+    return f"stops and says when: {until} is beyond the horizon of {duration_text(_HORIZON)}"
+
+
+def _plain(outcome: Outcome) -> dict[str, Any]:
+    reset = outcome.reset if outcome.failure is not None else None
+    return {
+        "kind": None if outcome.failure is None else str(outcome.failure.kind),
+        "reset_in": None if reset is None else round(reset.seconds, 6),
+        "reset_at": None if reset is None else _iso(reset.at),
+        "confidence": None if reset is None else str(reset.confidence),
+        "agent": outcome.agent or None,
+        "source": outcome.source or None,
+        "because": outcome.because,
+    }
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _reset_text(outcome: Outcome, zone: tzinfo) -> str:
+    reset = outcome.reset
+    if reset is None:
+        return ""
+    if reset.seconds <= 0:
+        return f"now: {reset.source!r} is over"
+    doubt = "" if reset.confidence is Confidence.HIGH else "; could mean another time"
+    at = _clock(reset.at, zone, reset.at - reset.seconds)
+    return f"in {duration_text(reset.seconds)}, {at} (read from {reset.source!r}{doubt})"
+
+
+def _clock(at: float, zone: tzinfo, now: float) -> str:
+    there, here = datetime.fromtimestamp(at, zone), datetime.fromtimestamp(now, zone)
+    day = "" if there.date() == here.date() else f"{there:%a} {there.day} {there:%b} "
+    seconds = there.strftime(":%S") if there.second else ""
+    return f"{day}{there:%H:%M}{seconds} {there.tzname()}"
+
+
+def _row(raw: bytes, number: int) -> Mapping[str, Any]:
+    try:
+        row = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise click.ClickException(f"line {number} of the input is not JSON: {error}") from None
+    if not isinstance(row, Mapping):
+        raise click.ClickException(
+            f"line {number} of the input needs a JSON object; got {row!r:.60}"
+        )
+    return row
+
+
+def _streams(row: Mapping[str, Any]) -> tuple[str, str]:
+    """What was printed where; `text` without a stream stands for all of it."""
+    stdout, stderr, text = (_words(row, key) for key in ("stdout", "stderr", "text"))
+    if row.get("stream") == "stderr":
+        return stdout, stderr or text
+    return stdout or text, stderr
+
+
+def _words(row: Mapping[str, Any], key: str) -> str:
+    value = row.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _when(row: Mapping[str, Any], number: int, now: float, zone: tzinfo) -> tuple[float, tzinfo]:
+    """The row's clock and zone; a stated time without a named zone brings its own offset."""
+    here = zone
+    if stated := _words(row, "now"):
+        try:
+            moment = datetime.fromisoformat(stated)
+        except ValueError:
+            raise click.ClickException(
+                f"line {number}: now needs ISO 8601; got {stated!r}"
+            ) from None
+        here = moment.tzinfo or zone
+        now = moment.replace(tzinfo=here).timestamp()
+    if name := _words(row, "local_tz"):
+        try:
+            here = ZoneInfo(name)
+        except (KeyError, ValueError, OSError):
+            raise click.ClickException(f"line {number}: no such zone {name!r}") from None
+    return now, here

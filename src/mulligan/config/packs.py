@@ -1,0 +1,122 @@
+"""Pack files: the built-in ones, the user's folder, what `MULLIGAN_PACKS` names.
+
+A file that cannot be read is a problem of its own; the others still load. A user's pack is asked
+before the built-in one of the same name, and adds to it: nothing built in is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..errors import FileError
+
+__all__ = ("ENVIRONMENT", "PackFiles", "PackTable", "find_packs")
+
+ENVIRONMENT = "MULLIGAN_PACKS"
+_LARGEST = 1_048_576
+# What belongs to many is asked after what belongs to one.
+_LAST = ("apis", "generic")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackTable:
+    """One pack file, parsed but not yet judged.
+
+    Args:
+        name: The name of the file without its suffix.
+        file: Where it stands, as users see it.
+        data: What it holds.
+        is_builtin: Whether it came with Mulligan.
+    """
+
+    name: str
+    file: str
+    data: Mapping[str, Any]
+    is_builtin: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackFiles:
+    """All pack files that were found.
+
+    Args:
+        tables: In the order in which they are asked: the user's, then the built-in ones by name.
+        problems: One for each file that could not be read.
+    """
+
+    tables: tuple[PackTable, ...] = ()
+    problems: tuple[FileError, ...] = ()
+
+
+def find_packs(
+    *, environ: Mapping[str, str] | None = None, folder: Path | None = None
+) -> PackFiles:
+    """Read every pack file there is.
+
+    Args:
+        environ: The environment; the process's own if None.
+        folder: The user's folder of packs; the platform's if None.
+    """
+    named = (os.environ if environ is None else environ).get(ENVIRONMENT, "")
+    tables: list[PackTable] = []
+    problems: list[FileError] = []
+    sources = [Path(part).expanduser() for part in named.split(os.pathsep) if part.strip()]
+    for source in sources:
+        if not source.exists():
+            hint = f"{ENVIRONMENT} takes files and folders, separated by {os.pathsep!r}"
+            problems.append(FileError("no such file or folder", file=str(source), hint=hint))
+    for path in _files([*sources, _user_folder() if folder is None else folder]):
+        try:
+            tables.append(
+                _read(path.read_bytes(), name=path.stem, file=str(path), is_builtin=False)
+            )
+        except FileError as problem:
+            problems.append(problem)
+        except OSError as error:
+            problems.append(FileError(f"cannot be read: {error.strerror}", file=str(path)))
+    return PackFiles(tables=(*tables, *_builtin()), problems=tuple(problems))
+
+
+def _user_folder() -> Path:
+    from platformdirs import user_config_path
+
+    return user_config_path("mulligan") / "packs"
+
+
+def _files(sources: list[Path]) -> Iterator[Path]:
+    for source in sources:
+        if source.is_dir():
+            yield from sorted(source.glob("*.toml"))
+        elif source.exists():
+            yield source
+
+
+def _builtin() -> list[PackTable]:
+    folder = files("mulligan.classify") / "packs"
+    found = [one for one in folder.iterdir() if one.name.endswith(".toml")]
+    names = sorted(one.name.removesuffix(".toml") for one in found)
+    names.sort(key=lambda name: _LAST.index(name) + 1 if name in _LAST else 0)
+    return [
+        _read(
+            (folder / f"{name}.toml").read_bytes(), name=name, file=f"{name}.toml", is_builtin=True
+        )
+        for name in names
+    ]
+
+
+def _read(raw: bytes, *, name: str, file: str, is_builtin: bool) -> PackTable:
+    if len(raw) > _LARGEST:
+        raise FileError(f"a pack has at most {_LARGEST} bytes; got {len(raw)}", file=file)
+    try:
+        data = tomllib.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        raise FileError(f"needs UTF-8; byte {error.start} is not", file=file) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise FileError(f"is not TOML: {error}", file=file) from None
+    return PackTable(name=name, file=file, data=data, is_builtin=is_builtin)

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from mulligan.cli import main
+from mulligan.cli.classify import command
+
+NOW = ["--now", "2026-07-06T14:00:00+02:00", "--tz", "Europe/Berlin"]
+
+
+@pytest.fixture(autouse=True)
+def _no_packs_of_mine(monkeypatch, tmp_path):
+    monkeypatch.setenv("MULLIGAN_PACKS", "")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+
+
+def run(*args, words=""):
+    return CliRunner().invoke(command, [*NOW, *args], input=words, catch_exceptions=False)
+
+
+def test_a_limit_is_told_with_its_reset_and_what_follows():
+    result = run(words="You've hit your limit · resets 5pm")
+    assert result.exit_code == 0
+    assert result.stdout == (
+        "kind      quota\n"
+        "message   You've hit your limit · resets 5pm\n"
+        "resets    in 3h, 17:00 CEST (read from 'resets 5pm')\n"
+        "because   claude: hit-your-limit (banner)\n"
+        "mulligan  parks the run and resumes it at 17:01 CEST\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "last"),
+    [
+        ("All done.", "does nothing"),
+        ("Rate limit exceeded. Try again in 20s.", "waits 20s and tries again"),
+        (
+            "You've hit your limit · resets Jul 9, 5pm",
+            "stops and says when: Thu 9 Jul 17:01 CEST is beyond the horizon of 6h",
+        ),
+        (
+            "Rate limit exceeded.",
+            "tries again, waiting longer each time: the server did not say when",
+        ),
+        (
+            "You've hit your limit · resets 1:40pm",
+            (
+                "tries once first, the time could be over; then stops and says when: "
+                "Tue 7 Jul 13:41 CEST is beyond the horizon of 6h"
+            ),
+        ),
+        ("API Error: 500", "tries again a few times, waiting longer each time"),
+        ("Invalid API key · Run /login again", "stops: waiting does not help"),
+        ("Attempt 1 failed: slow. Retrying in 5s", "lets it go on: it is trying by itself"),
+    ],
+)
+def test_it_says_what_mulligan_would_do(words, last):
+    assert run(words=words).stdout.splitlines()[-1] == f"mulligan  {last}"
+
+
+def test_an_unknown_failure_needs_an_exit_code():
+    assert run("--exit-code", "3", words="hm").stdout.startswith("kind      unknown\n")
+
+
+def test_json_is_one_object_with_the_message():
+    answer = json.loads(
+        run("--json", "--agent", "claude", words="You've hit your limit · resets 5pm").stdout
+    )
+    assert answer == {
+        "kind": "quota",
+        "reset_in": 10800.0,
+        "reset_at": "2026-07-06T15:00:00Z",
+        "confidence": "high",
+        "agent": "claude",
+        "source": "banner",
+        "because": "claude: hit-your-limit",
+        "message": "You've hit your limit · resets 5pm",
+    }
+
+
+def test_json_lines_answer_each_line_by_its_id():
+    limit = {"text": "You've hit your limit · resets 5pm", "now": "2026-07-06T14:00:00+02:00"}
+    rows = [
+        {"id": "a", **limit},
+        {"id": "b", **limit, "local_tz": "UTC"},
+        {"id": 3, "stdout": "", "stderr": "API Error: 529", "agent": "claude", "exit_code": 1},
+        {"id": None, "text": "fine", "exit_code": 0},
+        {"id": "e", "text": "odd", "exit_code": 2},
+    ]
+    result = run("--jsonl", words="\n".join(json.dumps(row) for row in rows) + "\n\n")
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [answer["id"] for answer in answers] == ["a", "b", 3, None, "e"]
+    assert [answer["kind"] for answer in answers] == [
+        "quota",
+        "quota",
+        "overloaded",
+        None,
+        "unknown",
+    ]
+    assert [answer["reset_in"] for answer in answers] == [10800.0, 18000.0, None, None, None]
+    assert set(answers[0]) == {
+        *("id", "kind", "reset_in", "reset_at", "confidence", "agent", "source", "because"),
+    }
+
+
+def test_a_text_of_stderr_is_held_against_the_answer_on_stdout():
+    row = {"id": 1, "text": "API Error: 529", "stream": "stderr", "exit_code": 0}
+    rows = [row, {**row, "id": 2, "stdout": "Here is the plan."}]
+    result = run("--jsonl", words="\n".join(json.dumps(one) for one in rows))
+    kinds = [json.loads(line)["kind"] for line in result.stdout.splitlines()]
+    assert kinds == ["overloaded", None]
+
+
+def test_a_reset_that_is_over_is_zero_seconds_away():
+    answer = json.loads(
+        run("--json", words="You've hit your limit · resets 2026-07-01 10:00").stdout
+    )
+    assert answer["reset_in"] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nonsense", "line 1 of the input is not JSON: "),
+        ("[1]", "line 1 of the input needs a JSON object; got [1]"),
+        ('{"id":1,"text":"x","now":"soon"}', "line 1: now needs ISO 8601; got 'soon'"),
+        ('{"id":1,"text":"x","local_tz":"Mars/Base"}', "line 1: no such zone 'Mars/Base'"),
+    ],
+)
+def test_input_that_is_not_json_lines_ends_with_an_error(line, message):
+    result = CliRunner().invoke(command, ["--jsonl"], input=line)
+    assert result.exit_code == 1
+    assert message in result.output
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--tz", "Mars"], "needs an IANA zone such as Europe/Berlin; got 'Mars'"),
+        (["--now", "soon"], "needs a time such as 2026-07-06T14:00:00+02:00; got 'soon'"),
+    ],
+)
+def test_wrong_options_say_what_to_write(args, message):
+    result = CliRunner().invoke(command, args, input="x")
+    assert result.exit_code == 2
+    assert message in result.output
+
+
+def test_a_bad_pack_of_the_users_is_a_warning_and_classifying_goes_on(monkeypatch, tmp_path):
+    bad = tmp_path / "bad.toml"
+    bad.write_text("version = 1\n", encoding="utf-8")
+    monkeypatch.setenv("MULLIGAN_PACKS", str(bad))
+    result = run(words="You've hit your limit · resets 5pm")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("kind      quota")
+    assert result.stderr == f"warning: {bad}: a pack needs at least one [[entry]]\n"
+
+
+def test_it_reads_a_file(tmp_path):
+    file = tmp_path / "log.txt"
+    file.write_bytes(b"\xff\xfe You've hit your limit\nYou've hit your limit \xc2\xb7 resets 5pm\n")
+    assert run(str(file)).stdout.startswith("kind      quota")
+
+
+def test_the_command_is_in_the_table(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    help_ = capsys.readouterr().out
+    assert "classify" in help_
+    assert "packs" in help_
