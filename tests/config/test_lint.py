@@ -30,8 +30,8 @@ def test_no_preset_contradicts_itself(name):
 CONTRADICTIONS = {
     "rules: there are none, so nothing is retried; start with preset = "
     '"default", or add rules such as [rules.server]': Policy(),
-    "patience: 30s has no effect, because a wait in place may take 2m; lower in_place to 30s, or "
-    "leave patience out": replace(DEFAULT, patience=30),
+    "patience: no wait of more than 1m40s is slept through, though in_place is 2m; lower in_place "
+    "to 1m40s, or leave patience out": replace(DEFAULT, patience=100),
     "key_ttl: a key is forgotten after 1m, but a repeat may come 6h later and would then be a "
     "second effect; raise key_ttl to 6h, or lower horizon and patience": replace(
         DEFAULT, key_ttl=60
@@ -131,7 +131,7 @@ def test_a_deadline_longer_than_patience_is_meant():
 
 
 def test_grave_findings_come_first():
-    policy = replace(DEFAULT, patience=30, rules={**DEFAULT.rules, Kind.AUTH: Rule()})
+    policy = replace(DEFAULT, patience=100, rules={**DEFAULT.rules, Kind.AUTH: Rule()})
     assert [each.key for each in lint(policy)] == ["rules.auth", "patience"]
 
 

@@ -251,8 +251,8 @@ REFUSED = {
     f"{_PRESET}backoff = 3": ":2: backoff: unknown key; 'backoff' belongs into a rule, "
     "[rules.KIND]",
     f'{_PRESET}"odd key" = 3': ":2: 'odd key': unknown key; known here: attempts, budget, codes, "
-    "deadline, effects, horizon, in_place, key_ttl, max_retries, name, patience, preset, rules, "
-    "statuses, timeouts",
+    "deadline, effects, horizon, in_place, key_ttl, max_retries, most_attempts, name, patience, "
+    "preset, rules, statuses, timeouts",
     f"{_PRESET}deadline = 0": ":2: deadline: needs more than 0 s; got 0",
     f"{_PRESET}patience = inf": ":2: patience: needs a finite number of seconds, not negative; "
     "got inf",

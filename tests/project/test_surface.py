@@ -15,6 +15,7 @@ SURFACE = [
     "APPLIED",
     "NOT_APPLIED",
     "SERVICE_TIMEOUTS",
+    "Cancelled",
     "CircuitOpen",
     "Classifier",
     "Context",

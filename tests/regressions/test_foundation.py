@@ -246,6 +246,19 @@ LEAKS = [
     "Incorrect API key provided: {s}",
     "https://hooks.slack.com/services/T000/B000/{s}",
     "https://api.telegram.org/bot123456:{s}/send",
+    "Invalid API key: {s}",
+    "api key: {s}",
+    "API Key {s} is not valid",
+    'API key "{s}" is disabled',
+    "token '{s}' expired",
+    '"password": ["{s}"]',
+    '{{"api_keys": ["{s}", "{s}"]}}',
+    '{{"cookies": {{"session": "{s}"}}}}',
+    "refreshToken => {s}",
+    "PHPSESSID={s}",
+    "https://x/cb?code={s}",
+    "hvs.{s}",
+    "https://discord.com/api/webhooks/123/{s}",
 ]
 
 

@@ -80,7 +80,7 @@ def _effects(policy: Policy, given: str | None) -> Effects:
 
 
 def _listeners(given: Any) -> tuple[Callable[[Event], None], ...]:
-    listeners = tuple(given) if isinstance(given, Iterable) else (None,)
+    listeners: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) else (None,)
     if not all(callable(each) for each in listeners):
         raise SettingError(f"listeners needs callables that take an event; got {given!r}")
     return listeners

@@ -117,6 +117,7 @@ class Ended(_Happened):
         story: All of it.
         elapsed: Seconds since the first failure.
         is_passed_on: Whether a guard further in has ended it, and told its own listeners.
+        is_answered: Whether a fallback answers for it, so that the caller sees no error.
     """
 
     ending: Ending
@@ -124,6 +125,7 @@ class Ended(_Happened):
     story: Story
     elapsed: float
     is_passed_on: bool = False
+    is_answered: bool = False
 
 
 Event: TypeAlias = Failed | Verified | Held | Recovered | Succeeded | Cancelled | Ended

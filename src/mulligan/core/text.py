@@ -41,6 +41,10 @@ _SUSPICIOUS = (
         "eyj",
         "ya29",
         "sg.",
+        "sid",
+        "code=",
+        "hvs.",
+        "webhooks",
         "://",
     ),
 )
@@ -50,16 +54,20 @@ _SUSPICIOUS_SCORED = (
     *("hf_", "gsk_", "npm_", "r8_", "whsec_", "dop_v1_", "code_verifier"),
 )
 _NAMES = (
-    r"(?:[a-z0-9_.-]{0,40}(?:api[_-]?key|apikey|(?:access|account|subscription|signing|encryption"
+    r"(?:[a-z0-9_.-]{0,40}(?:api[ _-]?keys?|(?:access|account|subscription|signing|encryption"
     r"|private|master)[_-]?key|secret|passw(?:or)?d|passphrase|pwd|token(?!s)|credentials?"
-    r"|authorization|signature|session[_-]?id|cookie)"
+    r"|authorization|signature|session[_-]?id|phpsessid|cookies?)"
     r"[a-z0-9_-]{0,40}|[a-z0-9_.-]{0,40}[_-](?:key|pass)|code_verifier)"
 )
 # Words of every day: a secret's name in quotes or before an equals sign, prose before a colon.
-_COMMON = r"(?:key|sig|auth|pass)"
+_COMMON = r"(?:key|sig|sid|auth|pass|code)"
 # A value: quoted, up to its closing quote, blanks and all; else up to the next delimiter. A
 # backslash before a quote is JSON in JSON.
-_QUOTED = r"(?:b?\"(?:[^\"\\]|\\.)*\"?|b?'(?:[^'\\]|\\.)*'?|\\\"[^\"\\]*\\?\"?|\\'[^'\\]*\\?'?)"
+_LISTED = r"(?:\[[^\]]{0,500}\]?|\{[^}]{0,500}\}?)"
+_QUOTED = (
+    rf"(?:{_LISTED}|b?\"(?:[^\"\\]|\\.)*\"?|b?'(?:[^'\\]|\\.)*'?"
+    r"|\\\"[^\"\\]*\\?\"?|\\'[^'\\]*\\?'?)"
+)
 _START = r"(?<![A-Za-z0-9])"  # \b takes a letter of any script for a part of the word
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # -----BEGIN PRIVATE KEY----- … to its end, or to ours
@@ -95,7 +103,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # password=x   token: x   ?key=x&…   api_key%3Dx   --api-key x   <password>x
     (
         re.compile(
-            rf"(?i){_START}((?:{_NAMES}\s*(?:[=:\uff1a]|%3d)|{_COMMON}\s*(?:=|%3d))\s*)(?!\s|\[masked)(?:{_QUOTED}|[^\s&\"',;}}\])]+)"
+            rf"(?i){_START}((?:{_NAMES}\s*(?:=>|[=:\uff1a]|%3d)|{_COMMON}\s*(?:=|%3d))\s*)(?!\s|\[masked)(?:{_QUOTED}|[^\s&\"',;}}\])]+)"
         ),
         rf"\1{MASK}",
     ),
@@ -106,18 +114,20 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(rf"(?i){_START}([a-z][a-z0-9+.-]{{0,20}}://)[^\s/\"']{{1,2000}}@"),
         rf"\1{MASK}@",
     ),
-    # password is x   Incorrect API key provided: x   — where the value is no plain word
+    # password is x   API key x is not valid   token 'x' expired   refreshToken => x
+    # — where the value is no plain word: it has a digit in it
     (
         re.compile(
-            rf"(?i){_START}((?:password|passphrase|key|token|secret)\s+"
-            r"(?:provided|given|used|is|was)\s*:?\s+)(?=[^\s0-9]{0,64}[0-9])\S{8,}"
+            r"(?i)((?:password|passphrase|key|token|secret) ?(?:provided|given|used|is|was|:)?:? "
+            r"[\"']?)(?=[^\s0-9]{0,64}[0-9])[^\s\"']{8,}"
         ),
         rf"\1{MASK}",
     ),
     # Addresses that are secrets themselves.
     (
         re.compile(
-            r"(?i)(hooks\.slack\.com/services/|/bot(?=[0-9]{4,20}:))[^\s/?\"']+(?:/[^\s?\"']+)?"
+            r"(?i)(hooks\.slack\.com/services/|/api/webhooks/[0-9]+/|/bot(?=[0-9]{4,20}:))"
+            r"[^\s/?\"']+(?:/[^\s?\"']+)?"
         ),
         rf"\1{MASK}",
     ),
@@ -128,7 +138,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
             r"|gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
             r"|xox[abeprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{10,}|ya29\.[A-Za-z0-9_-]{16,}"
             r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])|(?:hf|gsk|npm|r8|whsec|dop_v1)_[A-Za-z0-9]{16,}"
-            r"|(?:xai|pplx|nvapi|tvly)-[A-Za-z0-9_-]{16,}|SG\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]*)?"
+            r"|hvs\.[A-Za-z0-9_-]{16,}|(?:xai|pplx|nvapi|tvly)-[A-Za-z0-9_-]{16,}|SG\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]*)?"
             r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)"
         ),
         MASK,

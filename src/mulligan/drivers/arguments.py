@@ -22,7 +22,7 @@ _MOST = 100
 
 def used_up(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Why the call cannot be made again with these arguments; empty if it can."""
-    for value in _values((*args, *kwargs.values()), depth=2):
+    for value in _values((*args, *kwargs.values()), depth=3):
         cls = type(value)
         if cls.__module__ in _ONE_SHOT:
             if hasattr(cls, "__anext__") or (hasattr(cls, "__next__") and not _is_fresh(value)):

@@ -322,6 +322,7 @@ class Session:
             "story": tale,
             "elapsed": self._elapsed(),
             "is_passed_on": self._passed is not None,
+            "is_answered": is_answered,
         }
         if settings.listeners:
             announce(self, Ended, **facts)

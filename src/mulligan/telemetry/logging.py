@@ -85,7 +85,8 @@ def _line(event: Event) -> tuple[int, str]:  # noqa: PLR0911 -- one an event
         case Succeeded():
             return logging.DEBUG, f"{who} succeeded"
         case Ended():
-            level = logging.WARNING if event.ending.is_exhaustion else logging.INFO
+            is_grave = event.ending.is_exhaustion or event.is_answered
+            level = logging.WARNING if is_grave else logging.INFO
             if event.is_passed_on:
                 level = logging.DEBUG  # the guard further in has said it
             said = f": {event.failure.message}" if event.failure.message else ""
@@ -132,6 +133,7 @@ def fields(event: Event) -> dict[str, Any]:
                 "waited": event.story.waited,
                 "retry_at": event.story.retry_at,
                 "is_passed_on": event.is_passed_on,
+                "is_answered": event.is_answered,
             }
         case _:
             assert_never(event)
