@@ -1,0 +1,368 @@
+"""When a target lets us call.
+
+    Idle ──an answer states a limit──▶ Believing ──────rejected──────┐
+      │  ◀──beliefs expire───────────────┘  ▲                        ▼
+      └──────────────rejected──────────────────────────────────▶  Shut
+      ▲                                     │ time passed,           │ time passed,
+      │                                     └─something is believed──┤ nothing is
+      └──quiet for long, or demand met───── Opening ◀────────────────┘
+
+*Believing* admits what remains and then waits for the reset: a burst and a wait lose nothing on
+fixed windows or on buckets, while even pacing loses a third. *Shut* holds for everybody, until
+the time that the rejection named. *Opening* is what is left where nobody states anything: one
+leased probe, then slow start (`opening`).
+
+Every turn has a number; calls carry it, so that a rejection of a call from before the gate was
+shut neither shuts it again nor counts twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal, TypeAlias
+
+from ..errors import SettingError
+from .belief import Belief, Stated, believed, refilled
+from .duration import duration_text
+from .machine import Machine
+from .moment import Due, Moment
+from .opening import Opening
+
+__all__ = ("GATE", "Enter", "Flow", "Gate", "Go", "Leave", "Permit", "Reply", "Wait")
+
+Reply: TypeAlias = Literal["answered", "rejected", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """How a gate reads what it is told.
+
+    Args:
+        keep: Requests that are never used: below it, wait for the reset (R-L7).
+        low: Below this many remaining, space calls out (R-L8); 0 for never.
+        high: Above this many, no longer.
+        lease: Seconds after which a probe that has not come back is given up.
+        block: The longest that a block of permits is leased for, in seconds.
+        horizon: The longest that a rejection is believed, in seconds.
+        scout: Whether the first call goes ahead alone, to learn what the answers state.
+    """
+
+    keep: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    lease: float = 30.0
+    block: float = 10.0
+    horizon: float = 21_600.0
+    scout: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("keep", "low", "high"):
+            value = getattr(self, name)
+            if not 0 <= value < float("inf"):
+                raise SettingError(f"Gate.{name} needs a number >= 0; got {value!r}")
+        for name in ("lease", "block", "horizon"):
+            value = getattr(self, name)
+            if not 0 < value < float("inf"):
+                raise SettingError(f"Gate.{name} needs more than 0 seconds; got {value!r}")
+        if self.high < self.low:
+            raise SettingError(f"Gate needs low <= high; got low={self.low:g}, high={self.high:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Calls that `holder` may make until `due`; unused ones can be given back."""
+
+    id: str
+    holder: str
+    count: int
+    due: Due
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The state of a gate.
+
+    Args:
+        beliefs: One a dimension that an answer has stated.
+        shut: Until when it is shut for everybody, if it is.
+        because: Why, in a clause.
+        turn: Rises whenever it is shut, opened or refilled.
+        strikes: Rejections in a row that named no time.
+        opening: How far it has opened, where nothing is believed.
+        permits: Blocks of calls that have been let through and have not been answered.
+        plain: Until when we believe that answers state nothing.
+    """
+
+    beliefs: tuple[Belief, ...] = ()
+    shut: Due | None = None
+    because: str = ""
+    turn: int = 0
+    strikes: int = 0
+    opening: Opening | None = None
+    permits: tuple[Permit, ...] = ()
+    plain: Due | None = None
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether calls must be let through one by one; else they may pass unasked."""
+        return (
+            self.shut is not None
+            or self.opening is not None
+            or any(each.remaining < each.low_water for each in self.beliefs)
+        )
+
+
+def _keep(state: Flow, moment: Moment) -> float:
+    dues = [state.shut, state.plain, None if state.opening is None else state.opening.quiet]
+    dues += [due for each in state.beliefs for due in (each.reset, each.stale)]
+    return 60.0 + max([due.left(moment) for due in dues if due is not None], default=0.0)
+
+
+GATE: Machine[Flow] = Machine(name="gate", start=Flow(), keep=_keep)
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    """`count` calls may be made until `seconds` from now; each is answered for in `turn`."""
+
+    turn: int
+    count: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not yet: ask again `delay` seconds later."""
+
+    delay: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enter:
+    """May calls be made?
+
+    Args:
+        id: Names the permit; asking again with the same name answers the same.
+        holder: The process that asks.
+        settings: The gate's.
+        tokens: What one call is thought to cost in dimensions that count tokens.
+        most: The most calls to hand out at once.
+        roll: One roll of the dice, for the spread of those who must wait.
+    """
+
+    id: str
+    holder: str
+    settings: Gate
+    tokens: float = 0.0
+    most: int = 1
+    roll: float = 0.0
+    machine: ClassVar = GATE
+
+    def __call__(self, state: Flow, moment: Moment) -> tuple[Flow, Go | Wait]:
+        state = advanced(state, moment)
+        for permit in state.permits:
+            if permit.id == self.id:
+                return state, Go(permit.turn, permit.count, permit.due.left(moment))
+        if state.shut is not None:
+            return state, Wait(self._spread(state.shut.left(moment)), state.because)
+        if self.settings.scout and not state.beliefs and not state.opening and not state.plain:
+            state = replace(state, opening=Opening(1, None, 1.0, None, 0, 0, 0, moment.stated(60)))
+        count, lease = self._block(state, moment)
+        if state.opening is not None:
+            live = sum(permit.count for permit in state.permits)
+            wait = state.opening.wait(live, moment)
+            if wait > 0:
+                return state, Wait(self._spread(wait), "opening slowly after a limit")
+            count = 1
+            scouting = state.opening.cap is None and not state.because
+            lease = 1.0 if scouting else self.settings.lease
+            state = replace(state, opening=state.opening.granting(1, moment))
+        beliefs: list[Belief] = []
+        for belief in state.beliefs:
+            wait, because = self._blocked(belief, moment)
+            if wait > 0:
+                return state, Wait(self._spread(wait), because)
+            beliefs.append(self._taken(belief, count, moment))
+        permit = Permit(self.id, self.holder, count, moment.lease(lease), state.turn)
+        state = replace(state, beliefs=tuple(beliefs), permits=(*state.permits, permit))
+        return state, Go(state.turn, count, lease)
+
+    def _block(self, state: Flow, moment: Moment) -> tuple[int, float]:
+        """How many calls to hand out at once, and for how long."""
+        holders = len({permit.holder for permit in state.permits} | {self.holder})
+        count, lease = max(1, self.most), self.settings.block
+        for belief in state.beliefs:
+            if belief.unit != "requests" or belief.is_pacing:
+                count = 1
+            else:
+                free = belief.remaining - self.settings.keep
+                count = min(count, max(1, int(free / (4 * holders))))
+            if belief.reset is not None and self.most > 1:
+                lease = min(lease, max(belief.reset.left(moment), 0.001))
+        return count, lease
+
+    def _cost(self, belief: Belief) -> float:
+        if belief.unit == "requests":
+            return 1.0
+        if belief.unit == "tokens":
+            # More than the limit never fits; then the whole of it has to do.
+            return self.tokens if belief.limit is None else min(self.tokens, belief.limit)
+        return 0.0
+
+    def _blocked(self, belief: Belief, moment: Moment) -> tuple[float, str]:
+        """Seconds until this dimension lets a call through, and why not now."""
+        need = self._cost(belief)
+        least = max(need, self.settings.keep) if belief.unit == "requests" else need
+        if belief.remaining < least or belief.remaining <= 0:
+            total = "" if belief.limit is None else f" of {belief.limit:g}"
+            wait = max(belief.wait(least, moment), 0.001)
+            return wait, f"{belief.remaining:g}{total} {belief.dimension} left until the reset"
+        if belief.next is not None:
+            return belief.next.left(moment), f"few {belief.dimension} left, calls are spaced out"
+        return 0.0, ""
+
+    def _taken(self, belief: Belief, count: int, moment: Moment) -> Belief:
+        left = max(0.0, belief.remaining - self._cost(belief) * count)
+        settings = self.settings
+        if belief.unit != "requests" or not settings.low or not belief.limit:
+            return replace(belief, remaining=left)
+        is_pacing = left < settings.low or (belief.is_pacing and left <= settings.high)
+        spacing = 1.1 * (belief.window or 60.0) / belief.limit
+        return replace(
+            belief,
+            remaining=left,
+            is_pacing=is_pacing,
+            next=moment.lease(spacing) if is_pacing else None,
+        )
+
+    def _spread(self, wait: float) -> float:
+        # Those who share a gate wait for the same instant and must not arrive at it together. The
+        # gate counts them in, so the target is safe; the spread spares the store.
+        return wait + self.roll * min(2.0, 0.05 * wait)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leave:
+    """What came of a call, or of a block of them.
+
+    Args:
+        id: The permit's; empty for a call that passed unasked.
+        turn: The turn it was let through in.
+        reply: ``rejected`` for a limit, ``answered`` for every other answer.
+        settings: The gate's.
+        stated: What the answer stated about limits.
+        hint: Seconds that a rejection asked to wait; 0 if it named no time.
+        because: What it said, in a clause.
+        unused: Calls of the block that were never made.
+        spent: Tokens that the call turned out to cost beyond its estimate; may be negative.
+        roll: One roll of the dice, for a rejection that named no time.
+    """
+
+    id: str
+    turn: int
+    reply: Reply
+    settings: Gate
+    stated: tuple[Stated, ...] = ()
+    hint: float = 0.0
+    because: str = ""
+    unused: int = 0
+    spent: float = 0.0
+    roll: float = 0.0
+    machine: ClassVar = GATE
+
+    def __call__(self, state: Flow, moment: Moment) -> tuple[Flow, bool]:
+        """The result is whether this shut the gate."""
+        state = self._returned(advanced(state, moment))
+        if self.reply == "cancelled":
+            return state, False
+        state = self._noted(state, moment)
+        if self.reply == "rejected":
+            return self._rejected(state, moment)
+        opening = state.opening
+        if opening is not None and self.turn == state.turn and self.id:
+            if opening.cap is None and not state.because:  # the scout is back
+                plain = None if state.beliefs else moment.stated(600.0)
+                return replace(state, opening=None, plain=plain), False
+            opening = opening.hearing()
+        return replace(state, strikes=0, opening=opening), False
+
+    def _returned(self, state: Flow) -> Flow:
+        """Without the permit; what it did not use is there for others."""
+        mine = [permit for permit in state.permits if permit.id == self.id]
+        if not mine:
+            return state
+        others = tuple([permit for permit in state.permits if permit.id != self.id])
+        unused = min(self.unused, mine[0].count) if mine[0].turn == state.turn else 0
+        beliefs = tuple(
+            [
+                replace(each, remaining=max(0.0, each.remaining + back))
+                if (back := unused if each.unit == "requests" else -self._over(each))
+                else each
+                for each in state.beliefs
+            ]
+        )
+        return replace(state, permits=others, beliefs=beliefs)
+
+    def _over(self, belief: Belief) -> float:
+        return self.spent if belief.unit == "tokens" else 0.0
+
+    def _noted(self, state: Flow, moment: Moment) -> Flow:
+        if not self.stated:
+            return state
+        known = {each.dimension: each for each in state.beliefs}
+        for said in self.stated:
+            after = believed(known.get(said.dimension), said, moment, turn=self.turn)
+            if after is not None:
+                known[said.dimension] = after
+        beliefs = tuple(known.values())
+        return state if beliefs == state.beliefs else replace(state, beliefs=beliefs)
+
+    def _rejected(self, state: Flow, moment: Moment) -> tuple[Flow, bool]:
+        if self.turn < state.turn and state.shut is None:
+            return state, False  # it was sent before the gate was shut, and that is over
+        hint = min(self.hint, self.settings.horizon)
+        if self.turn < state.turn or state.shut is not None:
+            if state.shut is not None and hint > state.shut.left(moment):
+                state = replace(state, shut=moment.stated(hint))
+            return state, False
+        strikes = 0 if hint > 0 else state.strikes + 1
+        if hint <= 0:
+            hint = min(60.0, 2.0 ** min(strikes - 1, 6)) * (0.5 + self.roll / 2)
+        because = self.because or f"a rejection asked to wait {duration_text(hint)}"
+        opening = Opening.after(state.opening, hint, moment)
+        shut = replace(
+            state,
+            shut=moment.stated(hint),
+            because=because,
+            turn=state.turn + 1,
+            strikes=strikes,
+            opening=opening,
+            permits=(),
+        )
+        return shut, True
+
+
+def advanced(state: Flow, moment: Moment) -> Flow:
+    """The state now that time has passed."""
+    turn = state.turn
+    if state.shut is not None:
+        if state.shut.left(moment) > 0:
+            return state
+        turn += 1
+    permits = tuple([permit for permit in state.permits if permit.due.left(moment) > 0])
+    pending = sum([permit.count for permit in permits])
+    after = [refilled(each, moment, turn=turn + 1, pending=pending) for each in state.beliefs]
+    beliefs = tuple([each for each in after if each is not None])
+    if any(each.turn > turn for each in beliefs):
+        turn += 1
+    opening, plain = state.opening, state.plain
+    if opening is not None:
+        counts = any(each.unit == "requests" for each in beliefs)
+        is_over = counts or opening.quiet.left(moment) <= 0
+        opening = None if is_over else opening.turned(moment)
+    if plain is not None and plain.left(moment) <= 0:
+        plain = None
+    because = state.because if opening is not None else ""
+    return Flow(beliefs, None, because, turn, state.strikes, opening, permits, plain)
