@@ -113,7 +113,7 @@ def test_reading_an_error_loads_no_client_and_nothing_heavy():
         "c.classifier.classify(ConnectionResetError('x'), now=0.0);"
         f"print([name for name in {heavy.split()!r} if name in sys.modules])"
     )
-    done = subprocess.run(  # noqa: S603 -- our own interpreter
+    done = subprocess.run(
         [sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True, timeout=30
     )
     assert done.stdout.strip() == "[]"

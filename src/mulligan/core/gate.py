@@ -33,6 +33,10 @@ __all__ = ("GATE", "Enter", "Flow", "Gate", "Go", "Leave", "Permit", "Reply", "W
 Reply: TypeAlias = Literal["answered", "rejected", "cancelled"]
 
 
+# Permits that the state tells apart.
+_MOST_PERMITS = 48
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """How a gate reads what it is told.
@@ -186,7 +190,8 @@ class Enter:
                 return state, Wait(self._spread(wait), because)
             beliefs.append(self._taken(belief, count, moment))
         permit = Permit(self.id, self.holder, count, moment.lease(lease), state.turn)
-        state = replace(state, beliefs=tuple(beliefs), permits=(*state.permits, permit))
+        permits = _bounded((*state.permits, permit))
+        state = replace(state, beliefs=tuple(beliefs), permits=permits)
         return state, Go(state.turn, count, lease)
 
     def _block(self, state: Flow, moment: Moment) -> tuple[int, float]:
@@ -290,10 +295,15 @@ class Leave:
 
     def _returned(self, state: Flow) -> Flow:
         """Without the permit; what it did not use is there for others."""
-        mine = [permit for permit in state.permits if permit.id == self.id]
+        if not self.id:
+            return state
+        # One that was merged with others is known by its count alone.
+        mine = [permit for permit in state.permits if permit.id in {self.id, ""}][-1:]
         if not mine:
             return state
-        others = tuple([permit for permit in state.permits if permit.id != self.id])
+        others = tuple([permit for permit in state.permits if permit is not mine[0]])
+        if not mine[0].id and mine[0].count > 1:
+            others = (replace(mine[0], count=mine[0].count - 1), *others)
         unused = min(self.unused, mine[0].count) if mine[0].turn == state.turn else 0
         beliefs = tuple(
             [
@@ -342,6 +352,18 @@ class Leave:
             permits=(),
         )
         return shut, True
+
+
+def _bounded(permits: tuple[Permit, ...]) -> tuple[Permit, ...]:
+    """The same permits, the older half merged into one if there are many.
+
+    The state is read and written whole; it must not grow with the number of calls under way.
+    """
+    if len(permits) <= _MOST_PERMITS:
+        return permits
+    old, new = permits[: len(permits) // 2], permits[len(permits) // 2 :]
+    count = sum([permit.count for permit in old])
+    return (replace(old[-1], id="", holder="", count=count), *new)
 
 
 def advanced(state: Flow, moment: Moment) -> Flow:
