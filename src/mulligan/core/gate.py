@@ -108,6 +108,11 @@ class Flow:
     plain: Due | None = None
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing is believed, and nothing is wrong."""
+        return not self.beliefs and self.shut is None and self.opening is None
+
+    @property
     def is_counting(self) -> bool:
         """Whether calls must be let through one by one; else they may pass unasked."""
         return (

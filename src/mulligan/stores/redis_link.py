@@ -33,12 +33,13 @@ class RedisLink:
         try:
             import redis
             from redis.backoff import NoBackoff
+            from redis.exceptions import NoScriptError, RedisError
             from redis.retry import Retry
         except ImportError:
             raise MissingExtra("mulligan.stores.redis", "redis") from None
         self.url, self.patience = printable(url), patience
-        self._errors = (redis.RedisError, OSError)
-        self._no_script = redis.exceptions.NoScriptError
+        self._errors = (RedisError, OSError)
+        self._no_script = NoScriptError
         try:
             self._client: Any = redis.Redis.from_url(
                 url,

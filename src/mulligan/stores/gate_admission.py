@@ -1,0 +1,236 @@
+"""The gate as the driver meets it: asked before each attempt, told after it.
+
+While much is left, calls pass unasked and nothing is written. When little is left, the process
+leases a block of calls and hands them out itself. When nothing is, everybody is told when to come
+back. How much is much depends on how many calls this process has under way: others may have as
+many, and none of them has been counted yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+
+from ..core.admission import Admitted, Hold
+from ..core.belief import Stated
+from ..core.gate import GATE, Enter, Flow, Go, Leave, Wait, advanced
+from .view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..core.admission import Answer, Outcome
+    from ..core.failure import Failure
+    from ..core.gate import Gate
+    from ..core.machine import Key
+    from ..core.moment import Moment
+    from ..core.ports import State
+
+__all__ = ("GateAdmission", "QuotaLike")
+
+# The most calls that a process leases at once.
+_BLOCK = 64
+
+# How many processes may be doing the same at the same time, as far as an unasked call assumes.
+_PEERS = 4
+
+
+class QuotaLike(Protocol):
+    """One dimension of a limit as an answer stated it; `classify.quota_headers.Quota` is one."""
+
+    @property
+    def dimension(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def limit(self) -> float | None: ...
+    @property
+    def remaining(self) -> float | None: ...
+    @property
+    def reset_in(self) -> float | None: ...
+    @property
+    def window(self) -> float | None: ...
+
+
+@dataclass(slots=True)
+class _Ticket:
+    """What an attempt was admitted with, and what its answer stated."""
+
+    permit: str
+    turn: int
+    stated: tuple[Stated, ...] = ()
+
+
+@dataclass(slots=True)
+class _Block:
+    """Calls that the store has let through and this process has not made."""
+
+    permit: str
+    turn: int
+    left: int
+    until: float
+
+
+class GateAdmission:
+    """A gate around attempts.
+
+    Args:
+        key: Whose gate.
+        settings: How it reads what it is told.
+        roll: Rolls the dice, for the spread of those who wait.
+        shared: Where it is shared, behind `FailOpen`; None for this process alone.
+        on_shut: Told for how many seconds it was shut, and why.
+    """
+
+    def __init__(
+        self,
+        key: Key,
+        settings: Gate,
+        *,
+        roll: Callable[[], float],
+        shared: State | None = None,
+        on_shut: Callable[[float, str], None] = lambda _seconds, _because: None,
+    ) -> None:
+        self.target, self._settings = key.target, settings
+        self._roll, self._on_shut = roll, on_shut
+        self._view = View(GATE, key, shared)
+        self._block = _Block("", 0, 0, 0.0)
+        self._under_way = 0
+        self._lock = Lock()
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing is believed, as last seen, and nothing is to be found out."""
+        return self._view.state.is_idle and not self._settings.scout
+
+    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002
+        view = self._view
+        state, moment = view.look(now, wall)
+        if state.is_idle and not self._settings.scout:
+            return self._passing(state.turn)
+        state = advanced(state, moment)
+        if state.shut is not None:
+            shut = Enter(id="", holder="", settings=self._settings, roll=self._roll())
+            _, answer = shut(state, moment)
+            assert isinstance(answer, Wait)  # noqa: S101 -- it is shut
+            return Hold(answer.delay, answer.because)
+        if self._may_pass(state):
+            return self._passing(state.turn)
+        return self._counted(state, now, wall)
+
+    def _passing(self, turn: int) -> Admitted:
+        with self._lock:
+            self._under_way += 1
+        return Admitted(_Ticket("", turn))
+
+    def _may_pass(self, state: Flow) -> bool:
+        """Whether so much is left that a call need not be counted."""
+        if state.is_idle:
+            return not self._settings.scout or state.plain is not None
+        if self._view.shared is None or state.is_counting:
+            return False  # counting in one's own memory costs nothing
+        others = _PEERS * self._under_way
+        return all(
+            each.remaining - others > each.low_water
+            for each in state.beliefs
+            if each.unit == "requests"
+        )
+
+    def _counted(self, state: Flow, now: float, wall: float) -> Answer:
+        view, block = self._view, self._block
+        with self._lock:
+            if block.left and block.turn == state.turn and now < block.until:
+                block.left -= 1
+                self._under_way += 1
+                return Admitted(_Ticket("", block.turn))
+        self._give_back(now, wall)
+        enter = Enter(
+            id=view.name(),
+            holder=view.worker,
+            settings=self._settings,
+            most=1 if view.shared is None else _BLOCK,
+            roll=self._roll(),
+        )
+        answer = view.do(enter, now, wall)
+        if not isinstance(answer, Go):
+            return Hold(answer.delay, answer.because)
+        with self._lock:
+            self._under_way += 1
+            if answer.count > 1:
+                left, until = answer.count - 1, now + answer.seconds
+                self._block = _Block(enter.id, answer.turn, left, until)
+                return Admitted(_Ticket("", answer.turn))
+        return Admitted(_Ticket(enter.id, answer.turn))
+
+    def _give_back(self, now: float, wall: float) -> None:
+        """Return what is left of the block, if it can still be of use to somebody."""
+        with self._lock:
+            block, self._block = self._block, _Block("", 0, 0, 0.0)
+        if block.left and now < block.until:
+            leave = Leave(
+                id=block.permit,
+                turn=block.turn,
+                reply="cancelled",
+                settings=self._settings,
+                unused=block.left,
+            )
+            self._view.do(leave, now, wall)
+
+    def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
+        """What the answer to the attempt with `ticket` stated; before `leave`."""
+        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        ticket.stated = tuple(
+            [
+                Stated(
+                    dimension=quota.dimension,
+                    unit=str(quota.unit),
+                    limit=quota.limit,
+                    remaining=quota.remaining,
+                    reset_in=quota.reset_in,
+                    window=quota.window,
+                )
+                for quota in quotas
+            ]
+        )
+
+    def leave(
+        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
+    ) -> None:
+        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        with self._lock:
+            self._under_way -= 1
+        is_limit = outcome == "failed" and failure is not None and failure.kind.is_limit
+        if not ticket.permit and not ticket.stated and not is_limit:
+            return
+        hint = failure.hint if failure is not None and is_limit else None
+        leave = Leave(
+            id=ticket.permit,
+            turn=ticket.turn,
+            reply="rejected" if is_limit else "cancelled" if outcome == "cancelled" else "answered",
+            settings=self._settings,
+            stated=ticket.stated,
+            hint=0.0 if hint is None else hint.floor,
+            because=str(failure) if is_limit else "",
+            roll=self._roll(),
+        )
+        if not ticket.permit and not is_limit and not self._is_news(ticket.stated):
+            self._view.note(leave, now, wall)
+            return
+        if self._view.do(leave, now, wall):
+            state, moment = self._view.look(now, wall)
+            self._on_shut(_shut_for(state, moment), state.because)
+
+    def _is_news(self, stated: tuple[Stated, ...]) -> bool:
+        """Whether everybody has to know: little is left, or we know of more than there is."""
+        if self._view.shared is None:
+            return True
+        return any(
+            said.remaining is not None and said.remaining < max(20.0, 0.1 * (said.limit or 0.0))
+            for said in stated
+            if said.unit == "requests"
+        ) or any(said.remaining == 0 for said in stated)
+
+
+def _shut_for(state: Flow, moment: Moment) -> float:
+    return 0.0 if state.shut is None else state.shut.left(moment)
