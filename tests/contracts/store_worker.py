@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 
-from mulligan.core.breaker import Ask, Breaker, Passed
+from mulligan.core.breaker import BREAKER, Ask, Breaker, Passed
 from mulligan.core.claims import Finish, Mine, Take
 from mulligan.core.gate import Enter, Gate, Go
 from mulligan.core.machine import Key
@@ -33,7 +33,7 @@ def probe(store, me, callers):
         return isinstance(answer, Passed)
 
     with ThreadPoolExecutor(int(callers)) as pool:
-        pool.submit(store.state.peek, KEY, Ask.machine).result()
+        pool.submit(store.state.peek, KEY, BREAKER).result()
         say("ready")
         sys.stdin.readline()
         say(sum(pool.map(ask, range(int(callers)))))

@@ -247,6 +247,16 @@ def test_no_more_calls_pass_than_were_stated_in_one_process_or_in_four(clock, sh
         assert held.because == "0 of 100 requests left until the reset"
 
 
+def test_a_dimension_that_counts_no_requests_can_shut_it_too(clock, shared):
+    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared)
+    used_up = Quota(dimension="unified-5h", unit="share", limit=1, remaining=0, reset_in=9000)
+    call(gate, clock, "succeeded", None, Quota(limit=4000, remaining=3000), used_up)
+    clock.now += 0.06
+    answer = call(gate, clock)
+    assert isinstance(answer, Hold)
+    assert answer.because == "0 of 1 unified-5h left until the reset"
+
+
 def test_blocks_spare_the_store(clock, shared):
     gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared)
     call(gate, clock, "succeeded", None, Quota(limit=1000, remaining=99))

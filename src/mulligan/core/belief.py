@@ -92,7 +92,8 @@ class Belief:
     @property
     def low_water(self) -> float:
         """Below this, calls are counted by the store and not only by whoever makes them."""
-        return max(20.0, 0.1 * (self.limit or 0.0)) if self.unit == "requests" else 0.0
+        tenth = 0.1 * (self.limit or 0.0)
+        return max(20.0, tenth) if self.unit == "requests" else tenth
 
     def wait(self, need: float, moment: Moment) -> float:
         """Seconds until `need` may be there; a second where nobody knows when."""

@@ -19,7 +19,7 @@ A hand on the breaker (`Hand`) is stronger than any result or timer.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from ..errors import SettingError
 from .failure import Failure, Kind
@@ -134,6 +134,16 @@ def _keep(state: Circuit, moment: Moment) -> float:
 BREAKER: Machine[Circuit] = Machine(name="breaker", start=Circuit(), keep=_keep)
 
 
+class _Step:
+    """What every operation on this machine has."""
+
+    __slots__ = ()
+
+    @property
+    def machine(self) -> Machine[Circuit]:
+        return BREAKER
+
+
 @dataclass(frozen=True, slots=True)
 class Passed:
     """The call may be made."""
@@ -151,12 +161,11 @@ class Shut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(_Step):
     """May a call be made? `permit` names it; asking again with the same name answers the same."""
 
     permit: str
     settings: Breaker
-    machine: ClassVar = BREAKER
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, Passed | Shut]:
         if state.hand == "blocked":
@@ -177,7 +186,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tell:
+class Tell(_Step):
     """How a call ended that `Ask` let pass.
 
     Args:
@@ -196,7 +205,6 @@ class Tell:
     worker: str
     settings: Breaker
     stated: float = 0.0
-    machine: ClassVar = BREAKER
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
         """The result is whether this opened or closed the breaker."""
@@ -243,12 +251,11 @@ class Tell:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Open:
+class Open(_Step):
     """Open until a time that the server stated: believed at once, by everybody (E-B15)."""
 
     stated: float
     because: str
-    machine: ClassVar = BREAKER
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
         if state.hand or state.retry_in(moment) >= self.stated:
@@ -262,7 +269,7 @@ class Open:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hand:
+class Hand(_Step):
     """Block or allow a target by hand, whatever its results; or take the hand away.
 
     ``reset`` also forgets what the breaker had counted.
@@ -270,7 +277,6 @@ class Hand:
 
     move: Literal["block", "allow", "reset"]
     because: str = "blocked by hand"
-    machine: ClassVar = BREAKER
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:  # noqa: ARG002
         generation = state.generation + 1  # results from before the hand change nothing

@@ -14,7 +14,6 @@ A failure is dropped, not stored: a cached error would poison every repeat (E-F6
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from .machine import Machine
 from .moment import Due, Moment
@@ -56,6 +55,16 @@ def _keep(state: Claim, moment: Moment) -> float:
 CLAIM: Machine[Claim] = Machine(name="claim", start=Claim(), keep=_keep)
 
 
+class _Step:
+    """What every operation on this machine has."""
+
+    __slots__ = ()
+
+    @property
+    def machine(self) -> Machine[Claim]:
+        return CLAIM
+
+
 @dataclass(frozen=True, slots=True)
 class Mine:
     """The caller holds the key; `epoch` is what it must show later."""
@@ -85,7 +94,7 @@ class Mismatch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Take:
+class Take(_Step):
     """May the caller do it?
 
     Args:
@@ -97,7 +106,6 @@ class Take:
     holder: str
     fingerprint: str
     lease: float
-    machine: ClassVar = CLAIM
 
     def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, Mine | Busy | Done | Mismatch]:
         left = state.left(moment)
@@ -115,13 +123,12 @@ class Take:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Renew:
+class Renew(_Step):
     """The holder is alive and needs `lease` seconds more."""
 
     holder: str
     epoch: int
     lease: float
-    machine: ClassVar = CLAIM
 
     def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, bool]:
         """The result is whether it still holds the key.
@@ -134,14 +141,13 @@ class Renew:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finish:
+class Finish(_Step):
     """It is done: `value` is its result as JSON, remembered for `ttl` seconds."""
 
     holder: str
     epoch: int
     value: str
     ttl: float
-    machine: ClassVar = CLAIM
 
     def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, bool]:
         """The result is whether it was stored; if not, a successor has taken over (E-F5)."""
@@ -154,12 +160,11 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drop:
+class Drop(_Step):
     """It failed and may be done again, by anybody, at once."""
 
     holder: str
     epoch: int
-    machine: ClassVar = CLAIM
 
     def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, bool]:  # noqa: ARG002
         """The result is whether the caller held the key."""

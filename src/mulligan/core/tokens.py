@@ -15,7 +15,6 @@ in backoff must not all believe in the same token (E-C2).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from ..errors import SettingError
 from .failure import Failure, Reach
@@ -91,6 +90,16 @@ def _keep(state: Bucket, moment: Moment) -> float:  # noqa: ARG001 -- the shape 
 TOKENS: Machine[Bucket] = Machine(name="tokens", start=Bucket(), keep=_keep)
 
 
+class _Step:
+    """What every operation on this machine has."""
+
+    __slots__ = ()
+
+    @property
+    def machine(self) -> Machine[Bucket]:
+        return TOKENS
+
+
 @dataclass(frozen=True, slots=True)
 class Allowed:
     """Whether the retry may be scheduled, and how many tokens are left."""
@@ -100,7 +109,7 @@ class Allowed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reserve:
+class Reserve(_Step):
     """May a retry be scheduled?
 
     Args:
@@ -116,7 +125,6 @@ class Reserve:
     lease: float
     tokens: Tokens
     funds: float = 0.0
-    machine: ClassVar = TOKENS
 
     def __call__(self, state: Bucket, moment: Moment) -> tuple[Bucket, Allowed]:
         state = _funded(_tidied(state, moment), self.funds * self.tokens.success, self.tokens)
@@ -132,7 +140,7 @@ class Reserve:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settle:
+class Settle(_Step):
     """The retry has ended, or never began.
 
     Args:
@@ -144,7 +152,6 @@ class Settle:
     id: str
     is_returned: bool
     tokens: Tokens
-    machine: ClassVar = TOKENS
 
     def __call__(self, state: Bucket, moment: Moment) -> tuple[Bucket, float]:
         """The result is the number of tokens left."""
@@ -158,12 +165,11 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fund:
+class Fund(_Step):
     """`successes` calls have succeeded at once."""
 
     successes: float
     tokens: Tokens
-    machine: ClassVar = TOKENS
 
     def __call__(self, state: Bucket, moment: Moment) -> tuple[Bucket, float]:
         """The result is the number of tokens left."""

@@ -130,9 +130,9 @@ class GateAdmission:
             return not self._settings.scout or state.plain is not None
         if self._view.shared is None or state.is_counting:
             return False  # counting in one's own memory costs nothing
-        others = _PEERS * self._under_way
+        others, settings = _PEERS * self._under_way, self._settings
         return all(
-            each.remaining - others > each.low_water
+            each.remaining - others > max(each.low_water, settings.keep, settings.high)
             for each in state.beliefs
             if each.unit == "requests"
         )
