@@ -39,8 +39,8 @@ def probe(store, me, callers):
         say(sum(pool.map(ask, range(int(callers)))))
 
 
-def grants(store, me, most):
-    """How many permits we get until nothing remains."""
+def grants(store, me, most, loud=""):
+    """How many permits we get until nothing remains; each is said at once if `loud`."""
     say("ready")
     sys.stdin.readline()
     got = 0
@@ -50,6 +50,8 @@ def grants(store, me, most):
         if not isinstance(answer, Go):
             break
         got += answer.count
+        if loud:
+            say(f"+{answer.count}")
     say(got)
 
 

@@ -72,7 +72,7 @@ def test_a_server_that_hangs_holds_nobody_up_for_more_than_250_ms(new_server):
     store.close()
 
 
-def test_settings_that_put_data_at_risk_are_remarked_on(store, new_server):
+def test_settings_that_put_data_at_risk_are_remarked_on(store, new_server, caplog):
     assert store.remarks() == ()
     server = new_server(
         *("--appendonly", "no", "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
@@ -81,6 +81,10 @@ def test_settings_that_put_data_at_risk_are_remarked_on(store, new_server):
     first, second = risky.remarks()
     assert first.endswith("set appendonly yes")
     assert second.endswith("set maxmemory-policy noeviction")
+    assert caplog.messages == []
+    risky.journal.append("run", Entry("e", "1"))
+    risky.keys.transact(KEY, Hand(move="reset"))
+    assert caplog.messages == [first, second]  # once, and before anything is entrusted to it
     risky.close()
 
 

@@ -151,6 +151,26 @@ def test_four_processes_get_exactly_a_thousand_of_a_thousand(common, workers, mo
     assert store.state.peek(GATE_KEY, GATE)[0].beliefs[0].remaining == 0
 
 
+def test_workers_that_are_killed_never_make_more_than_was_there(common, workers):
+    url, store = common
+    said = Stated(dimension="requests", limit=300, remaining=300, reset_in=600)
+    leave = Leave(id="", turn=0, reply="answered", settings=Gate(), stated=(said,))
+    store.state.transact(GATE_KEY, leave)
+    got = []
+    for number, lines in enumerate((1, 2, 5, 11, 10_000)):
+        worker = workers("grants", url, f"w{number}", 1, "loud")
+        worker.hear()
+        worker.go()
+        heard: list[str] = []
+        while len(heard) < lines and (said_now := worker.hear()).startswith("+"):
+            heard.append(said_now)
+        worker.process.kill()
+        rest, _ = worker.process.communicate(timeout=10)
+        got += heard + [line for line in rest.splitlines() if line.startswith("+")]
+    # What a killed worker was granted and could not say is lost to everybody, not given twice.
+    assert 300 - 4 <= len(got) <= 300
+
+
 # Keys
 
 

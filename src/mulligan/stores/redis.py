@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from contextlib import suppress
 from threading import Lock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..core.machine import Key
 from ..core.moment import Moment
 from ..core.ports import Entry
-from ..errors import Fenced, StoreError
+from ..errors import Fenced, StoreDown, StoreError
 from .forks import made_anew
 from .redis_link import RedisLink, Script
 from .scopes import scoped
@@ -54,6 +55,11 @@ elseif ARGV[3] == '0' then
 else
   redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 end
+return 1
+""")
+
+_PASS_ON = Script("""
+if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
 return 1
 """)
 
@@ -97,9 +103,33 @@ class Redis:
         self.url = self._hot.url
         self._prefix = prefix
         self.state = RedisState(self._hot, prefix)
-        self.keys = RedisState(self._cold, f"{prefix}:keys", is_strict=True)
-        self.journal = RedisJournal(self._cold, prefix)
+        self._keys = RedisState(self._cold, f"{prefix}:keys", is_strict=True)
+        self._journal = RedisJournal(self._cold, prefix)
         self._salt = ""
+        self._is_looked_at = False
+
+    @property
+    def keys(self) -> RedisState:
+        self._look_once()
+        return self._keys
+
+    @property
+    def journal(self) -> RedisJournal:
+        self._look_once()
+        return self._journal
+
+    def _look_once(self) -> None:
+        """Warn about a server that may forget, before anything is entrusted to it."""
+        if self._is_looked_at:
+            return
+        with suppress(StoreDown):  # whoever asked is told by what it asked for
+            remarks = self.remarks()
+            self._is_looked_at = True
+            if remarks:
+                import logging
+
+                for remark in remarks:
+                    logging.getLogger("mulligan").warning("%s", remark)
 
     def scoped(self, scope: str) -> str:
         if scope and not self._salt:
@@ -173,6 +203,8 @@ class RedisState:
             after, result = operation(before, moment)
             packed = found if after is before else machine.pack(after)
             if packed == found:
+                if me:
+                    self._link.run(_PASS_ON, names, [me], began)
                 return result
             keep = min(machine.keep(after, moment) * 1000 + 1, _YEAR)
             args = [found or "", packed or "", int(keep), me]
