@@ -26,6 +26,9 @@ __all__ = ("Belief", "Stated", "believed", "refilled")
 # No plan has a longer window than a month; a reset beyond it is a mistake.
 _LONGEST = 31 * 86_400.0
 
+# Units of which a reset brings back as many as the limit says.
+_COUNTED = ("requests", "tokens")
+
 # How long a statement without a reset is believed, in seconds.
 _STALE = 60.0
 
@@ -183,15 +186,20 @@ def refilled(belief: Belief, moment: Moment, *, turn: int, pending: int) -> Beli
         return belief if belief.stale.left(moment) > 0 else None
     if belief.reset.left(moment) > 0:
         return belief
-    if belief.limit is None or belief.unit not in {"requests", "tokens"}:
+    # Counted from the reset, not from now: whoever only looks must not keep a belief alive.
+    reset = belief.reset
+    wall = None if reset.wall is None else reset.wall + _STALE
+    stale = Due(reset.at + _STALE, _STALE, reset.era, wall)
+    if belief.limit is None or belief.unit not in _COUNTED or stale.left(moment) <= 0:
         return None
+    taken = pending if belief.unit == "requests" else 0
     return replace(
         belief,
-        remaining=max(0.0, belief.limit - (pending if belief.unit == "requests" else 0)),
+        remaining=max(0.0, belief.limit - taken),
         reset=None,
         low=inf,
         rate=0.0,
-        stale=moment.stated(_STALE),
+        stale=stale,
         turn=turn,
         is_pacing=False,
         next=None,

@@ -95,6 +95,11 @@ class Flow:
         return not self.beliefs and self.shut is None and self.opening is None
 
     @property
+    def is_scouting(self) -> bool:
+        """Whether it opens slowly to learn what answers state, and not after a rejection."""
+        return self.opening is not None and self.opening.cap is None and not self.because
+
+    @property
     def is_counting(self) -> bool:
         """Whether calls must be let through one by one; else they may pass unasked."""
         return (

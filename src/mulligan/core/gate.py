@@ -83,13 +83,17 @@ class Enter(_Step):
     roll: float = 0.0
 
     def __call__(self, state: Flow, moment: Moment) -> tuple[Flow, Go | Wait]:
-        state = advanced(state, moment)
+        after, answer = self._asked(advanced(state, moment), moment)
+        # Who must wait changes nothing, so that any number of them can ask without a write.
+        return (state if isinstance(answer, Wait) else after), answer
+
+    def _asked(self, state: Flow, moment: Moment) -> tuple[Flow, Go | Wait]:
         for permit in state.permits:
             if permit.id == self.id:
                 return state, Go(permit.turn, permit.count, permit.due.left(moment))
         if state.shut is not None:
             return state, Wait(self._spread(state.shut.left(moment)), state.because)
-        if self.settings.scout and not state.beliefs and not state.opening and not state.plain:
+        if self.settings.scout and state.is_idle and state.plain is None:
             state = replace(state, opening=Opening(1, None, 1.0, None, 0, 0, 0, moment.stated(60)))
         count, lease = self._block(state, moment)
         if state.opening is not None:
@@ -98,8 +102,7 @@ class Enter(_Step):
             if wait > 0:
                 return state, Wait(self._spread(wait), "opening slowly after a limit")
             count = 1
-            scouting = state.opening.cap is None and not state.because
-            lease = 1.0 if scouting else self.settings.lease
+            lease = 1.0 if state.is_scouting else self.settings.lease
             state = replace(state, opening=state.opening.granting(1, moment))
         beliefs: list[Belief] = []
         for belief in state.beliefs:
@@ -117,9 +120,9 @@ class Enter(_Step):
         holders = len({permit.holder for permit in state.permits} | {self.holder})
         count, lease = max(1, self.most), self.settings.block
         for belief in state.beliefs:
-            if belief.unit != "requests" or belief.is_pacing:
+            if belief.is_pacing or (belief.unit == "tokens" and self.tokens):
                 count = 1
-            else:
+            elif belief.unit == "requests":
                 free = belief.remaining - self.settings.keep
                 count = min(count, max(1, int(free / (4 * holders))))
             if belief.reset is not None and self.most > 1:
@@ -204,7 +207,7 @@ class Leave(_Step):
             return self._rejected(state, moment)
         opening = state.opening
         if opening is not None and self.turn == state.turn and self.id:
-            if opening.cap is None and not state.because:  # the scout is back
+            if state.is_scouting:  # and it is back
                 plain = None if state.beliefs else moment.stated(600.0)
                 return replace(state, opening=None, plain=plain), False
             opening = opening.hearing()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..core.admission import Admitted, Hold
 from ..core.belief import Stated
-from ..core.gate import GATE, Enter, Flow, Go, Leave, Wait, advanced
+from ..core.gate import GATE, Enter, Flow, Go, Leave, advanced
 from .view import View
 
 if TYPE_CHECKING:
@@ -109,15 +109,10 @@ class GateAdmission:
         state, moment = view.look(now, wall)
         if state.is_idle and not self._settings.scout:
             return self._passing(state.turn)
-        state = advanced(state, moment)
-        if state.shut is not None:
-            shut = Enter(id="", holder="", settings=self._settings, roll=self._roll())
-            _, answer = shut(state, moment)
-            assert isinstance(answer, Wait)  # noqa: S101 -- it is shut
-            return Hold(answer.delay, answer.because)
-        if self._may_pass(state):
-            return self._passing(state.turn)
-        return self._counted(state, now, wall)
+        after = advanced(state, moment)
+        if self._may_pass(after):
+            return self._passing(after.turn)
+        return self._counted(state, moment, now, wall)
 
     def _passing(self, turn: int) -> Admitted:
         with self._lock:
@@ -137,14 +132,15 @@ class GateAdmission:
             if each.unit == "requests"
         )
 
-    def _counted(self, state: Flow, now: float, wall: float) -> Answer:
-        view, block = self._view, self._block
+    def _counted(self, state: Flow, moment: Moment, now: float, wall: float) -> Answer:
+        view = self._view
+        turn = advanced(state, moment).turn
         with self._lock:
-            if block.left and block.turn == state.turn and now < block.until:
+            block = self._block
+            if block.left and block.turn == turn and now < block.until:
                 block.left -= 1
                 self._under_way += 1
                 return Admitted(_Ticket("", block.turn))
-        self._give_back(now, wall)
         enter = Enter(
             id=view.name(),
             holder=view.worker,
@@ -152,7 +148,11 @@ class GateAdmission:
             most=1 if view.shared is None else _BLOCK,
             roll=self._roll(),
         )
-        answer = view.do(enter, now, wall)
+        # Where what we see says wait, the store would say the same, 50 ms later at most.
+        _, answer = enter(state, moment)
+        if isinstance(answer, Go):
+            self._give_back(now, wall)
+            answer = view.do(enter, now, wall)
         if not isinstance(answer, Go):
             return Hold(answer.delay, answer.because)
         with self._lock:
