@@ -72,6 +72,9 @@ class Enter(_Step):
         settings: The gate's.
         tokens: What one call is thought to cost in dimensions that count tokens.
         most: The most calls to hand out at once.
+        unasked: Calls that the holder made without asking, while much was left, and that nobody
+            has counted yet.
+        stated: What it has heard since and told nobody.
         roll: One roll of the dice, for the spread of those who must wait.
     """
 
@@ -80,6 +83,8 @@ class Enter(_Step):
     settings: Gate
     tokens: float = 0.0
     most: int = 1
+    unasked: int = 0
+    stated: tuple[Stated, ...] = ()
     roll: float = 0.0
 
     def __call__(self, state: Flow, moment: Moment) -> tuple[Flow, Go | Wait]:
@@ -93,16 +98,19 @@ class Enter(_Step):
                 return state, Go(permit.turn, permit.count, permit.due.left(moment))
         if state.shut is not None:
             return state, Wait(self._spread(state.shut.left(moment)), state.because)
+        state = _noted(state, self.stated, moment, turn=state.turn)
         if self.settings.scout and state.is_idle and state.plain is None:
             state = replace(state, opening=Opening(1, None, 1.0, None, 0, 0, 0, moment.stated(60)))
-        count, lease = self._block(state, moment)
+        count, usable = self._block(state, moment)
+        # Kept for as long as its calls may be under way, reset or not: see `refilled`.
+        lease = self.settings.block
         if state.opening is not None:
             live = sum(permit.count for permit in state.permits)
             wait = state.opening.wait(live, moment)
             if wait > 0:
                 return state, Wait(self._spread(wait), "opening slowly after a limit")
             count = 1
-            lease = 1.0 if state.is_scouting else self.settings.lease
+            usable = lease = 1.0 if state.is_scouting else self.settings.lease
             state = replace(state, opening=state.opening.granting(1, moment))
         beliefs: list[Belief] = []
         for belief in state.beliefs:
@@ -113,21 +121,21 @@ class Enter(_Step):
         permit = Permit(self.id, self.holder, count, moment.lease(lease), state.turn)
         permits = bounded((*state.permits, permit))
         state = replace(state, beliefs=tuple(beliefs), permits=permits)
-        return state, Go(state.turn, count, lease)
+        return state, Go(state.turn, count, usable)
 
     def _block(self, state: Flow, moment: Moment) -> tuple[int, float]:
-        """How many calls to hand out at once, and for how long."""
+        """How many calls to hand out at once, and for how long they may be made."""
         holders = len({permit.holder for permit in state.permits} | {self.holder})
-        count, lease = max(1, self.most), self.settings.block
+        count, usable = max(1, self.most), self.settings.block
         for belief in state.beliefs:
             if belief.is_pacing or (belief.unit == "tokens" and self.tokens):
                 count = 1
             elif belief.unit == "requests":
                 free = belief.remaining - self.settings.keep
                 count = min(count, max(1, int(free / (4 * holders))))
-            if belief.reset is not None and self.most > 1:
-                lease = min(lease, max(belief.reset.left(moment), 0.001))
-        return count, lease
+            if belief.reset is not None:
+                usable = min(usable, max(belief.reset.left(moment), 0.001))
+        return count, usable
 
     def _cost(self, belief: Belief) -> float:
         if belief.unit == "requests":
@@ -150,7 +158,7 @@ class Enter(_Step):
         return 0.0, ""
 
     def _taken(self, belief: Belief, count: int, moment: Moment) -> Belief:
-        left = max(0.0, belief.remaining - self._cost(belief) * count)
+        left = max(0.0, belief.remaining - self._cost(belief) * (count + self.unasked))
         settings = self.settings
         if belief.unit != "requests" or not settings.low or not belief.limit:
             return replace(belief, remaining=left)
@@ -202,7 +210,7 @@ class Leave(_Step):
         state = self._returned(advanced(state, moment))
         if self.reply == "cancelled":
             return state, False
-        state = self._noted(state, moment)
+        state = _noted(state, self.stated, moment, turn=self.turn)
         if self.reply == "rejected":
             return self._rejected(state, moment)
         opening = state.opening
@@ -238,17 +246,6 @@ class Leave(_Step):
     def _over(self, belief: Belief) -> float:
         return self.spent if belief.unit == "tokens" else 0.0
 
-    def _noted(self, state: Flow, moment: Moment) -> Flow:
-        if not self.stated:
-            return state
-        known = {each.dimension: each for each in state.beliefs}
-        for said in self.stated:
-            after = believed(known.get(said.dimension), said, moment, turn=self.turn)
-            if after is not None:
-                known[said.dimension] = after
-        beliefs = tuple(known.values())
-        return state if beliefs == state.beliefs else replace(state, beliefs=beliefs)
-
     def _rejected(self, state: Flow, moment: Moment) -> tuple[Flow, bool]:
         if self.turn < state.turn and state.shut is None:
             return state, False  # it was sent before the gate was shut, and that is over
@@ -272,3 +269,16 @@ class Leave(_Step):
             permits=(),
         )
         return shut, True
+
+
+def _noted(state: Flow, stated: tuple[Stated, ...], moment: Moment, *, turn: int) -> Flow:
+    """The state after answers to calls of turn `turn` stated this."""
+    if not stated:
+        return state
+    known = {each.dimension: each for each in state.beliefs}
+    for said in stated:
+        after = believed(known.get(said.dimension), said, moment, turn=turn)
+        if after is not None:
+            known[said.dimension] = after
+    beliefs = tuple(known.values())
+    return state if beliefs == state.beliefs else replace(state, beliefs=beliefs)

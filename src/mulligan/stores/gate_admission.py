@@ -3,12 +3,14 @@
 While much is left, calls pass unasked and nothing is written. When little is left, the process
 leases a block of calls and hands them out itself. When nothing is, everybody is told when to come
 back. How much is much depends on how many calls this process has under way: others may have as
-many, and none of them has been counted yet.
+many, and none of them has been counted yet. Before it asks for the first time, a process tells
+how many it made unasked, and what it heard.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
@@ -32,8 +34,9 @@ __all__ = ("GateAdmission", "QuotaLike")
 # The most calls that a process leases at once.
 _BLOCK = 64
 
-# How many processes may be doing the same at the same time, as far as an unasked call assumes.
-_PEERS = 4
+# A call may pass unasked while forty times as many are left as this process has under way: four
+# processes that do the same have then used a tenth of what is left, and none of it twice.
+_PLENTY = 40
 
 
 class QuotaLike(Protocol):
@@ -60,6 +63,7 @@ class _Ticket:
     permit: str
     turn: int
     stated: tuple[Stated, ...] = ()
+    report: int = 0  # passed unasked, to be counted in this report
 
 
 @dataclass(slots=True)
@@ -97,6 +101,8 @@ class GateAdmission:
         self._view = View(GATE, key, shared)
         self._block = _Block("", 0, 0, 0.0)
         self._under_way = 0
+        self._unasked = 0  # of those under way, the ones that nobody has counted
+        self._report = 1
         self._lock = Lock()
 
     @property
@@ -117,7 +123,8 @@ class GateAdmission:
     def _passing(self, turn: int) -> Admitted:
         with self._lock:
             self._under_way += 1
-        return Admitted(_Ticket("", turn))
+            self._unasked += 1
+            return Admitted(_Ticket("", turn, report=self._report))
 
     def _may_pass(self, state: Flow) -> bool:
         """Whether so much is left that a call need not be counted."""
@@ -125,9 +132,9 @@ class GateAdmission:
             return not self._settings.scout or state.plain is not None
         if self._view.shared is None or state.is_counting:
             return False  # counting in one's own memory costs nothing
-        others, settings = _PEERS * self._under_way, self._settings
+        plenty, settings = _PLENTY * self._under_way, self._settings
         return all(
-            each.remaining - others > max(each.low_water, settings.keep, settings.high)
+            each.remaining > max(plenty, each.low_water, settings.keep, settings.high)
             for each in state.beliefs
             if each.unit == "requests"
         )
@@ -141,11 +148,14 @@ class GateAdmission:
                 block.left -= 1
                 self._under_way += 1
                 return Admitted(_Ticket("", block.turn))
+            unasked = self._unasked
         enter = Enter(
             id=view.name(),
             holder=view.worker,
             settings=self._settings,
             most=1 if view.shared is None else _BLOCK,
+            unasked=unasked,
+            stated=_heard(state, moment) if view.has_notes else (),
             roll=self._roll(),
         )
         # Where what we see says wait, the store would say the same, 50 ms later at most.
@@ -157,6 +167,8 @@ class GateAdmission:
             return Hold(answer.delay, answer.because)
         with self._lock:
             self._under_way += 1
+            self._unasked = max(0, self._unasked - unasked)
+            self._report += 1
             if answer.count > 1:
                 left, until = answer.count - 1, now + answer.seconds
                 self._block = _Block(enter.id, answer.turn, left, until)
@@ -200,6 +212,8 @@ class GateAdmission:
         assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
         with self._lock:
             self._under_way -= 1
+            if ticket.report == self._report:
+                self._unasked -= 1
         is_limit = outcome == "failed" and failure is not None and failure.kind.is_limit
         if not ticket.permit and not ticket.stated and not is_limit:
             return
@@ -230,6 +244,24 @@ class GateAdmission:
             for said in stated
             if said.unit == "requests"
         ) or any(said.remaining == 0 for said in stated)
+
+
+def _heard(state: Flow, moment: Moment) -> tuple[Stated, ...]:
+    """What answers have stated since the last reset, as far as this process heard."""
+    return tuple(
+        [
+            Stated(
+                dimension=each.dimension,
+                unit=each.unit,
+                limit=each.limit,
+                remaining=each.low,
+                reset_in=None if each.reset is None else each.reset.left(moment),
+                window=each.window,
+            )
+            for each in state.beliefs
+            if each.low < inf
+        ]
+    )
 
 
 def _shut_for(state: Flow, moment: Moment) -> float:

@@ -57,6 +57,11 @@ class View(Generic[S]):
         # Another process, another voter and another holder.
         self.worker = f"{os.getpid()}-{secrets.token_hex(4)}"
 
+    @property
+    def has_notes(self) -> bool:
+        """Whether this process knows something that it has told nobody."""
+        return self.shared is not None and self.state is not self._base
+
     def name(self) -> str:
         """A name that nobody else gives to anything."""
         return f"{self.worker}/{next(self._numbers)}"
