@@ -167,15 +167,10 @@ def _measured(belief: Belief, remaining: float, reset_in: float, moment: Moment)
     return replace(belief, rate=0.0)
 
 
-def refilled(belief: Belief, moment: Moment, *, turn: int, pending: int) -> Belief | None:
+def refilled(belief: Belief, moment: Moment, *, turn: int) -> Belief | None:
     """The belief now that time has passed; None where nothing is left to believe.
 
-    Args:
-        belief: What was believed.
-        moment: Now.
-        turn: The turn that begins if it is refilled.
-        pending: Calls that were let through lately and have not been answered: the server may
-            have counted them before the reset, or may yet.
+    `turn` is the turn that begins if it is refilled.
     """
     if belief.rate and belief.limit is not None and belief.stale.left(moment) > 0:
         # A clock that was set back, or another boot's, adds nothing.
@@ -192,10 +187,9 @@ def refilled(belief: Belief, moment: Moment, *, turn: int, pending: int) -> Beli
     stale = Due(reset.at + _STALE, _STALE, reset.era, wall)
     if belief.limit is None or belief.unit not in _COUNTED or stale.left(moment) <= 0:
         return None
-    taken = pending if belief.unit == "requests" else 0
     return replace(
         belief,
-        remaining=max(0.0, belief.limit - taken),
+        remaining=belief.limit,
         reset=None,
         low=inf,
         rate=0.0,

@@ -89,6 +89,14 @@ class Flow:
     permits: tuple[Permit, ...] = ()
     plain: Due | None = None
 
+    def held(self, belief: Belief) -> list[Permit]:
+        """Permits from before the last reset whose calls have not been answered.
+
+        The server may have counted them before the reset, or may yet: until they are answered, or
+        their lease is over, as much is kept back for them.
+        """
+        return [permit for permit in self.permits if permit.turn < belief.turn]
+
     @property
     def is_idle(self) -> bool:
         """Whether nothing is believed, and nothing is wrong."""
@@ -126,8 +134,7 @@ def advanced(state: Flow, moment: Moment) -> Flow:
             return state
         turn += 1
     permits = tuple([permit for permit in state.permits if permit.due.left(moment) > 0])
-    pending = sum([permit.count for permit in permits])
-    after = [refilled(each, moment, turn=turn + 1, pending=pending) for each in state.beliefs]
+    after = [refilled(each, moment, turn=turn + 1) for each in state.beliefs]
     beliefs = tuple([each for each in after if each is not None])
     if any(each.turn > turn for each in beliefs):
         turn += 1

@@ -102,7 +102,7 @@ class Enter(_Step):
         if self.settings.scout and state.is_idle and state.plain is None:
             state = replace(state, opening=Opening(1, None, 1.0, None, 0, 0, 0, moment.stated(60)))
         count, usable = self._block(state, moment)
-        # Kept for as long as its calls may be under way, reset or not: see `refilled`.
+        # Remembered for as long as its calls may be under way, reset or not.
         lease = self.settings.block
         if state.opening is not None:
             live = sum(permit.count for permit in state.permits)
@@ -114,7 +114,7 @@ class Enter(_Step):
             state = replace(state, opening=state.opening.granting(1, moment))
         beliefs: list[Belief] = []
         for belief in state.beliefs:
-            wait, because = self._blocked(belief, moment)
+            wait, because = self._blocked(belief, state.held(belief), moment)
             if wait > 0:
                 return state, Wait(self._spread(wait), because)
             beliefs.append(self._taken(belief, count, moment))
@@ -131,7 +131,8 @@ class Enter(_Step):
             if belief.is_pacing or (belief.unit == "tokens" and self.tokens):
                 count = 1
             elif belief.unit == "requests":
-                free = belief.remaining - self.settings.keep
+                held = sum([permit.count for permit in state.held(belief)])
+                free = belief.remaining - held - self.settings.keep
                 count = min(count, max(1, int(free / (4 * holders))))
             if belief.reset is not None:
                 usable = min(usable, max(belief.reset.left(moment), 0.001))
@@ -145,7 +146,7 @@ class Enter(_Step):
             return self.tokens if belief.limit is None else min(self.tokens, belief.limit)
         return 0.0
 
-    def _blocked(self, belief: Belief, moment: Moment) -> tuple[float, str]:
+    def _blocked(self, belief: Belief, held: list[Permit], moment: Moment) -> tuple[float, str]:
         """Seconds until this dimension lets a call through, and why not now."""
         need = self._cost(belief)
         least = max(need, self.settings.keep) if belief.unit == "requests" else need
@@ -153,6 +154,11 @@ class Enter(_Step):
             total = "" if belief.limit is None else f" of {belief.limit:g}"
             wait = max(belief.wait(least, moment), 0.001)
             return wait, f"{belief.remaining:g}{total} {belief.dimension} left until the reset"
+        if held and belief.unit == "requests":
+            kept = sum([permit.count for permit in held])
+            if belief.remaining - kept < least:
+                soonest = min([permit.due.left(moment) for permit in held])
+                return min(max(soonest, 0.05), 0.25), f"{kept} calls from before the reset are out"
         if belief.next is not None:
             return belief.next.left(moment), f"few {belief.dimension} left, calls are spaced out"
         return 0.0, ""

@@ -57,16 +57,6 @@ class QuotaLike(Protocol):
 
 
 @dataclass(slots=True)
-class _Ticket:
-    """What an attempt was admitted with, and what its answer stated."""
-
-    permit: str
-    turn: int
-    stated: tuple[Stated, ...] = ()
-    report: int = 0  # passed unasked, to be counted in this report
-
-
-@dataclass(slots=True)
 class _Block:
     """Calls that the store has let through and this process has not made."""
 
@@ -74,6 +64,18 @@ class _Block:
     turn: int
     left: int
     until: float
+    under_way: int = 0
+
+
+@dataclass(slots=True)
+class _Ticket:
+    """What an attempt was admitted with, and what its answer stated."""
+
+    permit: str
+    turn: int
+    stated: tuple[Stated, ...] = ()
+    report: int = 0  # passed unasked, to be counted in this report
+    block: _Block | None = None
 
 
 class GateAdmission:
@@ -146,8 +148,9 @@ class GateAdmission:
             block = self._block
             if block.left and block.turn == turn and now < block.until:
                 block.left -= 1
+                block.under_way += 1
                 self._under_way += 1
-                return Admitted(_Ticket("", block.turn))
+                return Admitted(_Ticket("", block.turn, block=block))
             unasked = self._unasked
         enter = Enter(
             id=view.name(),
@@ -171,8 +174,8 @@ class GateAdmission:
             self._report += 1
             if answer.count > 1:
                 left, until = answer.count - 1, now + answer.seconds
-                self._block = _Block(enter.id, answer.turn, left, until)
-                return Admitted(_Ticket("", answer.turn))
+                self._block = block = _Block(enter.id, answer.turn, left, until, 1)
+                return Admitted(_Ticket("", answer.turn, block=block))
         return Admitted(_Ticket(enter.id, answer.turn))
 
     def _give_back(self, now: float, wall: float) -> None:
@@ -214,6 +217,10 @@ class GateAdmission:
             self._under_way -= 1
             if ticket.report == self._report:
                 self._unasked -= 1
+            if (block := ticket.block) is not None:
+                block.under_way -= 1
+                if not block.left and not block.under_way:
+                    ticket.permit = block.permit  # the last of its block answers for all of it
         is_limit = outcome == "failed" and failure is not None and failure.kind.is_limit
         if not ticket.permit and not ticket.stated and not is_limit:
             return
