@@ -101,8 +101,8 @@ class Belief:
     def wait(self, need: float, moment: Moment) -> float:
         """Seconds until `need` may be there; a second where nobody knows when."""
         if self.rate and self.limit:
-            # One twentieth of the bucket at a time: soon enough, and all who wait ask less often.
-            return (max(need, self.limit / 20) - self.remaining) / self.rate
+            # One fortieth of the bucket at a time: soon enough, and all who wait ask less often.
+            return (max(need, self.limit / 40) - self.remaining) / self.rate
         return self.reset.left(moment) if self.reset is not None else 1.0
 
 
@@ -162,7 +162,7 @@ def _measured(belief: Belief, remaining: float, reset_in: float, moment: Moment)
     rate = (belief.limit - remaining) / reset_in
     if moved > 0 and 0.75 < used / moved / rate < 1.33:
         # Slightly less than measured, because what is stated is rounded.
-        slower = 0.98 * min(rate, used / moved)
+        slower = 0.99 * min(rate, used / moved)
         return replace(belief, rate=slower, accrued=max(belief.accrued, moment.now))
     return replace(belief, rate=0.0)
 

@@ -73,6 +73,13 @@ class BreakerAdmission:
         """Whether neither circuit, as last seen, has anything to say."""
         return self._own.state.is_calm and (self._shared is None or self._shared.state.is_calm)
 
+    def calm_ticket(self) -> object:
+        """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
+        own = Passed(self._own.state.generation)
+        if self._shared is None:
+            return _Ticket("", own)
+        return _Ticket("", own, "", Passed(self._shared.state.generation))
+
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002
         own = _asked(self._own, self._settings, now, wall)
         if isinstance(own[1], Shut):

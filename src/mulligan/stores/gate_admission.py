@@ -112,6 +112,10 @@ class GateAdmission:
         """Whether nothing is believed, as last seen, and nothing is to be found out."""
         return self._view.state.is_idle and not self._settings.scout
 
+    def calm_ticket(self) -> object:
+        """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
+        return self._passing(self._view.state.turn).ticket
+
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002
         view = self._view
         state, moment = view.look(now, wall)

@@ -70,7 +70,7 @@ def file_system(folder: Path, mounts: str | None = None) -> str:
             return ""
     where, best, kind = str(folder.resolve()), -1, ""
     for line in mounts.splitlines():
-        # 36 35 98:0 /root /mnt/point options shared:1 - ext4 /dev/sda rw
+        # 36 35 98:0 / /mnt/point options shared:1 - ext4 /dev/sda rw
         fields, dash, rest = line.partition(" - ")
         columns = fields.split(" ")
         if not dash or len(columns) < 5:
