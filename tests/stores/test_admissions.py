@@ -278,14 +278,12 @@ def test_an_attempt_made_unasked_while_all_was_calm_is_told_all_the_same(clock, 
     for state in (None, shared):
         breaker = BreakerAdmission(BREAKER_KEY, Breaker(failures=1), shared=state)
         gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=state)
-        assert breaker.is_calm
-        assert gate.is_calm
+        assert [each.is_calm for each in (breaker, gate)] == [True, True]
         breaker.leave(breaker.calm_ticket(), "failed", SERVER, **clock.times)
         gate.leave(gate.calm_ticket(), "failed", limit(30), **clock.times)
         assert isinstance(call(breaker, clock), Refused)
         assert isinstance(call(gate, clock), Hold)
-        assert not breaker.is_calm
-        assert not gate.is_calm
+        assert [each.is_calm for each in (breaker, gate)] == [False, False]
 
 
 # Tokens
