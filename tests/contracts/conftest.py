@@ -187,19 +187,33 @@ class Worker:
             [sys.executable, str(WORKER), what, url, *map(str, args)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            bufsize=0,
         )
+        assert self.process.stdout is not None
+        self._pipe = self.process.stdout.fileno()
+        self._heard = b""
 
     def hear(self) -> str:
-        assert self.process.stdout is not None
-        ready, _, _ = select.select([self.process.stdout], [], [], 20)
-        assert ready, "the worker says nothing"
-        return self.process.stdout.readline().strip()
+        """The next line; empty when there are no more."""
+        while b"\n" not in self._heard:
+            ready, _, _ = select.select([self._pipe], [], [], 20)
+            assert ready, "the worker says nothing"
+            more = os.read(self._pipe, 65_536)
+            if not more:
+                return ""
+            self._heard += more
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line.decode()
+
+    def killed(self) -> list[str]:
+        """Kill it; whatever else it had said."""
+        self.process.kill()
+        self.process.wait(10)
+        return list(iter(self.hear, ""))
 
     def go(self) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
+        self.process.stdin.write(b"go\n")
 
     def end(self) -> None:
         self.process.kill()

@@ -164,9 +164,7 @@ def test_workers_that_are_killed_never_make_more_than_was_there(common, workers)
         heard: list[str] = []
         while len(heard) < lines and (said_now := worker.hear()).startswith("+"):
             heard.append(said_now)
-        worker.process.kill()
-        rest, _ = worker.process.communicate(timeout=10)
-        got += heard + [line for line in rest.splitlines() if line.startswith("+")]
+        got += heard + [line for line in worker.killed() if line.startswith("+")]
     # What a killed worker was granted and could not say is lost to everybody, not given twice.
     assert 300 - 4 <= len(got) <= 300
 
@@ -252,9 +250,7 @@ def test_what_was_acknowledged_survives_kill_9(common, workers):
     for number, lines in enumerate((1, 3, 10, 40)):
         worker = workers("append", url, f"w{number}", "run")
         heard = [worker.hear() for _ in range(lines)]
-        worker.process.kill()
-        rest, _ = worker.process.communicate(timeout=10)
-        acknowledged = heard + [line for line in rest.splitlines(keepends=False) if line]
+        acknowledged = heard + worker.killed()
         written = {entry.id for entry in store.journal.read("run")}
         assert set(acknowledged) <= written
         # Nobody else is kept waiting by the dead.
