@@ -8,6 +8,9 @@ annotated. What stands here is raised only where no exception of the caller exis
     │   └── FileError                 … in a file: which one, which key, the nearest known key
     ├── MissingExtra (ImportError)    an optional package is not installed
     ├── FailedAnswer                  the answer was judged a failure; carries it
+    ├── StoreError                    shared state
+    │   ├── StoreDown                 … that cannot be reached in time
+    │   └── Fenced                    … that somebody else has taken over
     └── NotAdmitted                   the call was not made
         ├── CircuitOpen               the target is not worth calling now
         ├── DeadlinePassed (TimeoutError)  there is no time left to call
@@ -24,12 +27,15 @@ __all__ = (
     "CircuitOpen",
     "DeadlinePassed",
     "FailedAnswer",
+    "Fenced",
     "FileError",
     "LimitReached",
     "MissingExtra",
     "MulliganError",
     "NotAdmitted",
     "SettingError",
+    "StoreDown",
+    "StoreError",
 )
 
 
@@ -98,6 +104,27 @@ class FailedAnswer(MulliganError):
     def __init__(self, failure: Failure, answer: object) -> None:
         self.failure, self.answer = failure, answer
         super().__init__(f"the answer is a failure ({failure})")
+
+
+class StoreError(MulliganError):
+    """Something about shared state that its caller cannot go on with.
+
+    Args:
+        url: The store, without its password.
+        because: What was asked, what was found, what to do, in one sentence.
+    """
+
+    def __init__(self, url: str, because: str) -> None:
+        self.url, self.because = url, because
+        super().__init__(f"{url}: {because}")
+
+
+class StoreDown(StoreError):
+    """The store did not answer in time. What was asked may or may not have landed: ask again."""
+
+
+class Fenced(StoreError):
+    """Somebody else has taken over; what this holder wanted to write was not written."""
 
 
 class NotAdmitted(MulliganError):

@@ -6,12 +6,17 @@ tests/contracts runs against every implementation of a port.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from .events import Event
+    from .machine import Key, Machine, Operation
+    from .moment import Moment
 
-__all__ = ("Clock", "Dice", "Listener")
+__all__ = ("Clock", "Dice", "Entry", "Journal", "Keys", "Listener", "State", "Store")
+
+S = TypeVar("S")
+R = TypeVar("R")
 
 
 class Clock(Protocol):
@@ -50,3 +55,99 @@ class Listener(Protocol):
     """
 
     def __call__(self, event: Event, /) -> None: ...
+
+
+class State(Protocol):
+    """Shared state that makes calls better and must never stop them: breaker, gate, tokens.
+
+    It fails open: whoever uses it goes on with a copy of its own while the store is down. Every
+    method answers within 250 ms or raises `StoreDown`.
+    """
+
+    def transact(self, key: Key, operation: Operation[S, R], /) -> R:
+        """Apply `operation` to the state of `key`, alone, at the store's own time."""
+        ...
+
+    def peek(self, key: Key, machine: Machine[S], /) -> tuple[S, Moment]:
+        """The state of `key`, and the store's time; writes nothing."""
+        ...
+
+    def known(self, machine: Machine[S], /) -> tuple[Key, ...]:
+        """Every key that has a state of this kind."""
+        ...
+
+    async def atransact(self, key: Key, operation: Operation[S, R], /) -> R: ...
+
+    async def apeek(self, key: Key, machine: Machine[S], /) -> tuple[S, Moment]: ...
+
+
+class Keys(Protocol):
+    """Who may do something once. It fails closed: not to know is not to do.
+
+    What it has acknowledged survives the death of every process involved.
+    """
+
+    def transact(self, key: Key, operation: Operation[S, R], /) -> R: ...
+
+    async def atransact(self, key: Key, operation: Operation[S, R], /) -> R: ...
+
+
+class Entry(NamedTuple):
+    """One line of a journal.
+
+    Args:
+        id: Chosen by whoever writes it; the same id is written once.
+        body: What is written, as JSON.
+        epoch: The claim under which it is written; an older one is fenced.
+    """
+
+    id: str
+    body: str
+    epoch: int = 0
+
+
+class Journal(Protocol):
+    """What has been done. It fails closed: what is not written down is not done.
+
+    What it has acknowledged survives the death of every process involved.
+    """
+
+    def append(self, stream: str, entry: Entry, /) -> int:
+        """Write `entry` at the end of `stream`; its place, counted from 1.
+
+        Raises:
+            Fenced: The stream has an entry of a later epoch.
+        """
+        ...
+
+    def read(self, stream: str, /, after: int = 0) -> tuple[Entry, ...]:
+        """The entries of `stream` behind place `after`, in order."""
+        ...
+
+    async def aappend(self, stream: str, entry: Entry, /) -> int: ...
+
+    async def aread(self, stream: str, /, after: int = 0) -> tuple[Entry, ...]: ...
+
+
+class Store(Protocol):
+    """Where shared state lives: three ports, split by how they fail."""
+
+    @property
+    def url(self) -> str:
+        """Where it is, without its password."""
+        ...
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def keys(self) -> Keys: ...
+
+    @property
+    def journal(self) -> Journal: ...
+
+    def scoped(self, scope: str, /) -> str:
+        """The name under which `scope` is stored: a salted hash, never the scope itself."""
+        ...
+
+    def close(self) -> None: ...

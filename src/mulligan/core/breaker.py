@@ -1,0 +1,289 @@
+"""Whether a target is worth calling.
+
+    Closed ──`failures` in a row, by a quorum──▶ Open ──time passed──▶ half open
+       ▲                                          ▲                      │ │
+       │                                          └────a probe failed────┘ │
+       └──────────────────────`successes` probes succeeded─────────────────┘
+
+Half open is no state of its own: it is an open breaker whose time has passed. So nothing has to
+happen for it to be reached, it survives a restart, and asking can never recurse. What it adds is
+that probes are leased: a probe that hangs loses its lease, and another one is let through.
+
+Every permit carries the generation it was given in. Opening and closing begin a new one, and a
+result from an older generation changes nothing: a call that was under way when the breaker opened
+can neither close it nor keep it open.
+
+A hand on the breaker (`Hand`) is stronger than any result or timer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from ..errors import SettingError
+from .failure import Failure, Kind
+from .machine import Machine
+from .moment import Due, Lease, Moment
+
+__all__ = (
+    "BREAKER",
+    "Ask",
+    "Breaker",
+    "Circuit",
+    "Hand",
+    "Open",
+    "Passed",
+    "Result",
+    "Shut",
+    "Tell",
+    "verdict_on",
+)
+
+# Neither: cancelled, or an error that says nothing about the target's health.
+Result: TypeAlias = Literal["success", "failure", "neither"]
+
+_UNHEALTHY = frozenset({Kind.SERVER, Kind.OVERLOADED, Kind.NETWORK, Kind.TIMEOUT})
+
+
+def verdict_on(failure: Failure) -> Result:
+    """What a failure says about its target's health.
+
+    A client error never counts (R-C9), and a limit is the gate's business: it paces calls, it
+    does not stop them (E-B12).
+    """
+    return "failure" if failure.kind in _UNHEALTHY else "neither"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """When to stop calling, and when to try again.
+
+    Args:
+        failures: Failures in a row that open it (R-K1).
+        open_for: Seconds it stays open (R-K2).
+        probes: Calls let through at a time once that has passed (R-K3).
+        successes: Probes that must succeed to close it (R-K4).
+        lease: Seconds after which a probe that has not come back is given up.
+        quorum: Different workers that must have seen the failures. A worker alone that cannot
+            reach the target has a broken network, not a broken target (E-B15).
+    """
+
+    failures: int = 5
+    open_for: float = 60.0
+    probes: int = 1
+    successes: int = 1
+    lease: float = 30.0
+    quorum: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("failures", "probes", "successes", "quorum"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise SettingError(f"Breaker.{name} needs a whole number >= 1; got {value!r}")
+        for name in ("open_for", "lease"):
+            value = getattr(self, name)
+            if not 0 < value < float("inf"):
+                raise SettingError(f"Breaker.{name} needs more than 0 seconds; got {value!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """The state of a breaker.
+
+    Args:
+        streak: Failures since the last success.
+        voters: The workers that saw them, as many as a quorum could need.
+        until: When it lets a probe through; None while it is closed.
+        generation: Rises whenever it opens or closes.
+        probes: Probes under way.
+        passed: Probes that have succeeded since it opened.
+        hand: ``blocked`` or ``allowed`` by hand, else empty.
+        because: Why it is open, in a clause.
+    """
+
+    streak: int = 0
+    voters: tuple[str, ...] = ()
+    until: Due | None = None
+    generation: int = 0
+    probes: tuple[Lease, ...] = ()
+    passed: int = 0
+    hand: str = ""
+    because: str = ""
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether a call may be made, and its success recorded nowhere."""
+        return self.hand == "allowed" or (
+            not self.streak and self.until is None and self.hand != "blocked"
+        )
+
+    def retry_in(self, moment: Moment) -> float:
+        """Seconds until a probe could pass; 0 if one could now, or if it is closed."""
+        return 0.0 if self.until is None else self.until.left(moment)
+
+
+# A streak of failures is news for a day; nobody has called since.
+_DAY = 86_400.0
+
+
+def _keep(state: Circuit, moment: Moment) -> float:
+    return float("inf") if state.hand else _DAY + state.retry_in(moment)
+
+
+BREAKER: Machine[Circuit] = Machine(name="breaker", start=Circuit(), keep=_keep)
+
+
+class _Step:
+    """What every operation on this machine has."""
+
+    __slots__ = ()
+
+    @property
+    def machine(self) -> Machine[Circuit]:
+        return BREAKER
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """The call may be made."""
+
+    generation: int
+    is_probe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shut:
+    """The call must not be made."""
+
+    retry_in: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask(_Step):
+    """May a call be made? `permit` names it; asking again with the same name answers the same."""
+
+    permit: str
+    settings: Breaker
+
+    def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, Passed | Shut]:
+        if state.hand == "blocked":
+            return state, Shut(float("inf"), state.because)
+        if state.hand == "allowed" or state.until is None:
+            return state, Passed(state.generation)
+        wait = state.until.left(moment)
+        if wait > 0:
+            return state, Shut(wait, state.because)
+        live = tuple([probe for probe in state.probes if probe.due.left(moment) > 0])
+        if any(probe.id == self.permit for probe in live):
+            return state, Passed(state.generation, is_probe=True)
+        if len(live) >= self.settings.probes:
+            soonest = min(probe.due.left(moment) for probe in live)
+            return state, Shut(soonest, f"{state.because}; a probe is under way")
+        live += (Lease(self.permit, moment.lease(self.settings.lease)),)
+        return replace(state, probes=live), Passed(state.generation, is_probe=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tell(_Step):
+    """How a call ended that `Ask` let pass.
+
+    Args:
+        permit: Its name.
+        generation: The one its permit was given in.
+        result: How it ended.
+        worker: Who saw it.
+        settings: The breaker's.
+        stated: Seconds for which the server asked to be left alone, if it did: the breaker then
+            does not open for less.
+    """
+
+    permit: str
+    generation: int
+    result: Result
+    worker: str
+    settings: Breaker
+    stated: float = 0.0
+
+    def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
+        """The result is whether this opened or closed the breaker."""
+        if self.generation != state.generation or state.hand:
+            return state, False
+        if state.until is None:
+            return self._closed(state, moment)
+        mine = [probe for probe in state.probes if probe.id == self.permit]
+        if not mine or mine[0].due.left(moment) <= 0:
+            return state, False  # its lease is over: another probe speaks for the target now
+        others = tuple([probe for probe in state.probes if probe.id != self.permit])
+        state = replace(state, probes=others)
+        if self.result == "failure":
+            return self._opened(state, moment, "the probe failed"), True
+        passed = state.passed + (self.result == "success")
+        if passed >= self.settings.successes:
+            return Circuit(generation=state.generation + 1), True
+        return replace(state, passed=passed), False
+
+    def _closed(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
+        if self.result == "success" and state.streak:
+            return Circuit(generation=state.generation), False
+        if self.result != "failure":
+            return state, False
+        settings, voters = self.settings, state.voters
+        if self.worker not in voters and len(voters) < settings.quorum:
+            voters += (self.worker,)
+        state = replace(state, streak=state.streak + 1, voters=voters)
+        if state.streak >= settings.failures and len(voters) >= settings.quorum:
+            return self._opened(state, moment, f"{state.streak} failures in a row"), True
+        return state, False
+
+    def _opened(self, state: Circuit, moment: Moment, because: str) -> Circuit:
+        until = moment.lease(self.settings.open_for)
+        if self.stated > self.settings.open_for:
+            until = moment.stated(self.stated)
+        return Circuit(
+            streak=state.streak,
+            voters=state.voters,
+            until=until,
+            generation=state.generation + 1,
+            because=because,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open(_Step):
+    """Open until a time that the server stated: believed at once, by everybody (E-B15)."""
+
+    stated: float
+    because: str
+
+    def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
+        if state.hand or state.retry_in(moment) >= self.stated:
+            return state, False
+        was_shut = state.retry_in(moment) > 0
+        until = moment.stated(self.stated)
+        if was_shut:
+            return replace(state, until=until, because=self.because), False
+        opened = Circuit(until=until, generation=state.generation + 1, because=self.because)
+        return opened, True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hand(_Step):
+    """Block or allow a target by hand, whatever its results; or take the hand away.
+
+    ``reset`` also forgets what the breaker had counted.
+    """
+
+    move: Literal["block", "allow", "reset"]
+    because: str = "blocked by hand"
+
+    def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:  # noqa: ARG002
+        generation = state.generation + 1  # results from before the hand change nothing
+        if self.move == "block":
+            after = Circuit(generation=generation, hand="blocked", because=self.because)
+        elif self.move == "allow":
+            after = Circuit(generation=generation, hand="allowed")
+        else:
+            after = Circuit(generation=generation)
+        return after, after.hand != state.hand

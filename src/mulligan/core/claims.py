@@ -1,0 +1,177 @@
+"""Who may do something once, and what came of it.
+
+    free ──take──▶ held ──finish──▶ done ──time passed──▶ free
+     ▲              │ └──lease over──▶ free
+     └────drop──────┘
+
+Each time it is taken the epoch rises, and whoever wants to finish says which epoch it took. So a
+holder that was stopped, slept through its lease, and woke up cannot overwrite what its successor
+did: it is fenced, and learns so.
+
+A failure is dropped, not stored: a cached error would poison every repeat (E-F6).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .machine import Machine
+from .moment import Due, Moment
+
+__all__ = ("CLAIM", "Busy", "Claim", "Done", "Drop", "Finish", "Mine", "Mismatch", "Renew", "Take")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The state of one key.
+
+    Args:
+        epoch: Rises each time the key is taken.
+        holder: Who has it; empty if nobody does.
+        due: When the holder's lease, or the memory of the value, is over.
+        fingerprint: What the key was first used for; another use of it is a mistake.
+        value: The result as JSON, once there is one.
+    """
+
+    epoch: int = 0
+    holder: str = ""
+    due: Due | None = None
+    fingerprint: str = ""
+    value: str | None = None
+
+    def left(self, moment: Moment) -> float:
+        """Seconds for which it is held or remembered; 0 if it is free."""
+        return 0.0 if self.due is None else self.due.left(moment)
+
+
+# The epoch must outlive any holder that could still wake up with an older one.
+_FENCE = 7 * 86_400.0
+
+
+def _keep(state: Claim, moment: Moment) -> float:
+    return _FENCE + state.left(moment)
+
+
+CLAIM: Machine[Claim] = Machine(name="claim", start=Claim(), keep=_keep)
+
+
+class _Step:
+    """What every operation on this machine has."""
+
+    __slots__ = ()
+
+    @property
+    def machine(self) -> Machine[Claim]:
+        return CLAIM
+
+
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """The caller holds the key; `epoch` is what it must show later."""
+
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Busy:
+    """Somebody else holds the key, for `retry_in` seconds at most."""
+
+    retry_in: float
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """It has been done; this came of it, as JSON."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """The key was used for something else: a mistake in the program, never retried (E-F3)."""
+
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Take(_Step):
+    """May the caller do it?
+
+    Args:
+        holder: Who asks; asking again while it holds the key answers the same.
+        fingerprint: What the key stands for, so that another use of it is noticed.
+        lease: Seconds until somebody else may take it.
+    """
+
+    holder: str
+    fingerprint: str
+    lease: float
+
+    def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, Mine | Busy | Done | Mismatch]:
+        left = state.left(moment)
+        if left > 0:
+            if state.fingerprint != self.fingerprint:
+                return state, Mismatch(state.fingerprint)
+            if state.value is not None:
+                return state, Done(state.value)
+            if state.holder == self.holder:
+                return state, Mine(state.epoch)
+            return state, Busy(left)
+        due = moment.lease(self.lease)
+        taken = Claim(state.epoch + 1, self.holder, due, self.fingerprint)
+        return taken, Mine(taken.epoch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renew(_Step):
+    """The holder is alive and needs `lease` seconds more."""
+
+    holder: str
+    epoch: int
+    lease: float
+
+    def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, bool]:
+        """The result is whether it still holds the key.
+
+        A lease that is over may be renewed as long as nobody else has taken the key.
+        """
+        if not _is_held(state, self.holder, self.epoch):
+            return state, False
+        return replace(state, due=moment.lease(self.lease)), True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish(_Step):
+    """It is done: `value` is its result as JSON, remembered for `ttl` seconds."""
+
+    holder: str
+    epoch: int
+    value: str
+    ttl: float
+
+    def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, bool]:
+        """The result is whether it was stored; if not, a successor has taken over (E-F5)."""
+        if state.epoch == self.epoch and state.value == self.value and state.left(moment) > 0:
+            return state, True  # it landed before
+        if not _is_held(state, self.holder, self.epoch):
+            return state, False
+        due = moment.stated(self.ttl)
+        return replace(state, holder="", due=due, value=self.value), True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop(_Step):
+    """It failed and may be done again, by anybody, at once."""
+
+    holder: str
+    epoch: int
+
+    def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, bool]:  # noqa: ARG002
+        """The result is whether the caller held the key."""
+        if not _is_held(state, self.holder, self.epoch):
+            return state, False
+        return Claim(epoch=state.epoch), True
+
+
+def _is_held(state: Claim, holder: str, epoch: int) -> bool:
+    return bool(holder) and state.holder == holder and state.epoch == epoch and state.value is None

@@ -1,0 +1,161 @@
+"""What a gate knows, and how knowledge ages.
+
+Settings, state, and the one transition that nobody asks for: time passes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ..errors import SettingError
+from .belief import Belief, refilled
+from .machine import Machine
+from .moment import Due, Moment
+from .opening import Opening
+
+__all__ = ("GATE", "Flow", "Gate", "Permit", "advanced", "bounded")
+
+# Permits that the state tells apart.
+_MOST_PERMITS = 48
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """How a gate reads what it is told.
+
+    Args:
+        keep: Requests that are never used: below it, wait for the reset (R-L7).
+        low: Below this many remaining, space calls out (R-L8); 0 for never.
+        high: Above this many, no longer.
+        lease: Seconds after which a probe that has not come back is given up.
+        block: The longest that a block of permits is leased for, in seconds.
+        horizon: The longest that a rejection is believed, in seconds.
+        scout: Whether the first call goes ahead alone, to learn what the answers state.
+    """
+
+    keep: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    lease: float = 30.0
+    block: float = 10.0
+    horizon: float = 21_600.0
+    scout: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("keep", "low", "high"):
+            value = getattr(self, name)
+            if not 0 <= value < float("inf"):
+                raise SettingError(f"Gate.{name} needs a number >= 0; got {value!r}")
+        for name in ("lease", "block", "horizon"):
+            value = getattr(self, name)
+            if not 0 < value < float("inf"):
+                raise SettingError(f"Gate.{name} needs more than 0 seconds; got {value!r}")
+        if self.high < self.low:
+            raise SettingError(f"Gate needs low <= high; got low={self.low:g}, high={self.high:g}")
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Calls that `holder` may make until `due`; unused ones can be given back."""
+
+    id: str
+    holder: str
+    count: int
+    due: Due
+    turn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The state of a gate.
+
+    Args:
+        beliefs: One a dimension that an answer has stated.
+        shut: Until when it is shut for everybody, if it is.
+        because: Why, in a clause.
+        turn: Rises whenever it is shut, opened or refilled.
+        strikes: Rejections in a row that named no time.
+        opening: How far it has opened, where nothing is believed.
+        permits: Blocks of calls that have been let through and have not been answered.
+        plain: Until when we believe that answers state nothing.
+    """
+
+    beliefs: tuple[Belief, ...] = ()
+    shut: Due | None = None
+    because: str = ""
+    turn: int = 0
+    strikes: int = 0
+    opening: Opening | None = None
+    permits: tuple[Permit, ...] = ()
+    plain: Due | None = None
+
+    def held(self, belief: Belief) -> list[Permit]:
+        """Permits from before the last reset whose calls have not been answered.
+
+        The server may have counted them before the reset, or may yet: until they are answered, or
+        their lease is over, as much is kept back for them.
+        """
+        return [permit for permit in self.permits if permit.turn < belief.turn]
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is believed, and nothing is wrong."""
+        return not self.beliefs and self.shut is None and self.opening is None
+
+    @property
+    def is_scouting(self) -> bool:
+        """Whether it opens slowly to learn what answers state, and not after a rejection."""
+        return self.opening is not None and self.opening.cap is None and not self.because
+
+    @property
+    def is_counting(self) -> bool:
+        """Whether calls must be let through one by one; else they may pass unasked."""
+        return (
+            self.shut is not None
+            or self.opening is not None
+            or any(each.remaining < each.low_water or not each.remaining for each in self.beliefs)
+        )
+
+
+def _keep(state: Flow, moment: Moment) -> float:
+    dues = [state.shut, state.plain, None if state.opening is None else state.opening.quiet]
+    dues += [due for each in state.beliefs for due in (each.reset, each.stale)]
+    return 60.0 + max([due.left(moment) for due in dues if due is not None], default=0.0)
+
+
+GATE: Machine[Flow] = Machine(name="gate", start=Flow(), keep=_keep)
+
+
+def advanced(state: Flow, moment: Moment) -> Flow:
+    """The state now that time has passed."""
+    turn = state.turn
+    if state.shut is not None:
+        if state.shut.left(moment) > 0:
+            return state
+        turn += 1
+    permits = tuple([permit for permit in state.permits if permit.due.left(moment) > 0])
+    after = [refilled(each, moment, turn=turn + 1) for each in state.beliefs]
+    beliefs = tuple([each for each in after if each is not None])
+    if any(each.turn > turn for each in beliefs):
+        turn += 1
+    opening, plain = state.opening, state.plain
+    if opening is not None:
+        counts = any(each.unit == "requests" for each in beliefs)
+        is_over = counts or opening.quiet.left(moment) <= 0
+        opening = None if is_over else opening.turned(moment)
+    if plain is not None and plain.left(moment) <= 0:
+        plain = None
+    because = state.because if opening is not None else ""
+    return Flow(beliefs, None, because, turn, state.strikes, opening, permits, plain)
+
+
+def bounded(permits: tuple[Permit, ...]) -> tuple[Permit, ...]:
+    """The same permits, the older half merged into one if there are many.
+
+    The state is read and written whole; it must not grow with the number of calls under way.
+    """
+    if len(permits) <= _MOST_PERMITS:
+        return permits
+    old, new = permits[: len(permits) // 2], permits[len(permits) // 2 :]
+    count = sum([permit.count for permit in old])
+    return (replace(old[-1], id="", holder="", count=count), *new)

@@ -1,0 +1,123 @@
+"""What a store can apply without understanding it.
+
+A machine has a state; an operation is a pure function (state, moment) → (state, result). A store
+keeps the state and applies operations one at a time. Whatever an operation grants carries an id
+that the caller chose, and asking again with the same id answers the same: so "did it land?" can
+always be answered by asking again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, get_args, get_origin
+from typing import get_type_hints as hints_of
+
+from .moment import Moment
+
+__all__ = ("Key", "Machine", "Operation", "packed", "unpacked")
+
+S = TypeVar("S")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Key(NamedTuple):
+    """Whose state it is.
+
+    Args:
+        target: The dependency.
+        part: Which machine of it: ``breaker``, ``gate``, ``tokens``, or an operation's own key.
+        scope: Which account, as the store's hash of it; never the account itself.
+    """
+
+    target: str
+    part: str
+    scope: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine(Generic[S]):
+    """How the state of one kind begins, is written down, and is forgotten.
+
+    Args:
+        name: What is kept, for tables and people.
+        start: The state that nothing has happened to. It is never written down.
+        keep: (state, moment) → seconds after which the state may be forgotten.
+    """
+
+    name: str
+    start: S
+    keep: Callable[[S, Moment], float]
+
+    def pack(self, state: S) -> str | None:
+        """The state as JSON; None for the state that nothing has happened to."""
+        if state == self.start:
+            return None
+        return json.dumps(packed(state), separators=(",", ":"))
+
+    def unpack(self, text: str | None) -> S:
+        """The state that `pack` wrote.
+
+        Raises:
+            ValueError: It did not write this.
+        """
+        if text is None:
+            return self.start
+        state: S = unpacked(type(self.start), json.loads(text))
+        return state
+
+
+class Operation(Protocol[S, R_co]):
+    """One step of a machine, with everything it needs except the state and the time."""
+
+    @property
+    def machine(self) -> Machine[S]: ...
+
+    def __call__(self, state: S, moment: Moment) -> tuple[S, R_co]:
+        """The state after it, and the answer to whoever asked."""
+        ...
+
+
+def packed(value: Any) -> Any:
+    """A frozen dataclass as nested lists, the shortest JSON there is."""
+    if isinstance(value, tuple):
+        return [packed(each) for each in value]
+    if is_dataclass(value):
+        return [packed(getattr(value, name)) for name in value.__dataclass_fields__]
+    return value
+
+
+def unpacked(shape: Any, data: Any) -> Any:
+    """The value of type `shape` that `packed` made `data` of.
+
+    Raises:
+        ValueError: `data` does not have that shape. It came from a file or a server: another
+            version wrote it, or somebody who is not us.
+    """
+    if get_origin(shape) is tuple:
+        (each, _) = get_args(shape)
+        if isinstance(data, list):
+            return tuple([unpacked(each, item) for item in data])
+    elif get_origin(shape) is UnionType:
+        if data is None and NoneType in get_args(shape):
+            return None
+        (shape,) = (each for each in get_args(shape) if each is not NoneType)
+        return unpacked(shape, data)
+    elif is_dataclass(shape):
+        types = _types(shape)  # type: ignore[arg-type]  # a class is hashable
+        if isinstance(data, list) and len(data) == len(types):
+            return shape(*map(unpacked, types, data))  # type: ignore[operator]
+    elif type(data) is shape:
+        return data
+    elif shape is float and type(data) is int:
+        return float(data)
+    raise ValueError(f"expected {shape}, found {str(data)[:80]!r}")
+
+
+@lru_cache(maxsize=64)
+def _types(cls: Any) -> tuple[Any, ...]:
+    hints = hints_of(cls)
+    return tuple([hints[each.name] for each in fields(cls)])

@@ -1,0 +1,98 @@
+"""How a gate opens when nobody says how much is left.
+
+    one probe ──answered──▶ two at a time ──answered──▶ four … ──rejected──▶ shut
+        ▲                                                                     │
+        └──────────as many a span as went well, then one more─────────────────┘
+
+Slow start finds out how much passes. What passed before a rejection is then given out once in
+every span, where a span is the time in which it passed, plus the wait that the rejection asked
+for: on a fixed window that is the window, on a bucket the time it takes to fill by as much. It
+grows again only after clean spans, so finding out costs a rejection now and then, not one a call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .moment import Due, Moment
+
+__all__ = ("Opening",)
+
+# Clean spans before more is tried than went well.
+_PATIENCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """How far a gate has opened since it was last shut.
+
+    Args:
+        allowed: Calls that may be under way at a time.
+        cap: Calls that passed in an earlier span; None where none has shown it.
+        span: Seconds in which `cap` calls pass.
+        ends: When this span is over; None before its first call.
+        granted: Calls let through in this span.
+        answered: Those of them that were answered, and not rejected.
+        clean: Spans in a row without a rejection.
+        quiet: When there has been no rejection for so long that the gate need not care.
+    """
+
+    allowed: int
+    cap: int | None
+    span: float
+    ends: Due | None
+    granted: int
+    answered: int
+    clean: int
+    quiet: Due
+
+    @classmethod
+    def after(cls, before: Opening | None, wait: float, moment: Moment) -> Opening:
+        """The next opening, once the gate has been shut for `wait` seconds."""
+        cap, span = None, wait
+        if before is not None and before.ends is not None:
+            # What passed took the time since the span began, and takes the wait on top.
+            span += before.span - before.ends.left(moment)
+            cap = max(1, before.answered)
+            if not before.answered and before.cap is not None:
+                # Rejected at its first call: the span before was too short, not too full.
+                cap, span = before.cap, span + (before.span if before.clean else 0.0)
+        quiet = moment.stated(wait + max(60.0, 10 * span))
+        return cls(1, cap, span, None, 0, 0, 0, quiet)
+
+    def turned(self, moment: Moment) -> Opening:
+        """This opening now; a new span if the last one is over."""
+        if self.ends is None or self.ends.left(moment) > 0 or self.cap is None:
+            return self
+        was_used_up = self.granted >= self.cap
+        clean = self.clean + 1 if was_used_up else self.clean
+        cap = self.cap
+        if was_used_up and clean > _PATIENCE:
+            cap += max(1, cap >> 3) << min(clean - _PATIENCE - 1, 20)
+        return replace(
+            self,
+            allowed=max(self.allowed, self.cap),
+            cap=cap,
+            ends=moment.lease(self.span),
+            granted=0,
+            answered=0,
+            clean=clean,
+        )
+
+    def wait(self, live: int, moment: Moment) -> float:
+        """Seconds to wait before the next call, with `live` calls under way; 0 if it may go."""
+        if self.cap is not None and self.granted >= self.cap and self.ends is not None:
+            return max(self.ends.left(moment), 0.001)
+        if live >= self.allowed:
+            # Nobody knows when an answer comes; an eighth of the span is soon enough.
+            return min(max(self.span / 8, 0.05), 1.0)
+        return 0.0
+
+    def granting(self, count: int, moment: Moment) -> Opening:
+        """After `count` more calls were let through."""
+        ends = moment.lease(self.span) if self.ends is None else self.ends
+        return replace(self, granted=self.granted + count, ends=ends)
+
+    def hearing(self) -> Opening:
+        """After a call was answered: one more may be under way than before."""
+        return replace(self, answered=self.answered + 1, allowed=min(self.allowed + 1, 1 << 20))

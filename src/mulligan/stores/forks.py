@@ -1,0 +1,37 @@
+"""What must be made anew in the child of a fork.
+
+A lock that another thread held at the fork is never freed in the child, and a database connection
+must not be used by two processes. Whoever owns such a thing registers itself here.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Protocol
+from weakref import WeakSet
+
+__all__ = ("made_anew",)
+
+
+class Forkable(Protocol):
+    """Something that a fork breaks."""
+
+    def after_fork(self) -> None:
+        """Begin anew; runs in the child, before anything else of ours does."""
+        ...
+
+
+_owners: WeakSet[Forkable] = WeakSet()
+
+
+def made_anew(owner: Forkable) -> None:
+    """Have `owner.after_fork()` called in the child of every fork, as long as it lives."""
+    _owners.add(owner)
+
+
+def _after_fork() -> None:
+    for owner in list(_owners):
+        owner.after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)

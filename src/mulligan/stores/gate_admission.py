@@ -1,0 +1,279 @@
+"""The gate as the driver meets it: asked before each attempt, told after it.
+
+While much is left, calls pass unasked and nothing is written. When little is left, the process
+leases a block of calls and hands them out itself. When nothing is, everybody is told when to come
+back. How much is much depends on how many calls this process has under way: others may have as
+many, and none of them has been counted yet. Before it asks for the first time, a process tells
+how many it made unasked, and what it heard.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from threading import Lock
+from typing import TYPE_CHECKING, Protocol
+
+from ..core.admission import Admitted, Hold
+from ..core.belief import Stated
+from ..core.gate import GATE, Enter, Flow, Go, Leave, advanced
+from .view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..core.admission import Answer, Outcome
+    from ..core.failure import Failure
+    from ..core.gate import Gate
+    from ..core.machine import Key
+    from ..core.moment import Moment
+    from ..core.ports import State
+
+__all__ = ("GateAdmission", "QuotaLike")
+
+# The most calls that a process leases at once.
+_BLOCK = 64
+
+# A call may pass unasked while forty times as many are left as this process has under way: four
+# processes that do the same have then used a tenth of what is left, and none of it twice.
+_PLENTY = 40
+
+
+class QuotaLike(Protocol):
+    """One dimension of a limit as an answer stated it; `classify.quota_headers.Quota` is one."""
+
+    @property
+    def dimension(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def limit(self) -> float | None: ...
+    @property
+    def remaining(self) -> float | None: ...
+    @property
+    def reset_in(self) -> float | None: ...
+    @property
+    def window(self) -> float | None: ...
+
+
+@dataclass(slots=True)
+class _Block:
+    """Calls that the store has let through and this process has not made."""
+
+    permit: str
+    turn: int
+    left: int
+    until: float
+    under_way: int = 0
+
+
+@dataclass(slots=True)
+class _Ticket:
+    """What an attempt was admitted with, and what its answer stated."""
+
+    permit: str
+    turn: int
+    stated: tuple[Stated, ...] = ()
+    report: int = 0  # passed unasked, to be counted in this report
+    block: _Block | None = None
+
+
+class GateAdmission:
+    """A gate around attempts.
+
+    Args:
+        key: Whose gate.
+        settings: How it reads what it is told.
+        roll: Rolls the dice, for the spread of those who wait.
+        shared: Where it is shared, behind `FailOpen`; None for this process alone.
+        on_shut: Told for how many seconds it was shut, and why.
+    """
+
+    def __init__(
+        self,
+        key: Key,
+        settings: Gate,
+        *,
+        roll: Callable[[], float],
+        shared: State | None = None,
+        on_shut: Callable[[float, str], None] = lambda _seconds, _because: None,
+    ) -> None:
+        self.target, self._settings = key.target, settings
+        self._roll, self._on_shut = roll, on_shut
+        self._view = View(GATE, key, shared)
+        self._block = _Block("", 0, 0, 0.0)
+        self._under_way = 0
+        self._unasked = 0  # of those under way, the ones that nobody has counted
+        self._report = 1
+        self._lock = Lock()
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing is believed, as last seen, and nothing is to be found out."""
+        return self._view.state.is_idle and not self._settings.scout
+
+    def calm_ticket(self) -> object:
+        """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
+        return self._passing(self._view.state.turn).ticket
+
+    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002
+        view = self._view
+        state, moment = view.look(now, wall)
+        if state.is_idle and not self._settings.scout:
+            return self._passing(state.turn)
+        after = advanced(state, moment)
+        if self._may_pass(after):
+            return self._passing(after.turn)
+        return self._counted(state, moment, now, wall)
+
+    def _passing(self, turn: int) -> Admitted:
+        with self._lock:
+            self._under_way += 1
+            self._unasked += 1
+            return Admitted(_Ticket("", turn, report=self._report))
+
+    def _may_pass(self, state: Flow) -> bool:
+        """Whether so much is left that a call need not be counted."""
+        if state.is_idle:
+            return not self._settings.scout or state.plain is not None
+        if self._view.shared is None or state.is_counting:
+            return False  # counting in one's own memory costs nothing
+        plenty, settings = _PLENTY * self._under_way, self._settings
+        return all(
+            each.remaining > max(plenty, each.low_water, settings.keep, settings.high)
+            for each in state.beliefs
+            if each.unit == "requests"
+        )
+
+    def _counted(self, state: Flow, moment: Moment, now: float, wall: float) -> Answer:
+        view = self._view
+        turn = advanced(state, moment).turn
+        with self._lock:
+            block = self._block
+            if block.left and block.turn == turn and now < block.until:
+                block.left -= 1
+                block.under_way += 1
+                self._under_way += 1
+                return Admitted(_Ticket("", block.turn, block=block))
+            unasked = self._unasked
+        enter = Enter(
+            id=view.name(),
+            holder=view.worker,
+            settings=self._settings,
+            most=1 if view.shared is None else _BLOCK,
+            unasked=unasked,
+            stated=_heard(state, moment) if view.has_notes else (),
+            roll=self._roll(),
+        )
+        # Where what we see says wait, the store would say the same, 50 ms later at most.
+        _, answer = enter(state, moment)
+        if isinstance(answer, Go):
+            self._give_back(now, wall)
+            answer = view.do(enter, now, wall)
+        if not isinstance(answer, Go):
+            return Hold(answer.delay, answer.because)
+        with self._lock:
+            self._under_way += 1
+            self._unasked = max(0, self._unasked - unasked)
+            self._report += 1
+            if answer.count > 1:
+                left, until = answer.count - 1, now + answer.seconds
+                self._block = block = _Block(enter.id, answer.turn, left, until, 1)
+                return Admitted(_Ticket("", answer.turn, block=block))
+        return Admitted(_Ticket(enter.id, answer.turn))
+
+    def _give_back(self, now: float, wall: float) -> None:
+        """Return what is left of the block, if it can still be of use to somebody."""
+        with self._lock:
+            block, self._block = self._block, _Block("", 0, 0, 0.0)
+        if block.left and now < block.until:
+            leave = Leave(
+                id=block.permit,
+                turn=block.turn,
+                reply="cancelled",
+                settings=self._settings,
+                unused=block.left,
+            )
+            self._view.do(leave, now, wall)
+
+    def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
+        """What the answer to the attempt with `ticket` stated; before `leave`."""
+        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        ticket.stated = tuple(
+            [
+                Stated(
+                    dimension=quota.dimension,
+                    unit=str(quota.unit),
+                    limit=quota.limit,
+                    remaining=quota.remaining,
+                    reset_in=quota.reset_in,
+                    window=quota.window,
+                )
+                for quota in quotas
+            ]
+        )
+
+    def leave(
+        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
+    ) -> None:
+        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        with self._lock:
+            self._under_way -= 1
+            if ticket.report == self._report:
+                self._unasked -= 1
+            if (block := ticket.block) is not None:
+                block.under_way -= 1
+                if not block.left and not block.under_way:
+                    ticket.permit = block.permit  # the last of its block answers for all of it
+        is_limit = outcome == "failed" and failure is not None and failure.kind.is_limit
+        if not ticket.permit and not ticket.stated and not is_limit:
+            return
+        hint = failure.hint if failure is not None and is_limit else None
+        leave = Leave(
+            id=ticket.permit,
+            turn=ticket.turn,
+            reply="rejected" if is_limit else "cancelled" if outcome == "cancelled" else "answered",
+            settings=self._settings,
+            stated=ticket.stated,
+            hint=0.0 if hint is None else hint.floor,
+            because=str(failure) if is_limit else "",
+            roll=self._roll(),
+        )
+        if not ticket.permit and not is_limit and not self._is_news(ticket.stated):
+            self._view.note(leave, now, wall)
+            return
+        if self._view.do(leave, now, wall):
+            state, moment = self._view.look(now, wall)
+            self._on_shut(_shut_for(state, moment), state.because)
+
+    def _is_news(self, stated: tuple[Stated, ...]) -> bool:
+        """Whether everybody has to know: little is left, or we know of more than there is."""
+        if self._view.shared is None:
+            return True
+        return any(
+            said.remaining is not None and said.remaining < max(20.0, 0.1 * (said.limit or 0.0))
+            for said in stated
+            if said.unit == "requests"
+        ) or any(said.remaining == 0 for said in stated)
+
+
+def _heard(state: Flow, moment: Moment) -> tuple[Stated, ...]:
+    """What answers have stated since the last reset, as far as this process heard."""
+    return tuple(
+        [
+            Stated(
+                dimension=each.dimension,
+                unit=each.unit,
+                limit=each.limit,
+                remaining=each.low,
+                reset_in=None if each.reset is None else each.reset.left(moment),
+                window=each.window,
+            )
+            for each in state.beliefs
+            if each.low < inf
+        ]
+    )
+
+
+def _shut_for(state: Flow, moment: Moment) -> float:
+    return 0.0 if state.shut is None else state.shut.left(moment)

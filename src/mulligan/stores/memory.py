@@ -1,0 +1,147 @@
+"""Shared state of one process.
+
+The store that is always there, and the copy that others fall back to. States are immutable, so
+they are kept as they are; only a lock is needed to apply one transition at a time.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..core.moment import Moment
+from ..errors import Fenced
+from .forks import made_anew
+from .scopes import scoped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..core.machine import Key, Machine, Operation
+    from ..core.ports import Entry
+
+__all__ = ("Memory",)
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+# States that may be forgotten are looked for once in so many writes.
+_SWEEP = 1024
+
+
+def _process_time() -> Moment:
+    return Moment(time.monotonic(), time.time())
+
+
+class Memory:
+    """Shared state of one process.
+
+    Args:
+        moments: Says what time it is; the process's clocks by default.
+    """
+
+    url = "memory:"
+
+    def __init__(self, moments: Callable[[], Moment] = _process_time) -> None:
+        self.state = self.keys = MemoryState(moments)
+        self.journal = MemoryJournal()
+        self._salt = secrets.token_hex(16)
+
+    def scoped(self, scope: str) -> str:
+        return scoped(scope, self._salt)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def __repr__(self) -> str:
+        return "Memory()"
+
+
+class MemoryState:
+    """States by key, behind one lock."""
+
+    def __init__(self, moments: Callable[[], Moment]) -> None:
+        self._moments = moments
+        self._states: dict[Key, tuple[Machine[Any], Any, float]] = {}
+        self._writes = 0
+        self._lock = Lock()
+        made_anew(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
+
+    def transact(self, key: Key, operation: Operation[S, R]) -> R:
+        machine = operation.machine
+        with self._lock:
+            moment = self._moments()
+            before: S = self._states[key][1] if key in self._states else machine.start
+            after, result = operation(before, moment)
+            if after is not before:
+                self._put(key, machine, after, moment)
+        return result
+
+    def _put(self, key: Key, machine: Machine[S], state: S, moment: Moment) -> None:
+        if state == machine.start:
+            self._states.pop(key, None)
+            return
+        self._states[key] = machine, state, moment.now + machine.keep(state, moment)
+        self._writes += 1
+        if self._writes % _SWEEP == 0:
+            for old, (_, _, forget_at) in list(self._states.items()):
+                if forget_at < moment.now:
+                    del self._states[old]
+
+    def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
+        found = self._states.get(key)
+        return machine.start if found is None else found[1], self._moments()
+
+    def seed(self, key: Key, machine: Machine[S], state: S) -> None:
+        """Begin with `state`, unless `key` has one."""
+        with self._lock:
+            if key not in self._states:
+                self._put(key, machine, state, self._moments())
+
+    def known(self, machine: Machine[S]) -> tuple[Key, ...]:
+        with self._lock:
+            return tuple(sorted(k for k, found in self._states.items() if found[0] is machine))
+
+    async def atransact(self, key: Key, operation: Operation[S, R]) -> R:
+        return self.transact(key, operation)
+
+    async def apeek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
+        return self.peek(key, machine)
+
+
+class MemoryJournal:
+    """Entries by stream."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, dict[str, Entry]] = {}
+        self._lock = Lock()
+        made_anew(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
+
+    def append(self, stream: str, entry: Entry) -> int:
+        with self._lock:
+            entries = self._streams.setdefault(stream, {})
+            if entry.id in entries:
+                return list(entries).index(entry.id) + 1
+            newest = max([each.epoch for each in entries.values()], default=0)
+            if entry.epoch < newest:
+                raise Fenced("memory:", f"{stream} is written by epoch {newest} now")
+            entries[entry.id] = entry
+            return len(entries)
+
+    def read(self, stream: str, after: int = 0) -> tuple[Entry, ...]:
+        with self._lock:
+            return tuple(self._streams.get(stream, {}).values())[after:]
+
+    async def aappend(self, stream: str, entry: Entry) -> int:
+        return self.append(stream, entry)
+
+    async def aread(self, stream: str, after: int = 0) -> tuple[Entry, ...]:
+        return self.read(stream, after)

@@ -1,0 +1,83 @@
+"""Files that only their owner can read, on disks that can lock.
+
+A store's file is created by nobody else, through no link, readable by nobody else. On a network
+file system two machines would believe in locks that the other cannot see.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from ..errors import StoreError
+
+__all__ = ("claimed", "file_system")
+
+_REMOTE = frozenset(
+    {
+        *("9p", "afs", "beegfs", "ceph", "cifs", "coda", "gfs", "gfs2", "glusterfs", "gpfs"),
+        *("lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "smb2", "smb3", "smbfs"),
+    }
+)
+_REMOTE_FUSE = ("ceph", "gluster", "gcs", "goofys", "rclone", "s3", "ssh")
+
+
+def claimed(path: Path, url: str) -> Path:
+    """`path` as a file of ours, created if it does not exist.
+
+    Raises:
+        StoreError: It cannot be used safely.
+    """
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        kind = file_system(path.parent)
+        if kind in _REMOTE or any(kind.startswith(f"fuse.{name}") for name in _REMOTE_FUSE):
+            raise StoreError(
+                url,
+                f"{path.parent} is on a network file system ({kind}), where locks cannot be "
+                f"trusted; choose a local folder, or a redis:// store",
+            )
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            descriptor = os.open(path, flags)
+    except OSError as trouble:
+        raise StoreError(url, f"cannot open {path}: {trouble.strerror or trouble}") from trouble
+    try:
+        found = os.fstat(descriptor)
+        if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode):
+            raise StoreError(url, f"{path} belongs to user {found.st_uid}; it must be a file of us")
+        if found.st_mode & 0o077:
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
+    return path
+
+
+def file_system(folder: Path, mounts: str | None = None) -> str:
+    """The type of the file system that holds `folder`; empty where nobody says.
+
+    Args:
+        folder: An existing folder.
+        mounts: The text of /proc/self/mountinfo, for tests.
+    """
+    if mounts is None:
+        try:
+            mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+    where, best, kind = str(folder.resolve()), -1, ""
+    for line in mounts.splitlines():
+        # 36 35 98:0 / /mnt/point options shared:1 - ext4 /dev/sda rw
+        fields, dash, rest = line.partition(" - ")
+        columns = fields.split(" ")
+        if not dash or len(columns) < 5:
+            continue
+        point = columns[4].replace("\\040", " ").rstrip("/") or "/"
+        inside = f"{where}/".startswith(point.rstrip("/") + "/")
+        # Later mounts hide earlier ones at the same place.
+        if inside and len(point) >= best:
+            best, kind = len(point), rest.split(" ", 1)[0]
+    return kind

@@ -1,0 +1,52 @@
+"""Stores by address: ``memory:``, ``sqlite:PATH``, ``redis://…``."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from ..errors import SettingError
+from .address import printable
+
+if TYPE_CHECKING:
+    from ..core.ports import Store
+
+__all__ = ("open_store", "printable")
+
+_opened: dict[str, Store] = {}
+_lock = Lock()
+
+
+def open_store(url: str) -> Store:
+    """The store at `url`; the same one for the same address in one process.
+
+    Raises:
+        SettingError: No store has such an address.
+        MissingExtra: Its client is not installed.
+        StoreError: It cannot be used safely.
+    """
+    with _lock:
+        store = _opened.get(url)
+        if store is None:
+            store = _opened[url] = _new(url)
+        return store
+
+
+def _new(url: str) -> Store:
+    scheme, colon, rest = url.partition(":")
+    if colon and scheme == "memory" and not rest:
+        from .memory import Memory
+
+        return Memory()
+    if colon and scheme == "sqlite" and rest:
+        from .sqlite import Sqlite
+
+        return Sqlite(rest.removeprefix("//") if rest.startswith("///") else rest)
+    if scheme in {"redis", "rediss", "unix"} and rest.startswith("//"):
+        from .redis import Redis
+
+        return Redis(url)
+    raise SettingError(
+        f"a store needs an address such as memory:, sqlite:PATH or redis://HOST; "
+        f"got {printable(url)!r}"
+    )

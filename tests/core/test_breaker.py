@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mulligan import Failure, Kind, SettingError
+from mulligan.core.breaker import (
+    BREAKER,
+    Ask,
+    Breaker,
+    Circuit,
+    Hand,
+    Open,
+    Passed,
+    Shut,
+    Tell,
+    verdict_on,
+)
+from mulligan.core.moment import Moment
+
+FIVE = Breaker()
+
+
+class World:
+    """A breaker, and a clock that moves when told."""
+
+    def __init__(self, settings: Breaker = FIVE) -> None:
+        self.settings, self.state, self.now, self.wall = settings, Circuit(), 0.0, 1e9
+        self.era = ""
+
+    def do(self, operation):
+        moment = Moment(self.now, self.wall + self.now, self.era)
+        self.state, result = operation(self.state, moment)
+        return result
+
+    def ask(self, permit="p"):
+        return self.do(Ask(permit=permit, settings=self.settings))
+
+    def tell(self, result, permit="p", generation=None, worker="w", stated=0.0):
+        if generation is None:
+            generation = self.state.generation
+        return self.do(
+            Tell(
+                permit=permit,
+                generation=generation,
+                result=result,
+                worker=worker,
+                settings=self.settings,
+                stated=stated,
+            )
+        )
+
+    def opened(self):
+        for _ in range(self.settings.failures):
+            self.tell("failure")
+        return self
+
+    def call(self, result, permit="p"):
+        answer = self.ask(permit)
+        if isinstance(answer, Passed):
+            self.tell(result, permit, answer.generation)
+        return answer
+
+
+def test_it_opens_at_the_fifth_failure_in_a_row_and_not_before():  # R-K1, E-B8
+    world = World()
+    changes = [world.tell("failure") for _ in range(5)]
+    assert changes == [False, False, False, False, True]
+    assert world.ask() == Shut(60.0, "5 failures in a row")
+
+
+def test_a_success_ends_the_row():
+    world = World()
+    for _ in range(20):
+        for result in ("failure",) * 4 + ("success",):
+            world.tell(result)
+    assert world.state == Circuit()
+
+
+def test_the_remaining_time_is_told():  # R-K2, R-K6
+    world = World().opened()
+    world.now = 18.0
+    assert world.ask() == Shut(42.0, "5 failures in a row")
+
+
+def test_one_probe_passes_and_its_success_closes():  # R-K3, R-K4
+    world = World().opened()
+    world.now = 60.0
+    assert world.ask("first") == Passed(1, is_probe=True)
+    assert world.ask("second") == Shut(30.0, "5 failures in a row; a probe is under way")
+    assert world.tell("success", "first") is True
+    assert world.ask("third") == Passed(2)
+
+
+def test_two_successes_to_close_where_two_are_asked_for():  # R-K4, pattern
+    world = World(Breaker(successes=2)).opened()
+    world.now = 60.0
+    assert world.call("success", "first") == Passed(1, is_probe=True)
+    assert world.call("success", "second") == Passed(1, is_probe=True)
+    assert world.ask() == Passed(2)
+
+
+def test_a_failed_probe_opens_again():  # R-K5
+    world = World().opened()
+    world.now = 60.0
+    world.call("failure")
+    assert world.ask() == Shut(60.0, "the probe failed")
+
+
+@pytest.mark.parametrize("probes", [1, 3])
+@given(order=st.permutations(range(50)))
+def test_exactly_as_many_probes_pass_as_may(probes, order):  # E-B1
+    world = World(Breaker(probes=probes)).opened()
+    world.now = 60.0
+    answers = [world.ask(f"caller {n}") for n in order]
+    assert sum(isinstance(answer, Passed) for answer in answers) == probes
+
+
+def test_a_permit_comes_back_on_cancellation():  # E-B2, E-B5
+    world = World().opened()
+    world.now = 60.0
+    assert world.call("neither", "first") == Passed(1, is_probe=True)
+    assert world.ask("second") == Passed(1, is_probe=True)
+
+
+def test_a_hung_probe_loses_its_lease():  # E-B3
+    world = World(Breaker(lease=10)).opened()
+    world.now = 60.0
+    world.ask("hung")
+    world.now = 70.0
+    assert world.ask("next") == Passed(1, is_probe=True)
+    assert world.tell("success", "hung") is False
+    assert world.ask("third") == Shut(10.0, "5 failures in a row; a probe is under way")
+
+
+@pytest.mark.parametrize("result", ["success", "failure"])
+def test_a_result_from_before_the_break_changes_nothing(result):  # E-B4, E-B6
+    world = World().opened()
+    before = world.state
+    world.now = 61.0
+    assert world.tell(result, "old", generation=0) is False
+    assert world.state == before
+
+
+def test_asking_twice_is_asking_once():
+    world = World().opened()
+    world.now = 60.0
+    assert world.ask("same") == world.ask("same") == Passed(1, is_probe=True)
+
+
+def test_a_calendar_set_back_does_not_hold_it_open():  # E-B7
+    world = World().opened()
+    world.wall -= 3600
+    world.now = 60.0
+    assert world.ask() == Passed(1, is_probe=True)
+
+
+def test_after_a_reboot_it_is_half_open():  # E-B14
+    world = World().opened()
+    world.now, world.era = 1.0, "another boot"
+    assert world.ask() == Passed(1, is_probe=True)
+
+
+def test_a_hand_is_stronger_than_results_and_timers():  # E-B9
+    world = World()
+    world.do(Hand(move="block", because="migration"))
+    world.now = 1e6
+    world.tell("success")
+    assert world.ask() == Shut(float("inf"), "migration")
+    world.do(Hand(move="allow"))
+    world.opened()
+    assert isinstance(world.ask(), Passed)
+    world.do(Hand(move="reset"))
+    assert world.state.is_calm
+    assert world.state.hand == ""
+
+
+def test_a_failure_seen_by_one_worker_alone_does_not_open_a_shared_breaker():  # E-B15
+    world = World(Breaker(quorum=2))
+    for _ in range(50):
+        world.tell("failure", worker="on a bad network")
+    assert isinstance(world.ask(), Passed)
+    assert world.tell("failure", worker="elsewhere") is True
+
+
+def test_what_the_server_stated_opens_it_at_once_and_exactly_so_long():  # E-B15, E-B16
+    world = World(Breaker(quorum=9))
+    assert world.do(Open(stated=7200, because="resets at 7pm")) is True
+    assert world.ask() == Shut(7200.0, "resets at 7pm")
+    assert world.do(Open(stated=60, because="shorter")) is False
+    world.now, world.era = 5.0, "another boot"
+    assert isinstance(world.ask(), Shut)
+
+
+def test_a_failure_that_names_a_time_opens_no_shorter():
+    world = World()
+    for _ in range(5):
+        world.tell("failure", stated=300)
+    assert world.ask() == Shut(300.0, "5 failures in a row")
+
+
+@pytest.mark.parametrize(
+    ("kind", "result"),
+    [
+        (Kind.SERVER, "failure"),
+        (Kind.TIMEOUT, "failure"),
+        (Kind.CLIENT, "neither"),
+        (Kind.AUTH, "neither"),
+        (Kind.RATE_LIMIT, "neither"),  # E-B12
+        (Kind.QUOTA, "neither"),
+        (Kind.UNKNOWN, "neither"),
+    ],
+)
+def test_only_what_speaks_of_the_targets_health_counts(kind, result):
+    assert verdict_on(Failure(kind=kind)) == result
+
+
+def test_settings_that_cannot_be_meant_are_refused():
+    with pytest.raises(SettingError, match=r"^Breaker.failures needs a whole number >= 1; got 0$"):
+        Breaker(failures=0)
+    with pytest.raises(SettingError, match=r"^Breaker.open_for needs more than 0 seconds; got 0$"):
+        Breaker(open_for=0)
+
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["ask", "success", "failure", "neither"]),
+        st.sampled_from("abcd"),
+        st.integers(0, 3),
+        st.floats(0, 40),
+    ),
+    max_size=60,
+)
+
+
+@given(steps=steps, probes=st.integers(1, 2))
+def test_whatever_happens_it_can_be_written_down_and_never_hands_out_more(steps, probes):
+    world = World(Breaker(failures=3, open_for=30, probes=probes, lease=20))
+    for what, permit, back, passes in steps:
+        world.now += passes
+        if what == "ask":
+            answer = world.ask(permit)
+            if isinstance(answer, Shut):
+                assert 0 < answer.retry_in <= 30
+        else:
+            world.tell(what, permit, world.state.generation - back, worker=permit)
+        live = [p for p in world.state.probes if p.due.left(Moment(world.now, 0)) > 0]
+        assert len(live) <= probes
+        assert BREAKER.unpack(BREAKER.pack(world.state)) == world.state

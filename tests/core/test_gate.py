@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mulligan import SettingError
+from mulligan.core.belief import Stated
+from mulligan.core.gate import GATE, Enter, Flow, Gate, Go, Leave, Wait
+from mulligan.core.moment import Moment
+
+PLAIN = Gate()
+
+
+class World:
+    """A gate, and a clock that moves when told."""
+
+    def __init__(self, settings: Gate = PLAIN) -> None:
+        self.settings, self.state, self.now, self.wall = settings, Flow(), 0.0, 1e9
+        self.era, self.asked = "", 0
+
+    @property
+    def moment(self) -> Moment:
+        return Moment(self.now, self.wall + self.now, self.era)
+
+    def enter(self, name=None, **changes):
+        self.asked += 1
+        operation = Enter(
+            id=name or f"p{self.asked}",
+            holder=changes.pop("holder", "h"),
+            settings=self.settings,
+            **changes,
+        )
+        self.state, answer = operation(self.state, self.moment)
+        return answer
+
+    def leave(self, name="", reply="answered", turn=None, **said):
+        operation = Leave(
+            id=name,
+            turn=self.state.turn if turn is None else turn,
+            reply=reply,
+            settings=self.settings,
+            **said,
+        )
+        self.state, shut = operation(self.state, self.moment)
+        return shut
+
+    def state_that(self, remaining, reset_in=60.0, limit=100.0, turn=None, **more):
+        said = Stated(
+            dimension="requests", limit=limit, remaining=remaining, reset_in=reset_in, **more
+        )
+        self.leave(stated=(said,), turn=turn)
+
+    def burst(self, most=500):
+        """Calls that pass now, one at a time."""
+        count = 0
+        while count < most and isinstance(self.enter(), Go):
+            count += 1
+        return count
+
+
+def test_without_belief_everything_passes():
+    world = World()
+    assert not world.state.is_counting
+    assert world.burst(500) == 500
+
+
+def test_it_admits_what_remains_then_waits_for_the_reset():
+    world = World()
+    world.state_that(7)
+    assert world.burst() == 7
+    assert world.enter() == Wait(60.0, "0 of 100 requests left until the reset")
+    world.now = 61.0
+    assert world.burst() == 100
+
+
+def test_statements_correct_downwards_at_once_and_upwards_only_at_a_reset():
+    world = World()
+    world.state_that(50)
+    world.state_that(10, reset_in=59)
+    world.state_that(40, reset_in=58)
+    assert world.burst() == 10
+
+
+def test_an_answer_from_before_the_reset_does_not_empty_the_new_window():
+    world = World()
+    world.state_that(1)
+    before = world.state.turn
+    world.burst()
+    world.now = 60.5
+    assert isinstance(world.enter(), Go)
+    world.state_that(0, reset_in=None, turn=before)
+    assert world.burst() == 99
+
+
+def test_a_rejection_shuts_it_for_everybody_until_the_hint():
+    world = World()
+    assert world.leave(reply="rejected", hint=20.0) is True
+    for holder in ("a", "b"):
+        assert world.enter(holder=holder) == Wait(20.0, "a rejection asked to wait 20s")
+
+
+def test_rejections_of_one_burst_shut_it_once_and_the_longest_hint_holds():
+    world = World()
+    assert world.leave(reply="rejected", hint=20.0, turn=0) is True
+    assert world.leave(reply="rejected", hint=25.0, turn=0) is False
+    assert world.leave(reply="rejected", hint=5.0, turn=0) is False
+    assert world.state.turn == 1
+    assert world.enter().delay == 25.0
+    world.now = 26.0
+    assert isinstance(world.enter(), Go)
+    assert world.leave(reply="rejected", hint=9.0, turn=0) is False
+
+
+def test_it_opens_with_one_probe_then_slowly():
+    world = World()
+    world.leave(reply="rejected", hint=20.0)
+    world.now = 20.0
+    assert isinstance(world.enter("probe"), Go)
+    assert isinstance(world.enter(), Wait)
+    world.leave("probe")
+    assert isinstance(world.enter("second"), Go)
+    assert isinstance(world.enter("third"), Go)
+    assert isinstance(world.enter(), Wait)
+
+
+def test_a_hung_probe_loses_its_lease():
+    world = World(Gate(lease=10))
+    world.leave(reply="rejected", hint=20.0)
+    world.now = 20.0
+    world.enter("hung")
+    world.now = 30.5
+    assert isinstance(world.enter("next"), Go)
+
+
+def test_what_passed_before_a_rejection_passes_in_every_span_after_it():
+    world = World()
+    world.leave(reply="rejected", hint=60.0)
+    world.now = 60.0
+    for n in range(10):
+        assert isinstance(world.enter(f"n{n}"), Go)
+        world.leave(f"n{n}")
+    world.leave("n9", reply="rejected", hint=60.0)
+    for _ in range(3):
+        world.now += 60.001
+        passed = 0
+        while isinstance(world.enter(f"{world.now}/{passed}"), Go):
+            world.leave(f"{world.now}/{passed}")
+            passed += 1
+        assert passed == 10
+
+
+def test_a_rejection_without_a_time_waits_longer_each_time_up_to_a_minute():
+    world, waits = World(), []
+    for _ in range(9):
+        assert isinstance(world.enter("p"), Go)
+        world.leave("p", reply="rejected", roll=1.0)
+        waits.append(world.enter().delay)
+        world.now += waits[-1]
+    assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_an_absurd_hint_is_believed_no_longer_than_the_horizon():
+    world = World(Gate(horizon=3600))
+    world.leave(reply="rejected", hint=1e12)
+    assert world.enter().delay == 3600
+
+
+def test_a_shut_gate_survives_a_reboot_and_a_stepped_calendar():
+    world = World()
+    world.leave(reply="rejected", hint=600.0)
+    world.wall -= 86_400
+    assert world.enter().delay == 600.0
+    world.wall += 86_400 + 100
+    world.era = "next boot"
+    assert world.enter().delay == 500.0
+
+
+def test_below_five_remaining_it_waits_where_five_are_kept():  # R-L7
+    world = World(Gate(keep=5))
+    world.state_that(8)
+    assert world.burst() == 4
+    assert world.enter() == Wait(60.0, "4 of 100 requests left until the reset")
+
+
+def test_below_ten_remaining_calls_are_spaced_out_until_above_twenty():  # R-L8
+    world = World(Gate(low=10, high=20))
+    world.state_that(11, reset_in=600.0, limit=60.0)
+    assert world.burst() == 2
+    assert world.enter().delay == pytest.approx(1.1)
+    world.now += 1.1
+    assert world.burst() == 1
+    world.now = 601.0
+    assert world.burst() == 51  # refilled: burst until less than ten remain
+
+
+def test_tokens_are_estimated_reserved_and_settled():
+    world = World()
+    said = Stated(dimension="tokens", unit="tokens", limit=1000, remaining=1000, reset_in=60)
+    world.leave(stated=(said,))
+    assert isinstance(world.enter("a", tokens=600), Go)
+    assert world.enter("b", tokens=600) == Wait(60.0, "400 of 1000 tokens left until the reset")
+    world.leave("a", spent=-350)
+    assert isinstance(world.enter("b", tokens=600), Go)
+
+
+def test_every_dimension_must_let_it_through():
+    world = World()
+    world.leave(
+        stated=(
+            Stated(dimension="requests", limit=50, remaining=40, reset_in=60),
+            Stated(dimension="unified-5h", unit="share", limit=1, remaining=0, reset_in=9000),
+        )
+    )
+    assert world.enter().delay == 9000
+
+
+def test_beliefs_expire():
+    world = World()
+    world.state_that(0, reset_in=None, limit=None)
+    assert world.enter() == Wait(1.0, "0 requests left until the reset")
+    world.now = 60.0
+    assert isinstance(world.enter(), Go)
+    assert not world.state.beliefs
+
+
+def test_waiters_are_released_with_a_spread():  # E-A18
+    world = World()
+    world.leave(reply="rejected", hint=20.0)
+    delays = [world.enter(roll=n / 100).delay for n in range(100)]
+    assert delays[0] == 20.0
+    assert delays == sorted(set(delays))
+    assert delays[-1] <= 21.0
+
+
+def test_the_first_call_goes_ahead_alone_where_answers_are_read():
+    world = World(Gate(scout=True))
+    assert isinstance(world.enter("scout"), Go)
+    assert isinstance(world.enter(), Wait)
+    world.leave("scout")
+    assert world.burst(100) == 100
+    assert not world.state.is_counting
+
+
+def test_a_scout_that_takes_long_holds_nobody_for_more_than_a_second():
+    world = World(Gate(scout=True))
+    world.enter("slow scout")
+    world.now = 1.1
+    assert isinstance(world.enter(), Go)
+
+
+def test_under_the_low_water_permits_come_in_blocks_and_unused_ones_go_back():
+    world = World()
+    world.state_that(80, reset_in=5.0)
+    assert world.enter("block", most=100) == Go(0, 20, 5.0)
+    assert world.enter("other", most=100, holder="i") == Go(0, 7, 5.0)
+    world.leave("block", unused=15)
+    assert world.state.beliefs[0].remaining == 80 - 5 - 7
+
+
+@given(
+    remaining=st.integers(0, 200),
+    holders=st.integers(1, 5),
+    most=st.integers(1, 50),
+    order=st.lists(st.integers(0, 4), max_size=300),
+)
+def test_no_more_is_handed_out_than_remains(remaining, holders, most, order):
+    world = World()
+    world.state_that(remaining, reset_in=1000.0)
+    handed = 0
+    for who in order:
+        answer = world.enter(holder=f"h{who % holders}", most=most)
+        handed += answer.count if isinstance(answer, Go) else 0
+    assert handed <= remaining
+    assert GATE.unpack(GATE.pack(world.state)) == world.state
+
+
+said = st.builds(
+    Stated,
+    dimension=st.sampled_from(["requests", "tokens", "odd"]),
+    unit=st.sampled_from(["requests", "tokens", "share"]),
+    limit=st.none() | st.floats(0, 1e6),
+    remaining=st.none() | st.floats(allow_nan=True, allow_infinity=True),
+    reset_in=st.none() | st.floats(allow_nan=True, allow_infinity=True),
+    window=st.none() | st.floats(0, 1e6),
+)
+
+
+@given(
+    moves=st.lists(
+        st.tuples(
+            st.sampled_from(["enter", "answered", "rejected", "cancelled"]),
+            st.sampled_from("abcdef"),
+            st.lists(said, max_size=2),
+            st.floats(0, 1e7),
+            st.floats(0, 100),
+        ),
+        max_size=30,
+    ),
+    scout=st.booleans(),
+)
+def test_whatever_a_server_says_the_gate_opens_again(moves, scout):
+    world = World(Gate(scout=scout, low=10, high=20, keep=5))
+    for what, name, stated, hint, passes in moves:
+        world.now += passes
+        if what == "enter":
+            answer = world.enter(name, tokens=10, roll=0.5)
+            if isinstance(answer, Wait):
+                assert 0 < answer.delay < float("inf")
+        else:
+            world.leave(name, reply=what, stated=tuple(stated), hint=hint)
+        assert GATE.unpack(GATE.pack(world.state)) == world.state
+    for _ in range(2000):
+        answer = world.enter()
+        if isinstance(answer, Go):
+            return
+        world.now += answer.delay
+    pytest.fail(f"still shut: {world.state}")
+
+
+def test_settings_that_cannot_be_meant_are_refused():
+    with pytest.raises(SettingError, match=r"^Gate needs low <= high; got low=30, high=20$"):
+        Gate(low=30, high=20)

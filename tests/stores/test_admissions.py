@@ -1,0 +1,357 @@
+"""Breaker, gate and tokens around attempts, in one process and in several."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+import mulligan
+from mulligan import Failure, Kind
+from mulligan.core.admission import Admitted, Hold, Refused
+from mulligan.core.breaker import Breaker, Hand
+from mulligan.core.gate import Gate
+from mulligan.core.hint import Hint
+from mulligan.core.machine import Key
+from mulligan.core.moment import Moment
+from mulligan.core.tokens import Tokens
+from mulligan.stores.breaker_admission import BreakerAdmission
+from mulligan.stores.failopen import FailOpen
+from mulligan.stores.gate_admission import GateAdmission
+from mulligan.stores.memory import Memory
+from mulligan.stores.retry_tokens import RetryTokens
+from mulligan.stores.sqlite import Sqlite
+from mulligan.testing import Scripted, VirtualClock, status_error
+
+BREAKER_KEY = Key("api", "breaker")
+GATE_KEY = Key("api", "gate")
+SERVER = Failure(kind=Kind.SERVER, status=503)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now, self.wall = 100.0, 1e9
+
+    def __call__(self) -> Moment:
+        return Moment(self.now, self.wall + self.now, "store")
+
+    @property
+    def times(self) -> dict[str, float]:
+        return {"now": self.now, "wall": self.wall + self.now}
+
+
+class Counted:
+    """A state that counts what is asked of it."""
+
+    def __init__(self, state) -> None:
+        self.inner, self.reads, self.writes = state, 0, 0
+
+    def peek(self, *args):
+        self.reads += 1
+        return self.inner.peek(*args)
+
+    def transact(self, *args):
+        self.writes += 1
+        return self.inner.transact(*args)
+
+
+@dataclass(frozen=True)
+class Quota:
+    dimension: str = "requests"
+    unit: str = "requests"
+    limit: float | None = 100
+    remaining: float | None = 100
+    reset_in: float | None = 60
+    window: float | None = None
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def shared(request, tmp_path, clock):
+    store = Memory(clock) if request.param == "memory" else Sqlite(tmp_path / "s.db", clock)
+    yield Counted(store.state)
+    store.close()
+
+
+def call(admission, clock, outcome="succeeded", failure=None, *quotas):
+    answer = admission.enter(1, **clock.times)
+    if isinstance(answer, Admitted):
+        if quotas:
+            admission.observe(answer.ticket, quotas)
+        admission.leave(answer.ticket, outcome, failure, **clock.times)
+    return answer
+
+
+def limit(seconds: float) -> Failure:
+    hint = Hint(delay=seconds, source="retry-after")
+    return Failure(kind=Kind.RATE_LIMIT, status=429, message="slow down", hint=hint)
+
+
+# Breaker
+
+
+def test_five_failures_open_it_and_the_error_says_for_how_long(clock):  # R-K1, R-K2, R-K6
+    breaker = BreakerAdmission(BREAKER_KEY, Breaker())
+    for _ in range(5):
+        assert isinstance(call(breaker, clock, "failed", SERVER), Admitted)
+    clock.now += 20
+    answer = call(breaker, clock)
+    assert isinstance(answer, Refused)
+    assert isinstance(answer.error, mulligan.CircuitOpen)
+    assert (answer.error.target, answer.error.retry_in) == ("api", 40.0)
+    assert str(answer.error) == "api: 5 failures in a row"
+    clock.now += 40
+    assert isinstance(call(breaker, clock), Admitted)
+    assert breaker.is_calm
+
+
+def test_a_client_error_never_counts(clock):
+    breaker = BreakerAdmission(BREAKER_KEY, Breaker())
+    for _ in range(50):
+        call(breaker, clock, "failed", Failure(kind=Kind.CLIENT, status=400))
+        call(breaker, clock, "failed", limit(5))
+    assert breaker.is_calm
+
+
+def test_exactly_one_of_fifty_threads_passes_half_open(clock):  # E-B1
+    breaker = BreakerAdmission(BREAKER_KEY, Breaker())
+    for _ in range(5):
+        call(breaker, clock, "failed", SERVER)
+    clock.now += 60
+    with ThreadPoolExecutor(50) as pool:
+        answers = list(pool.map(lambda _: breaker.enter(1, **clock.times), range(50)))
+    assert sum(isinstance(answer, Admitted) for answer in answers) == 1
+
+
+def test_a_healthy_call_writes_nothing_and_reads_once_in_50_ms(clock, shared):
+    breaker = BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared)
+    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.5, shared=shared)
+    for _ in range(100):
+        call(breaker, clock)
+        call(gate, clock)
+        clock.now += 0.01
+    assert shared.writes == 0
+    assert shared.reads <= 2 * 21
+
+
+def test_a_worker_on_a_bad_network_stops_itself_and_nobody_else(clock, shared):  # E-B15
+    bad, good = (BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared) for _ in range(2))
+    for _ in range(5):
+        call(bad, clock, "failed", SERVER)
+        clock.now += 1
+    assert isinstance(call(bad, clock), Refused)
+    assert isinstance(call(good, clock), Admitted)
+
+
+def test_what_a_quorum_saw_stops_everybody(clock, shared):
+    workers = [BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared) for _ in range(5)]
+    for worker in workers:
+        call(worker, clock, "failed", SERVER)
+    newcomer = BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared)
+    assert isinstance(call(newcomer, clock), Refused)
+    clock.now += 61
+    answers = [worker.enter(1, **clock.times) for worker in workers]
+    assert [type(answer) for answer in answers].count(Admitted) == 1
+
+
+def test_a_success_elsewhere_ends_the_row_for_all(clock, shared):
+    one, two = (BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared) for _ in range(2))
+    for _ in range(20):
+        for _ in range(4):
+            call(one, clock, "failed", SERVER)
+            clock.now += 1
+        call(two, clock)
+        call(one, clock)
+        clock.now += 1
+    assert isinstance(call(one, clock), Admitted)
+
+
+def test_a_hand_elsewhere_is_felt_within_50_ms(clock, shared):
+    breaker = BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared)
+    call(breaker, clock)
+    shared.transact(BREAKER_KEY, Hand(move="block", because="migration"))
+    clock.now += 0.06
+    answer = call(breaker, clock)
+    assert isinstance(answer, Refused)
+    assert str(answer.error) == "api: migration"
+
+
+def test_without_a_gate_a_stated_limit_opens_it_exactly_so_long(clock, shared):
+    told: list[tuple[bool, str]] = []
+    breaker = BreakerAdmission(
+        BREAKER_KEY,
+        Breaker(),
+        shared=shared,
+        opens_on_limits=True,
+        on_change=lambda *change: told.append(change),
+    )
+    call(breaker, clock, "failed", limit(300))
+    other = BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared)
+    answer = call(other, clock)
+    assert isinstance(answer, Refused)
+    assert isinstance(answer.error, mulligan.CircuitOpen)
+    assert answer.error.retry_in == 300
+    assert told == [(True, "rate_limit 429: slow down")]
+
+
+def test_cancellation_is_neither_success_nor_failure(clock):  # E-B5
+    breaker = BreakerAdmission(BREAKER_KEY, Breaker())
+    for _ in range(5):
+        call(breaker, clock, "failed", SERVER)
+    clock.now += 60
+    assert isinstance(call(breaker, clock, "cancelled"), Admitted)
+    assert isinstance(call(breaker, clock), Admitted)
+    assert breaker.is_calm
+
+
+# Gate
+
+
+def test_one_processs_rejection_holds_the_others(clock, shared):
+    gates = [GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared) for _ in range(3)]
+    call(gates[0], clock, "failed", limit(20))
+    clock.now += 0.06
+    for gate in gates:
+        answer = call(gate, clock)
+        assert isinstance(answer, Hold)
+        assert answer.delay == pytest.approx(19.94)
+        assert answer.because == "rate_limit 429: slow down"
+
+
+def test_while_much_is_left_observed_calls_write_nothing(clock, shared):
+    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared)
+    for used in range(200):
+        call(gate, clock, "succeeded", None, Quota(limit=4000, remaining=4000 - used))
+        clock.now += 0.01
+    assert shared.writes == 0
+
+
+def test_no_more_calls_pass_than_were_stated_in_one_process_or_in_four(clock, shared):
+    for gates in (
+        [GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0)],
+        [GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared) for _ in range(4)],
+    ):
+        call(gates[0], clock, "succeeded", None, Quota(remaining=19))
+        clock.now += 0.06
+        answers = [gates[n % len(gates)].enter(1, **clock.times) for n in range(100)]
+        passed = sum(isinstance(answer, Admitted) for answer in answers)
+        assert passed == 19
+        held = answers[-1]
+        assert isinstance(held, Hold)
+        assert held.delay == pytest.approx(59.94, abs=0.1)
+        assert held.because == "0 of 100 requests left until the reset"
+
+
+def test_a_dimension_that_counts_no_requests_can_shut_it_too(clock, shared):
+    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared)
+    used_up = Quota(dimension="unified-5h", unit="share", limit=1, remaining=0, reset_in=9000)
+    call(gate, clock, "succeeded", None, Quota(limit=4000, remaining=3000), used_up)
+    clock.now += 0.06
+    answer = call(gate, clock)
+    assert isinstance(answer, Hold)
+    assert answer.because == "0 of 1 unified-5h left until the reset"
+
+
+def test_blocks_spare_the_store(clock, shared):
+    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared)
+    call(gate, clock, "succeeded", None, Quota(limit=1000, remaining=99))
+    clock.now += 0.06
+    before = shared.writes
+    for _ in range(20):
+        assert isinstance(gate.enter(1, **clock.times), Admitted)
+    assert shared.writes - before <= 2
+
+
+def test_a_call_that_states_nothing_leaves_no_trace(clock):
+    gate = GateAdmission(GATE_KEY, Gate(scout=True), roll=lambda: 0.0)
+    assert isinstance(call(gate, clock), Admitted)
+    for _ in range(10):
+        assert isinstance(call(gate, clock), Admitted)
+
+
+def test_an_attempt_made_unasked_while_all_was_calm_is_told_all_the_same(clock, shared):
+    for state in (None, shared):
+        breaker = BreakerAdmission(BREAKER_KEY, Breaker(failures=1), shared=state)
+        gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=state)
+        assert [each.is_calm for each in (breaker, gate)] == [True, True]
+        breaker.leave(breaker.calm_ticket(), "failed", SERVER, **clock.times)
+        gate.leave(gate.calm_ticket(), "failed", limit(30), **clock.times)
+        assert isinstance(call(breaker, clock), Refused)
+        assert isinstance(call(gate, clock), Hold)
+        assert [each.is_calm for each in (breaker, gate)] == [False, False]
+
+
+# Tokens
+
+
+def test_tokens_run_out_and_come_back_with_successes(clock, shared):
+    key = Key("api", "tokens")
+    for tokens in (
+        RetryTokens(key, Tokens(capacity=30, floor=0)),
+        RetryTokens(key, Tokens(capacity=30, floor=0), shared=shared),
+    ):
+        first = tokens.reserve(SERVER, 1, **clock.times)
+        second = tokens.reserve(SERVER, 1, **clock.times)
+        assert first
+        assert second
+        assert tokens.reserve(SERVER, 1, **clock.times) is None
+        tokens.settle(first, is_returned=False, **clock.times)
+        tokens.settle(second, is_returned=True, **clock.times)
+        assert not tokens.is_calm
+        for _ in range(30):
+            tokens.succeeded(**clock.times)
+        assert tokens.is_calm
+
+
+def test_while_the_bucket_is_full_successes_write_nothing(clock, shared):
+    tokens = RetryTokens(Key("api", "tokens"), Tokens(), shared=shared)
+    for _ in range(1000):
+        tokens.succeeded(**clock.times)
+    assert (shared.reads, shared.writes) == (0, 0)
+
+
+# In a driver
+
+
+def test_a_guard_waits_at_the_gate_and_the_attempt_is_not_counted(drive):
+    clock = drive.clock
+    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0)
+    script = Scripted(status_error(429, headers={"retry-after": "7"}), "ok")
+    assert drive.run(script, admissions=[gate], target="api") == "ok"
+    assert sum(clock.sleeps) == pytest.approx(7)
+    assert len(script.calls) == 2
+
+
+def test_a_guard_with_an_open_breaker_raises_its_last_real_error():
+    clock = VirtualClock()
+    breaker = BreakerAdmission(BREAKER_KEY, Breaker(failures=2))
+    with mulligan.testing.virtual_time(clock):
+        guard = mulligan.Guard("api", effects="read", admissions=[breaker])
+        with pytest.raises(Exception, match="status 503"):
+            guard.call(Scripted(*[status_error(503)] * 5))
+        with pytest.raises(mulligan.CircuitOpen) as caught:
+            guard.call(Scripted("never"))
+    assert 0 < caught.value.retry_in <= 60
+
+
+def test_a_store_that_is_down_stops_no_call(clock):
+    from mulligan.errors import StoreDown
+
+    class Down:
+        def __getattr__(self, name):
+            raise StoreDown("test:", "gone")
+
+    heard: list[object] = []
+    state = FailOpen(Down(), heard.append)
+    breaker = BreakerAdmission(BREAKER_KEY, Breaker(), shared=state)
+    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=state)
+    for _ in range(5):
+        assert isinstance(call(gate, clock), Admitted)
+        assert isinstance(call(breaker, clock, "failed", SERVER), Admitted)
+    assert isinstance(call(breaker, clock), Refused)  # what this process saw itself still counts
+    assert len(heard) == 1

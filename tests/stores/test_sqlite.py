@@ -1,0 +1,273 @@
+"""What only a file can do wrong."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import threading
+
+import pytest
+
+from mulligan.core.breaker import BREAKER, Ask, Breaker, Circuit, Hand, Open, Passed, Shut
+from mulligan.core.claims import Mine, Take
+from mulligan.core.gate import Enter as EnterGate
+from mulligan.core.gate import Gate, Leave, Wait
+from mulligan.core.machine import Key
+from mulligan.core.moment import Moment
+from mulligan.core.ports import Entry
+from mulligan.errors import StoreDown, StoreError
+from mulligan.stores.boot import boot_moment
+from mulligan.stores.places import file_system
+from mulligan.stores.sqlite import Sqlite
+
+KEY = Key("target", "breaker")
+FIVE = Breaker()
+ASK = Ask(permit="p", settings=FIVE)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "folder" / "state.db"
+
+
+@pytest.fixture
+def store(path):
+    store = Sqlite(path)
+    yield store
+    store.close()
+
+
+def used(store):
+    store.state.transact(KEY, Hand(move="block"))
+    store.journal.append("run", Entry("e", "1"))
+    return store
+
+
+def test_folders_and_files_are_for_their_owner_alone(store, path):
+    used(store)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    found = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()}
+    assert set(found.values()) == {0o600}
+    assert {"state.db", "state.journal.db", "state.db.gate"} <= set(found)
+
+
+def test_a_file_that_others_could_read_is_closed_to_them(path):
+    path.parent.mkdir()
+    path.touch(mode=0o644)
+    used(Sqlite(path)).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_link_is_not_followed(path, tmp_path):
+    path.parent.mkdir()
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError, match="cannot open"):
+        used(Sqlite(path))
+
+
+def test_a_file_that_is_no_store_is_refused(path):
+    path.parent.mkdir()
+    path.write_text("something else entirely, and long enough to be looked at " * 20)
+    with pytest.raises(StoreError, match=r"is no store: file is not a database$"):
+        used(Sqlite(path))
+
+
+def test_hot_state_is_quick_and_the_journal_is_safe(store):
+    used(store)
+    for file, level in ((store._hot, 1), (store._cold, 2)):  # NORMAL, FULL
+        assert file.reader.execute("PRAGMA synchronous").fetchone() == (level,)
+        assert file.reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_schema_from_the_future_is_refused(store, path):
+    used(store)
+    store._hot.reader.execute("PRAGMA user_version = 99")
+    store.close()
+    with pytest.raises(StoreError, match=r"has schema 99, this mulligan knows 1; upgrade it$"):
+        used(Sqlite(path))
+
+
+def test_an_older_schema_is_migrated_on_first_use(store, path):
+    used(store)
+    store.close()
+    store._hot._migrations = (*store._hot._migrations, "ALTER TABLE state ADD COLUMN note TEXT")
+    store._hot._is_ready = False
+    assert store.state.peek(KEY, BREAKER)[0].hand == "blocked"
+    assert store._hot.reader.execute("PRAGMA user_version").fetchone() == (2,)
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [("/mnt/share/x", "nfs4"), ("/mnt/sharex", "ext4"), ("/mnt/my disk/y", "fuse.sshfs")],
+)
+def test_the_file_system_is_the_one_mounted_nearest(folder, kind, monkeypatch):
+    from pathlib import Path
+
+    mounts = (
+        "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+        "30 22 0:40 / /mnt/share rw shared:1 - nfs4 server:/export rw\n"
+        "31 22 0:41 / /mnt/my\\040disk rw - fuse.sshfs host: rw\n"
+        "broken line\n"
+    )
+    assert file_system(Path(folder), mounts) == kind
+
+
+def test_a_network_file_system_is_refused(path, monkeypatch):
+    monkeypatch.setattr("mulligan.stores.places.file_system", lambda folder: "nfs4")
+    with pytest.raises(StoreError, match=r"is on a network file system \(nfs4\)"):
+        used(Sqlite(path))
+
+
+def test_a_state_that_cannot_be_read_is_begun_anew_but_a_key_is_not(store):
+    used(store)
+    store.keys.transact(KEY, Hand(move="block"))
+    for file in (store._hot, store._cold):
+        with file.writing() as connection:
+            connection.execute("UPDATE state SET body = '[1,2]'")
+    assert store.state.peek(KEY, BREAKER)[0] == Circuit()
+    with pytest.raises(StoreError, match="another version wrote it"):
+        store.keys.transact(KEY, ASK)
+
+
+def test_a_child_of_a_fork_opens_its_own_connection(store):
+    used(store)
+    inside, outside = os.pipe()
+    child = os.fork()
+    if not child:
+        # Nothing of pytest may run in here.
+        try:
+            answer = store.state.transact(KEY, ASK)
+            store.state.transact(Key("child", "breaker"), Hand(move="block"))
+            os.write(outside, b"shut" if isinstance(answer, Shut) else b"open")
+        finally:
+            os._exit(0)
+    os.close(outside)
+    os.waitpid(child, 0)
+    assert os.read(inside, 10) == b"shut"
+    os.close(inside)
+    assert len(store.state.known(BREAKER)) == 2
+    store.state.transact(KEY, Hand(move="reset"))
+
+
+@pytest.mark.real
+def test_a_fork_while_another_thread_writes_does_not_lock_the_child(store):
+    used(store)
+    begun, done = threading.Event(), threading.Event()
+
+    def hold():
+        with store._hot.writing():
+            begun.set()
+            done.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    begun.wait(10)
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            # The parent's thread holds the gate, so the child is told so, and in time.
+            store.state.transact(KEY, ASK)
+        except StoreDown:
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    done.set()
+    thread.join()
+    assert isinstance(store.state.transact(KEY, ASK), Shut)
+
+
+def test_threads_that_have_ended_leave_no_connection_open(store):
+    for _ in range(20):
+        thread = threading.Thread(target=used, args=(store,))
+        thread.start()
+        thread.join()
+    assert len(store._hot._handles) <= 2
+
+
+@pytest.mark.real
+def test_a_writer_that_does_not_come_back_holds_nobody_up_for_more_than_250_ms(store, path):
+    import time
+
+    used(store)
+    other = Sqlite(path)
+    other.state.peek(KEY, BREAKER)
+    with store._hot.writing():
+        began = time.monotonic()
+        with pytest.raises(StoreDown, match=r"another process has been writing for 0.2s$"):
+            other.state.transact(KEY, Hand(move="reset"))
+        assert time.monotonic() - began < 0.25
+        assert other.state.peek(KEY, BREAKER)[0].hand == "blocked"  # readers wait for nobody
+    other.close()
+
+
+class Time:
+    """The machine's clocks, as an operator and a reboot treat them."""
+
+    def __init__(self) -> None:
+        self.now, self.wall, self.era = 5000.0, 1.8e9, "first boot"
+
+    def __call__(self) -> Moment:
+        return Moment(self.now, self.wall, self.era)
+
+
+@pytest.mark.parametrize("step", [3600, -3600, 86_400 * 30])
+def test_a_stepped_calendar_changes_nothing(path, step):  # E-B7
+    clock = Time()
+    store = Sqlite(path, clock)
+    store.state.transact(KEY, Open(stated=600, because="stated"))
+    leave = Leave(id="", turn=0, reply="rejected", hint=600, settings=Gate())
+    store.state.transact(Key("target", "gate"), leave)
+    store.keys.transact(Key("t", "once"), Take(holder="a", fingerprint="f", lease=600))
+    clock.wall += step
+    clock.now += 100
+    assert store.state.transact(KEY, ASK) == Shut(500, "stated")
+    enter = EnterGate(id="p", holder="h", settings=Gate())
+    answer = store.state.transact(Key("target", "gate"), enter)
+    assert isinstance(answer, Wait)
+    assert answer.delay == 500
+    take = Take(holder="b", fingerprint="f", lease=600)
+    assert store.keys.transact(Key("t", "once"), take).retry_in == 500  # type: ignore[union-attr]
+    store.close()
+
+
+def test_a_reboot_ends_leases_and_keeps_what_was_stated(path):  # E-B14
+    clock = Time()
+    store = Sqlite(path, clock)
+    store.state.transact(KEY, Open(stated=600, because="stated"))
+    store.keys.transact(Key("t", "once"), Take(holder="a", fingerprint="f", lease=600))
+    clock.now, clock.era, clock.wall = 3.0, "second boot", clock.wall + 60
+    assert store.state.transact(KEY, ASK) == Shut(540, "stated")
+    take = Take(holder="b", fingerprint="f", lease=600)
+    assert store.keys.transact(Key("t", "once"), take) == Mine(2)
+    store.close()
+
+
+def test_what_nobody_needs_is_forgotten(path):
+    clock = Time()
+    store = Sqlite(path, clock)
+    tell = Open(stated=5, because="stated")
+    store.state.transact(Key("old", "breaker"), tell)
+    clock.now += 200_000
+    clock.wall += 200_000
+    for number in range(1024):
+        store.state.transact(Key(f"t{number}", "breaker"), tell)
+    assert Key("old", "breaker") not in store.state.known(BREAKER)
+    store.close()
+
+
+def test_boot_time_is_the_same_for_all_processes():
+    first, second = boot_moment(), boot_moment()
+    assert first.era == second.era != ""
+    assert first.now <= second.now
+
+
+def test_the_state_of_a_target_is_one_row(store):
+    used(store)
+    other = sqlite3.connect(store._hot.path)
+    row = other.execute("SELECT * FROM state").fetchone()
+    other.close()
+    assert row[:4] == ("target", "", "breaker", "breaker")
+    assert isinstance(store.state.transact(Key("other", "breaker"), ASK), Passed)
