@@ -51,7 +51,7 @@ soak: $(VENV)/.dev ## The long loops; writes bench/results/soak.json
 	@$(BIN)/python bench/soak.py
 
 bench: $(VENV)/.dev ## Every claim, measured side by side
-	@for b in bench/[a-z]*.py; do case $$b in */soak.py) ;; *) $(BIN)/python $$b || exit 1;; esac; done
+	@broken=0; for b in bench/[a-z]*.py; do case $$b in */soak.py) ;; *) $(BIN)/python $$b || broken=1;; esac; done; exit $$broken
 
 clean: ## Remove .venv and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

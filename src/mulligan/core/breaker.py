@@ -278,7 +278,7 @@ class Hand(_Step):
     move: Literal["block", "allow", "reset"]
     because: str = "blocked by hand"
 
-    def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:  # noqa: ARG002
+    def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:  # noqa: ARG002 -- one signature for all operations
         generation = state.generation + 1  # results from before the hand change nothing
         if self.move == "block":
             after = Circuit(generation=generation, hand="blocked", because=self.because)

@@ -1,4 +1,4 @@
-"""Who may do something once, and what came of it.
+"""Who may do something once, with what came of it.
 
     free ──take──▶ held ──finish──▶ done ──time passed──▶ free
      ▲              │ └──lease over──▶ free
@@ -166,7 +166,7 @@ class Drop(_Step):
     holder: str
     epoch: int
 
-    def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, bool]:  # noqa: ARG002
+    def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, bool]:  # noqa: ARG002 -- one signature for all operations
         """The result is whether the caller held the key."""
         if not _is_held(state, self.holder, self.epoch):
             return state, False

@@ -1,4 +1,4 @@
-"""What a gate knows, and how knowledge ages.
+"""What a gate knows, as long as it is fresh.
 
 Settings, state, and the one transition that nobody asks for: time passes.
 """

@@ -80,7 +80,7 @@ class BreakerAdmission:
             return _Ticket("", own)
         return _Ticket("", own, "", Passed(self._shared.state.generation))
 
-    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002
+    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
         own = _asked(self._own, self._settings, now, wall)
         if isinstance(own[1], Shut):
             return self._refused(own[1])

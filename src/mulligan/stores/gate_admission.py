@@ -116,7 +116,7 @@ class GateAdmission:
         """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
         return self._passing(self._view.state.turn).ticket
 
-    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002
+    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
         view = self._view
         state, moment = view.look(now, wall)
         if state.is_idle and not self._settings.scout:

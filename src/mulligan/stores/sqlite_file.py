@@ -1,4 +1,4 @@
-"""One SQLite file that many threads and processes write, one at a time.
+"""One SQLite file that many write, one at a time.
 
 SQLite lets writers wait by polling: whoever asks at the wrong moment can starve for seconds while
 others come and go. So writers queue at a gate before they begin: a lock between the threads of a
