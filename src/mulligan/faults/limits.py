@@ -7,7 +7,7 @@ with `counts_refusals` it takes from the requests all the same, as some vendors 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..core.duration import seconds
 from ..errors import SettingError
@@ -110,7 +110,11 @@ class Admission:
 def admit(
     limits: Limits, account: Account, *, tokens: int, now: float
 ) -> tuple[Admission, Account]:
-    """What the limits say about a request of that many tokens, and the account after it."""
+    """What the limits say about a request of that many tokens, and the account after it.
+
+    A refusal that counts pushes the next turn away, so its wait is read from the account that it
+    leaves behind: who waits as told is admitted.
+    """
     said = Admission(
         limits=limits,
         requests=_asked(limits.requests, account.requests, 1.0, now),
@@ -124,6 +128,9 @@ def admit(
             by_token = charge(limits.tokens, by_token, tokens, now)
     elif limits.counts_refusals and limits.requests is not None:
         by_request = postpone(limits.requests, by_request, now)
+        after = look(limits.requests, by_request, 1.0, now)
+        is_admitted = said.requests is not None and said.requests.is_admitted
+        said = replace(said, requests=replace(after, is_admitted=is_admitted))
     return said, Account(requests=by_request, tokens=by_token)
 
 
