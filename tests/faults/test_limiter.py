@@ -101,6 +101,8 @@ def test_a_request_refused_by_tokens_costs_no_request():
     assert said.is_admitted
     said, account = admit(known, account, tokens=90, now=0.0)
     assert said.refused_by == "tokens"
+    assert said.requests is not None
+    assert said.requests.remaining == 4  # as before it, not as if it had passed
     said, account = admit(known, account, tokens=1, now=0.0)
     assert said.requests is not None
     assert said.requests.remaining == 3

@@ -126,13 +126,26 @@ def admit(
             by_request = charge(limits.requests, by_request, 1.0, now)
         if limits.tokens is not None:
             by_token = charge(limits.tokens, by_token, tokens, now)
-    elif limits.counts_refusals and limits.requests is not None:
+        return said, Account(requests=by_request, tokens=by_token)
+    if limits.counts_refusals and limits.requests is not None:
         by_request = postpone(limits.requests, by_request, now)
-        after = look(limits.requests, by_request, 1.0, now)
-        is_admitted = said.requests is not None and said.requests.is_admitted
-        said = replace(said, requests=replace(after, is_admitted=is_admitted))
+    said = Admission(
+        limits=limits,
+        requests=_refused(limits.requests, said.requests, by_request, 1.0, now),
+        tokens=_refused(limits.tokens, said.tokens, by_token, tokens, now),
+    )
     return said, Account(requests=by_request, tokens=by_token)
 
 
 def _asked(limit: Limit | None, meter: Meter, cost: float, now: float) -> Verdict | None:
     return None if limit is None else look(limit, meter, cost, now)
+
+
+def _refused(
+    limit: Limit | None, said: Verdict | None, meter: Meter, cost: float, now: float
+) -> Verdict | None:
+    """What a limit says about a request that one of the limits has refused: it took nothing."""
+    if limit is None or said is None:
+        return None
+    wait = look(limit, meter, cost, now).retry_after
+    return replace(look(limit, meter, 0.0, now), is_admitted=said.is_admitted, retry_after=wait)
