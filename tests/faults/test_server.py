@@ -188,6 +188,37 @@ def test_a_refused_port_refuses_and_comes_back(fault_server):
     assert [entry.outcome for entry in fault_server.requests] == ["refuse(for=0.3s)", "ok"]
 
 
+def test_who_leaves_during_a_delay_has_left(fault_server):
+    fault_server.set("ok(delay=0.9s)")
+    with socket.create_connection(("127.0.0.1", fault_server.port), 1) as sock:
+        sock.sendall(b"POST /invoices HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")
+        until(lambda: len(fault_server.requests) == 1)
+    until(lambda: fault_server.requests[0].ending == "left", 0.5)
+    assert fault_server.totals.left == 1
+
+
+def test_a_request_that_was_sent_ahead_survives_a_delay(fault_server):
+    fault_server.set("ok(delay=0.1s)")
+    ask = b"GET /invoices HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    last = ask.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+    assert talk(fault_server, ask + last).count(b"HTTP/1.1 200 ") == 2
+
+
+def test_a_refused_port_breaks_off_what_others_have_and_says_so(fault_server):
+    fault_server.set("@a -> refuse(0.1s); @b -> hang")
+    ask = b"POST /invoices HTTP/1.1\r\nhost: localhost\r\nx-client: %b\r\ncontent-length: 0\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", fault_server.port), 1) as other:
+        other.sendall(ask % b"b")
+        until(lambda: len(fault_server.requests) == 1)
+        with pytest.raises(ConnectionResetError):
+            talk(fault_server, ask % b"a")
+        with pytest.raises(ConnectionResetError):
+            other.recv(1)
+    until(lambda: fault_server.requests[0].ending != "open")
+    assert [entry.ending for entry in fault_server.requests] == ["reset", "done"]
+    assert fault_server.totals.left == 0
+
+
 def test_a_plans_limit_ends_at_the_instant_it_stated(fault_server):
     fault_server.set("plan(0s)")  # resets are whole seconds, so this is less than one away
     status, headers, _ = post(fault_server)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mulligan.faults.delivery import Reset, Send
+from mulligan.faults.delivery import ClosePort, Reset, Send
 from mulligan.faults.limits import Limits
 from mulligan.faults.menu import MENU
 from mulligan.faults.rest import Resource
@@ -54,7 +54,6 @@ class Got:
 
     def __init__(self, handled: Handled) -> None:
         self.entry, self.acts = handled.entry, handled.acts
-        self.closes_port = handled.closes_port
         data = b"".join(act.data for act in handled.acts if isinstance(act, Send))
         head, _, self.body = data.partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")
@@ -339,5 +338,6 @@ def test_a_gateways_page_may_say_when():
 
 
 def test_a_refused_port_stays_closed_as_long_as_asked():
-    assert World("refuse(2s)").ask().closes_port == 2
-    assert World("refuse").ask().closes_port == 5
+    assert World("refuse(2s)").ask().acts == (ClosePort(2.0), Reset())
+    assert World("refuse").ask().acts == (ClosePort(5.0), Reset())
+    assert World("refuse(0)").ask().acts == (ClosePort(0.0), Reset())

@@ -153,4 +153,6 @@ def _notes(entry: Entry) -> str:
         notes.append("[red]duplicate[/]")
     if entry.ending == "left":
         notes.append("[dim]client left[/]")
+    if entry.ending == "reset":
+        notes.append("[dim]broken off by the server[/]")
     return ", ".join(notes)

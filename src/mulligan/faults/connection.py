@@ -17,7 +17,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from .control import control
-from .delivery import Act, Close, Hang, Pause, Reset, Send
+from .delivery import Act, Close, ClosePort, Hang, Pause, Reset, Send
 from .wire import BadRequest, Request, read_head, whole
 
 if TYPE_CHECKING:
@@ -26,11 +26,30 @@ if TYPE_CHECKING:
     from .ledger import Entry
     from .service import Handled, Service
 
-__all__ = ("HEAD_LIMIT", "Connection", "reset")
+__all__ = ("Connection", "Incoming")
 
 # Agents send whole conversations; nobody sends headers of this size.
-HEAD_LIMIT = 64 * 1024
+_HEAD_LIMIT = 64 * 1024
 _BODY_LIMIT = 64 * 1024 * 1024
+
+
+class Incoming(asyncio.StreamReader):
+    """What the client sends, and whether it has left.
+
+    To read on would notice that, too, but swallow the next request of a client that sends ahead.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(limit=_HEAD_LIMIT)
+        self.left = asyncio.Event()
+
+    def feed_eof(self) -> None:
+        super().feed_eof()
+        self.left.set()
+
+    def set_exception(self, exc: Exception) -> None:
+        super().set_exception(exc)
+        self.left.set()
 
 
 class Connection:
@@ -47,7 +66,7 @@ class Connection:
     def __init__(
         self,
         service: Service,
-        reader: asyncio.StreamReader,
+        reader: Incoming,
         writer: asyncio.StreamWriter,
         *,
         admits: Callable[[dict[str, str]], bool],
@@ -56,6 +75,12 @@ class Connection:
     ) -> None:
         self._service, self._reader, self._writer = service, reader, writer
         self._admits, self._closes_port, self._hears = admits, closes_port, hears
+        self._is_cut = False
+
+    def cut(self) -> None:
+        """Break off, whatever is being answered: the client sees a reset."""
+        self._is_cut = True
+        _reset(self._writer)
 
     async def run(self) -> None:
         try:
@@ -117,21 +142,20 @@ class Connection:
         number, ledger = handled.entry.number, self._service.ledger
         if self._hears is not None:
             self._hears(handled.entry)
-        if handled.closes_port:
-            self._closes_port(handled.closes_port)
         ending = "left"
         try:
             for act in handled.acts:
-                if not await self._act(act):
-                    ending = "left" if isinstance(act, Hang) else "done"
+                ended = await self._act(act)
+                if ended is not None:
+                    ending = ended
                     return False
             ending = "done"
         finally:
-            ledger.finish(number, ending)
+            ledger.finish(number, "reset" if self._is_cut and ending == "left" else ending)
         return True
 
-    async def _act(self, act: Act) -> bool:
-        """Carry it out; whether the connection goes on."""
+    async def _act(self, act: Act) -> str | None:
+        """Carry it out; None if the connection goes on, else how it ended."""
         match act:
             case Send(data):
                 self._writer.write(data)
@@ -142,24 +166,31 @@ class Connection:
                 # drain() does not yield while there is room: without this one long stream would
                 # hold up five hundred others.
                 await asyncio.sleep(0)
-                return True
+                return None
             case Pause(seconds):
-                await asyncio.sleep(seconds)
-                return True
+                return "left" if await self._is_left_in(seconds) else None
             case Hang(seconds):
-                return not await self._left(seconds)
+                return "left" if await self._is_left_in(seconds, reads=True) else None
+            case ClosePort(seconds):
+                self._closes_port(seconds)
+                return None
             case Reset():
-                reset(self._writer)
-                return False
+                _reset(self._writer)
+                return "done"
             case Close():
-                return False
+                return "done"
 
-    async def _left(self, seconds: float) -> bool:
-        """Wait until the client leaves or the time is over; whether it left."""
+    async def _is_left_in(self, seconds: float, *, reads: bool = False) -> bool:
+        """Wait until the client leaves or the time is over; whether it left.
+
+        With `reads`, what it still sends is thrown away: nothing of it will be answered, and
+        unread it could keep the end from being seen.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds if isfinite(seconds) else None):
-                while await self._reader.read(1024):
+                while reads and await self._reader.read(1024):
                     pass
+                await self._reader.left.wait()
                 return True
         return False
 
@@ -169,7 +200,7 @@ class Connection:
         self._writer.write(whole(status, headers, body, time.time()))
 
 
-def reset(writer: asyncio.StreamWriter) -> None:
+def _reset(writer: asyncio.StreamWriter) -> None:
     """Close so that the client sees a reset instead of an end."""
     sock = writer.get_extra_info("socket")
     with contextlib.suppress(OSError):

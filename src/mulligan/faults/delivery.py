@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
     from .menu import Fault
 
-__all__ = ("Act", "Answer", "Close", "Hang", "Pause", "Reset", "Send", "deliver")
+__all__ = ("Act", "Answer", "Close", "ClosePort", "Hang", "Pause", "Reset", "Send", "deliver")
 
 # Long enough for what was sent to arrive before the reset destroys it.
 _SETTLE = 0.02
 # Between the events of a drip that does not say.
 _GAP = 0.1
+# How long the port stays closed where the script does not say.
+_REFUSE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,14 @@ class Close:
     """Close the connection: the client sees the end of the file."""
 
 
-Act = Send | Pause | Hang | Reset | Close
+@dataclass(frozen=True, slots=True)
+class ClosePort:
+    """Let nobody connect for so many seconds; every connection there is, is reset."""
+
+    seconds: float
+
+
+Act = Send | Pause | Hang | Reset | Close | ClosePort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +100,13 @@ def deliver(fault: Fault, answer: Answer, now: float) -> tuple[Act, ...]:
     return (Pause(delay), *acts) if delay else acts
 
 
-def _acts(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:
+def _acts(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
     match fault.name:
-        case "reset" | "lost" | "refuse":
+        case "reset" | "lost":
             return (Reset(),)
+        case "refuse":
+            lasts = fault.seconds("for")
+            return (ClosePort(_REFUSE if lasts is None else lasts), Reset())
         case "close":
             return (Close(),)
         case "hang":

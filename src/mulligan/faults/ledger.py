@@ -35,8 +35,9 @@ class Entry:
         is_early: It came before the time that the server had named to this client.
         effect: What it changed, ``POST /invoices/7``; empty if nothing.
         is_duplicate: The same effect, by key or by body, had been made before.
-        ending: ``open`` while it is being answered, then ``done``, or ``left`` if the client was
-            gone before the end.
+        ending: ``open`` while it is being answered, then ``done``; ``left`` if the client was gone
+            before the end, ``reset`` if the server broke off (another request's ``refuse``, or its
+            own stop).
     """
 
     number: int

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ..errors import MulliganError
-from .connection import HEAD_LIMIT, Connection, reset
+from .connection import Connection, Incoming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,13 +53,16 @@ class Listener:
         self._socket = _bound(host, port)
         self.host, self.port = self._socket.getsockname()[:2]
         self._server: asyncio.Server | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._waking: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(
-            self._connected, sock=self._socket, limit=HEAD_LIMIT, backlog=_BACKLOG
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: asyncio.StreamReaderProtocol(Incoming(), self._connected, loop=loop),
+            sock=self._socket,
+            backlog=_BACKLOG,
         )
 
     async def stop(self) -> None:
@@ -68,6 +71,8 @@ class Listener:
         if self._server is not None:
             self._server.close()
         self._socket.close()
+        for connection in self._connections:
+            connection.cut()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -78,8 +83,8 @@ class Listener:
             return
         self._server.close()
         self._server = None
-        for writer in tuple(self._writers):
-            reset(writer)
+        for connection in self._connections:
+            connection.cut()
         self._socket.close()
         self._socket = _bound(self.host, self.port)
         self._waking = asyncio.get_running_loop().call_later(seconds, self._reopen)
@@ -93,8 +98,7 @@ class Listener:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 -- a callback of asyncio.start_server is a task
-        self._tasks.add(task)
-        self._writers.add(writer)
+        assert isinstance(reader, Incoming)  # noqa: S101 -- start() makes no other
         connection = Connection(
             self._service,
             reader,
@@ -103,12 +107,14 @@ class Listener:
             closes_port=self.close_port,
             hears=self._hears,
         )
+        self._tasks.add(task)
+        self._connections.add(connection)
         try:
             await connection.run()
         except asyncio.CancelledError:
-            reset(writer)  # the server stops; nobody waits for this task's result
+            pass  # the server stops; nobody waits for this task's result
         finally:
-            self._writers.discard(writer)
+            self._connections.discard(connection)
             self._tasks.discard(task)
 
     def _admits(self, headers: dict[str, str]) -> bool:

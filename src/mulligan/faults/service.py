@@ -37,8 +37,6 @@ _ATTEMPT_HEADERS = (
     "amz-sdk-request",
     "grpc-previous-rpc-attempts",
 )
-# How long the port stays closed where the script does not say.
-_REFUSE = 5.0
 _WITHOUT_HEAD = frozenset({"reset", "lost", "refuse", "close", "hang"})
 _REST = Rest()
 
@@ -50,12 +48,10 @@ class Handled:
     Args:
         acts: What happens on the connection.
         entry: Its line in the ledger.
-        closes_port: Seconds for which nobody can connect.
     """
 
     acts: tuple[Act, ...]
     entry: Entry
-    closes_port: float = 0.0
 
 
 class Service:
@@ -134,8 +130,7 @@ class Service:
         status = None if fault.name in _WITHOUT_HEAD else answer.status
         entry = self.ledger.add(replace(entry, outcome=str(fault), status=status))
         answer = replace(answer, is_bodiless=entry.method == "HEAD")
-        closes = (fault.seconds("for") or _REFUSE) if fault.name == "refuse" else 0.0
-        return Handled(acts=deliver(fault, answer, now), entry=entry, closes_port=closes)
+        return Handled(acts=deliver(fault, answer, now), entry=entry)
 
     def _entry(self, request: Request, vendor: str, asked: Asked, now: float) -> Entry:
         head, client = request.head, _client(request)
