@@ -261,11 +261,35 @@ def test_the_ledger_can_be_read_and_begun_again_over_http(fault_server):
 
 
 def test_two_servers_do_not_share_a_port():
-    with (
-        FaultServer() as first,
-        pytest.raises(MulliganError, match=r"^cannot listen on 127\.0\.0\.1:"),
-    ):
-        FaultServer(port=first.port)
+    began = time.monotonic()
+    with FaultServer() as first:
+        second = FaultServer(port=first.port)
+        with pytest.raises(MulliganError, match=r"^cannot listen on 127\.0\.0\.1:"):
+            second.start()
+        assert post(first)[0] == 200
+    assert time.monotonic() - began < 5  # it used to wait ten seconds for a thread that had died
+    with second:
+        assert post(second)[0] == 200
+
+
+def test_a_server_that_was_stopped_starts_again_where_it_was():
+    server = FaultServer("429,ok")
+    with server:
+        assert post(server)[0] == 429
+        where = server.url
+        with pytest.raises(MulliganError, match=f"^the fault server runs already, on {where}$"):
+            server.start()
+    with server:
+        assert post(server)[0] == 200
+        assert server.url == where
+    assert server.totals.requests == 2
+
+
+def test_a_server_that_is_never_started_takes_no_port():
+    server = FaultServer()
+    assert server.totals.requests == 0
+    with pytest.raises(MulliganError, match=r"^the fault server takes a free port when it starts;"):
+        assert server.url
 
 
 def test_stopping_gives_the_port_back_and_leaves_nobody_waiting():

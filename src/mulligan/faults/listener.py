@@ -34,7 +34,7 @@ class Listener:
     Args:
         service: Who answers.
         host: The address to bind.
-        port: The port; 0 for a free one.
+        port: The port; 0 for a free one, which it then keeps.
         allowed_hosts: Names besides the loopback ones that a Host header may carry.
         hears: Told of each request.
     """
@@ -50,27 +50,32 @@ class Listener:
     ) -> None:
         self._service, self._hears = service, hears
         self._hosts = {*_LOOPBACK, host, *allowed_hosts}
-        self._socket = _bound(host, port)
-        self.host, self.port = self._socket.getsockname()[:2]
+        self.host, self.port = host, port
+        self._socket: socket.socket | None = None
         self._server: asyncio.Server | None = None
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waking: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
+        """Accept connections; raises MulliganError if somebody else has the address."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: asyncio.StreamReaderProtocol(Incoming(), self._connected, loop=loop),
-            sock=self._socket,
-            backlog=_BACKLOG,
-        )
+        sock = self._bind()
+        try:
+            self._server = await loop.create_server(
+                lambda: asyncio.StreamReaderProtocol(Incoming(), self._connected, loop=loop),
+                sock=sock,
+                backlog=_BACKLOG,
+            )
+        except OSError as error:  # two programs may bind an address, only one may listen
+            raise _taken(self.host, self.port, error) from error
 
     async def stop(self) -> None:
-        if self._waking is not None:
-            self._waking.cancel()
         if self._server is not None:
             self._server.close()
-        self._socket.close()
+            self._server = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
         for connection in self._connections:
             connection.cut()
         for task in self._tasks:
@@ -79,21 +84,27 @@ class Listener:
 
     def close_port(self, seconds: float) -> None:
         """Refuse connections for so long; those that exist are reset."""
-        if self._server is None or self._waking is not None:
+        if self._server is None:
             return
         self._server.close()
         self._server = None
         for connection in self._connections:
             connection.cut()
-        self._socket.close()
-        self._socket = _bound(self.host, self.port)
-        self._waking = asyncio.get_running_loop().call_later(seconds, self._reopen)
-
-    def _reopen(self) -> None:
-        self._waking = None
-        task = asyncio.ensure_future(self.start())
+        self._bind()
+        task = asyncio.ensure_future(self._reopen(seconds))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _reopen(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        await self.start()
+
+    def _bind(self) -> socket.socket:
+        """The address, bound; a socket that was closed is replaced."""
+        if self._socket is None or self._socket.fileno() < 0:
+            self._socket = _bound(self.host, self.port)
+            self.host, self.port = self._socket.getsockname()[:2]
+        return self._socket
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -137,9 +148,11 @@ def _bound(host: str, port: int) -> socket.socket:
         sock.bind((host, port))
     except OSError as error:
         sock.close()
-        reason = error.strerror or error
-        raise MulliganError(
-            f"cannot listen on {host}:{port} ({reason}); port 0 takes a free one"
-        ) from error
+        raise _taken(host, port, error) from error
     sock.setblocking(False)  # noqa: FBT003 -- the socket module's signature
     return sock
+
+
+def _taken(host: str, port: int, error: OSError) -> MulliganError:
+    reason = error.strerror or error
+    return MulliganError(f"cannot listen on {host}:{port} ({reason}); port 0 takes a free one")

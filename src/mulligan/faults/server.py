@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from ..errors import MulliganError
@@ -83,21 +84,33 @@ class FaultServer:
         self._thread: threading.Thread | None = None
 
     def start(self) -> Self:
-        """Listen; returns once connections are accepted."""
+        """Listen; returns once connections are accepted.
+
+        A server that was stopped starts again at the same address, with the same ledger.
+        """
+        if self._loop is not None:
+            raise MulliganError(f"the fault server runs already, on {self.url}")
         loop = asyncio.new_event_loop()
-        started = threading.Event()
+        started: Future[None] = Future()
 
         def serve() -> None:
             asyncio.set_event_loop(loop)
-            loop.run_until_complete(self._listener.start())
-            started.set()
+            try:
+                loop.run_until_complete(self._listener.start())
+            except BaseException as error:  # noqa: BLE001 -- it is raised where start() was called
+                loop.close()
+                started.set_exception(error)
+                return
+            started.set_result(None)
             loop.run_forever()
 
-        self._loop = loop
-        self._thread = threading.Thread(target=serve, name="mulligan-faults", daemon=True)
-        self._thread.start()
-        if not started.wait(_START):
-            raise MulliganError(f"the fault server did not start within {_START:g} s")
+        thread = threading.Thread(target=serve, name="mulligan-faults", daemon=True)
+        thread.start()
+        try:
+            started.result(_START)
+        except TimeoutError:
+            raise MulliganError(f"the fault server did not start within {_START:g} s") from None
+        self._loop, self._thread = loop, thread
         return self
 
     def stop(self) -> None:
@@ -120,7 +133,7 @@ class FaultServer:
     def url(self) -> str:
         """Where it listens, ``http://127.0.0.1:41327``; OpenAI's base URL is this plus ``/v1``."""
         host = f"[{self._listener.host}]" if ":" in self._listener.host else self._listener.host
-        return f"http://{host}:{self._listener.port}"
+        return f"http://{host}:{self.port}"
 
     @property
     def script(self) -> Script:
@@ -128,6 +141,9 @@ class FaultServer:
 
     @property
     def port(self) -> int:
+        """The port; one that was left to chance is known once the server has started."""
+        if self._listener.port == 0:
+            raise MulliganError("the fault server takes a free port when it starts; start it first")
         return int(self._listener.port)
 
     def key(self, client: str = "test") -> str:
