@@ -188,6 +188,48 @@ def test_a_refused_port_refuses_and_comes_back(fault_server):
     assert [entry.outcome for entry in fault_server.requests] == ["refuse(for=0.3s)", "ok"]
 
 
+def squat(port: int) -> socket.socket:
+    sock = socket.socket()
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", port))
+        sock.listen()
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems guard a bound address less")
+def test_nobody_takes_a_port_that_is_closed_for_a_while(fault_server):
+    fault_server.set("refuse(0.3s),ok")
+    with pytest.raises(ConnectionResetError):
+        post(fault_server)
+    with pytest.raises(OSError, match="in use"):
+        squat(fault_server.port)
+    time.sleep(0.4)
+    assert post(fault_server)[0] == 200
+
+
+def test_a_port_that_was_taken_all_the_same_is_waited_for(fault_server, caplog):
+    fault_server.set("refuse(0.1s),ok")
+    with pytest.raises(ConnectionResetError):
+        post(fault_server)
+    fault_server._listener._socket.close()  # the moment in which somebody else is faster
+    with squat(fault_server.port):
+        until(lambda: caplog.messages)
+    until(lambda: is_open(fault_server))
+    [said] = caplog.messages
+    port = fault_server.port
+    assert said == f"another program took port {port} while refuse had it closed; trying on"
+
+
+def is_open(server) -> bool:
+    with contextlib.suppress(ConnectionError):
+        return post(server)[0] == 200
+    return False
+
+
 def test_who_leaves_during_a_delay_has_left(fault_server):
     fault_server.set("ok(delay=0.9s)")
     with socket.create_connection(("127.0.0.1", fault_server.port), 1) as sock:

@@ -1,13 +1,16 @@
 """The port: who may connect, if anybody can.
 
 A refused connection cannot be scripted request by request: nobody is there to read the request. So
-``refuse`` closes the port for a while. The address stays bound meanwhile, without listening, so
-that no other program can take it.
+``refuse`` closes the port for a while. The address stays bound meanwhile, without listening, and
+without SO_REUSEADDR: with it, any other server could take the port. Whoever takes it all the same,
+in the moment between the two sockets, is waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import socket
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -26,6 +29,9 @@ __all__ = ("Listener",)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # The kernel cuts it to its own limit (4096 on today's Linux).
 _BACKLOG = 4096
+# How long to leave a port alone that another program has taken.
+_RETRY = 0.1
+_LOG = logging.getLogger("mulligan.faults")
 
 
 class Listener:
@@ -60,6 +66,7 @@ class Listener:
         """Accept connections; raises MulliganError if somebody else has the address."""
         loop = asyncio.get_running_loop()
         sock = self._bind()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._server = await loop.create_server(
                 lambda: asyncio.StreamReaderProtocol(Incoming(), self._connected, loop=loop),
@@ -90,14 +97,24 @@ class Listener:
         self._server = None
         for connection in self._connections:
             connection.cut()
-        self._bind()
+        with contextlib.suppress(MulliganError):  # _reopen tries again, and says so
+            self._bind().setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
         task = asyncio.ensure_future(self._reopen(seconds))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _reopen(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        await self.start()
+        is_known = False
+        while self._server is None:
+            try:
+                await self.start()
+            except MulliganError:
+                if not is_known:
+                    words = "another program took port %s while refuse had it closed; trying on"
+                    _LOG.error(words, self.port)
+                is_known = True
+                await asyncio.sleep(_RETRY)
 
     def _bind(self) -> socket.socket:
         """The address, bound; a socket that was closed is replaced."""
