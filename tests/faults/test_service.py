@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 
 import pytest
 
@@ -284,6 +285,35 @@ def test_a_request_over_the_token_limit_never_passes():
     refused = world.ask(PATHS["chat"], {"model": "m", "messages": ["word " * 100]})
     assert "too large" in refused.json["error"]["message"]
     assert "retry-after" not in refused.headers
+
+
+@pytest.mark.parametrize("part", [0.0, 0.01, 0.3, 0.5, 0.999])
+@pytest.mark.parametrize("vendor", ["responses", "chat"])
+def test_the_seconds_that_openai_states_suffice(vendor, part):
+    world = World("plan(10s)")
+    world.now += part
+    world.now += world.ask(PATHS[vendor]).json["error"]["resets_in_seconds"]
+    assert world.ask(PATHS[vendor]).status == 200
+    assert world.totals.early == 0
+
+
+@pytest.mark.parametrize("part", [0.0, 0.01, 0.3, 0.5, 0.999])
+def test_the_reset_that_anthropic_states_is_not_too_early(part):
+    world = World(limits=Limits.parse(requests="1/1500ms", counting="sliding"))
+    world.now += part
+    world.ask()
+    stated = world.ask().headers["anthropic-ratelimit-requests-reset"]
+    world.now = datetime.fromisoformat(stated).timestamp()
+    assert world.ask().status == 200
+
+
+@pytest.mark.parametrize("part", [0.0004, 0.0014, 0.3, 1.4996])
+def test_the_milliseconds_that_openai_states_suffice(part):
+    world = World(limits=Limits.parse(requests="1/1500ms", counting="sliding"))
+    world.ask(PATHS["chat"])
+    world.now += part
+    world.now += int(world.ask(PATHS["chat"]).headers["retry-after-ms"]) / 1000
+    assert world.ask(PATHS["chat"]).status == 200
 
 
 def test_who_is_refused_by_a_limit_takes_no_step():

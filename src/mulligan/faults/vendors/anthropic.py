@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from math import ceil
 from typing import TYPE_CHECKING
 
 from ..limiter import whole_seconds
@@ -123,7 +124,9 @@ class Anthropic:
             if limit is None or said is None:
                 continue
             stem = f"anthropic-ratelimit-{name}"
-            reset = datetime.fromtimestamp(said.reset_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            # Whole seconds, and never one too early.
+            at = datetime.fromtimestamp(ceil(said.reset_at - 1e-6), UTC)
+            reset = at.strftime("%Y-%m-%dT%H:%M:%SZ")
             found |= {
                 f"{stem}-limit": str(limit.capacity),
                 f"{stem}-remaining": str(said.remaining),
