@@ -78,10 +78,18 @@ def test_a_client_that_asks_first_may_go_on(fault_server):
         (b"nonsense\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000 + b"\r\n\r\n", b"431"),
         (b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n", b"413"),
-        (
-            b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
-            b"400",
+        (b"GET / HTTP/1.1\r\nhost: [::1\r\n\r\n", b"421"),
+        (b"GET / HTTP/1.1\r\nhost: localhost\r\norigin: http://[\r\n\r\n", b"421"),
+        *(
+            (
+                b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+                + size
+                + b"\r\nabcde\r\n0\r\n\r\n",
+                b"400",
+            )
+            for size in (b"zz", b"-5", b"0x5", b"1_0", b"")
         ),
+        (b"OPTIONS * HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", b"404"),
     ],
 )
 def test_who_may_not_talk_to_it_is_turned_away(fault_server, head, status):

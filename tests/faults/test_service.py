@@ -361,6 +361,25 @@ def test_every_dish_of_the_menu_can_be_had_from_everybody(name, vendor, is_strea
     assert (got.status is None) == (got.entry.status is None)
 
 
+ODD: tuple[object, ...] = (5, "x", [1], {"a": 5}, None, [[]], [{"type": []}])
+
+
+@pytest.mark.parametrize("vendor", [name for name in PATHS if name != "rest"])
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_tools_of_any_shape_are_survived(vendor, odd):
+    schemas = [odd, {"properties": odd}]
+    schemas += [{"properties": {"command": {}, "x": odd}, "required": ["x"]}]
+    schemas += [{"properties": {"x": {"enum": odd}}, "required": odd}]
+    groups = [odd, [odd], [{"functionDeclarations": odd}], [{"function": odd}]]
+    for schema in schemas:
+        tool = {"name": "bash", "type": "function"}
+        tool |= dict.fromkeys(("input_schema", "parameters", "parametersJsonSchema"), schema)
+        groups.append([{**tool, "function": tool, "functionDeclarations": [tool]}])
+    for tools in groups:
+        body = {"model": odd, "tools": tools, "messages": odd, "input": odd, "contents": odd}
+        assert World("shell(ls)").ask(PATHS[vendor], body).status == 200
+
+
 def test_a_gateways_page_may_say_when():
     got = World("html(503, retry-after=7, header.Server=cdn)").ask()
     assert (got.status, got.headers["retry-after"], got.headers["server"]) == (503, "7", "cdn")

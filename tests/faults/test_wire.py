@@ -31,6 +31,8 @@ def test_a_head_is_read():
         (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2", 400),
         (b"GET / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked", 400),
         (b"GET / HTTP/1.1\r\nTransfer-Encoding: gzip", 400),
+        (b"GET invoices HTTP/1.1", 400),
+        (b"GET * HTTP/1.1", 400),
     ],
 )
 def test_what_is_no_request_is_refused(data, status):
@@ -48,7 +50,8 @@ def test_no_bytes_break_the_reader(data):
 @pytest.mark.parametrize("encoding", ["", "gzip", "br"])
 def test_a_body_that_is_no_json_object_reads_as_an_empty_one(encoding):
     seen = read_head(f"POST / HTTP/1.1\r\ncontent-encoding: {encoding}".encode())
-    for body in (b"", b"[]", b"{", b"\xff\xfe"):
+    deep = b'{"a":' * 900 + b"1" + b"}" * 900
+    for body in (b"", b"[]", b"{", b"\xff\xfe", b"[" * 200_000, deep):
         assert Request(head=seen, body=body).json == {}
 
 

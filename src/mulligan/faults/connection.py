@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import socket
 import struct
 import time
@@ -31,6 +32,7 @@ __all__ = ("Connection", "Incoming")
 # Agents send whole conversations; nobody sends headers of this size.
 _HEAD_LIMIT = 64 * 1024
 _BODY_LIMIT = 64 * 1024 * 1024
+_SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 
 
 class Incoming(asyncio.StreamReader):
@@ -128,10 +130,10 @@ class Connection:
         body = bytearray()
         while True:
             written = (await self._reader.readuntil(b"\r\n")).split(b";")[0].strip()
-            try:
-                size = int(written, 16)
-            except ValueError:
-                raise BadRequest(400, f"not the size of a chunk: {written[:20]!r}") from None
+            # Not all that int() takes: -5 and 0x2 are no sizes.
+            if not _SIZE.fullmatch(written):
+                raise BadRequest(400, f"not the size of a chunk: {written[:20]!r}")
+            size = int(written, 16)
             if len(body) + size > _BODY_LIMIT:
                 raise BadRequest(413, f"the body has more than {_BODY_LIMIT} bytes")
             body += (await self._reader.readexactly(size + 2))[:-2]

@@ -152,9 +152,16 @@ class Listener:
         resolves to loopback.
         """
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).hostname not in self._hosts:
+        if origin is not None and _name(origin) not in self._hosts:
             return False
-        return urlsplit(f"//{headers.get('host', '')}").hostname in self._hosts
+        return _name(f"//{headers.get('host', '')}") in self._hosts
+
+
+def _name(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:  # half an IPv6 address
+        return None
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -7,6 +7,7 @@ the ledger is for. A client that sends an ``Idempotency-Key`` gets the first ans
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -22,6 +23,8 @@ __all__ = ("Applied", "Resource", "Rest")
 
 _STATUSES = {"overloaded": 503, "plan": 429, "limit": 429, "billing": 402, "context": 413}
 _STATUSES |= {"model": 404, "policy": 422, "auth": 401}
+# Other digits than ours are no number here, nor are more than anybody will create.
+_NUMBER = re.compile(r"[0-9]{1,12}")
 # What a later, equal request can hope for, where the script does not say it.
 _MAY_PASS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -59,7 +62,7 @@ class Resource:
         self._kept: dict[tuple[str, str], tuple[str, Page]] = {}
 
     def covers(self, path: str) -> bool:
-        return path.split("/")[1] in self._items
+        return path.startswith("/") and path.split("/")[1] in self._items
 
     def apply(
         self, *, method: str, path: str, body: Json, client: str, key: str, hash_: str
@@ -83,7 +86,7 @@ class Resource:
         items = self._items[name]
         if not tail:
             return self._collection(method, name, items, body)
-        number = int(tail) if tail.isdecimal() else -1
+        number = int(tail) if _NUMBER.fullmatch(tail) else -1
         if number not in items:
             return Applied(page=_problem(404, f"no /{name}/{tail}"))
         match method:

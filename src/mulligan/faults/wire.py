@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ("LAST_CHUNK", "BadRequest", "Head", "Request", "chunk", "head", "read_head", "whole")
 
 LAST_CHUNK = b"0\r\n\r\n"
+# Levels of a JSON body. Python's own limit is about a thousand calls, ours included.
+_DEEPEST = 200
 
 
 class BadRequest(Exception):
@@ -74,9 +76,9 @@ class Request:
         """The body as a JSON object; empty where it is none."""
         try:
             found = json.loads(self._plain())
-        except (ValueError, OSError, EOFError, zlib.error):
+        except (ValueError, RecursionError, OSError, EOFError, zlib.error):
             return {}
-        return found if isinstance(found, dict) else {}
+        return found if isinstance(found, dict) and not _is_deep(found) else {}
 
     @property
     def key(self) -> str:
@@ -96,6 +98,21 @@ class Request:
                 return self.body
 
 
+def _is_deep(value: object) -> bool:
+    """Whether it is nested deeper than anybody means; what is could not be written again."""
+    layer = [value]
+    for _ in range(_DEEPEST):
+        layer = [
+            child
+            for each in layer
+            if isinstance(each, dict | list)
+            for child in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not layer:
+            return False
+    return True
+
+
 def read_head(data: bytes) -> Head:
     """The head that `data` writes, up to the blank line; raises BadRequest."""
     first, *lines = data.decode("latin-1").split("\r\n")
@@ -111,6 +128,8 @@ def read_head(data: bytes) -> Head:
         if headers.get(name, value) != value and name in {"content-length", "host"}:
             raise BadRequest(400, f"two different {name}")
         headers[name] = value
+    if not words[1].startswith("/") and (words[0], words[1]) != ("OPTIONS", "*"):
+        raise BadRequest(400, f"not a path: {words[1][:80]!r}")
     path, _, query = words[1].partition("?")
     connection = headers.get("connection", "").lower()
     keeps = connection != "close" if words[2] == "HTTP/1.1" else connection == "keep-alive"

@@ -18,6 +18,8 @@ from .shapes import (
     Trouble,
     Vendor,
     Voice,
+    a_list,
+    a_table,
     sse,
 )
 
@@ -34,6 +36,8 @@ __all__ = (
     "Trouble",
     "Vendor",
     "Voice",
+    "a_list",
+    "a_table",
     "sse",
 )
 

@@ -13,7 +13,19 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from ..limiter import whole_seconds
-from .shapes import Asked, Json, Refusal, Reply, Stream, Tool, Trouble, count_tokens, sse
+from .shapes import (
+    Asked,
+    Json,
+    Refusal,
+    Reply,
+    Stream,
+    Tool,
+    Trouble,
+    a_list,
+    a_table,
+    count_tokens,
+    sse,
+)
 
 if TYPE_CHECKING:
     from ..limits import Admission
@@ -54,15 +66,14 @@ class Anthropic:
         is_count = path.endswith("/messages/count_tokens")
         if method != "POST" or not (is_count or path.endswith("/messages")):
             return None
-        tools = body.get("tools")
+        tools = a_list(body.get("tools"))
         return Asked(
             model=str(body.get("model", "")),
             is_stream=body.get("stream") is True,
             is_count=is_count,
             tools=tuple(
-                Tool(name=str(each.get("name")), schema=each.get("input_schema") or {})
-                for each in (tools if isinstance(tools, list) else ())
-                if isinstance(each, dict)
+                Tool(name=str(each.get("name")), schema=a_table(each.get("input_schema")))
+                for each in map(a_table, tools)
             ),
             tokens=count_tokens(json.dumps([body.get("system"), body.get("messages"), tools])),
         )

@@ -10,7 +10,19 @@ import json
 from typing import TYPE_CHECKING
 
 from .openai_words import openai_headers, openai_refusal
-from .shapes import Asked, Json, Refusal, Reply, Stream, Tool, Trouble, count_tokens, sse
+from .shapes import (
+    Asked,
+    Json,
+    Refusal,
+    Reply,
+    Stream,
+    Tool,
+    Trouble,
+    a_list,
+    a_table,
+    count_tokens,
+    sse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,8 +44,8 @@ class Responses:
         # Codex sends its tools among the items for models that expect them there.
         more = [
             item.get("tools")
-            for item in (items if isinstance(items, list) else ())
-            if isinstance(item, dict) and item.get("type") == "additional_tools"
+            for item in map(a_table, a_list(items))
+            if item.get("type") == "additional_tools"
         ]
         return Asked(
             model=str(body.get("model", "")),
@@ -101,14 +113,13 @@ class Responses:
 
 
 def _tools(group: object) -> Iterator[Tool]:
-    for each in group if isinstance(group, list) else ():
-        if not isinstance(each, dict):
-            continue
-        if each.get("type") == "namespace":
+    for each in map(a_table, a_list(group)):
+        kind = each.get("type")
+        if kind == "namespace":
             yield from _tools(each.get("tools"))
-        elif each.get("type") in {"function", "custom"}:
-            is_free = each["type"] == "custom"
-            schema = each.get("parameters") or {}
+        elif kind in ("function", "custom"):
+            is_free = kind == "custom"
+            schema = a_table(each.get("parameters"))
             yield Tool(name=str(each.get("name")), schema=schema, is_free=is_free)
 
 
