@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.faults.wire import BadRequest, Request, chunk, head, read_head
+from mulligan.faults.wire import BODY_LIMIT, BadRequest, Request, chunk, head, read_head
 
 
 def test_a_head_is_read():
@@ -58,6 +58,23 @@ def test_a_body_that_is_no_json_object_reads_as_an_empty_one(encoding):
 def test_a_compressed_body_is_read():
     seen = read_head(b"POST / HTTP/1.1\r\ncontent-encoding: gzip")
     assert Request(head=seen, body=gzip.compress(b'{"a": 1}')).json == {"a": 1}
+
+
+def test_half_a_compressed_body_reads_as_an_empty_one():
+    seen = read_head(b"POST / HTTP/1.1\r\ncontent-encoding: gzip")
+    assert Request(head=seen, body=gzip.compress(b'{"a": 1}')[:-12]).json == {}
+
+
+def test_a_body_that_grows_without_measure_is_not_unpacked():
+    seen = read_head(b"POST / HTTP/1.1\r\ncontent-encoding: gzip")
+    bomb = gzip.compress(b" " * (BODY_LIMIT + 1))
+    with pytest.raises(BadRequest, match=f"^unpacked, the body has more than {BODY_LIMIT} bytes$"):
+        assert Request(head=seen, body=bomb).json
+
+
+def test_a_body_is_parsed_once():
+    request = Request(head=read_head(b"POST / HTTP/1.1"), body=b'{"a": 1}')
+    assert request.json is request.json
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from .control import control
 from .delivery import Act, Close, ClosePort, Hang, Pause, Reset, Send
-from .wire import BadRequest, Request, read_head, whole
+from .wire import BODY_LIMIT, BadRequest, Request, read_head, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Connection", "Incoming")
 
-# Agents send whole conversations; nobody sends headers of this size.
+# Nobody sends headers of this size.
 _HEAD_LIMIT = 64 * 1024
-_BODY_LIMIT = 64 * 1024 * 1024
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 
 
@@ -124,8 +123,8 @@ class Connection:
 
     async def _body(self, length: int | None) -> bytes:
         if length is not None:
-            if length > _BODY_LIMIT:
-                raise BadRequest(413, f"the body has {length} bytes; {_BODY_LIMIT} are the most")
+            if length > BODY_LIMIT:
+                raise BadRequest(413, f"the body has {length} bytes; {BODY_LIMIT} are the most")
             return await self._reader.readexactly(length)
         body = bytearray()
         while True:
@@ -134,8 +133,8 @@ class Connection:
             if not _SIZE.fullmatch(written):
                 raise BadRequest(400, f"not the size of a chunk: {written[:20]!r}")
             size = int(written, 16)
-            if len(body) + size > _BODY_LIMIT:
-                raise BadRequest(413, f"the body has more than {_BODY_LIMIT} bytes")
+            if len(body) + size > BODY_LIMIT:
+                raise BadRequest(413, f"the body has more than {BODY_LIMIT} bytes")
             body += (await self._reader.readexactly(size + 2))[:-2]
             if size == 0:
                 return bytes(body)

@@ -6,11 +6,11 @@ is by hand, because half of what this server sends is wrong on purpose.
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from dataclasses import dataclass
 from email.utils import formatdate
+from functools import cached_property
 from hashlib import sha256
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -19,9 +19,23 @@ from urllib.parse import parse_qs, unquote
 if TYPE_CHECKING:
     from .vendors import Json
 
-__all__ = ("LAST_CHUNK", "BadRequest", "Head", "Request", "chunk", "head", "read_head", "whole")
+__all__ = (
+    "BODY_LIMIT",
+    "LAST_CHUNK",
+    "BadRequest",
+    "Head",
+    "Request",
+    "chunk",
+    "head",
+    "read_head",
+    "whole",
+)
 
 LAST_CHUNK = b"0\r\n\r\n"
+# Agents send whole conversations; packed, a few kilobytes could be gigabytes.
+BODY_LIMIT = 64 * 1024 * 1024
+# What zlib calls them.
+_WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 # Levels of a JSON body. Python's own limit is about a thousand calls, ours included.
 _DEEPEST = 200
 
@@ -60,7 +74,7 @@ class Head:
     keeps_alive: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: a body is parsed once, and kept
 class Request:
     """A whole request."""
 
@@ -71,12 +85,12 @@ class Request:
     def hash(self) -> str:
         return sha256(self.body).hexdigest()[:16]
 
-    @property
+    @cached_property
     def json(self) -> Json:
         """The body as a JSON object; empty where it is none."""
         try:
             found = json.loads(self._plain())
-        except (ValueError, RecursionError, OSError, EOFError, zlib.error):
+        except (ValueError, RecursionError, zlib.error):
             return {}
         return found if isinstance(found, dict) and not _is_deep(found) else {}
 
@@ -89,13 +103,14 @@ class Request:
         return headers.get("x-api-key") or headers.get("x-goog-api-key") or bearer or asked
 
     def _plain(self) -> bytes:
-        match self.head.headers.get("content-encoding", ""):
-            case "gzip":
-                return gzip.decompress(self.body)
-            case "deflate":
-                return zlib.decompress(self.body)
-            case _:
-                return self.body
+        bits = _WINDOWS.get(self.head.headers.get("content-encoding", ""))
+        if bits is None:
+            return self.body
+        unpacking = zlib.decompressobj(bits)
+        plain = unpacking.decompress(self.body, BODY_LIMIT)
+        if not unpacking.eof and len(plain) == BODY_LIMIT:
+            raise BadRequest(413, f"unpacked, the body has more than {BODY_LIMIT} bytes")
+        return plain
 
 
 def _is_deep(value: object) -> bool:
