@@ -3,14 +3,19 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
+from functools import partial
 from urllib.request import Request, urlopen
 
 import pytest
 from click.testing import CliRunner, Result
 
 from mulligan.cli.faults import command
+from mulligan.cli.faults_lines import Lines
 from mulligan.cli.faults_text import pointers, shell_lines
 from mulligan.faults.menu import MENU
 from mulligan.faults.pointing import POINTERS
@@ -66,6 +71,35 @@ def test_json_is_one_object_a_line():
         process.communicate(timeout=10)
     assert first["script"] == "418"
     assert (entry["client"], entry["outcome"], entry["status"]) == ("bob", "418", 418)
+
+
+def test_a_server_whose_lines_nobody_reads_serves_on_and_can_be_stopped():
+    """Its stderr is a pipe of 64 kB, and each line has about a hundred bytes."""
+    with serve("ok") as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().split(":")[-1])
+        ask = b"GET /invoices/%b HTTP/1.1\r\nhost: localhost\r\n" % (b"x" * 50)
+        with socket.create_connection(("127.0.0.1", port), 5) as sock:
+            sock.sendall((ask + b"\r\n") * 1500 + ask + b"connection: close\r\n\r\n")
+            got = b"".join(iter(lambda: sock.recv(65536), b""))
+        assert got.count(b"HTTP/1.1 404 ") == 1501
+        process.terminate()
+        assert process.wait(5) == 0
+
+
+def test_what_cannot_be_shown_is_dropped_and_counted():
+    gate = threading.Event()
+    shown: list[int] = []
+    lines = Lines(most=2)
+    lines.add(gate.wait)
+    time.sleep(0.05)  # the thread has taken it, and is stuck
+    for number in range(5):
+        lines.add(partial(shown.append, number))
+    assert lines.dropped == 3
+    assert not lines.close(0.05)
+    gate.set()
+    assert lines.close()
+    assert shown == [0, 1]
 
 
 def test_a_file_says_more_than_a_line(tmp_path):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import os
 import resource
 import signal
 import sys
@@ -23,6 +23,7 @@ from ..faults.pointing import POINTERS
 from ..faults.remote import DEFAULT_PORT, address, ask
 from ..faults.script import Script
 from ..faults.server import FaultServer
+from .faults_lines import Lines
 from .faults_text import (
     ledger_table,
     menu_table,
@@ -140,13 +141,13 @@ def serve(  # noqa: PLR0917 -- click passes options by name
     talk = Console(stderr=True, highlight=False)
     _allow_many_connections()
 
+    lines = Lines()
+
     def hears(entry: Entry) -> None:
-        # Whoever read the lines may have left; the server is still wanted.
-        with contextlib.suppress(BrokenPipeError):
-            if as_json:
-                click.echo(json.dumps(asdict(entry)))
-            elif not quiet:
-                talk.print(request_line(entry))
+        if as_json:
+            lines.add(lambda: click.echo(json.dumps(asdict(entry))))
+        elif not quiet:
+            lines.add(lambda: talk.print(request_line(entry)))
 
     server = FaultServer(
         known.script if script is None else script,
@@ -171,8 +172,12 @@ def serve(  # noqa: PLR0917 -- click passes options by name
         sys.stdout.flush()
         told.wait()
         totals = server.totals
+    if lines.dropped:
+        lines.add(lambda: talk.print(f"{lines.dropped} lines were dropped: nobody read them"))
     if not as_json:
-        talk.print(f"\nstopped: {totals_line(totals)}")
+        lines.add(lambda: talk.print(f"\nstopped: {totals_line(totals)}"))
+    if not lines.close():
+        os._exit(0)  # the thread is stuck in a pipe that nobody reads, and so would we be
 
 
 @command.command(name="set")
