@@ -80,6 +80,8 @@ def test_every_request_takes_one_step(vendor):
         ("/v1/messages/count_tokens", "POST", 200),
         ("/v1beta/models/m:countTokens", "POST", 200),
         ("/v1/models", "GET", 200),
+        ("/v1/models/gpt-5", "GET", 200),
+        ("/v1beta/models/gemini-2.5-flash", "GET", 200),
         ("/", "HEAD", 200),
         ("/api/event_logging/batch", "POST", 404),
         ("/v1/messages", "GET", 404),
@@ -90,6 +92,44 @@ def test_what_programs_ask_besides_takes_no_step_and_is_not_counted(path, method
     assert world.ask(path, method=method).status == status
     assert world.totals.requests == 0
     assert world.ask().status == 429
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "method"),
+    [
+        ("/v1/models", "/v1/models", "GET"),
+        ("/*/models", "/v1/models", "GET"),
+        ("/v1/messages/count_tokens", "/v1/messages/count_tokens", "POST"),
+        ("/v1beta/models/*:countTokens", "/v1beta/models/m:countTokens", "POST"),
+        ("GET /v1/*", "/v1/models", "GET"),
+        ("@a /orders", "/orders", "POST"),
+        ("@* /orders/*", "/orders/7", "GET"),
+    ],
+)
+def test_a_rule_that_names_what_programs_ask_besides_decides_about_it(rule, path, method):
+    world = World(f"{rule} -> 503,ok; 418")
+    assert world.ask(path, method=method).status == 503
+    found = world.ask(path, method=method)
+    assert found.status == (404 if "orders" in path else 200)
+    assert found.entry.outcome == "ok"
+    assert world.totals.requests == 2
+    assert world.ask().status == 418
+
+
+@pytest.mark.parametrize("rule", ["/v1/*", "/*", "POST", "@a", "@*", ""])
+def test_a_rule_for_prompts_leaves_alone_what_programs_ask_besides(rule):
+    world = World(f"{rule} -> 503" if rule else "503")
+    assert world.ask("/v1/models", method="GET").status == 200
+    assert world.ask("/v1/messages/count_tokens").status == 200
+    assert world.ask().status == 503
+
+
+def test_a_refusal_of_what_is_asked_besides_has_its_vendors_words():
+    world = World("/*/models -> 529")
+    said = world.ask("/v1/models", method="GET", anthropic_version="2023-06-01").json
+    assert said["error"]["type"] == "overloaded_error"
+    assert "param" in world.ask("/v1/models", method="GET").json["error"]
+    assert world.ask("/v1beta/models", method="GET").json["error"]["code"] == 529
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ from .shapes import (
 )
 
 __all__ = (
+    "ANTHROPIC",
+    "CHAT",
+    "GEMINI",
     "VENDORS",
     "Asked",
     "Json",
@@ -41,4 +44,5 @@ __all__ = (
     "sse",
 )
 
-VENDORS: tuple[Vendor, ...] = (Anthropic(), Responses(), Chat(), Gemini())
+ANTHROPIC, CHAT, GEMINI = Anthropic(), Chat(), Gemini()
+VENDORS: tuple[Vendor, ...] = (ANTHROPIC, Responses(), CHAT, GEMINI)
