@@ -9,6 +9,8 @@ import sys
 import threading
 import time
 from functools import partial
+from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -31,6 +33,13 @@ def post(url: str, path: str = "/invoices", body: bytes = b"{}", client: str = "
     headers = {"x-client": client}
     with urlopen(Request(url + path, data=body, headers=headers), timeout=5) as response:
         response.read()
+
+
+def refused(url: str, *args: Any, **kwargs: Any) -> int:
+    with pytest.raises(HTTPError) as caught:
+        post(url, *args, **kwargs)
+    with caught.value as error:
+        return error.code
 
 
 def serve(*argv: str, **env: str) -> subprocess.Popen[str]:
@@ -64,8 +73,7 @@ def test_json_is_one_object_a_line():
     with serve("418", "--json") as process:
         assert process.stdout is not None
         first = json.loads(process.stdout.readline())
-        with pytest.raises(OSError, match="418"):
-            post(first["url"])
+        assert refused(first["url"]) == 418
         entry = json.loads(process.stdout.readline())
         process.terminate()
         process.communicate(timeout=10)
@@ -121,6 +129,33 @@ def test_another_script_can_be_set_while_it_runs(fault_server, tmp_path):
     assert mulligan("set", "-f", str(path), "--url", fault_server.url).output == "429\n"
 
 
+def test_limits_can_be_set_while_it_runs(fault_server):
+    said = mulligan("set", "418", "--limit", "1/60s", "--count-refusals", "--url", fault_server.url)
+    assert said.output == "418\n"
+    assert [refused(fault_server.url) for _ in range(2)] == [418, 429]
+    said = mulligan("set", "--limit", "9/60s", "--counting", "fixed", "--url", fault_server.url)
+    assert said.output == "418\n"
+    assert [refused(fault_server.url) for _ in range(10)] == [418] * 9 + [429]
+
+
+def test_a_line_beside_a_file_is_for_what_no_rule_covers(tmp_path):
+    path = tmp_path / "faults.toml"
+    path.write_text(
+        'script = "503"\n[[rules]]\npath = "/invoices"\nsteps = "418"\n'
+        '[limits]\ntokens = "9/60s"\nrequests = "2/60s"\n',
+        encoding="utf-8",
+    )
+    with serve("529", "--file", str(path), "--limit", "1/60s", "--json") as process:
+        assert process.stdout is not None
+        first = json.loads(process.stdout.readline())
+        assert first["script"] == "/invoices -> 418; 529"
+        assert [refused(first["url"]) for _ in range(2)] == [418, 429]
+        long = b'{"messages": "%b"}' % (b"x" * 99)
+        assert refused(first["url"], "/v1/messages", long, client="c") == 429
+        process.terminate()
+        process.communicate(timeout=10)
+
+
 def test_the_ledger_is_a_table_with_totals(fault_server):
     fault_server.set("lost,ok")
     with pytest.raises(OSError, match=r"reset|Remote"):
@@ -163,7 +198,9 @@ def test_other_peoples_words_cannot_paint_the_terminal(fault_server):
     ("argv", "code", "message"),
     [
         (("serve", "stal"), 2, "no fault is called 'stal'; did you mean stall?"),
-        (("set",), 2, "needs a SCRIPT or a --file, one of them"),
+        (("set",), 2, "needs a SCRIPT or a --limit, or else a --file"),
+        (("set", "ok", "--counting", "fixed"), 2, "--counting and --count-refusals need a --limit"),
+        (("ok", "--count-refusals"), 2, "--counting and --count-refusals need a --limit or a "),
         (("set", "ok", "--url", "localhost"), 1, "the server's address begins with http://"),
         (("ledger", "--url", "http://127.0.0.1:9"), 1, "no fault server answers at"),
         (("serve", "--limit", "5"), 1, "a limit of requests is written like 50/60s; got '5'"),

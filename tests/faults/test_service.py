@@ -8,6 +8,7 @@ from datetime import datetime
 import pytest
 
 from mulligan.faults.delivery import ClosePort, Reset, Send
+from mulligan.faults.file import read_toml
 from mulligan.faults.limits import Limits
 from mulligan.faults.menu import MENU
 from mulligan.faults.rest import Resource
@@ -388,6 +389,24 @@ def test_another_script_begins_from_its_start():
     world.ask()
     world.service.set(Script.parse("503,ok"))
     assert [world.ask().status for _ in range(2)] == [503, 200]
+
+
+def test_a_file_changes_what_it_says_and_leaves_the_rest():
+    world = World("503", limits=Limits.parse(requests="1/60s"))
+    change = lambda text: world.service.change(read_toml(text, file="x"))  # noqa: E731
+    change('text = "hello"\nseed = 4')
+    assert world.ask("/invoices", {"eur": 1}).status == 503
+    assert world.ask("/invoices").entry.outcome == "limit"
+    change('script = "ok"\nresources = ["invoices", "payments"]\nhonours_keys = false')
+    assert world.ask("/payments", key="mulligan-b").status == 201
+    got = world.ask(key="mulligan-c")
+    assert got.json["content"] == [{"type": "text", "text": "hello"}]
+    change('[limits]\nrequests = "9/60s"')
+    twice = [world.ask("/invoices", idempotency_key="k").entry.effect for _ in range(2)]
+    assert twice == ["POST /invoices/1", "POST /invoices/2"]
+    change('resources = ["payments"]')
+    assert world.ask("/invoices").status == 404
+    assert world.ask("/payments").entry.effect == "POST /payments/2"
 
 
 @pytest.mark.parametrize("is_stream", [False, True])

@@ -47,8 +47,7 @@ def control(service: Service, request: Request, now: float) -> bytes | None:  # 
 def _set(service: Service, request: Request) -> None:
     text = request.body.decode("utf-8", "replace")
     if "toml" in request.head.headers.get("content-type", ""):
-        settings = read_toml(text, file="the script")
-        service.set(settings.script, settings.limits)
+        service.change(read_toml(text, file="the script"))
     else:
         service.set(Script.parse(text))
 

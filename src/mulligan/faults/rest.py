@@ -17,9 +17,11 @@ from .limiter import whole_seconds
 from .vendors import Json, Page, Refusal, Trouble
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .limits import Admission
 
-__all__ = ("Applied", "Resource", "Rest")
+__all__ = ("Applied", "Resource", "Rest", "check_names")
 
 _STATUSES = {"overloaded": 503, "plan": 429, "limit": 429, "billing": 402, "context": 413}
 _STATUSES |= {"model": 404, "policy": 422, "auth": 401}
@@ -53,13 +55,18 @@ class Resource:
     def __init__(
         self, names: tuple[str, ...] = ("invoices",), *, honours_keys: bool = True
     ) -> None:
-        for name in names:
-            if not name.isidentifier():
-                raise SettingError(f"a resource is named like invoices; got {name!r}")
-        self._items: dict[str, dict[int, Json]] = {name: {} for name in names}
+        self._items: dict[str, dict[int, Json]] = {name: {} for name in check_names(names)}
         self._last = dict.fromkeys(names, 0)
         self._honours_keys = honours_keys
         self._kept: dict[tuple[str, str], tuple[str, Page]] = {}
+
+    def change(self, names: tuple[str, ...] | None, *, honours_keys: bool | None) -> None:
+        """Have other collections, or another mind about keys; None leaves it as it is."""
+        if names is not None:
+            self._items = {name: self._items.get(name, {}) for name in check_names(names)}
+            self._last = {name: self._last.get(name, 0) for name in names}
+        if honours_keys is not None:
+            self._honours_keys = honours_keys
 
     def covers(self, path: str) -> bool:
         return path.startswith("/") and path.split("/")[1] in self._items
@@ -113,6 +120,15 @@ class Resource:
         where = (("location", f"/{name}/{number}"),)
         page = Page(status=201, body=items[number], headers=where)
         return Applied(page=page, effect=f"POST /{name}/{number}")
+
+
+def check_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, if each can stand in a path."""
+    found = tuple(names)
+    for name in found:
+        if not name.isidentifier():
+            raise SettingError(f"a resource is named like invoices; got {name!r}")
+    return found
 
 
 def _problem(status: int, detail: str) -> Page:

@@ -20,6 +20,7 @@ from .rest import Rest
 from .vendors import VENDORS, Asked, Vendor
 
 if TYPE_CHECKING:
+    from .file import Settings
     from .limits import Limits
     from .menu import Fault
     from .rest import Resource
@@ -89,6 +90,13 @@ class Service:
         """Begin another script, with full accounts; the ledger and what was created stay."""
         self._desk = Desk(script, self._desk.limits if limits is None else limits, self._seed)
         self.ledger.reopen()
+
+    def change(self, settings: Settings) -> None:
+        """Do what a file says; what it does not say stays, but for the accounts."""
+        self._seed = self._seed if settings.seed is None else settings.seed
+        self._text = self._text if settings.text is None else settings.text
+        self._resource.change(settings.resources, honours_keys=settings.honours_keys)
+        self.set(settings.script or self.script, settings.limits)
 
     def clear(self, now: float) -> None:
         """Begin another ledger."""
