@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import tomllib
 from functools import partial
 from typing import Any
 from urllib.error import HTTPError
@@ -18,7 +19,7 @@ from click.testing import CliRunner, Result
 
 from mulligan.cli.faults import command
 from mulligan.cli.faults_lines import Lines
-from mulligan.cli.faults_text import pointers, shell_lines
+from mulligan.cli.faults_text import everywhere, pointers, shell_lines
 from mulligan.faults.menu import MENU
 from mulligan.faults.pointing import POINTERS
 
@@ -241,3 +242,38 @@ def test_what_points_a_program_can_be_evaluated(program):
     seen = subprocess.run(run, capture_output=True, text=True, timeout=20, check=True).stdout
     assert "mulligan-me" in seen
     assert mulligan("env", program).exit_code == 0
+
+
+def evaluated(program: str, command: str, **env: str) -> str:
+    lines = "\n".join(shell_lines(program, "http://127.0.0.1:1", "mulligan-me"))
+    run = ["/bin/sh", "-c", f"{lines}\n{command}"]
+    env |= {"PATH": os.environ["PATH"]}
+    done = subprocess.run(run, env=env, capture_output=True, text=True, timeout=20, check=True)
+    return done.stdout
+
+
+def test_a_proxy_is_passed_by_on_the_way_to_the_server():
+    assert evaluated("openai", "echo $NO_PROXY $no_proxy") == "127.0.0.1 127.0.0.1\n"
+    assert evaluated("openai", "echo $NO_PROXY", NO_PROXY="a,b") == "127.0.0.1,a,b\n"
+
+
+def test_a_key_does_not_win_over_the_token_of_a_plan():
+    key = {"ANTHROPIC_API_KEY": "sk-mine", "ANTHROPIC_AUTH_TOKEN": "mine"}
+    assert "mine" not in evaluated("claude-plan", "env", **key)
+
+
+def test_codex_and_gemini_get_a_home_with_their_settings():
+    assert tomllib.loads(evaluated("codex", 'cat "$CODEX_HOME/config.toml"'))["model_providers"]
+    said = json.loads(evaluated("gemini", 'cat "$GEMINI_CLI_HOME/.gemini/settings.json"'))
+    assert said["security"]["auth"]["selectedType"] == "gemini-api-key"
+
+
+def test_who_listens_everywhere_is_told_how_others_get_there():
+    with serve("ok", "--host", "0.0.0.0") as process:  # noqa: S104 -- that is the point
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.terminate()
+        _, err = process.communicate(timeout=10)
+    assert first.startswith("fault server on http://127.0.0.1:")
+    assert "--allow-host NAME" in err
+    assert everywhere(1, ("box",)).endswith("who can reach http://box:1 can use it")

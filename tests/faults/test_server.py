@@ -9,10 +9,12 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from mulligan.errors import MulliganError
+from mulligan.faults.pointing import POINTERS, settings
 from mulligan.testing import FaultServer
 
 pytestmark = pytest.mark.real
@@ -354,6 +356,28 @@ def test_stopping_gives_the_port_back_and_leaves_nobody_waiting():
     server.stop()
     with FaultServer(port=port) as again:
         assert again.port == port
+
+
+@pytest.mark.parametrize("pointer", POINTERS, ids=lambda pointer: pointer.name)
+def test_an_environment_points_its_program(fault_server, monkeypatch, pointer):
+    monkeypatch.setenv("NO_PROXY", "mine")
+    env = fault_server.env(pointer.name, "bob")
+    assert env[pointer.key] == "mulligan-bob"
+    assert env["NO_PROXY"] == "127.0.0.1,mine"
+    if pointer.url:
+        assert env[pointer.url] == fault_server.url + pointer.suffix
+    if pointer.home:
+        file = Path(env[pointer.home], pointer.file)
+        assert file.read_text(encoding="utf-8") == settings(pointer.name, fault_server.url)
+        fault_server.stop()
+        assert not file.exists()
+    assert not any(env[name] for name in pointer.without)
+
+
+def test_names_that_are_allowed_are_so_in_any_case():
+    with FaultServer(allowed_hosts=("Faults.Test",)) as server:
+        for name in ("Faults.Test", "faults.test"):
+            assert post(server, host=name)[0] == 200
 
 
 def test_it_starts_in_well_under_a_second():

@@ -31,6 +31,7 @@ from .faults_settings import (
     written,
 )
 from .faults_text import (
+    everywhere,
     ledger_table,
     menu_table,
     pointers,
@@ -50,6 +51,9 @@ _URL = click.option(
     metavar="URL",
     help=f"Where the server is. [$MULLIGAN_FAULTS_URL, else http://127.0.0.1:{DEFAULT_PORT}]",
 )
+
+
+_EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- only compared
 
 
 class _Faults(click.Group):
@@ -156,12 +160,9 @@ def serve(  # noqa: PLR0917 -- click passes options by name
     # Before the address is printed: who reads it may stop us at once.
     told = _told_to_stop()
     with server:
-        if as_json:
-            click.echo(json.dumps({"url": server.url, "script": str(server.script)}))
-        else:
-            for line in pointers(server.url, server.key("me"), str(server.script)):
-                click.echo(line)
-        sys.stdout.flush()
+        _greet(server, as_json=as_json)
+        if host in _EVERYWHERE:
+            lines.add(lambda: talk.print(everywhere(server.port, allow_host), soft_wrap=True))
         told.wait()
         totals = server.totals
     if lines.dropped:
@@ -244,6 +245,15 @@ def menu() -> None:
     """List every fault that a script can order."""
     width = None if sys.stdout.isatty() else 120
     Console(width=width, highlight=False).print(menu_table())
+
+
+def _greet(server: FaultServer, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"url": server.url, "script": str(server.script)}))
+    else:
+        for line in pointers(server.url, server.key("me"), str(server.script)):
+            click.echo(line)
+    sys.stdout.flush()
 
 
 def _entries(said: dict[str, Any]) -> Iterator[Entry]:

@@ -55,7 +55,7 @@ class Listener:
         hears: Callable[[Entry], None] | None = None,
     ) -> None:
         self._service, self._hears = service, hears
-        self._hosts = {*_LOOPBACK, host, *allowed_hosts}
+        self._hosts = {name.lower() for name in (*_LOOPBACK, host, *allowed_hosts)}
         self.host, self.port = host, port
         self._socket: socket.socket | None = None
         self._server: asyncio.Server | None = None

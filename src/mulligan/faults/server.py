@@ -7,15 +7,19 @@ trio test and a program in another process all see the same thing: a real server
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
 from concurrent.futures import Future
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from ..errors import MulliganError
 from .limits import Limits
 from .listener import Listener
-from .pointing import environment
+from .pointing import direct, environment, pointer_of, settings
 from .rest import Resource
 from .script import Script
 from .service import Service
@@ -82,6 +86,7 @@ class FaultServer:
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._homes = ExitStack()
 
     def start(self) -> Self:
         """Listen; returns once connections are accepted.
@@ -115,6 +120,7 @@ class FaultServer:
 
     def stop(self) -> None:
         """Reset what is open, give the port back."""
+        self._homes.close()
         if self._loop is None or self._thread is None:
             return
         loop, self._loop = self._loop, None
@@ -132,7 +138,10 @@ class FaultServer:
     @property
     def url(self) -> str:
         """Where it listens, ``http://127.0.0.1:41327``; OpenAI's base URL is this plus ``/v1``."""
-        host = f"[{self._listener.host}]" if ":" in self._listener.host else self._listener.host
+        bound = self._listener.host
+        # Who listens everywhere is reached at loopback, too.
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(bound)  # noqa: S104 -- only compared
+        host = host or (f"[{bound}]" if ":" in bound else bound)
         return f"http://{host}:{self.port}"
 
     @property
@@ -151,8 +160,24 @@ class FaultServer:
         return f"mulligan-{client}"
 
     def env(self, program: str, client: str = "test") -> dict[str, str]:
-        """The environment that points a program or an SDK at this server."""
-        return environment(program, url=self.url, key=self.key(client))
+        """The environment that points a program or an SDK at this server, to add to your own.
+
+        A program that wants settings in a file gets a folder for them, until the server stops.
+        """
+        pointer, found = (
+            pointer_of(program),
+            environment(program, url=self.url, key=self.key(client)),
+        )
+        found |= dict.fromkeys(pointer.without, "")  # as good as unset to the programs
+        for name in ("NO_PROXY", "no_proxy"):
+            found[name] = direct(self.url, os.environ.get(name, ""))
+        if pointer.home:
+            home = self._homes.enter_context(TemporaryDirectory(prefix="mulligan-"))
+            found[pointer.home] = home
+            file = Path(home, pointer.file)
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(settings(program, self.url), encoding="utf-8")
+        return found
 
     def set(self, script: str | Script, limits: Limits | None = None) -> None:
         """Begin another script, from the next request on."""
