@@ -20,8 +20,10 @@ from click.testing import CliRunner, Result
 from mulligan.cli.faults import command
 from mulligan.cli.faults_lines import Lines
 from mulligan.cli.faults_text import everywhere, pointers, shell_lines
+from mulligan.errors import MulliganError
 from mulligan.faults.menu import MENU
 from mulligan.faults.pointing import POINTERS
+from mulligan.faults.remote import ask
 
 pytestmark = pytest.mark.real
 
@@ -130,6 +132,17 @@ def test_another_script_can_be_set_while_it_runs(fault_server, tmp_path):
     assert mulligan("set", "-f", str(path), "--url", fault_server.url).output == "429\n"
 
 
+def test_another_server_is_not_taken_for_ours(fault_server):
+    """Its REST resource is JSON, too, but no ledger."""
+    with pytest.raises(MulliganError, match=r"is not a fault server$"):
+        ask(fault_server.url, "/invoices", names="entries")
+
+
+def test_a_script_cannot_paint_the_terminal(fault_server):
+    said = mulligan("set", "ok(\x1b]0;evil\x07hi)", "--url", fault_server.url)
+    assert said.output == "ok(hi)\n"
+
+
 def test_limits_can_be_set_while_it_runs(fault_server):
     said = mulligan("set", "418", "--limit", "1/60s", "--count-refusals", "--url", fault_server.url)
     assert said.output == "418\n"
@@ -204,6 +217,8 @@ def test_other_peoples_words_cannot_paint_the_terminal(fault_server):
         (("ok", "--count-refusals"), 2, "--counting and --count-refusals need a --limit or a "),
         (("set", "ok", "--url", "localhost"), 1, "the server's address begins with http://"),
         (("ledger", "--url", "http://127.0.0.1:9"), 1, "no fault server answers at"),
+        (("ledger", "--url", "http://127.0.0.1:9"), 1, "or wait if a refuse has closed its port"),
+        (("ledger", "--url", "http://["), 1, "the server's address begins with http://"),
         (("serve", "--limit", "5"), 1, "a limit of requests is written like 50/60s; got '5'"),
     ],
 )

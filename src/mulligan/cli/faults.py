@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from ..core.text import presentable
 from ..errors import SettingError
 from ..faults.ledger import Entry, Totals
 from ..faults.pointing import POINTERS
@@ -197,8 +198,9 @@ def set_(  # noqa: PLR0917 -- click passes options by name
     if path is not None:
         read_file(path)  # a mistake is reported with the file's name
         body = read_text(path)
-    said = ask(address(url), "/_script", method="POST", body=body, kind="application/toml")
-    click.echo(said["script"])
+    kind = "application/toml"
+    said = ask(address(url), "/_script", names="script", method="POST", body=body, kind=kind)
+    click.echo(presentable(str(said["script"]), 10_000))
 
 
 @command.command()
@@ -216,7 +218,7 @@ def ledger(
 ) -> None:
     """Show every request and every effect, with their totals."""
     where = address(url)
-    said = ask(where, "/_ledger")
+    said = ask(where, "/_ledger", names="entries")
     if as_json:
         click.echo(json.dumps(said, indent=2))
     else:
@@ -227,7 +229,7 @@ def ledger(
         console.print(ledger_table(entries[-(last or len(entries)) :]))
         console.print(totals_line(Totals(**said["totals"])))
     if clear:
-        ask(where, "/_ledger", method="DELETE")
+        ask(where, "/_ledger", names="requests", method="DELETE")
 
 
 @command.command()

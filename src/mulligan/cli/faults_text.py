@@ -37,7 +37,7 @@ __all__ = (
 def pointers(url: str, key: str, script: str) -> Iterator[str]:
     """How to point each SDK and program at the server, ready to be pasted."""
     yield f"fault server on {url}"
-    yield f"script          {script}"
+    yield f"script          {presentable(script, 10_000)}"
     yield ""
     where = "" if url == address() else f" --url {url}"
     same: dict[str, list[str]] = {}
