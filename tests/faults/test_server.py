@@ -400,11 +400,26 @@ def test_importing_mulligan_loads_none_of_it():
     assert loaded.strip() == b"[]"
 
 
-def test_a_bug_of_the_server_never_looks_like_an_ordered_fault():
+def test_a_bug_of_the_server_never_looks_like_an_ordered_fault(fault_server):
+    ledger, fault_server._service.ledger = fault_server._service.ledger, None
+    status, _, body = post(fault_server)
+    fault_server._service.ledger = ledger
+    assert status == 500
+    assert b"the fault server itself failed: AttributeError(" in body
+
+
+def test_who_hears_of_requests_may_look_at_the_server():
+    heard: list[int] = []
+    with FaultServer(hears=lambda _: heard.append(server.totals.requests)) as server:
+        assert [post(server)[0] for _ in range(2)] == [200, 200]
+    assert heard == [1, 2]
+
+
+def test_a_bug_of_who_hears_is_not_the_clients(caplog):
     def hears(_: object) -> None:
         raise LookupError("a bug")
 
     with FaultServer(hears=hears) as server:
-        status, _, body = post(server)
-    assert status == 500
-    assert b"the fault server itself failed: LookupError('a bug')" in body
+        assert post(server)[0] == 200
+        assert server.requests[0].ending == "done"
+    assert caplog.messages == ["hears failed for request 1"]

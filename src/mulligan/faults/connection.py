@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 import re
 import socket
 import struct
@@ -31,6 +32,7 @@ __all__ = ("Connection", "Incoming")
 
 # Nobody sends headers of this size.
 _HEAD_LIMIT = 64 * 1024
+_LOG = logging.getLogger("mulligan.faults")
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 
 
@@ -141,8 +143,7 @@ class Connection:
 
     async def _answer(self, handled: Handled) -> bool:
         number, ledger = handled.entry.number, self._service.ledger
-        if self._hears is not None:
-            self._hears(handled.entry)
+        self._tell(handled.entry)
         ending = "left"
         try:
             for act in handled.acts:
@@ -154,6 +155,15 @@ class Connection:
         finally:
             ledger.finish(number, "reset" if self._is_cut and ending == "left" else ending)
         return True
+
+    def _tell(self, entry: Entry) -> None:
+        if self._hears is None:
+            return
+        try:
+            self._hears(entry)
+        except Exception:  # noqa: BLE001 -- whatever it is, it is logged
+            # The listener's bug is not the client's business.
+            _LOG.exception("hears failed for request %s", entry.number)
 
     async def _act(self, act: Act) -> str | None:
         """Carry it out; None if the connection goes on, else how it ended."""

@@ -203,7 +203,8 @@ class FaultServer:
         return self.ledger.totals
 
     def _ask(self, question: Callable[[], T]) -> T:
-        if self._loop is None:
+        # In the server's own thread, where `hears` is called, waiting for it would last for ever.
+        if self._loop is None or threading.current_thread() is self._thread:
             return question()
 
         async def answer() -> T:
