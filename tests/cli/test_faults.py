@@ -152,6 +152,11 @@ def test_limits_can_be_set_while_it_runs(fault_server):
     assert [refused(fault_server.url) for _ in range(10)] == [418] * 9 + [429]
 
 
+def test_a_window_that_begins_with_its_end_is_no_option(fault_server):
+    said = mulligan("set", "-5s:529,ok", "--url", fault_server.url)
+    assert said.output == "0s-5s:529,ok\n"
+
+
 def test_a_line_beside_a_file_is_for_what_no_rule_covers(tmp_path):
     path = tmp_path / "faults.toml"
     path.write_text(

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from mulligan.faults.delivery import ClosePort, Reset, Send
+from mulligan.faults.delivery import ClosePort, Pause, Reset, Send
 from mulligan.faults.file import read_toml
 from mulligan.faults.limits import Limits
 from mulligan.faults.menu import MENU
@@ -449,3 +449,7 @@ def test_a_refused_port_stays_closed_as_long_as_asked():
     assert World("refuse(2s)").ask().acts == (ClosePort(2.0), Reset())
     assert World("refuse").ask().acts == (ClosePort(5.0), Reset())
     assert World("refuse(0)").ask().acts == (ClosePort(0.0), Reset())
+
+
+def test_a_drip_without_gaps_has_none():
+    assert Pause(0.0) in World("drip(0)").ask("/invoices").acts

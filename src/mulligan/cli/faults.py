@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -63,6 +64,11 @@ class _Faults(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or args[0] not in {*self.commands, "-h", "--help"}:
             args = ["serve", *args]
+        # A window may begin with its end, -5s:529, and is no option then.
+        for arg in args:
+            if re.match("-[0-9]", arg) and "--" not in args:
+                args = [*(each for each in args if each is not arg), "--", arg]
+                break
         return super().parse_args(ctx, args)
 
 

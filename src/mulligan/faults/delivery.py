@@ -124,6 +124,11 @@ def _hang(fault: Fault) -> Hang:
     return Hang() if lasts is None else Hang(lasts)
 
 
+def _gap(fault: Fault) -> Pause:
+    lasts = fault.seconds("gap")
+    return Pause(_GAP if lasts is None else lasts)
+
+
 def _streamed(fault: Fault, answer: Answer, stream: Stream, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
     headers = {
         **answer.headers,
@@ -149,7 +154,7 @@ def _streamed(fault: Fault, answer: Answer, stream: Stream, now: float) -> Itera
         case "badjson":
             return [begun[0], Send(chunk(b'data: {"id": "half an ev\n\n')), Send(LAST_CHUNK)]
         case "drip":
-            gap = Pause(fault.seconds("gap") or _GAP)
+            gap = _gap(fault)
             spread = [act for frame in stream.frames for act in (gap, Send(chunk(frame)))]
             return [begun[0], *spread, Send(LAST_CHUNK)]
         case _:
@@ -179,7 +184,7 @@ def _whole(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:  # noqa: 
         case "badjson":
             return [Send(whole(answer.status, answer.headers, half, now))]
         case "drip":
-            gap = Pause(fault.seconds("gap") or _GAP)
+            gap = _gap(fault)
             opening = full[: len(full) - len(body)]
             step = max(1, len(body) // 8)
             parts = [body[place : place + step] for place in range(0, len(body), step)]
