@@ -199,7 +199,7 @@ def test_the_ledger_is_a_table_with_totals(fault_server):
 
 def test_the_ledger_can_be_cut_cleared_and_had_as_json(fault_server):
     for number in range(3):
-        post(fault_server.url, body=str(number).encode())
+        post(fault_server.url, body=b'{"n": %d}' % number)
     assert len(mulligan("ledger", "-n", "1", "--url", fault_server.url).output.splitlines()) == 3
     said = mulligan("ledger", "--json", "--clear", "--url", fault_server.url)
     assert json.loads(said.output)["totals"]["requests"] == 3

@@ -194,6 +194,10 @@ def test_values_may_hold_what_separates_steps(text, option, value):
     ("text", "message"),
     [
         ("ok(a)(b)", r"^parentheses are opened as often as closed; got 'a\)\(b'$"),
+        (
+            "429(header.Content-Length=3)",
+            r"^429 frames its body itself; got 'header.Content-Length",
+        ),
         ("@a @b -> ok", r"^a rule has one client; got another, '@b', in '@a @b -> ok'$"),
         ("/a /b -> ok", r"^a rule has one path; got another, '/b', "),
         ("get POST -> ok", r"^a rule has one method; got another, 'POST', "),

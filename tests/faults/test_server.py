@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -63,6 +64,27 @@ def test_a_body_in_chunks_is_read(fault_server):
     assert b'"a": 1' in talk(fault_server, data)
 
 
+def test_trailers_are_not_taken_for_the_next_request(fault_server):
+    data = (
+        b"POST /invoices HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+        b"2\r\n{}\r\n0\r\nx-sum: 1\r\n\r\n"
+        b"GET http://localhost/invoices HTTP/1.1\r\nhost: evil.example\r\n"
+        b"connection: TE, close\r\n\r\n"
+    )
+    assert re.findall(rb"HTTP/1.1 (\d+)", talk(fault_server, data)) == [b"201", b"200"]
+
+
+def test_a_client_that_expects_tls_is_not_kept_waiting(fault_server):
+    assert talk(fault_server, b"\x16") == b""
+
+
+def test_the_head_of_the_ledger_is_a_head(fault_server):
+    data = b"HEAD /_ledger HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    got = talk(fault_server, data)
+    assert got.startswith(b"HTTP/1.1 200 ")
+    assert got.endswith(b"\r\n\r\n")
+
+
 def test_a_client_that_asks_first_may_go_on(fault_server):
     data = (
         b"POST /invoices HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n"
@@ -91,6 +113,14 @@ def test_a_client_that_asks_first_may_go_on(fault_server):
             )
             for size in (b"zz", b"-5", b"0x5", b"1_0", b"")
         ),
+        (
+            (
+                b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+                b"2\r\n{}XX0\r\n\r\n"
+            ),
+            b"400",
+        ),
+        (b"GET / HTTP/1.1\nhost: localhost\n\n", b"400"),
         (b"OPTIONS * HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", b"404"),
     ],
 )

@@ -453,3 +453,10 @@ def test_a_refused_port_stays_closed_as_long_as_asked():
 
 def test_a_drip_without_gaps_has_none():
     assert Pause(0.0) in World("drip(0)").ask("/invoices").acts
+
+
+@pytest.mark.parametrize("body", [b'{"a":', b"[1]", b'{"a": NaN}'])
+def test_a_body_that_is_no_json_object_is_refused_by_the_resource(body):
+    head = read_head(b"POST /invoices HTTP/1.1")
+    got = Got(World().service.handle(Request(head=head, body=body), START))
+    assert (got.status, got.entry.effect) == (400, "")

@@ -32,6 +32,8 @@ __all__ = ("Connection", "Incoming")
 
 # Nobody sends headers of this size.
 _HEAD_LIMIT = 64 * 1024
+# How a client begins that expects TLS.
+_TLS = b"\x16"
 _LOG = logging.getLogger("mulligan.faults")
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 
@@ -104,11 +106,10 @@ class Connection:
 
     async def _turn(self) -> bool:
         """Answer one request; whether there may be another."""
-        try:
-            data = await self._reader.readuntil(b"\r\n\r\n")
-        except asyncio.IncompleteReadError:
+        data = await self._head()
+        if not data:
             return False
-        head = read_head(data[:-4])
+        head = read_head(data)
         if not self._admits(head.headers):
             raise BadRequest(421, "this Host or Origin may not talk to the fault server")
         if head.headers.get("expect", "").lower() == "100-continue":
@@ -122,6 +123,26 @@ class Connection:
             await self._writer.drain()
             return head.keeps_alive
         return await self._answer(self._service.handle(request, now)) and head.keeps_alive
+
+    async def _head(self) -> bytes:
+        """The head without its blank line; empty if the client speaks no HTTP, or no more."""
+        data = b""
+        try:
+            first = await self._reader.readexactly(1)
+            if first == _TLS:
+                return b""
+            while not data.endswith(b"\r\n\r\n"):
+                line = first + await self._reader.readuntil(b"\n")
+                first = b""
+                if not line.endswith(b"\r\n"):
+                    raise BadRequest(400, f"a line ends with CR LF; got {line[:80]!r}")
+                if data or line != b"\r\n":  # RFC 9112: a blank line before a request is nothing
+                    data += line
+                if len(data) > _HEAD_LIMIT:
+                    raise BadRequest(431, "the headers are too long")
+        except asyncio.IncompleteReadError:
+            return b""
+        return data[:-4]
 
     async def _body(self, length: int | None) -> bytes:
         if length is not None:
@@ -137,9 +158,21 @@ class Connection:
             size = int(written, 16)
             if len(body) + size > BODY_LIMIT:
                 raise BadRequest(413, f"the body has more than {BODY_LIMIT} bytes")
-            body += (await self._reader.readexactly(size + 2))[:-2]
             if size == 0:
+                await self._trailers()
                 return bytes(body)
+            piece = await self._reader.readexactly(size + 2)
+            if not piece.endswith(b"\r\n"):
+                raise BadRequest(400, f"a chunk of {size} bytes does not end behind them")
+            body += piece[:-2]
+
+    async def _trailers(self) -> None:
+        """Read what may stand behind the last chunk, or the next request would begin with it."""
+        left = _HEAD_LIMIT
+        while (line := await self._reader.readuntil(b"\r\n")) != b"\r\n":
+            left -= len(line)
+            if left < 0:
+                raise BadRequest(431, "the trailers are too long")
 
     async def _answer(self, handled: Handled) -> bool:
         number, ledger = handled.entry.number, self._service.ledger

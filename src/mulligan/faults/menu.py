@@ -61,6 +61,8 @@ def _object(text: str) -> None:
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _HEADER = re.compile(r"header\.[A-Za-z0-9-]{1,64}")
+# With another length or coding the client could not tell where the answer ends.
+_FRAMING = ("header.content-length", "header.transfer-encoding")
 _LEADING = re.compile(r"(delay|applied)=([^,]*)(?:,\s*|$)")
 
 # Raises a SettingError where the text cannot be meant.
@@ -265,6 +267,8 @@ def _options(name: str, entry: Dish, arguments: str) -> list[tuple[str, str]]:
     for piece in pieces(arguments, ",", most) if arguments else ():
         key, is_named, value = (part.strip() for part in piece.partition("="))
         is_header = entry.group == "refusals" and _HEADER.fullmatch(key) is not None
+        if is_header and key.lower() in _FRAMING:
+            raise SettingError(f"{name} frames its body itself; got {piece.strip()!r}, use cut")
         if is_named and (is_header or key in dict(entry.options)):
             found.append((key, unquoted(value)))
             continue

@@ -72,9 +72,14 @@ class Resource:
         return path.startswith("/") and path.split("/")[1] in self._items
 
     def apply(
-        self, *, method: str, path: str, body: Json, client: str, key: str, hash_: str
+        self, *, method: str, path: str, body: Json | None, client: str, key: str, hash_: str
     ) -> Applied:
-        """Do what is asked; the same key gets the same answer without doing it again."""
+        """Do what is asked; the same key gets the same answer without doing it again.
+
+        A body of None is one that could not be read.
+        """
+        if body is None:
+            return Applied(page=_problem(400, "the body is not a JSON object"))
         if not key or not self._honours_keys or method in {"GET", "HEAD"}:
             return self._do(method, path, body)
         payload = f"{method} {path} {hash_}"

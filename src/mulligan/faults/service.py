@@ -125,7 +125,7 @@ class Service:
             done = self._resource.apply(
                 method=entry.method,
                 path=entry.path,
-                body=request.json,
+                body=request.json if request.is_readable else None,
                 client=entry.client,
                 key=entry.key,
                 hash_=entry.body_hash,

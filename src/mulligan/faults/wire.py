@@ -7,6 +7,7 @@ is by hand, because half of what this server sends is wrong on purpose.
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from dataclasses import dataclass
 from email.utils import formatdate
@@ -34,6 +35,7 @@ __all__ = (
 LAST_CHUNK = b"0\r\n\r\n"
 # Agents send whole conversations; packed, a few kilobytes could be gigabytes.
 BODY_LIMIT = 64 * 1024 * 1024
+_ABSOLUTE = re.compile(r"http://([^/?#]+)(/.*)?")
 # What zlib calls them.
 _WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
 # Levels of a JSON body. Python's own limit is about a thousand calls, ours included.
@@ -85,14 +87,23 @@ class Request:
     def hash(self) -> str:
         return sha256(self.body).hexdigest()[:16]
 
-    @cached_property
+    @property
     def json(self) -> Json:
         """The body as a JSON object; empty where it is none."""
+        return self._parsed or {}
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the body is a JSON object, or there is none."""
+        return self._parsed is not None or not self.body.strip()
+
+    @cached_property
+    def _parsed(self) -> Json | None:
         try:
-            found = json.loads(self._plain())
+            found = json.loads(self._plain(), parse_constant=_no_number)
         except (ValueError, RecursionError, zlib.error):
-            return {}
-        return found if isinstance(found, dict) and not _is_deep(found) else {}
+            return None
+        return found if isinstance(found, dict) and not _is_deep(found) else None
 
     @property
     def key(self) -> str:
@@ -111,6 +122,10 @@ class Request:
         if not unpacking.eof and len(plain) == BODY_LIMIT:
             raise BadRequest(413, f"unpacked, the body has more than {BODY_LIMIT} bytes")
         return plain
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")  # Python reads NaN, which nobody else could read again
 
 
 def _is_deep(value: object) -> bool:
@@ -143,11 +158,14 @@ def read_head(data: bytes) -> Head:
         if headers.get(name, value) != value and name in {"content-length", "host"}:
             raise BadRequest(400, f"two different {name}")
         headers[name] = value
-    if not words[1].startswith("/") and (words[0], words[1]) != ("OPTIONS", "*"):
-        raise BadRequest(400, f"not a path: {words[1][:80]!r}")
-    path, _, query = words[1].partition("?")
-    connection = headers.get("connection", "").lower()
-    keeps = connection != "close" if words[2] == "HTTP/1.1" else connection == "keep-alive"
+    target = words[1]
+    if found := _ABSOLUTE.fullmatch(target):  # as to a proxy; RFC 9112: it wins over Host
+        headers["host"], target = found[1], found[2] or "/"
+    if not target.startswith("/") and (words[0], target) != ("OPTIONS", "*"):
+        raise BadRequest(400, f"not a path: {target[:80]!r}")
+    path, _, query = target.partition("?")
+    wishes = {wish.strip() for wish in headers.get("connection", "").lower().split(",")}
+    keeps = "close" not in wishes if words[2] == "HTTP/1.1" else "keep-alive" in wishes
     return Head(
         method=words[0].upper(),
         path=unquote(path),
