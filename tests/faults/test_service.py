@@ -278,6 +278,23 @@ def test_a_key_makes_one_effect_of_two_requests():
     assert (world.totals.effects, world.totals.duplicates) == (1, 0)
 
 
+def test_a_fresh_key_for_each_attempt_is_seen():
+    """R-I5: a key that changes with the attempt protects nobody."""
+    world = World("lost,ok")
+    for key in ("k1", "k2"):
+        world.ask("/invoices", {"eur": 7}, idempotency_key=key)
+    assert (world.totals.effects, world.totals.duplicates, world.totals.rekeyed) == (2, 0, 1)
+    world.ask("/invoices", {"eur": 8}, idempotency_key="k3")
+    assert world.totals.rekeyed == 1
+
+
+def test_ids_do_not_come_again_with_another_ledger():
+    world = World()
+    first = world.ask().json["id"]
+    world.service.clear(world.now)
+    assert world.ask().json["id"] != first
+
+
 def test_a_gateways_error_may_come_after_the_write():
     """R-C4: 502 from a middleman leaves the outcome unknown."""
     world = World("502(applied=yes),html(504, applied=yes)")

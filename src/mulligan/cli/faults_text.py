@@ -121,6 +121,8 @@ def totals_line(totals: Totals) -> str:
         _count(totals.duplicates, "duplicate"),
         f"{totals.early} inside a closed window",
     ]
+    if totals.rekeyed:
+        parts.append(f"{totals.rekeyed} with the same body and another key")
     if totals.left:
         parts.append(f"{totals.left} given up by the client")
     return " · ".join(parts)
@@ -168,6 +170,8 @@ def _notes(entry: Entry) -> str:
         notes.append(f"[cyan]{_shown(entry.effect, 40)}[/]")
     if entry.is_duplicate:
         notes.append("[red]duplicate[/]")
+    if entry.is_rekeyed:
+        notes.append("[magenta]same body, other key[/]")
     if entry.ending == "left":
         notes.append("[dim]client left[/]")
     if entry.ending == "reset":

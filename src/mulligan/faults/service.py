@@ -81,6 +81,7 @@ class Service:
         self.ledger = Ledger(now)
         self._desk = Desk(script, limits, seed)
         self._resource, self._seed, self._text = resource, seed, text
+        self._answered = 0
 
     @property
     def script(self) -> Script:
@@ -117,7 +118,8 @@ class Service:
             method=entry.method, path=entry.path, client=entry.client, tokens=asked.tokens, now=now
         )
         fault = decided.fault
-        id_ = identity(self._seed, len(self.ledger))
+        self._answered += 1  # not the length of the ledger, which may be begun again
+        id_ = identity(self._seed, self._answered)
         headers = voice.headers(id_, decided.admission, now)
         trouble = trouble_of(decided, asked, id_, now)
         answer = refusal(voice, fault, trouble, headers)
