@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
 
 import pytest
@@ -80,6 +81,7 @@ def test_every_request_takes_one_step(vendor):
     [
         ("/v1/messages/count_tokens", "POST", 200),
         ("/v1beta/models/m:countTokens", "POST", 200),
+        ("/v1/responses/input_tokens", "POST", 200),
         ("/v1/models", "GET", 200),
         ("/v1/models/gpt-5", "GET", 200),
         ("/v1beta/models/gemini-2.5-flash", "GET", 200),
@@ -454,6 +456,14 @@ def test_tools_of_any_shape_are_survived(vendor, odd):
     for tools in groups:
         body = {"model": odd, "tools": tools, "messages": odd, "input": odd, "contents": odd}
         assert World("shell(ls)").ask(PATHS[vendor], body).status == 200
+
+
+def test_an_error_in_geminis_array_is_an_element_of_it():
+    got = World("error-event").ask("/v1beta/models/m:streamGenerateContent")
+    chunks = re.findall(rb"[0-9a-f]+\r\n([^\r]+)\r\n", got.body)
+    *parts, last = json.loads(b"".join(chunks))
+    assert parts
+    assert last["error"]["status"] == "UNAVAILABLE"
 
 
 def test_a_gateways_page_may_say_when():

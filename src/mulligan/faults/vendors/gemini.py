@@ -133,7 +133,9 @@ class Gemini:
 
     def error_event(self, trouble: Trouble) -> bytes:
         words = trouble.message or _WORDS[503]
-        return sse({"error": {"code": 503, "message": words, "status": "UNAVAILABLE"}})
+        error: Json = {"error": {"code": 503, "message": words, "status": "UNAVAILABLE"}}
+        # In an array it is one more element, and the array ends.
+        return f",{json.dumps(error)}]".encode() if trouble.asked.wants_array else sse(error)
 
     def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:  # noqa: ARG002 -- one signature for all vendors
         return {"x-gemini-service-tier": "standard", "server": "scaffolding on HTTPServer2"}

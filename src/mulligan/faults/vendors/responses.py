@@ -33,12 +33,13 @@ __all__ = ("Responses",)
 
 
 class Responses:
-    """OpenAI Responses: ``POST /v1/responses``."""
+    """OpenAI Responses: ``POST /v1/responses`` and ``/v1/responses/input_tokens``."""
 
     name = "responses"
 
     def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002 -- one signature for all vendors
-        if method != "POST" or not path.endswith("/responses"):
+        is_count = path.endswith("/responses/input_tokens")
+        if method != "POST" or not (is_count or path.endswith("/responses")):
             return None
         tools, items = body.get("tools"), body.get("input")
         # Codex sends its tools among the items for models that expect them there.
@@ -50,6 +51,7 @@ class Responses:
         return Asked(
             model=str(body.get("model", "")),
             is_stream=body.get("stream") is True,
+            is_count=is_count,
             tools=tuple(found for group in (tools, *more) for found in _tools(group)),
             tokens=count_tokens(json.dumps([body.get("instructions"), items, tools])),
         )
