@@ -122,6 +122,12 @@ def test_an_unknown_fault_without_a_neighbour_lists_the_menu():
         Script.parse("zzzzzz")
 
 
+def test_no_name_of_ours_alone_is_shown():
+    with pytest.raises(SettingError) as caught:
+        Script.parse("nnnn")
+    assert "NNN" not in str(caught.value)
+
+
 names = st.one_of(
     st.integers(400, 599).map(str), st.sampled_from([name for name in MENU if name != "NNN"])
 )

@@ -9,7 +9,7 @@ import resource
 import signal
 import sys
 import threading
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -148,7 +148,7 @@ def serve(  # noqa: PLR0917 -- click passes options by name
 
     def hears(entry: Entry) -> None:
         if as_json:
-            lines.add(lambda: click.echo(json.dumps(asdict(entry))))
+            lines.add(lambda: click.echo(json.dumps(entry.as_json())))
         elif not quiet:
             lines.add(lambda: talk.print(request_line(entry)))
 

@@ -61,6 +61,10 @@ class Entry:
     is_rekeyed: bool = False
     ending: str = "open"
 
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name; asdict() would copy for seconds where there are many."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
@@ -161,5 +165,5 @@ class Ledger:
         return {
             "opened_at": self.opened_at,
             "totals": asdict(self.totals),
-            "entries": [asdict(entry) for entry in self.entries],
+            "entries": [entry.as_json() for entry in self.entries],
         }

@@ -237,8 +237,9 @@ def dish(name: str) -> Dish:
         return MENU["NNN"]
     if name in MENU and name != "NNN":
         return MENU[name]
-    near = get_close_matches(name, MENU, n=1)
-    known = f"did you mean {near[0]}?" if near else f"known are 400 to 599, {', '.join(MENU)}"
+    names = [each for each in MENU if each != "NNN"]
+    near = get_close_matches(name, names, n=1)
+    known = f"did you mean {near[0]}?" if near else f"known are 400 to 599, {', '.join(names)}"
     raise SettingError(f"no fault is called {name!r}; {known}")
 
 
