@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mulligan.errors import FileError
-from mulligan.faults.file import read_toml
+from mulligan.faults.file import Settings, read_toml
 
 WHOLE = """
 seed = 7
@@ -38,13 +38,15 @@ def test_a_file_says_what_a_line_can_and_more():
     )
     assert (found.seed, found.text, found.honours_keys) == (7, "hello", False)
     assert found.resources == ("invoices", "payments")
+    assert found.limits is not None
     assert found.limits.requests is not None
     assert found.limits.requests.window == 60
     assert found.limits.counts_refusals
 
 
-def test_an_empty_file_is_a_provider_that_is_well():
-    assert str(read_toml("", file="x.toml").script) == "ok"
+def test_an_empty_file_says_nothing():
+    assert read_toml("", file="x.toml") == Settings()
+    assert Settings().script is None
 
 
 @pytest.mark.parametrize(
@@ -57,6 +59,10 @@ def test_an_empty_file_is_a_provider_that_is_well():
         (
             "[limits]\nrequests = '5'",
             "x.toml: limits: a limit of requests is written like 50/60s; got '5'",
+        ),
+        (
+            "resources = ['a/b']",
+            "x.toml: resources: a resource is named like invoices; got 'a/b'",
         ),
         ("rules = [1]", "x.toml: rules[0]: needs a table; got 1"),
     ],

@@ -101,6 +101,8 @@ def test_a_request_refused_by_tokens_costs_no_request():
     assert said.is_admitted
     said, account = admit(known, account, tokens=90, now=0.0)
     assert said.refused_by == "tokens"
+    assert said.requests is not None
+    assert said.requests.remaining == 4  # as before it, not as if it had passed
     said, account = admit(known, account, tokens=1, now=0.0)
     assert said.requests is not None
     assert said.requests.remaining == 3
@@ -115,6 +117,34 @@ def test_refusals_that_count_keep_a_client_out_for_as_long_as_it_hammers(countin
         said, account = admit(known, account, tokens=0, now=step * 0.1)
         admitted += said.is_admitted
     assert admitted == 3
+
+
+@given(
+    st.integers(1, 5),
+    countings,
+    st.booleans(),
+    st.lists(st.tuples(st.floats(0, 8), st.integers(1, 60)), min_size=1, max_size=40),
+)
+def test_who_waits_as_told_is_admitted_even_where_refusals_count(
+    capacity, counting, counts_refusals, asked
+):
+    """E-A18: a client that obeys is never locked out, whoever hammered before it."""
+    known = Limits.parse(
+        requests=f"{capacity}/10s",
+        tokens="60/7s",
+        counting=counting,
+        counts_refusals=counts_refusals,
+    )
+    account, now = Account(), 1000.0
+    for gap, tokens in asked:
+        now += gap
+        said, account = admit(known, account, tokens=tokens, now=now)
+        if not said.is_admitted:
+            assert said.retry_after is not None
+            assert said.refused_by
+            now += said.retry_after + 1e-6
+            said, account = admit(known, account, tokens=tokens, now=now)
+            assert said.is_admitted
 
 
 def test_refusals_that_do_not_count_let_it_in_again():

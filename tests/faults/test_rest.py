@@ -76,6 +76,13 @@ def test_what_a_method_is_not_for_is_refused():
     assert ask(resource, "POST", "/invoices/1").page.status == 405
 
 
+@pytest.mark.parametrize("tail", ["9" * 5000, "\u0661", "\u00b2", "-1", "1/2", "x"])
+def test_what_is_no_number_of_ours_is_not_found(tail):
+    resource = Resource()
+    ask(resource, "POST")
+    assert ask(resource, "GET", f"/invoices/{tail}").page.status == 404
+
+
 def test_a_resource_has_a_name_that_can_stand_in_a_path():
     with pytest.raises(SettingError, match=r"^a resource is named like invoices; got 'a/b'$"):
         Resource(("a/b",))

@@ -122,10 +122,16 @@ def test_an_unknown_fault_without_a_neighbour_lists_the_menu():
         Script.parse("zzzzzz")
 
 
+def test_no_name_of_ours_alone_is_shown():
+    with pytest.raises(SettingError) as caught:
+        Script.parse("nnnn")
+    assert "NNN" not in str(caught.value)
+
+
 names = st.one_of(
     st.integers(400, 599).map(str), st.sampled_from([name for name in MENU if name != "NNN"])
 )
-words = st.text("abcxyz0189 .=_-/", min_size=1, max_size=12).map(str.strip).filter(bool)
+words = st.text("abcxyz0189 .=_-/>,;()\"\\:@'", min_size=1, max_size=12).map(str.strip).filter(bool)
 waits = st.integers(1, 10**6).map(lambda n: f"{n}ms")
 
 
@@ -166,6 +172,50 @@ rules = st.builds(
 @given(st.lists(rules, min_size=1, max_size=3).map(tuple))
 def test_a_script_reads_back_what_it_writes(written):
     assert Script.parse(str(Script(rules=written))).rules == written
+
+
+@pytest.mark.parametrize(
+    ("text", "option", "value"),
+    [
+        ("ok(see a -> b)", "text", "see a -> b"),
+        ("shell(cat a -> b; ls)", "command", "cat a -> b; ls"),
+        ('shell(echo ":)")', "command", 'echo ":)"'),
+        ('ok(":)")', "text", ":)"),
+        ('503(message="Hello, world")', "message", "Hello, world"),
+        (r'503(message="a \"b\", (c")', "message", 'a "b", (c'),
+        ('write(a.txt, "delay=3")', "content", "delay=3"),
+        ('call(search, {"q": "a) -> b"})', "arguments", '{"q": "a) -> b"}'),
+        ("503(applied=yes, 2)", "retry-after", "2"),
+        ("stall(after=3, 5s)", "for", "5s"),
+    ],
+)
+def test_values_may_hold_what_separates_steps(text, option, value):
+    [rule] = Script.parse(text).rules
+    [step] = rule.steps
+    assert step.fault.text(option) == value
+    assert Script.parse(str(rule)).rules == (rule,)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ok(a)(b)", r"^parentheses are opened as often as closed; got 'a\)\(b'$"),
+        (
+            "429(header.Content-Length=3)",
+            r"^429 frames its body itself; got 'header.Content-Length",
+        ),
+        ("@a @b -> ok", r"^a rule has one client; got another, '@b', in '@a @b -> ok'$"),
+        ("/a /b -> ok", r"^a rule has one path; got another, '/b', "),
+        ("get POST -> ok", r"^a rule has one method; got another, 'POST', "),
+    ],
+)
+def test_what_says_two_things_at_once_is_refused(text, message):
+    with pytest.raises(SettingError, match=message):
+        Script.parse(text)
+
+
+def test_a_method_may_be_written_small():
+    assert Script.parse("get /x -> 503").rules[0].method == "GET"
 
 
 @given(

@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import re
 import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from mulligan.errors import MulliganError
+from mulligan.faults.pointing import POINTERS, settings
 from mulligan.testing import FaultServer
 
 pytestmark = pytest.mark.real
@@ -61,6 +64,27 @@ def test_a_body_in_chunks_is_read(fault_server):
     assert b'"a": 1' in talk(fault_server, data)
 
 
+def test_trailers_are_not_taken_for_the_next_request(fault_server):
+    data = (
+        b"POST /invoices HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+        b"2\r\n{}\r\n0\r\nx-sum: 1\r\n\r\n"
+        b"GET http://localhost/invoices HTTP/1.1\r\nhost: evil.example\r\n"
+        b"connection: TE, close\r\n\r\n"
+    )
+    assert re.findall(rb"HTTP/1.1 (\d+)", talk(fault_server, data)) == [b"201", b"200"]
+
+
+def test_a_client_that_expects_tls_is_not_kept_waiting(fault_server):
+    assert talk(fault_server, b"\x16") == b""
+
+
+def test_the_head_of_the_ledger_is_a_head(fault_server):
+    data = b"HEAD /_ledger HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    got = talk(fault_server, data)
+    assert got.startswith(b"HTTP/1.1 200 ")
+    assert got.endswith(b"\r\n\r\n")
+
+
 def test_a_client_that_asks_first_may_go_on(fault_server):
     data = (
         b"POST /invoices HTTP/1.1\r\nhost: localhost\r\nexpect: 100-continue\r\n"
@@ -78,10 +102,26 @@ def test_a_client_that_asks_first_may_go_on(fault_server):
         (b"nonsense\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\nx: " + b"y" * 70_000 + b"\r\n\r\n", b"431"),
         (b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n", b"413"),
+        (b"GET / HTTP/1.1\r\nhost: [::1\r\n\r\n", b"421"),
+        (b"GET / HTTP/1.1\r\nhost: localhost\r\norigin: http://[\r\n\r\n", b"421"),
+        *(
+            (
+                b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+                + size
+                + b"\r\nabcde\r\n0\r\n\r\n",
+                b"400",
+            )
+            for size in (b"zz", b"-5", b"0x5", b"1_0", b"")
+        ),
         (
-            b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+            (
+                b"POST / HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+                b"2\r\n{}XX0\r\n\r\n"
+            ),
             b"400",
         ),
+        (b"GET / HTTP/1.1\nhost: localhost\n\n", b"400"),
+        (b"OPTIONS * HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n", b"404"),
     ],
 )
 def test_who_may_not_talk_to_it_is_turned_away(fault_server, head, status):
@@ -188,6 +228,79 @@ def test_a_refused_port_refuses_and_comes_back(fault_server):
     assert [entry.outcome for entry in fault_server.requests] == ["refuse(for=0.3s)", "ok"]
 
 
+def squat(port: int) -> socket.socket:
+    sock = socket.socket()
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", port))
+        sock.listen()
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems guard a bound address less")
+def test_nobody_takes_a_port_that_is_closed_for_a_while(fault_server):
+    fault_server.set("refuse(0.3s),ok")
+    with pytest.raises(ConnectionResetError):
+        post(fault_server)
+    with pytest.raises(OSError, match="in use"):
+        squat(fault_server.port)
+    time.sleep(0.4)
+    assert post(fault_server)[0] == 200
+
+
+def test_a_port_that_was_taken_all_the_same_is_waited_for(fault_server, caplog):
+    fault_server.set("refuse(0.1s),ok")
+    with pytest.raises(ConnectionResetError):
+        post(fault_server)
+    fault_server._listener._socket.close()  # the moment in which somebody else is faster
+    with squat(fault_server.port):
+        until(lambda: caplog.messages)
+    until(lambda: is_open(fault_server))
+    [said] = caplog.messages
+    port = fault_server.port
+    assert said == f"another program took port {port} while refuse had it closed; trying on"
+
+
+def is_open(server) -> bool:
+    with contextlib.suppress(ConnectionError):
+        return post(server)[0] == 200
+    return False
+
+
+def test_who_leaves_during_a_delay_has_left(fault_server):
+    fault_server.set("ok(delay=0.9s)")
+    with socket.create_connection(("127.0.0.1", fault_server.port), 1) as sock:
+        sock.sendall(b"POST /invoices HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n\r\n")
+        until(lambda: len(fault_server.requests) == 1)
+    until(lambda: fault_server.requests[0].ending == "left", 0.5)
+    assert fault_server.totals.left == 1
+
+
+def test_a_request_that_was_sent_ahead_survives_a_delay(fault_server):
+    fault_server.set("ok(delay=0.1s)")
+    ask = b"GET /invoices HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    last = ask.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+    assert talk(fault_server, ask + last).count(b"HTTP/1.1 200 ") == 2
+
+
+def test_a_refused_port_breaks_off_what_others_have_and_says_so(fault_server):
+    fault_server.set("@a -> refuse(0.1s); @b -> hang")
+    ask = b"POST /invoices HTTP/1.1\r\nhost: localhost\r\nx-client: %b\r\ncontent-length: 0\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", fault_server.port), 1) as other:
+        other.sendall(ask % b"b")
+        until(lambda: len(fault_server.requests) == 1)
+        with pytest.raises(ConnectionResetError):
+            talk(fault_server, ask % b"a")
+        with pytest.raises(ConnectionResetError):
+            other.recv(1)
+    until(lambda: fault_server.requests[0].ending != "open")
+    assert [entry.ending for entry in fault_server.requests] == ["reset", "done"]
+    assert fault_server.totals.left == 0
+
+
 def test_a_plans_limit_ends_at_the_instant_it_stated(fault_server):
     fault_server.set("plan(0s)")  # resets are whole seconds, so this is less than one away
     status, headers, _ = post(fault_server)
@@ -230,11 +343,35 @@ def test_the_ledger_can_be_read_and_begun_again_over_http(fault_server):
 
 
 def test_two_servers_do_not_share_a_port():
-    with (
-        FaultServer() as first,
-        pytest.raises(MulliganError, match=r"^cannot listen on 127\.0\.0\.1:"),
-    ):
-        FaultServer(port=first.port)
+    began = time.monotonic()
+    with FaultServer() as first:
+        second = FaultServer(port=first.port)
+        with pytest.raises(MulliganError, match=r"^cannot listen on 127\.0\.0\.1:"):
+            second.start()
+        assert post(first)[0] == 200
+    assert time.monotonic() - began < 5  # it used to wait ten seconds for a thread that had died
+    with second:
+        assert post(second)[0] == 200
+
+
+def test_a_server_that_was_stopped_starts_again_where_it_was():
+    server = FaultServer("429,ok")
+    with server:
+        assert post(server)[0] == 429
+        where = server.url
+        with pytest.raises(MulliganError, match=f"^the fault server runs already, on {where}$"):
+            server.start()
+    with server:
+        assert post(server)[0] == 200
+        assert server.url == where
+    assert server.totals.requests == 2
+
+
+def test_a_server_that_is_never_started_takes_no_port():
+    server = FaultServer()
+    assert server.totals.requests == 0
+    with pytest.raises(MulliganError, match=r"^the fault server takes a free port when it starts;"):
+        assert server.url
 
 
 def test_stopping_gives_the_port_back_and_leaves_nobody_waiting():
@@ -249,6 +386,28 @@ def test_stopping_gives_the_port_back_and_leaves_nobody_waiting():
     server.stop()
     with FaultServer(port=port) as again:
         assert again.port == port
+
+
+@pytest.mark.parametrize("pointer", POINTERS, ids=lambda pointer: pointer.name)
+def test_an_environment_points_its_program(fault_server, monkeypatch, pointer):
+    monkeypatch.setenv("NO_PROXY", "mine")
+    env = fault_server.env(pointer.name, "bob")
+    assert env[pointer.key] == "mulligan-bob"
+    assert env["NO_PROXY"] == "127.0.0.1,mine"
+    if pointer.url:
+        assert env[pointer.url] == fault_server.url + pointer.suffix
+    if pointer.home:
+        file = Path(env[pointer.home], pointer.file)
+        assert file.read_text(encoding="utf-8") == settings(pointer.name, fault_server.url)
+        fault_server.stop()
+        assert not file.exists()
+    assert not any(env[name] for name in pointer.without)
+
+
+def test_names_that_are_allowed_are_so_in_any_case():
+    with FaultServer(allowed_hosts=("Faults.Test",)) as server:
+        for name in ("Faults.Test", "faults.test"):
+            assert post(server, host=name)[0] == 200
 
 
 def test_it_starts_in_well_under_a_second():
@@ -271,11 +430,26 @@ def test_importing_mulligan_loads_none_of_it():
     assert loaded.strip() == b"[]"
 
 
-def test_a_bug_of_the_server_never_looks_like_an_ordered_fault():
+def test_a_bug_of_the_server_never_looks_like_an_ordered_fault(fault_server):
+    ledger, fault_server._service.ledger = fault_server._service.ledger, None
+    status, _, body = post(fault_server)
+    fault_server._service.ledger = ledger
+    assert status == 500
+    assert b"the fault server itself failed: AttributeError(" in body
+
+
+def test_who_hears_of_requests_may_look_at_the_server():
+    heard: list[int] = []
+    with FaultServer(hears=lambda _: heard.append(server.totals.requests)) as server:
+        assert [post(server)[0] for _ in range(2)] == [200, 200]
+    assert heard == [1, 2]
+
+
+def test_a_bug_of_who_hears_is_not_the_clients(caplog):
     def hears(_: object) -> None:
         raise LookupError("a bug")
 
     with FaultServer(hears=hears) as server:
-        status, _, body = post(server)
-    assert status == 500
-    assert b"the fault server itself failed: LookupError('a bug')" in body
+        assert post(server)[0] == 200
+        assert server.requests[0].ending == "done"
+    assert caplog.messages == ["hears failed for request 1"]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import datetime
 
 import pytest
 
-from mulligan.faults.delivery import Reset, Send
+from mulligan.faults.delivery import ClosePort, Pause, Reset, Send
+from mulligan.faults.file import read_toml
 from mulligan.faults.limits import Limits
 from mulligan.faults.menu import MENU
 from mulligan.faults.rest import Resource
@@ -54,7 +57,6 @@ class Got:
 
     def __init__(self, handled: Handled) -> None:
         self.entry, self.acts = handled.entry, handled.acts
-        self.closes_port = handled.closes_port
         data = b"".join(act.data for act in handled.acts if isinstance(act, Send))
         head, _, self.body = data.partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")
@@ -79,7 +81,10 @@ def test_every_request_takes_one_step(vendor):
     [
         ("/v1/messages/count_tokens", "POST", 200),
         ("/v1beta/models/m:countTokens", "POST", 200),
+        ("/v1/responses/input_tokens", "POST", 200),
         ("/v1/models", "GET", 200),
+        ("/v1/models/gpt-5", "GET", 200),
+        ("/v1beta/models/gemini-2.5-flash", "GET", 200),
         ("/", "HEAD", 200),
         ("/api/event_logging/batch", "POST", 404),
         ("/v1/messages", "GET", 404),
@@ -90,6 +95,44 @@ def test_what_programs_ask_besides_takes_no_step_and_is_not_counted(path, method
     assert world.ask(path, method=method).status == status
     assert world.totals.requests == 0
     assert world.ask().status == 429
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "method"),
+    [
+        ("/v1/models", "/v1/models", "GET"),
+        ("/*/models", "/v1/models", "GET"),
+        ("/v1/messages/count_tokens", "/v1/messages/count_tokens", "POST"),
+        ("/v1beta/models/*:countTokens", "/v1beta/models/m:countTokens", "POST"),
+        ("GET /v1/*", "/v1/models", "GET"),
+        ("@a /orders", "/orders", "POST"),
+        ("@* /orders/*", "/orders/7", "GET"),
+    ],
+)
+def test_a_rule_that_names_what_programs_ask_besides_decides_about_it(rule, path, method):
+    world = World(f"{rule} -> 503,ok; 418")
+    assert world.ask(path, method=method).status == 503
+    found = world.ask(path, method=method)
+    assert found.status == (404 if "orders" in path else 200)
+    assert found.entry.outcome == "ok"
+    assert world.totals.requests == 2
+    assert world.ask().status == 418
+
+
+@pytest.mark.parametrize("rule", ["/v1/*", "/*", "POST", "@a", "@*", ""])
+def test_a_rule_for_prompts_leaves_alone_what_programs_ask_besides(rule):
+    world = World(f"{rule} -> 503" if rule else "503")
+    assert world.ask("/v1/models", method="GET").status == 200
+    assert world.ask("/v1/messages/count_tokens").status == 200
+    assert world.ask().status == 503
+
+
+def test_a_refusal_of_what_is_asked_besides_has_its_vendors_words():
+    world = World("/*/models -> 529")
+    said = world.ask("/v1/models", method="GET", anthropic_version="2023-06-01").json
+    assert said["error"]["type"] == "overloaded_error"
+    assert "param" in world.ask("/v1/models", method="GET").json["error"]
+    assert world.ask("/v1beta/models", method="GET").json["error"]["code"] == 529
 
 
 @pytest.mark.parametrize(
@@ -237,6 +280,23 @@ def test_a_key_makes_one_effect_of_two_requests():
     assert (world.totals.effects, world.totals.duplicates) == (1, 0)
 
 
+def test_a_fresh_key_for_each_attempt_is_seen():
+    """R-I5: a key that changes with the attempt protects nobody."""
+    world = World("lost,ok")
+    for key in ("k1", "k2"):
+        world.ask("/invoices", {"eur": 7}, idempotency_key=key)
+    assert (world.totals.effects, world.totals.duplicates, world.totals.rekeyed) == (2, 0, 1)
+    world.ask("/invoices", {"eur": 8}, idempotency_key="k3")
+    assert world.totals.rekeyed == 1
+
+
+def test_ids_do_not_come_again_with_another_ledger():
+    world = World()
+    first = world.ask().json["id"]
+    world.service.clear(world.now)
+    assert world.ask().json["id"] != first
+
+
 def test_a_gateways_error_may_come_after_the_write():
     """R-C4: 502 from a middleman leaves the outcome unknown."""
     world = World("502(applied=yes),html(504, applied=yes)")
@@ -287,6 +347,35 @@ def test_a_request_over_the_token_limit_never_passes():
     assert "retry-after" not in refused.headers
 
 
+@pytest.mark.parametrize("part", [0.0, 0.01, 0.3, 0.5, 0.999])
+@pytest.mark.parametrize("vendor", ["responses", "chat"])
+def test_the_seconds_that_openai_states_suffice(vendor, part):
+    world = World("plan(10s)")
+    world.now += part
+    world.now += world.ask(PATHS[vendor]).json["error"]["resets_in_seconds"]
+    assert world.ask(PATHS[vendor]).status == 200
+    assert world.totals.early == 0
+
+
+@pytest.mark.parametrize("part", [0.0, 0.01, 0.3, 0.5, 0.999])
+def test_the_reset_that_anthropic_states_is_not_too_early(part):
+    world = World(limits=Limits.parse(requests="1/1500ms", counting="sliding"))
+    world.now += part
+    world.ask()
+    stated = world.ask().headers["anthropic-ratelimit-requests-reset"]
+    world.now = datetime.fromisoformat(stated).timestamp()
+    assert world.ask().status == 200
+
+
+@pytest.mark.parametrize("part", [0.0004, 0.0014, 0.3, 1.4996])
+def test_the_milliseconds_that_openai_states_suffice(part):
+    world = World(limits=Limits.parse(requests="1/1500ms", counting="sliding"))
+    world.ask(PATHS["chat"])
+    world.now += part
+    world.now += int(world.ask(PATHS["chat"]).headers["retry-after-ms"]) / 1000
+    assert world.ask(PATHS["chat"]).status == 200
+
+
 def test_who_is_refused_by_a_limit_takes_no_step():
     world = World("ok,503", limits=Limits.parse(requests="1/10s"))
     assert [world.ask().status for _ in range(3)] == [200, 429, 429]
@@ -321,6 +410,24 @@ def test_another_script_begins_from_its_start():
     assert [world.ask().status for _ in range(2)] == [503, 200]
 
 
+def test_a_file_changes_what_it_says_and_leaves_the_rest():
+    world = World("503", limits=Limits.parse(requests="1/60s"))
+    change = lambda text: world.service.change(read_toml(text, file="x"))  # noqa: E731
+    change('text = "hello"\nseed = 4')
+    assert world.ask("/invoices", {"eur": 1}).status == 503
+    assert world.ask("/invoices").entry.outcome == "limit"
+    change('script = "ok"\nresources = ["invoices", "payments"]\nhonours_keys = false')
+    assert world.ask("/payments", key="mulligan-b").status == 201
+    got = world.ask(key="mulligan-c")
+    assert got.json["content"] == [{"type": "text", "text": "hello"}]
+    change('[limits]\nrequests = "9/60s"')
+    twice = [world.ask("/invoices", idempotency_key="k").entry.effect for _ in range(2)]
+    assert twice == ["POST /invoices/1", "POST /invoices/2"]
+    change('resources = ["payments"]')
+    assert world.ask("/invoices").status == 404
+    assert world.ask("/payments").entry.effect == "POST /payments/2"
+
+
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("vendor", PATHS)
 @pytest.mark.parametrize("name", [name for name in MENU if name != "NNN"])
@@ -332,6 +439,33 @@ def test_every_dish_of_the_menu_can_be_had_from_everybody(name, vendor, is_strea
     assert (got.status is None) == (got.entry.status is None)
 
 
+ODD: tuple[object, ...] = (5, "x", [1], {"a": 5}, None, [[]], [{"type": []}])
+
+
+@pytest.mark.parametrize("vendor", [name for name in PATHS if name != "rest"])
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_tools_of_any_shape_are_survived(vendor, odd):
+    schemas = [odd, {"properties": odd}]
+    schemas += [{"properties": {"command": {}, "x": odd}, "required": ["x"]}]
+    schemas += [{"properties": {"x": {"enum": odd}}, "required": odd}]
+    groups = [odd, [odd], [{"functionDeclarations": odd}], [{"function": odd}]]
+    for schema in schemas:
+        tool = {"name": "bash", "type": "function"}
+        tool |= dict.fromkeys(("input_schema", "parameters", "parametersJsonSchema"), schema)
+        groups.append([{**tool, "function": tool, "functionDeclarations": [tool]}])
+    for tools in groups:
+        body = {"model": odd, "tools": tools, "messages": odd, "input": odd, "contents": odd}
+        assert World("shell(ls)").ask(PATHS[vendor], body).status == 200
+
+
+def test_an_error_in_geminis_array_is_an_element_of_it():
+    got = World("error-event").ask("/v1beta/models/m:streamGenerateContent")
+    chunks = re.findall(rb"[0-9a-f]+\r\n([^\r]+)\r\n", got.body)
+    *parts, last = json.loads(b"".join(chunks))
+    assert parts
+    assert last["error"]["status"] == "UNAVAILABLE"
+
+
 def test_a_gateways_page_may_say_when():
     got = World("html(503, retry-after=7, header.Server=cdn)").ask()
     assert (got.status, got.headers["retry-after"], got.headers["server"]) == (503, "7", "cdn")
@@ -339,5 +473,17 @@ def test_a_gateways_page_may_say_when():
 
 
 def test_a_refused_port_stays_closed_as_long_as_asked():
-    assert World("refuse(2s)").ask().closes_port == 2
-    assert World("refuse").ask().closes_port == 5
+    assert World("refuse(2s)").ask().acts == (ClosePort(2.0), Reset())
+    assert World("refuse").ask().acts == (ClosePort(5.0), Reset())
+    assert World("refuse(0)").ask().acts == (ClosePort(0.0), Reset())
+
+
+def test_a_drip_without_gaps_has_none():
+    assert Pause(0.0) in World("drip(0)").ask("/invoices").acts
+
+
+@pytest.mark.parametrize("body", [b'{"a":', b"[1]", b'{"a": NaN}'])
+def test_a_body_that_is_no_json_object_is_refused_by_the_resource(body):
+    head = read_head(b"POST /invoices HTTP/1.1")
+    got = Got(World().service.handle(Request(head=head, body=body), START))
+    assert (got.status, got.entry.effect) == (400, "")

@@ -110,7 +110,7 @@ def test_chat_adds_its_usage_only_when_asked():
     ("seconds", "text"),
     [
         (0.017, "17ms"),
-        (0.9996, "1000ms"),
+        (0.9996, "1s"),
         (1.0, "1s"),
         (1.5, "1.5s"),
         (360.0, "6m0s"),

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import os
+import re
 import resource
 import signal
 import sys
 import threading
-from dataclasses import asdict
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 
-from ..errors import FileError, SettingError
-from ..faults.file import Settings, read_toml
+from ..core.text import presentable
+from ..errors import SettingError
 from ..faults.ledger import Entry, Totals
-from ..faults.limits import Limits
 from ..faults.pointing import POINTERS
 from ..faults.remote import DEFAULT_PORT, address, ask
 from ..faults.script import Script
 from ..faults.server import FaultServer
+from .faults_lines import Lines
+from .faults_settings import (
+    LimitOptions,
+    file_option,
+    limit_options,
+    merged,
+    read_file,
+    read_text,
+    written,
+)
 from .faults_text import (
+    everywhere,
     ledger_table,
     menu_table,
     pointers,
@@ -34,6 +44,7 @@ from .faults_text import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 __all__ = ("command",)
 
@@ -42,13 +53,9 @@ _URL = click.option(
     metavar="URL",
     help=f"Where the server is. [$MULLIGAN_FAULTS_URL, else http://127.0.0.1:{DEFAULT_PORT}]",
 )
-_FILE = click.option(
-    "--file",
-    "-f",
-    "path",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Read rules, limits and more from a TOML file.",
-)
+
+
+_EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- only compared
 
 
 class _Faults(click.Group):
@@ -57,6 +64,11 @@ class _Faults(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or args[0] not in {*self.commands, "-h", "--help"}:
             args = ["serve", *args]
+        # A window may begin with its end, -5s:529, and is no option then.
+        for arg in args:
+            if re.match("-[0-9]", arg) and "--" not in args:
+                args = [*(each for each in args if each is not arg), "--", arg]
+                break
         return super().parse_args(ctx, args)
 
 
@@ -97,21 +109,12 @@ def command() -> None:
 
 @command.command()
 @_SCRIPT
-@_FILE
+@file_option
 @click.option("--port", "-p", default=DEFAULT_PORT, show_default=True, help="0 takes a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to bind.")
 @click.option("--allow-host", multiple=True, metavar="NAME", help="Another name Host may carry.")
 @click.option("--seed", type=int, help="The same seed, the same luck. [default: 0]")
-@click.option("--limit", metavar="N/TIME", help="Requests that each client has: 50/60s.")
-@click.option("--token-limit", metavar="N/TIME", help="Tokens that each client has: 40000/60s.")
-@click.option(
-    "--counting",
-    type=click.Choice(["bucket", "fixed", "sliding"]),
-    default="bucket",
-    show_default=True,
-    help="How limits count.",
-)
-@click.option("--count-refusals", is_flag=True, help="A refused request costs one, too.")
+@limit_options
 @click.option("--text", metavar="TEXT", help="What a good answer says.")
 @click.option("--quiet", "-q", is_flag=True, help="No line for each request.")
 @click.option("--json", "as_json", is_flag=True, help="Address and requests as JSON lines.")
@@ -124,73 +127,86 @@ def serve(  # noqa: PLR0917 -- click passes options by name
     seed: int | None,
     limit: str | None,
     token_limit: str | None,
-    counting: str,
+    counting: str | None,
     count_refusals: bool,  # noqa: FBT001 -- click passes flags by name
     text: str | None,
     quiet: bool,  # noqa: FBT001 -- click passes flags by name
     as_json: bool,  # noqa: FBT001 -- click passes flags by name
 ) -> None:
-    """Serve until Ctrl-C. SCRIPT is `ok` if not given."""
-    known = _settings(path)
-    limits = known.limits
-    if limit is not None or token_limit is not None:
-        limits = Limits.parse(
-            requests=limit, tokens=token_limit, counting=counting, counts_refusals=count_refusals
-        )
+    """Serve until Ctrl-C. SCRIPT is `ok` if not given; beside a file, for what no rule covers."""
+    known = read_file(path)
+    if script is not None:
+        known = replace(known, rest=script)
+    options = LimitOptions(
+        limit=limit, token_limit=token_limit, counting=counting, count_refusals=count_refusals
+    )
+    limits = merged(known.limits, options.parsed)
     talk = Console(stderr=True, highlight=False)
     _allow_many_connections()
 
+    lines = Lines()
+
     def hears(entry: Entry) -> None:
-        # Whoever read the lines may have left; the server is still wanted.
-        with contextlib.suppress(BrokenPipeError):
-            if as_json:
-                click.echo(json.dumps(asdict(entry)))
-            elif not quiet:
-                talk.print(request_line(entry))
+        if as_json:
+            lines.add(lambda: click.echo(json.dumps(entry.as_json())))
+        elif not quiet:
+            lines.add(lambda: talk.print(request_line(entry)))
 
     server = FaultServer(
-        known.script if script is None else script,
+        known.script or "ok",
         limits=limits,
         seed=seed if seed is not None else known.seed or 0,
         text=text if text is not None else known.text,
         host=host,
         port=port,
         allowed_hosts=allow_host,
-        resources=known.resources,
-        honours_keys=known.honours_keys,
+        resources=("invoices",) if known.resources is None else known.resources,
+        honours_keys=known.honours_keys is not False,
         hears=hears,
     )
     # Before the address is printed: who reads it may stop us at once.
     told = _told_to_stop()
     with server:
-        if as_json:
-            click.echo(json.dumps({"url": server.url, "script": str(server.script)}))
-        else:
-            for line in pointers(server.url, server.key("me"), str(server.script)):
-                click.echo(line)
-        sys.stdout.flush()
+        _greet(server, as_json=as_json)
+        if host in _EVERYWHERE:
+            lines.add(lambda: talk.print(everywhere(server.port, allow_host), soft_wrap=True))
         told.wait()
         totals = server.totals
+    if lines.dropped:
+        lines.add(lambda: talk.print(f"{lines.dropped} lines were dropped: nobody read them"))
     if not as_json:
-        talk.print(f"\nstopped: {totals_line(totals)}")
+        lines.add(lambda: talk.print(f"\nstopped: {totals_line(totals)}"))
+    if not lines.close():
+        os._exit(0)  # the thread is stuck in a pipe that nobody reads, and so would we be
 
 
 @command.command(name="set")
 @_SCRIPT
-@_FILE
+@file_option
+@limit_options
 @_URL
-def set_(script: Script | None, path: Path | None, url: str | None) -> None:
-    """Give a running server another script, from the next request on."""
-    if (script is None) == (path is None):
-        raise click.UsageError("needs a SCRIPT or a --file, one of them")
+def set_(  # noqa: PLR0917 -- click passes options by name
+    script: Script | None,
+    path: Path | None,
+    limit: str | None,
+    token_limit: str | None,
+    counting: str | None,
+    count_refusals: bool,  # noqa: FBT001 -- click passes flags by name
+    url: str | None,
+) -> None:
+    """Give a running server another script, other limits or both, from the next request on."""
+    options = LimitOptions(
+        limit=limit, token_limit=token_limit, counting=counting, count_refusals=count_refusals
+    )
+    body = written(None if script is None else str(script), options)
+    if bool(body) == (path is not None):
+        raise click.UsageError("needs a SCRIPT or a --limit, or else a --file")
     if path is not None:
-        _settings(path)  # a mistake is reported with the file's name
-        said = ask(
-            address(url), "/_script", method="POST", body=_text(path), kind="application/toml"
-        )
-    else:
-        said = ask(address(url), "/_script", method="POST", body=str(script))
-    click.echo(said["script"])
+        read_file(path)  # a mistake is reported with the file's name
+        body = read_text(path)
+    kind = "application/toml"
+    said = ask(address(url), "/_script", names="script", method="POST", body=body, kind=kind)
+    click.echo(presentable(str(said["script"]), 10_000))
 
 
 @command.command()
@@ -208,7 +224,7 @@ def ledger(
 ) -> None:
     """Show every request and every effect, with their totals."""
     where = address(url)
-    said = ask(where, "/_ledger")
+    said = ask(where, "/_ledger", names="entries")
     if as_json:
         click.echo(json.dumps(said, indent=2))
     else:
@@ -219,7 +235,7 @@ def ledger(
         console.print(ledger_table(entries[-(last or len(entries)) :]))
         console.print(totals_line(Totals(**said["totals"])))
     if clear:
-        ask(where, "/_ledger", method="DELETE")
+        ask(where, "/_ledger", names="requests", method="DELETE")
 
 
 @command.command()
@@ -239,21 +255,17 @@ def menu() -> None:
     Console(width=width, highlight=False).print(menu_table())
 
 
+def _greet(server: FaultServer, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"url": server.url, "script": str(server.script)}))
+    else:
+        for line in pointers(server.url, server.key("me"), str(server.script)):
+            click.echo(line)
+    sys.stdout.flush()
+
+
 def _entries(said: dict[str, Any]) -> Iterator[Entry]:
     return (Entry(**each) for each in said["entries"])
-
-
-def _settings(path: Path | None) -> Settings:
-    if path is None:
-        return Settings(script=Script.parse("ok"))
-    return read_toml(_text(path), file=str(path))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FileError(f"cannot be read: {error}", file=str(path)) from None
 
 
 def _allow_many_connections() -> None:

@@ -15,7 +15,7 @@ from rich.table import Table
 
 from ..core.text import presentable
 from ..faults.menu import COMMON_OPTIONS, MENU, REFUSAL_OPTIONS
-from ..faults.pointing import GEMINI_SETTINGS, POINTERS, codex_settings, environment
+from ..faults.pointing import POINTERS, direct, environment, pointer_of, settings
 from ..faults.remote import address
 
 if TYPE_CHECKING:
@@ -23,13 +23,21 @@ if TYPE_CHECKING:
 
     from ..faults.ledger import Entry, Totals
 
-__all__ = ("ledger_table", "menu_table", "pointers", "request_line", "shell_lines", "totals_line")
+__all__ = (
+    "everywhere",
+    "ledger_table",
+    "menu_table",
+    "pointers",
+    "request_line",
+    "shell_lines",
+    "totals_line",
+)
 
 
 def pointers(url: str, key: str, script: str) -> Iterator[str]:
     """How to point each SDK and program at the server, ready to be pasted."""
     yield f"fault server on {url}"
-    yield f"script          {script}"
+    yield f"script          {presentable(script, 10_000)}"
     yield ""
     where = "" if url == address() else f" --url {url}"
     same: dict[str, list[str]] = {}
@@ -49,18 +57,27 @@ def pointers(url: str, key: str, script: str) -> Iterator[str]:
     yield ""
 
 
+def everywhere(port: int, names: tuple[str, ...]) -> str:
+    """What a server says that other machines can reach."""
+    if names:
+        reached = ", ".join(f"http://{name}:{port}" for name in names)
+        return f"listening on every address: anybody who can reach {reached} can use it"
+    return "listening on every address, answering to loopback names alone; add --allow-host NAME"
+
+
 def shell_lines(program: str, url: str, key: str) -> Iterator[str]:
     """What a shell evaluates to point `program` at the server."""
+    pointer = pointer_of(program)
+    if pointer.without:
+        yield f"unset {' '.join(pointer.without)}"
     for name, value in environment(program, url=url, key=key).items():
         yield f"export {name}={shlex.quote(value)}"
-    if program == "gemini":
-        # A home of its own: its settings must say how it logs in, and the user's stay untouched.
-        yield 'export GEMINI_CLI_HOME="$(mktemp -d)"; mkdir "$GEMINI_CLI_HOME/.gemini"'
-        yield f'printf %s {shlex.quote(GEMINI_SETTINGS)} >"$GEMINI_CLI_HOME/.gemini/settings.json"'
-    if program == "codex":
-        yield 'export CODEX_HOME="$(mktemp -d)"'
-        lines = shlex.join(codex_settings(url))
-        yield f"printf '%s\\n' {lines} >\"$CODEX_HOME/config.toml\""
+    for name in ("NO_PROXY", "no_proxy"):
+        yield f'export {name}={shlex.quote(direct(url))}"${{{name}:+,${name}}}"'
+    if pointer.home:
+        file = f'"${pointer.home}/{pointer.file}"'
+        yield f'export {pointer.home}="$(mktemp -d)"; mkdir -p "$(dirname {file})"'
+        yield f"printf %s {shlex.quote(settings(program, url))} >{file}"
 
 
 def request_line(entry: Entry) -> str:
@@ -104,6 +121,8 @@ def totals_line(totals: Totals) -> str:
         _count(totals.duplicates, "duplicate"),
         f"{totals.early} inside a closed window",
     ]
+    if totals.rekeyed:
+        parts.append(f"{totals.rekeyed} with the same body and another key")
     if totals.left:
         parts.append(f"{totals.left} given up by the client")
     return " · ".join(parts)
@@ -151,6 +170,10 @@ def _notes(entry: Entry) -> str:
         notes.append(f"[cyan]{_shown(entry.effect, 40)}[/]")
     if entry.is_duplicate:
         notes.append("[red]duplicate[/]")
+    if entry.is_rekeyed:
+        notes.append("[magenta]same body, other key[/]")
     if entry.ending == "left":
         notes.append("[dim]client left[/]")
+    if entry.ending == "reset":
+        notes.append("[dim]broken off by the server[/]")
     return ", ".join(notes)

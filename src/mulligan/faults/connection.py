@@ -10,6 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
+import re
 import socket
 import struct
 import time
@@ -17,8 +19,8 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from .control import control
-from .delivery import Act, Close, Hang, Pause, Reset, Send
-from .wire import BadRequest, Request, read_head, whole
+from .delivery import Act, Close, ClosePort, Hang, Pause, Reset, Send
+from .wire import BODY_LIMIT, BadRequest, Request, read_head, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,11 +28,33 @@ if TYPE_CHECKING:
     from .ledger import Entry
     from .service import Handled, Service
 
-__all__ = ("HEAD_LIMIT", "Connection", "reset")
+__all__ = ("Connection", "Incoming")
 
-# Agents send whole conversations; nobody sends headers of this size.
-HEAD_LIMIT = 64 * 1024
-_BODY_LIMIT = 64 * 1024 * 1024
+# Nobody sends headers of this size.
+_HEAD_LIMIT = 64 * 1024
+# How a client begins that expects TLS.
+_TLS = b"\x16"
+_LOG = logging.getLogger("mulligan.faults")
+_SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
+
+
+class Incoming(asyncio.StreamReader):
+    """What the client sends, and whether it has left.
+
+    To read on would notice that, too, but swallow the next request of a client that sends ahead.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(limit=_HEAD_LIMIT)
+        self.left = asyncio.Event()
+
+    def feed_eof(self) -> None:
+        super().feed_eof()
+        self.left.set()
+
+    def set_exception(self, exc: Exception) -> None:
+        super().set_exception(exc)
+        self.left.set()
 
 
 class Connection:
@@ -47,7 +71,7 @@ class Connection:
     def __init__(
         self,
         service: Service,
-        reader: asyncio.StreamReader,
+        reader: Incoming,
         writer: asyncio.StreamWriter,
         *,
         admits: Callable[[dict[str, str]], bool],
@@ -56,6 +80,12 @@ class Connection:
     ) -> None:
         self._service, self._reader, self._writer = service, reader, writer
         self._admits, self._closes_port, self._hears = admits, closes_port, hears
+        self._is_cut = False
+
+    def cut(self) -> None:
+        """Break off, whatever is being answered: the client sees a reset."""
+        self._is_cut = True
+        _reset(self._writer)
 
     async def run(self) -> None:
         try:
@@ -76,11 +106,10 @@ class Connection:
 
     async def _turn(self) -> bool:
         """Answer one request; whether there may be another."""
-        try:
-            data = await self._reader.readuntil(b"\r\n\r\n")
-        except asyncio.IncompleteReadError:
+        data = await self._head()
+        if not data:
             return False
-        head = read_head(data[:-4])
+        head = read_head(data)
         if not self._admits(head.headers):
             raise BadRequest(421, "this Host or Origin may not talk to the fault server")
         if head.headers.get("expect", "").lower() == "100-continue":
@@ -95,43 +124,82 @@ class Connection:
             return head.keeps_alive
         return await self._answer(self._service.handle(request, now)) and head.keeps_alive
 
+    async def _head(self) -> bytes:
+        """The head without its blank line; empty if the client speaks no HTTP, or no more."""
+        data = b""
+        try:
+            first = await self._reader.readexactly(1)
+            if first == _TLS:
+                return b""
+            while not data.endswith(b"\r\n\r\n"):
+                line = first + await self._reader.readuntil(b"\n")
+                first = b""
+                if not line.endswith(b"\r\n"):
+                    raise BadRequest(400, f"a line ends with CR LF; got {line[:80]!r}")
+                if data or line != b"\r\n":  # RFC 9112: a blank line before a request is nothing
+                    data += line
+                if len(data) > _HEAD_LIMIT:
+                    raise BadRequest(431, "the headers are too long")
+        except asyncio.IncompleteReadError:
+            return b""
+        return data[:-4]
+
     async def _body(self, length: int | None) -> bytes:
         if length is not None:
-            if length > _BODY_LIMIT:
-                raise BadRequest(413, f"the body has {length} bytes; {_BODY_LIMIT} are the most")
+            if length > BODY_LIMIT:
+                raise BadRequest(413, f"the body has {length} bytes; {BODY_LIMIT} are the most")
             return await self._reader.readexactly(length)
         body = bytearray()
         while True:
             written = (await self._reader.readuntil(b"\r\n")).split(b";")[0].strip()
-            try:
-                size = int(written, 16)
-            except ValueError:
-                raise BadRequest(400, f"not the size of a chunk: {written[:20]!r}") from None
-            if len(body) + size > _BODY_LIMIT:
-                raise BadRequest(413, f"the body has more than {_BODY_LIMIT} bytes")
-            body += (await self._reader.readexactly(size + 2))[:-2]
+            # Not all that int() takes: -5 and 0x2 are no sizes.
+            if not _SIZE.fullmatch(written):
+                raise BadRequest(400, f"not the size of a chunk: {written[:20]!r}")
+            size = int(written, 16)
+            if len(body) + size > BODY_LIMIT:
+                raise BadRequest(413, f"the body has more than {BODY_LIMIT} bytes")
             if size == 0:
+                await self._trailers()
                 return bytes(body)
+            piece = await self._reader.readexactly(size + 2)
+            if not piece.endswith(b"\r\n"):
+                raise BadRequest(400, f"a chunk of {size} bytes does not end behind them")
+            body += piece[:-2]
+
+    async def _trailers(self) -> None:
+        """Read what may stand behind the last chunk, or the next request would begin with it."""
+        left = _HEAD_LIMIT
+        while (line := await self._reader.readuntil(b"\r\n")) != b"\r\n":
+            left -= len(line)
+            if left < 0:
+                raise BadRequest(431, "the trailers are too long")
 
     async def _answer(self, handled: Handled) -> bool:
         number, ledger = handled.entry.number, self._service.ledger
-        if self._hears is not None:
-            self._hears(handled.entry)
-        if handled.closes_port:
-            self._closes_port(handled.closes_port)
+        self._tell(handled.entry)
         ending = "left"
         try:
             for act in handled.acts:
-                if not await self._act(act):
-                    ending = "left" if isinstance(act, Hang) else "done"
+                ended = await self._act(act)
+                if ended is not None:
+                    ending = ended
                     return False
             ending = "done"
         finally:
-            ledger.finish(number, ending)
+            ledger.finish(number, "reset" if self._is_cut and ending == "left" else ending)
         return True
 
-    async def _act(self, act: Act) -> bool:
-        """Carry it out; whether the connection goes on."""
+    def _tell(self, entry: Entry) -> None:
+        if self._hears is None:
+            return
+        try:
+            self._hears(entry)
+        except Exception:  # noqa: BLE001 -- whatever it is, it is logged
+            # The listener's bug is not the client's business.
+            _LOG.exception("hears failed for request %s", entry.number)
+
+    async def _act(self, act: Act) -> str | None:
+        """Carry it out; None if the connection goes on, else how it ended."""
         match act:
             case Send(data):
                 self._writer.write(data)
@@ -142,24 +210,31 @@ class Connection:
                 # drain() does not yield while there is room: without this one long stream would
                 # hold up five hundred others.
                 await asyncio.sleep(0)
-                return True
+                return None
             case Pause(seconds):
-                await asyncio.sleep(seconds)
-                return True
+                return "left" if await self._is_left_in(seconds) else None
             case Hang(seconds):
-                return not await self._left(seconds)
+                return "left" if await self._is_left_in(seconds, reads=True) else None
+            case ClosePort(seconds):
+                self._closes_port(seconds)
+                return None
             case Reset():
-                reset(self._writer)
-                return False
+                _reset(self._writer)
+                return "done"
             case Close():
-                return False
+                return "done"
 
-    async def _left(self, seconds: float) -> bool:
-        """Wait until the client leaves or the time is over; whether it left."""
+    async def _is_left_in(self, seconds: float, *, reads: bool = False) -> bool:
+        """Wait until the client leaves or the time is over; whether it left.
+
+        With `reads`, what it still sends is thrown away: nothing of it will be answered, and
+        unread it could keep the end from being seen.
+        """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds if isfinite(seconds) else None):
-                while await self._reader.read(1024):
+                while reads and await self._reader.read(1024):
                     pass
+                await self._reader.left.wait()
                 return True
         return False
 
@@ -169,7 +244,7 @@ class Connection:
         self._writer.write(whole(status, headers, body, time.time()))
 
 
-def reset(writer: asyncio.StreamWriter) -> None:
+def _reset(writer: asyncio.StreamWriter) -> None:
     """Close so that the client sees a reset instead of an end."""
     sock = writer.get_extra_info("socket")
     with contextlib.suppress(OSError):

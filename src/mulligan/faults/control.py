@@ -9,6 +9,7 @@ DELETE /_ledger    begin another ledger
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..errors import MulliganError
@@ -22,10 +23,17 @@ if TYPE_CHECKING:
 __all__ = ("control",)
 
 
-def control(service: Service, request: Request, now: float) -> bytes | None:  # noqa: PLR0911 -- one return a case
+def control(service: Service, request: Request, now: float) -> bytes | None:
     """The answer, or None if the path is not the server's own."""
     if not request.head.path.startswith("/_"):
         return None
+    if request.head.method != "HEAD":
+        return _answered(service, request, now)
+    get = replace(request, head=replace(request.head, method="GET"))
+    return _answered(service, get, now).partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+
+
+def _answered(service: Service, request: Request, now: float) -> bytes:
     match request.head.method, request.head.path:
         case "GET", "/_script":
             return _said(200, {"script": str(service.script)}, now)
@@ -47,8 +55,7 @@ def control(service: Service, request: Request, now: float) -> bytes | None:  # 
 def _set(service: Service, request: Request) -> None:
     text = request.body.decode("utf-8", "replace")
     if "toml" in request.head.headers.get("content-type", ""):
-        settings = read_toml(text, file="the script")
-        service.set(settings.script, settings.limits)
+        service.change(read_toml(text, file="the script"))
     else:
         service.set(Script.parse(text))
 

@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 
     from .menu import Fault
 
-__all__ = ("Act", "Answer", "Close", "Hang", "Pause", "Reset", "Send", "deliver")
+__all__ = ("Act", "Answer", "Close", "ClosePort", "Hang", "Pause", "Reset", "Send", "deliver")
 
 # Long enough for what was sent to arrive before the reset destroys it.
 _SETTLE = 0.02
 # Between the events of a drip that does not say.
 _GAP = 0.1
+# How long the port stays closed where the script does not say.
+_REFUSE = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,14 @@ class Close:
     """Close the connection: the client sees the end of the file."""
 
 
-Act = Send | Pause | Hang | Reset | Close
+@dataclass(frozen=True, slots=True)
+class ClosePort:
+    """Let nobody connect for so many seconds; every connection there is, is reset."""
+
+    seconds: float
+
+
+Act = Send | Pause | Hang | Reset | Close | ClosePort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +100,13 @@ def deliver(fault: Fault, answer: Answer, now: float) -> tuple[Act, ...]:
     return (Pause(delay), *acts) if delay else acts
 
 
-def _acts(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:
+def _acts(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
     match fault.name:
-        case "reset" | "lost" | "refuse":
+        case "reset" | "lost":
             return (Reset(),)
+        case "refuse":
+            lasts = fault.seconds("for")
+            return (ClosePort(_REFUSE if lasts is None else lasts), Reset())
         case "close":
             return (Close(),)
         case "hang":
@@ -110,6 +122,11 @@ def _acts(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:
 def _hang(fault: Fault) -> Hang:
     lasts = fault.seconds("for")
     return Hang() if lasts is None else Hang(lasts)
+
+
+def _gap(fault: Fault) -> Pause:
+    lasts = fault.seconds("gap")
+    return Pause(_GAP if lasts is None else lasts)
 
 
 def _streamed(fault: Fault, answer: Answer, stream: Stream, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
@@ -137,7 +154,7 @@ def _streamed(fault: Fault, answer: Answer, stream: Stream, now: float) -> Itera
         case "badjson":
             return [begun[0], Send(chunk(b'data: {"id": "half an ev\n\n')), Send(LAST_CHUNK)]
         case "drip":
-            gap = Pause(fault.seconds("gap") or _GAP)
+            gap = _gap(fault)
             spread = [act for frame in stream.frames for act in (gap, Send(chunk(frame)))]
             return [begun[0], *spread, Send(LAST_CHUNK)]
         case _:
@@ -167,7 +184,7 @@ def _whole(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:  # noqa: 
         case "badjson":
             return [Send(whole(answer.status, answer.headers, half, now))]
         case "drip":
-            gap = Pause(fault.seconds("gap") or _GAP)
+            gap = _gap(fault)
             opening = full[: len(full) - len(body)]
             step = max(1, len(body) // 8)
             parts = [body[place : place + step] for place in range(0, len(body), step)]

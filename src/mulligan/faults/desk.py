@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .limits import Account, Admission, Limits, admit
 from .luck import roll
 from .menu import Fault
-from .script import RuleState, Script, Turn, take
+from .script import Rule, RuleState, Script, Turn, take
 
 __all__ = ("LIMIT", "OK", "Decided", "Desk")
 
@@ -50,6 +50,11 @@ class Desk:
         self.script, self.limits, self._seed = script, limits, seed
         self._accounts: dict[str, Account] = {}
         self._states: dict[tuple[int, str], RuleState] = {}
+
+    def rule_for(self, method: str, path: str, client: str) -> Rule | None:
+        """The rule that decides, if there is one."""
+        index = self.script.find(method=method, path=path, client=client)
+        return None if index is None else self.script.rules[index]
 
     def decide(self, *, method: str, path: str, client: str, tokens: int, now: float) -> Decided:
         """The step for this request; what it uses is taken from its client's account."""

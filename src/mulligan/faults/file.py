@@ -17,12 +17,13 @@ counting = "sliding"
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
 from ..errors import FileError, SettingError
 from .limits import Limits
+from .rest import check_names
 from .script import Rule, Script
 
 __all__ = ("Settings", "read_toml")
@@ -30,23 +31,32 @@ __all__ = ("Settings", "read_toml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a file says.
+    """What a file says; None is what it does not say.
 
     Args:
-        script: Rules in the order of the file, then the script for the rest.
+        rules: Rules in the order of the file.
+        rest: The script for what no rule covers.
         limits: What each client may use.
-        seed: The same seed, the same luck; None if the file does not say.
-        text: What a good answer says; None if the file does not say.
+        seed: The same seed, the same luck.
+        text: What a good answer says.
         resources: The REST collections.
         honours_keys: Whether they honour ``Idempotency-Key``.
     """
 
-    script: Script
-    limits: Limits = field(default_factory=Limits)
+    rules: tuple[Rule, ...] = ()
+    rest: Script | None = None
+    limits: Limits | None = None
     seed: int | None = None
     text: str | None = None
-    resources: tuple[str, ...] = ("invoices",)
-    honours_keys: bool = True
+    resources: tuple[str, ...] | None = None
+    honours_keys: bool | None = None
+
+    @property
+    def script(self) -> Script | None:
+        """The rules, then the script for the rest."""
+        if not self.rules and self.rest is None:
+            return None
+        return Script(rules=(*self.rules, *(self.rest.rules if self.rest else ())))
 
 
 _TOP: dict[str, type] = {
@@ -78,21 +88,30 @@ def read_toml(text: str, *, file: str) -> Settings:
     rules = [
         _rule(each, file, f"rules[{index}]") for index, each in enumerate(data.get("rules", ()))
     ]
-    rest = _parsed(data["script"], file, "script") if "script" in data else ()
-    limits = data.get("limits", {})
-    _check(limits, _LIMITS, file, "limits")
-    try:
-        known = Limits.parse(**limits)
-    except SettingError as error:
-        raise FileError(str(error), file=file, key="limits") from None
     return Settings(
-        script=Script(rules=(*rules, *rest)),
-        limits=known,
+        rules=tuple(rules),
+        rest=Script(rules=_parsed(data["script"], file, "script")) if "script" in data else None,
+        limits=_limits(data["limits"], file) if "limits" in data else None,
         seed=data.get("seed"),
         text=data.get("text"),
-        resources=tuple(map(str, data.get("resources", ("invoices",)))),
-        honours_keys=data.get("honours_keys", True),
+        resources=_resources(data["resources"], file) if "resources" in data else None,
+        honours_keys=data.get("honours_keys"),
     )
+
+
+def _limits(table: Any, file: str) -> Limits:
+    _check(table, _LIMITS, file, "limits")
+    try:
+        return Limits.parse(**table)
+    except SettingError as error:
+        raise FileError(str(error), file=file, key="limits") from None
+
+
+def _resources(names: list[Any], file: str) -> tuple[str, ...]:
+    try:
+        return check_names(map(str, names))
+    except SettingError as error:
+        raise FileError(str(error), file=file, key="resources") from None
 
 
 def _rule(table: Any, file: str, key: str) -> Rule:

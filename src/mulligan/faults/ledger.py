@@ -35,8 +35,10 @@ class Entry:
         is_early: It came before the time that the server had named to this client.
         effect: What it changed, ``POST /invoices/7``; empty if nothing.
         is_duplicate: The same effect, by key or by body, had been made before.
-        ending: ``open`` while it is being answered, then ``done``, or ``left`` if the client was
-            gone before the end.
+        is_rekeyed: A creation with a key of its own, whose body had come with another key.
+        ending: ``open`` while it is being answered, then ``done``; ``left`` if the client was gone
+            before the end, ``reset`` if the server broke off (another request's ``refuse``, or its
+            own stop).
     """
 
     number: int
@@ -56,7 +58,12 @@ class Entry:
     is_early: bool = False
     effect: str = ""
     is_duplicate: bool = False
+    is_rekeyed: bool = False
     ending: str = "open"
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it by name; asdict() would copy for seconds where there are many."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +74,8 @@ class Totals:
         requests: Requests to a vendor's API or a resource; others are not counted.
         effects: What was changed.
         duplicates: Effects that had been made before.
+        rekeyed: Creations whose body had come with another key: a fresh key for each attempt
+            looks like this, and so do two equal orders.
         early: Requests inside a closed window.
         left: Requests whose client was gone before the end.
         outcomes: How often each outcome was given.
@@ -75,6 +84,7 @@ class Totals:
     requests: int
     effects: int
     duplicates: int
+    rekeyed: int
     early: int
     left: int
     outcomes: dict[str, int]
@@ -117,8 +127,15 @@ class Ledger:
             verb, _, place = entry.effect.partition(" ")
             what = entry.path if verb == "POST" else place
             mark = (entry.client, verb, what, entry.key or entry.body_hash)
-            entry = replace(entry, is_duplicate=verb == "POST" and mark in self._effects)
-            self._effects.add(mark)
+            is_known, is_creation = mark in self._effects, verb == "POST"
+            by_body = (entry.client, verb, what, "any key", entry.body_hash)
+            is_rekeyed = is_creation and not is_known and bool(entry.key)
+            entry = replace(
+                entry,
+                is_duplicate=is_creation and is_known,
+                is_rekeyed=is_rekeyed and by_body in self._effects,
+            )
+            self._effects |= {mark, by_body}
         self._entries.append(entry)
         return entry
 
@@ -138,6 +155,7 @@ class Ledger:
             requests=len(asked),
             effects=sum(bool(entry.effect) for entry in asked),
             duplicates=sum(entry.is_duplicate for entry in asked),
+            rekeyed=sum(entry.is_rekeyed for entry in asked),
             early=sum(entry.is_early for entry in asked),
             left=sum(entry.ending == "left" for entry in asked),
             outcomes=dict(Counter(entry.outcome for entry in asked)),
@@ -147,5 +165,5 @@ class Ledger:
         return {
             "opened_at": self.opened_at,
             "totals": asdict(self.totals),
-            "entries": [asdict(entry) for entry in self.entries],
+            "entries": [entry.as_json() for entry in self.entries],
         }

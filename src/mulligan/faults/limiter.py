@@ -1,14 +1,15 @@
 """How much a client may ask for, counted as vendors count it.
 
-Three ways to count, one law: in any window at most `capacity` is admitted. What differs is when
-it comes back, and that is what the quota headers tell.
+Three ways to count differ in when what was taken comes back, and that is what the quota headers
+tell.
 
     bucket    flows back all the time; a burst may use all of it, then it trickles
     fixed     comes back at once when the clock passes a multiple of the window
     sliding   comes back piece by piece, each one window after it was taken
 
-(A bucket admits up to twice its capacity in a window that begins with a full one; vendors that
-use it say so.) Pure: the state goes in with the time, the next state comes out.
+Only a sliding window keeps to its capacity in any window; around the edge of a fixed one, or after
+a full bucket, up to twice as much is admitted. Pure: the state goes in with the time, the next
+state comes out.
 """
 
 from __future__ import annotations
@@ -125,11 +126,11 @@ def postpone(limit: Limit, meter: Meter, now: float) -> Meter:
     its oldest piece the time of this refusal, a bucket by losing what has flowed back. A fixed
     window ends when it ends.
     """
-    meter = charge(limit, meter, 1.0, now)
-    if limit.counting is Counting.SLIDING and meter.log and meter.log[-1][0] != now:
+    meter = _settled(limit, meter, now)
+    if limit.counting is Counting.SLIDING and meter.log and meter.taken > limit.capacity - 1:
         (_, oldest), *rest = meter.log
         return replace(meter, log=(*rest, (now, oldest)))
-    return meter
+    return charge(limit, meter, 1.0, now)
 
 
 def _settled(limit: Limit, meter: Meter, now: float) -> Meter:

@@ -7,7 +7,7 @@ with `counts_refusals` it takes from the requests all the same, as some vendors 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..core.duration import seconds
 from ..errors import SettingError
@@ -110,7 +110,11 @@ class Admission:
 def admit(
     limits: Limits, account: Account, *, tokens: int, now: float
 ) -> tuple[Admission, Account]:
-    """What the limits say about a request of that many tokens, and the account after it."""
+    """What the limits say about a request of that many tokens, and the account after it.
+
+    A refusal that counts pushes the next turn away, so its wait is read from the account that it
+    leaves behind: who waits as told is admitted.
+    """
     said = Admission(
         limits=limits,
         requests=_asked(limits.requests, account.requests, 1.0, now),
@@ -122,10 +126,26 @@ def admit(
             by_request = charge(limits.requests, by_request, 1.0, now)
         if limits.tokens is not None:
             by_token = charge(limits.tokens, by_token, tokens, now)
-    elif limits.counts_refusals and limits.requests is not None:
+        return said, Account(requests=by_request, tokens=by_token)
+    if limits.counts_refusals and limits.requests is not None:
         by_request = postpone(limits.requests, by_request, now)
+    said = Admission(
+        limits=limits,
+        requests=_refused(limits.requests, said.requests, by_request, 1.0, now),
+        tokens=_refused(limits.tokens, said.tokens, by_token, tokens, now),
+    )
     return said, Account(requests=by_request, tokens=by_token)
 
 
 def _asked(limit: Limit | None, meter: Meter, cost: float, now: float) -> Verdict | None:
     return None if limit is None else look(limit, meter, cost, now)
+
+
+def _refused(
+    limit: Limit | None, said: Verdict | None, meter: Meter, cost: float, now: float
+) -> Verdict | None:
+    """What a limit says about a request that one of the limits has refused: it took nothing."""
+    if limit is None or said is None:
+        return None
+    wait = look(limit, meter, cost, now).retry_after
+    return replace(look(limit, meter, 0.0, now), is_admitted=said.is_admitted, retry_after=wait)

@@ -1,19 +1,22 @@
 """The port: who may connect, if anybody can.
 
 A refused connection cannot be scripted request by request: nobody is there to read the request. So
-``refuse`` closes the port for a while. The address stays bound meanwhile, without listening, so
-that no other program can take it.
+``refuse`` closes the port for a while. The address stays bound meanwhile, without listening, and
+without SO_REUSEADDR: with it, any other server could take the port. Whoever takes it all the same,
+in the moment between the two sockets, is waited for.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import socket
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ..errors import MulliganError
-from .connection import HEAD_LIMIT, Connection, reset
+from .connection import Connection, Incoming
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +29,9 @@ __all__ = ("Listener",)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # The kernel cuts it to its own limit (4096 on today's Linux).
 _BACKLOG = 4096
+# How long to leave a port alone that another program has taken.
+_RETRY = 0.1
+_LOG = logging.getLogger("mulligan.faults")
 
 
 class Listener:
@@ -34,7 +40,7 @@ class Listener:
     Args:
         service: Who answers.
         host: The address to bind.
-        port: The port; 0 for a free one.
+        port: The port; 0 for a free one, which it then keeps.
         allowed_hosts: Names besides the loopback ones that a Host header may carry.
         hears: Told of each request.
     """
@@ -49,52 +55,78 @@ class Listener:
         hears: Callable[[Entry], None] | None = None,
     ) -> None:
         self._service, self._hears = service, hears
-        self._hosts = {*_LOOPBACK, host, *allowed_hosts}
-        self._socket = _bound(host, port)
-        self.host, self.port = self._socket.getsockname()[:2]
+        self._hosts = {name.lower() for name in (*_LOOPBACK, host, *allowed_hosts)}
+        self.host, self.port = host, port
+        self._socket: socket.socket | None = None
         self._server: asyncio.Server | None = None
-        self._writers: set[asyncio.StreamWriter] = set()
+        self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._waking: asyncio.TimerHandle | None = None
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(
-            self._connected, sock=self._socket, limit=HEAD_LIMIT, backlog=_BACKLOG
-        )
+        """Accept connections; raises MulliganError if somebody else has the address."""
+        loop = asyncio.get_running_loop()
+        sock = self._bind()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._server = await loop.create_server(
+                lambda: asyncio.StreamReaderProtocol(Incoming(), self._connected, loop=loop),
+                sock=sock,
+                backlog=_BACKLOG,
+            )
+        except OSError as error:  # two programs may bind an address, only one may listen
+            raise _taken(self.host, self.port, error) from error
 
     async def stop(self) -> None:
-        if self._waking is not None:
-            self._waking.cancel()
         if self._server is not None:
             self._server.close()
-        self._socket.close()
+            self._server = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        for connection in self._connections:
+            connection.cut()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def close_port(self, seconds: float) -> None:
         """Refuse connections for so long; those that exist are reset."""
-        if self._server is None or self._waking is not None:
+        if self._server is None:
             return
         self._server.close()
         self._server = None
-        for writer in tuple(self._writers):
-            reset(writer)
-        self._socket.close()
-        self._socket = _bound(self.host, self.port)
-        self._waking = asyncio.get_running_loop().call_later(seconds, self._reopen)
-
-    def _reopen(self) -> None:
-        self._waking = None
-        task = asyncio.ensure_future(self.start())
+        for connection in self._connections:
+            connection.cut()
+        with contextlib.suppress(MulliganError):  # _reopen tries again, and says so
+            self._bind().setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        task = asyncio.ensure_future(self._reopen(seconds))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _reopen(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        is_known = False
+        while self._server is None:
+            try:
+                await self.start()
+            except MulliganError:
+                if not is_known:
+                    words = "another program took port %s while refuse had it closed; trying on"
+                    _LOG.error(words, self.port)
+                is_known = True
+                await asyncio.sleep(_RETRY)
+
+    def _bind(self) -> socket.socket:
+        """The address, bound; a socket that was closed is replaced."""
+        if self._socket is None or self._socket.fileno() < 0:
+            self._socket = _bound(self.host, self.port)
+            self.host, self.port = self._socket.getsockname()[:2]
+        return self._socket
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 -- a callback of asyncio.start_server is a task
-        self._tasks.add(task)
-        self._writers.add(writer)
+        assert isinstance(reader, Incoming)  # noqa: S101 -- start() makes no other
         connection = Connection(
             self._service,
             reader,
@@ -103,12 +135,14 @@ class Listener:
             closes_port=self.close_port,
             hears=self._hears,
         )
+        self._tasks.add(task)
+        self._connections.add(connection)
         try:
             await connection.run()
         except asyncio.CancelledError:
-            reset(writer)  # the server stops; nobody waits for this task's result
+            pass  # the server stops; nobody waits for this task's result
         finally:
-            self._writers.discard(writer)
+            self._connections.discard(connection)
             self._tasks.discard(task)
 
     def _admits(self, headers: dict[str, str]) -> bool:
@@ -118,9 +152,16 @@ class Listener:
         resolves to loopback.
         """
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).hostname not in self._hosts:
+        if origin is not None and _name(origin) not in self._hosts:
             return False
-        return urlsplit(f"//{headers.get('host', '')}").hostname in self._hosts
+        return _name(f"//{headers.get('host', '')}") in self._hosts
+
+
+def _name(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:  # half an IPv6 address
+        return None
 
 
 def _bound(host: str, port: int) -> socket.socket:
@@ -131,9 +172,11 @@ def _bound(host: str, port: int) -> socket.socket:
         sock.bind((host, port))
     except OSError as error:
         sock.close()
-        reason = error.strerror or error
-        raise MulliganError(
-            f"cannot listen on {host}:{port} ({reason}); port 0 takes a free one"
-        ) from error
+        raise _taken(host, port, error) from error
     sock.setblocking(False)  # noqa: FBT003 -- the socket module's signature
     return sock
+
+
+def _taken(host: str, port: int, error: OSError) -> MulliganError:
+    reason = error.strerror or error
+    return MulliganError(f"cannot listen on {host}:{port} ({reason}); port 0 takes a free one")

@@ -14,6 +14,7 @@ from difflib import get_close_matches
 
 from ..core.duration import seconds
 from ..errors import SettingError
+from .grammar import pieces, quoted, unquoted
 from .stated import retry_after
 
 __all__ = ("COMMON_OPTIONS", "MENU", "REFUSAL_OPTIONS", "Dish", "Fault", "dish", "order")
@@ -60,6 +61,8 @@ def _object(text: str) -> None:
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _HEADER = re.compile(r"header\.[A-Za-z0-9-]{1,64}")
+# With another length or coding the client could not tell where the answer ends.
+_FRAMING = ("header.content-length", "header.transfer-encoding")
 _LEADING = re.compile(r"(delay|applied)=([^,]*)(?:,\s*|$)")
 
 # Raises a SettingError where the text cannot be meant.
@@ -218,7 +221,13 @@ class Fault:
         is_plain = entry.takes_rest and all(
             key in entry.positional and "=" not in value for key, value in self.options
         )
-        said = (value if is_plain else f"{key}={value}" for key, value in self.options)
+        last = len(self.options) - 1
+        values = [
+            quoted(value, may_have_commas=is_plain and index == last)
+            for index, (_, value) in enumerate(self.options)
+        ]
+        keys = ["" if is_plain else f"{key}=" for key, _ in self.options]
+        said = (key + value for key, value in zip(keys, values, strict=True))
         return f"{self.name}({', '.join(said)})"
 
 
@@ -228,8 +237,9 @@ def dish(name: str) -> Dish:
         return MENU["NNN"]
     if name in MENU and name != "NNN":
         return MENU[name]
-    near = get_close_matches(name, MENU, n=1)
-    known = f"did you mean {near[0]}?" if near else f"known are 400 to 599, {', '.join(MENU)}"
+    names = [each for each in MENU if each != "NNN"]
+    near = get_close_matches(name, names, n=1)
+    known = f"did you mean {near[0]}?" if near else f"known are 400 to 599, {', '.join(names)}"
     raise SettingError(f"no fault is called {name!r}; {known}")
 
 
@@ -255,14 +265,19 @@ def _options(name: str, entry: Dish, arguments: str) -> list[tuple[str, str]]:
         arguments = arguments[common.end() :]
     places = iter(entry.positional)
     most = len(entry.positional) - 1 if entry.takes_rest else -1
-    for piece in arguments.split(",", most) if arguments else ():
+    for piece in pieces(arguments, ",", most) if arguments else ():
         key, is_named, value = (part.strip() for part in piece.partition("="))
-        place = next(places, None)
         is_header = entry.group == "refusals" and _HEADER.fullmatch(key) is not None
+        if is_header and key.lower() in _FRAMING:
+            raise SettingError(f"{name} frames its body itself; got {piece.strip()!r}, use cut")
         if is_named and (is_header or key in dict(entry.options)):
-            found.append((key, value))
-        elif place is not None and (entry.takes_rest or not is_named):
-            found.append((place, piece.strip()))
+            found.append((key, unquoted(value)))
+            continue
+        named = dict(found)
+        place = next((each for each in places if each not in named), None)
+        is_text = entry.takes_rest or not is_named or piece.strip().startswith('"')
+        if place is not None and is_text:
+            found.append((place, unquoted(piece.strip())))
         else:
             takes = ", ".join(key for key, _ in entry.options)
             raise SettingError(f"{name} does not take {piece.strip()!r}; it takes {takes}")

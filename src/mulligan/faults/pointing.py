@@ -1,14 +1,15 @@
 """How to make a program take the server for its provider.
 
-Everything is done by environment variables where the program has them. Codex and opencode take
-their provider as configuration only, and Gemini wants its settings to say that a key is how it
-logs in.
+Everything is done by environment variables where the program has them. Codex takes its provider
+from a file only, and Gemini wants its settings to say that a key is how it logs in: they get a home
+of their own, so that the user's stays untouched.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from ..errors import SettingError
 
@@ -18,7 +19,10 @@ __all__ = (
     "Pointer",
     "codex_options",
     "codex_settings",
+    "direct",
     "environment",
+    "pointer_of",
+    "settings",
 )
 
 # With a base URL in the environment Gemini (0.61) takes the login for a gateway's, then refuses it.
@@ -35,6 +39,9 @@ class Pointer:
         suffix: What stands behind the server's address in it.
         key: The variable that takes the key.
         more: Further variables, such as those that keep it from calling home.
+        without: Variables that must not be set: they would win over the key.
+        home: The variable that takes the folder of its settings; empty if they are not needed.
+        file: Where in that folder they stand.
         is_simple: Whether the URL and the key are enough.
     """
 
@@ -43,6 +50,9 @@ class Pointer:
     key: str
     suffix: str = ""
     more: tuple[tuple[str, str], ...] = ()
+    without: tuple[str, ...] = ()
+    home: str = ""
+    file: str = ""
     is_simple: bool = True
 
 
@@ -63,7 +73,13 @@ POINTERS = (
         key="OPENAI_API_KEY",
         more=(("LITELLM_LOCAL_MODEL_COST_MAP", "True"),),
     ),
-    Pointer(name="claude", url="ANTHROPIC_BASE_URL", key="ANTHROPIC_API_KEY", more=_QUIET_CLAUDE),
+    Pointer(
+        name="claude",
+        url="ANTHROPIC_BASE_URL",
+        key="ANTHROPIC_API_KEY",
+        more=_QUIET_CLAUDE,
+        without=("ANTHROPIC_AUTH_TOKEN",),
+    ),
     # With a token instead of a key Claude Code takes itself for logged in to a plan, and words a
     # plan's limit as people see it.
     Pointer(
@@ -71,13 +87,24 @@ POINTERS = (
         url="ANTHROPIC_BASE_URL",
         key="CLAUDE_CODE_OAUTH_TOKEN",
         more=_QUIET_CLAUDE,
+        without=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+        is_simple=False,
     ),
-    Pointer(name="codex", url="", key="MULLIGAN_KEY", is_simple=False),
+    Pointer(
+        name="codex",
+        url="",
+        key="MULLIGAN_KEY",
+        home="CODEX_HOME",
+        file="config.toml",
+        is_simple=False,
+    ),
     Pointer(
         name="gemini",
         url="GOOGLE_GEMINI_BASE_URL",
         key="GEMINI_API_KEY",
         more=(("GEMINI_TELEMETRY_ENABLED", "false"),),
+        home="GEMINI_CLI_HOME",
+        file=".gemini/settings.json",
         is_simple=False,
     ),
     Pointer(name="opencode", url="", key="MULLIGAN_KEY", more=_QUIET_OPENCODE, is_simple=False),
@@ -93,18 +120,41 @@ POINTERS = (
 )
 
 
+def pointer_of(program: str) -> Pointer:
+    """The pointer of that name, or a SettingError that lists them."""
+    for pointer in POINTERS:
+        if pointer.name == program:
+            return pointer
+    known = ", ".join(each.name for each in POINTERS)
+    raise SettingError(f"no program is called {program!r}; known are {known}")
+
+
 def environment(program: str, *, url: str, key: str) -> dict[str, str]:
-    """The variables that point `program` at the server at `url`."""
-    pointer = next((each for each in POINTERS if each.name == program), None)
-    if pointer is None:
-        known = ", ".join(each.name for each in POINTERS)
-        raise SettingError(f"no program is called {program!r}; known are {known}")
+    """The variables that point `program` at the server at `url`; see also `settings`."""
+    pointer = pointer_of(program)
     found = {pointer.key: key, **dict(pointer.more)}
     if pointer.url:
         found[pointer.url] = url + pointer.suffix
     if program == "opencode":
         found["OPENCODE_CONFIG_CONTENT"] = json.dumps(_opencode_config(url, key))
     return found
+
+
+def settings(program: str, url: str) -> str:
+    """What the file in the program's own home says; empty if it needs none."""
+    match program:
+        case "codex":
+            return "".join(f"{line}\n" for line in codex_settings(url))
+        case "gemini":
+            return GEMINI_SETTINGS
+        case _:
+            return ""
+
+
+def direct(url: str, known: str = "") -> str:
+    """``NO_PROXY`` with the server's host: a proxy cannot reach this machine's loopback."""
+    host = urlsplit(url).hostname or ""
+    return ",".join(filter(None, (host, known)))
 
 
 def codex_settings(url: str) -> list[str]:

@@ -10,6 +10,7 @@ import json
 import os
 from typing import Any
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
 from ..errors import MulliganError, SettingError
@@ -23,15 +24,34 @@ _TIMEOUT = 5.0
 def address(url: str | None = None) -> str:
     """Where the server is: as given, else ``MULLIGAN_FAULTS_URL``, else the default port."""
     found = url or os.environ.get("MULLIGAN_FAULTS_URL") or f"http://127.0.0.1:{DEFAULT_PORT}"
-    if not found.startswith(("http://", "https://")):
+    try:
+        is_known = urlsplit(found).scheme in {"http", "https"} and bool(urlsplit(found).hostname)
+    except ValueError:  # half an IPv6 address
+        is_known = False
+    if not is_known:
         raise SettingError(f"the server's address begins with http://; got {found!r}")
     return found.rstrip("/")
 
 
 def ask(
-    url: str, path: str, *, method: str = "GET", body: str | None = None, kind: str = "text/plain"
+    url: str,
+    path: str,
+    *,
+    names: str,
+    method: str = "GET",
+    body: str | None = None,
+    kind: str = "text/plain",
 ) -> dict[str, Any]:
-    """What the server says, or a MulliganError that says why it does not."""
+    """What the server says, or a MulliganError that says why it does not.
+
+    Args:
+        url: Where it is, as `address` gave it.
+        path: One of its own paths.
+        names: What a fault server's answer has, and nobody else's.
+        method: ``GET`` to ask, others to change something.
+        body: What it is told.
+        kind: The content type of that.
+    """
     data = None if body is None else body.encode()
     request = Request(url + path, data=data, method=method, headers={"content-type": kind})  # noqa: S310 -- address() admits http only
     try:
@@ -43,11 +63,12 @@ def ask(
     except (URLError, OSError) as error:
         reason = getattr(error, "reason", error)
         raise MulliganError(
-            f"no fault server answers at {url} ({reason}); start one with: mulligan faults"
+            f"no fault server answers at {url} ({reason}); start one with: mulligan faults, "
+            "or wait if a refuse has closed its port for a while"
         ) from None
     except ValueError:
         raise MulliganError(f"what answers at {url} is not a fault server") from None
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or names not in found:
         raise MulliganError(f"what answers at {url} is not a fault server")
     return found
 

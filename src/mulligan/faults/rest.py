@@ -7,6 +7,7 @@ the ledger is for. A client that sends an ``Idempotency-Key`` gets the first ans
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -16,12 +17,16 @@ from .limiter import whole_seconds
 from .vendors import Json, Page, Refusal, Trouble
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .limits import Admission
 
-__all__ = ("Applied", "Resource", "Rest")
+__all__ = ("Applied", "Resource", "Rest", "check_names")
 
 _STATUSES = {"overloaded": 503, "plan": 429, "limit": 429, "billing": 402, "context": 413}
 _STATUSES |= {"model": 404, "policy": 422, "auth": 401}
+# Other digits than ours are no number here, nor are more than anybody will create.
+_NUMBER = re.compile(r"[0-9]{1,12}")
 # What a later, equal request can hope for, where the script does not say it.
 _MAY_PASS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
@@ -50,21 +55,31 @@ class Resource:
     def __init__(
         self, names: tuple[str, ...] = ("invoices",), *, honours_keys: bool = True
     ) -> None:
-        for name in names:
-            if not name.isidentifier():
-                raise SettingError(f"a resource is named like invoices; got {name!r}")
-        self._items: dict[str, dict[int, Json]] = {name: {} for name in names}
+        self._items: dict[str, dict[int, Json]] = {name: {} for name in check_names(names)}
         self._last = dict.fromkeys(names, 0)
         self._honours_keys = honours_keys
         self._kept: dict[tuple[str, str], tuple[str, Page]] = {}
 
+    def change(self, names: tuple[str, ...] | None, *, honours_keys: bool | None) -> None:
+        """Have other collections, or another mind about keys; None leaves it as it is."""
+        if names is not None:
+            self._items = {name: self._items.get(name, {}) for name in check_names(names)}
+            self._last = {name: self._last.get(name, 0) for name in names}
+        if honours_keys is not None:
+            self._honours_keys = honours_keys
+
     def covers(self, path: str) -> bool:
-        return path.split("/")[1] in self._items
+        return path.startswith("/") and path.split("/")[1] in self._items
 
     def apply(
-        self, *, method: str, path: str, body: Json, client: str, key: str, hash_: str
+        self, *, method: str, path: str, body: Json | None, client: str, key: str, hash_: str
     ) -> Applied:
-        """Do what is asked; the same key gets the same answer without doing it again."""
+        """Do what is asked; the same key gets the same answer without doing it again.
+
+        A body of None is one that could not be read.
+        """
+        if body is None:
+            return Applied(page=_problem(400, "the body is not a JSON object"))
         if not key or not self._honours_keys or method in {"GET", "HEAD"}:
             return self._do(method, path, body)
         payload = f"{method} {path} {hash_}"
@@ -83,7 +98,7 @@ class Resource:
         items = self._items[name]
         if not tail:
             return self._collection(method, name, items, body)
-        number = int(tail) if tail.isdecimal() else -1
+        number = int(tail) if _NUMBER.fullmatch(tail) else -1
         if number not in items:
             return Applied(page=_problem(404, f"no /{name}/{tail}"))
         match method:
@@ -110,6 +125,15 @@ class Resource:
         where = (("location", f"/{name}/{number}"),)
         page = Page(status=201, body=items[number], headers=where)
         return Applied(page=page, effect=f"POST /{name}/{number}")
+
+
+def check_names(names: Iterable[str]) -> tuple[str, ...]:
+    """The names, if each can stand in a path."""
+    found = tuple(names)
+    for name in found:
+        if not name.isidentifier():
+            raise SettingError(f"a resource is named like invoices; got {name!r}")
+    return found
 
 
 def _problem(status: int, detail: str) -> Page:

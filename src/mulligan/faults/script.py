@@ -14,6 +14,8 @@ After the last step comes ok. Rules for some requests only are separated by semi
 
     POST /invoices -> lost,ok; @team-a -> plan(1h); @* -> 429,ok; 503:0.1,ok
 
+Quotes keep commas and parentheses together: ``503(message="busy, (really)")``.
+
 ``/v1/*`` is a path, ``@team-a`` a client, and ``@*`` gives each client a copy of its own. Time
 runs from the first request that a rule sees, so that a program may take its time to start.
 """
@@ -29,6 +31,7 @@ from typing import TYPE_CHECKING
 
 from ..core.duration import seconds
 from ..errors import SettingError
+from .grammar import pieces
 from .menu import Fault, order
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ _STEP = re.compile(
     r"(?::(?P<chance>[0-9.]+))?",
     re.DOTALL,
 )
-_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +200,7 @@ class Script:
     @classmethod
     def parse(cls, text: str) -> Script:
         """The script that `text` writes, or a SettingError that shows the step."""
-        rules = tuple(_rule(part) for part in _pieces(text, ";") if part.strip())
+        rules = tuple(_rule(part) for part in pieces(text, ";") if part.strip())
         return cls(rules=rules)
 
     def find(self, *, method: str, path: str, client: str) -> int | None:
@@ -212,31 +215,30 @@ class Script:
 
 
 def _rule(text: str) -> Rule:
-    selector, arrow, steps = text.partition("->")
-    if not arrow:
-        selector, steps = "", text
-    method = path = client = ""
-    for word in selector.split():
-        if word in _METHODS:
-            method = word
+    *selector, steps = pieces(text, "->", 1)
+    chosen: dict[str, str] = {}
+    for word in " ".join(selector).split():
+        if word.upper() in _METHODS:
+            kind, value = "method", word.upper()
         elif word.startswith("/"):
-            path = word
+            kind, value = "path", word
         elif word.startswith("@") and len(word) > 1:
-            client = word[1:]
+            kind, value = "client", word[1:]
         else:
             raise SettingError(
                 "a rule begins with a method, a /path or a @client; "
                 f"got {word!r} in {text.strip()!r}"
             )
-    written = [piece.strip() for piece in _pieces(steps, ",") if piece.strip()]
+        if kind in chosen:
+            raise SettingError(f"a rule has one {kind}; got another, {word!r}, in {text.strip()!r}")
+        chosen[kind] = value
+    written = [piece.strip() for piece in pieces(steps, ",") if piece.strip()]
     if not written:
         raise SettingError(f"a rule needs at least one step, such as ok; got {text.strip()!r}")
     last = len(written) - 1
     return Rule(
         steps=tuple(_step(piece, is_last=index == last) for index, piece in enumerate(written)),
-        method=method,
-        path=path,
-        client=client,
+        **chosen,
     )
 
 
@@ -246,6 +248,7 @@ def _step(text: str, *, is_last: bool) -> Step:
         raise SettingError(
             f"a step is written like 429, 429x2, 503:0.3, 0-15s:529 or stall(3); got {text!r}"
         )
+    pieces(found["arguments"] or "", ",")  # ok(a)(b) matches as well, and is none
     step = Step(fault=order(found["name"], found["arguments"]))
     if found["chance"] is not None:
         step = replace(step, chance=_chance(found["chance"], text))
@@ -288,16 +291,3 @@ def _plain(number: float) -> str:
     """`number` with all its digits and without an exponent, which a step could not be read with."""
     text = f"{Decimal(repr(number)):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _pieces(text: str, separator: str) -> list[str]:
-    """`text` split at the separators that stand outside parentheses."""
-    pieces, depth, start = [], 0, 0
-    for place, letter in enumerate(text):
-        depth += {"(": 1, ")": -1}.get(letter, 0)
-        if letter == separator and depth == 0:
-            pieces.append(text[start:place])
-            start = place + 1
-    if depth != 0:
-        raise SettingError(f"parentheses are opened as often as closed; got {text.strip()!r}")
-    return [*pieces, text[start:]]

@@ -7,14 +7,19 @@ trio test and a program in another process all see the same thing: a real server
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import time
+from concurrent.futures import Future
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from ..errors import MulliganError
 from .limits import Limits
 from .listener import Listener
-from .pointing import environment
+from .pointing import direct, environment, pointer_of, settings
 from .rest import Resource
 from .script import Script
 from .service import Service
@@ -81,27 +86,41 @@ class FaultServer:
         )
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._homes = ExitStack()
 
     def start(self) -> Self:
-        """Listen; returns once connections are accepted."""
+        """Listen; returns once connections are accepted.
+
+        A server that was stopped starts again at the same address, with the same ledger.
+        """
+        if self._loop is not None:
+            raise MulliganError(f"the fault server runs already, on {self.url}")
         loop = asyncio.new_event_loop()
-        started = threading.Event()
+        started: Future[None] = Future()
 
         def serve() -> None:
             asyncio.set_event_loop(loop)
-            loop.run_until_complete(self._listener.start())
-            started.set()
+            try:
+                loop.run_until_complete(self._listener.start())
+            except BaseException as error:  # noqa: BLE001 -- it is raised where start() was called
+                loop.close()
+                started.set_exception(error)
+                return
+            started.set_result(None)
             loop.run_forever()
 
-        self._loop = loop
-        self._thread = threading.Thread(target=serve, name="mulligan-faults", daemon=True)
-        self._thread.start()
-        if not started.wait(_START):
-            raise MulliganError(f"the fault server did not start within {_START:g} s")
+        thread = threading.Thread(target=serve, name="mulligan-faults", daemon=True)
+        thread.start()
+        try:
+            started.result(_START)
+        except TimeoutError:
+            raise MulliganError(f"the fault server did not start within {_START:g} s") from None
+        self._loop, self._thread = loop, thread
         return self
 
     def stop(self) -> None:
         """Reset what is open, give the port back."""
+        self._homes.close()
         if self._loop is None or self._thread is None:
             return
         loop, self._loop = self._loop, None
@@ -119,8 +138,11 @@ class FaultServer:
     @property
     def url(self) -> str:
         """Where it listens, ``http://127.0.0.1:41327``; OpenAI's base URL is this plus ``/v1``."""
-        host = f"[{self._listener.host}]" if ":" in self._listener.host else self._listener.host
-        return f"http://{host}:{self._listener.port}"
+        bound = self._listener.host
+        # Who listens everywhere is reached at loopback, too.
+        host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(bound)  # noqa: S104 -- only compared
+        host = host or (f"[{bound}]" if ":" in bound else bound)
+        return f"http://{host}:{self.port}"
 
     @property
     def script(self) -> Script:
@@ -128,6 +150,9 @@ class FaultServer:
 
     @property
     def port(self) -> int:
+        """The port; one that was left to chance is known once the server has started."""
+        if self._listener.port == 0:
+            raise MulliganError("the fault server takes a free port when it starts; start it first")
         return int(self._listener.port)
 
     def key(self, client: str = "test") -> str:
@@ -135,8 +160,24 @@ class FaultServer:
         return f"mulligan-{client}"
 
     def env(self, program: str, client: str = "test") -> dict[str, str]:
-        """The environment that points a program or an SDK at this server."""
-        return environment(program, url=self.url, key=self.key(client))
+        """The environment that points a program or an SDK at this server, to add to your own.
+
+        A program that wants settings in a file gets a folder for them, until the server stops.
+        """
+        pointer, found = (
+            pointer_of(program),
+            environment(program, url=self.url, key=self.key(client)),
+        )
+        found |= dict.fromkeys(pointer.without, "")  # as good as unset to the programs
+        for name in ("NO_PROXY", "no_proxy"):
+            found[name] = direct(self.url, os.environ.get(name, ""))
+        if pointer.home:
+            home = self._homes.enter_context(TemporaryDirectory(prefix="mulligan-"))
+            found[pointer.home] = home
+            file = Path(home, pointer.file)
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(settings(program, self.url), encoding="utf-8")
+        return found
 
     def set(self, script: str | Script, limits: Limits | None = None) -> None:
         """Begin another script, from the next request on."""
@@ -162,7 +203,8 @@ class FaultServer:
         return self.ledger.totals
 
     def _ask(self, question: Callable[[], T]) -> T:
-        if self._loop is None:
+        # In the server's own thread, where `hears` is called, waiting for it would last for ever.
+        if self._loop is None or threading.current_thread() is self._thread:
             return question()
 
         async def answer() -> T:

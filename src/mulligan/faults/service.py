@@ -6,21 +6,23 @@ each client has used, the resource, the ledger) and knows nothing about sockets.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from .aside import aside, names_asides, voice_of
 from .compose import applied, good, refusal, stated, trouble_of
 from .delivery import Act, Answer, deliver
 from .desk import LIMIT, OK, Desk
 from .ledger import Entry, Ledger
 from .luck import identity
 from .rest import Rest
-from .vendors import VENDORS, Asked, Json, Vendor
+from .vendors import VENDORS, Asked, Vendor
 
 if TYPE_CHECKING:
+    from .file import Settings
     from .limits import Limits
+    from .menu import Fault
     from .rest import Resource
     from .script import Script
     from .wire import Request
@@ -37,8 +39,6 @@ _ATTEMPT_HEADERS = (
     "amz-sdk-request",
     "grpc-previous-rpc-attempts",
 )
-# How long the port stays closed where the script does not say.
-_REFUSE = 5.0
 _WITHOUT_HEAD = frozenset({"reset", "lost", "refuse", "close", "hang"})
 _REST = Rest()
 
@@ -50,12 +50,10 @@ class Handled:
     Args:
         acts: What happens on the connection.
         entry: Its line in the ledger.
-        closes_port: Seconds for which nobody can connect.
     """
 
     acts: tuple[Act, ...]
     entry: Entry
-    closes_port: float = 0.0
 
 
 class Service:
@@ -83,6 +81,7 @@ class Service:
         self.ledger = Ledger(now)
         self._desk = Desk(script, limits, seed)
         self._resource, self._seed, self._text = resource, seed, text
+        self._answered = 0
 
     @property
     def script(self) -> Script:
@@ -93,37 +92,50 @@ class Service:
         self._desk = Desk(script, self._desk.limits if limits is None else limits, self._seed)
         self.ledger.reopen()
 
+    def change(self, settings: Settings) -> None:
+        """Do what a file says; what it does not say stays, but for the accounts."""
+        self._seed = self._seed if settings.seed is None else settings.seed
+        self._text = self._text if settings.text is None else settings.text
+        self._resource.change(settings.resources, honours_keys=settings.honours_keys)
+        self.set(settings.script or self.script, settings.limits)
+
     def clear(self, now: float) -> None:
         """Begin another ledger."""
         self.ledger = Ledger(now)
 
     def handle(self, request: Request, now: float) -> Handled:
         """Decide on a request, carry out what it changes, note it."""
-        vendor, asked = _whose(request)
-        is_rest = vendor is None and self._resource.covers(request.head.path)
-        name = vendor.name if vendor else _REST.name if is_rest else "other"
-        entry = self._entry(request, name, asked, now)
-        if not is_rest and (vendor is None or asked.is_count):
-            return self._aside(entry, vendor, asked, now)
+        head, (vendor, asked) = request.head, _whose(request)
+        is_rest = vendor is None and self._resource.covers(head.path)
+        is_aside = not is_rest and (vendor is None or asked.is_count)
+        voice = vendor or (_REST if is_rest else voice_of(head))
+        entry = self._entry(request, voice.name, asked, now)
+        rule = self._desk.rule_for(entry.method, entry.path, entry.client)
+        if is_aside and (rule is None or not names_asides(rule)):
+            entry = replace(entry, vendor="other", outcome="aside", is_early=False)
+            return self._handled(OK, aside(head, vendor, asked), entry, now)
         decided = self._desk.decide(
             method=entry.method, path=entry.path, client=entry.client, tokens=asked.tokens, now=now
         )
-        fault, voice = decided.fault, vendor or _REST
-        id_ = identity(self._seed, len(self.ledger))
+        fault = decided.fault
+        self._answered += 1  # not the length of the ledger, which may be begun again
+        id_ = identity(self._seed, self._answered)
         headers = voice.headers(id_, decided.admission, now)
         trouble = trouble_of(decided, asked, id_, now)
         answer = refusal(voice, fault, trouble, headers)
-        if vendor is None and fault != LIMIT and fault.reaches:
+        if is_rest and fault != LIMIT and fault.reaches:
             done = self._resource.apply(
                 method=entry.method,
                 path=entry.path,
-                body=request.json,
+                body=request.json if request.is_readable else None,
                 client=entry.client,
                 key=entry.key,
                 hash_=entry.body_hash,
             )
             entry = replace(entry, effect=done.effect)
             answer = answer or applied(done, fault, headers)
+        elif is_aside:
+            answer = answer or aside(head, vendor, asked)
         elif vendor is not None:
             answer = answer or good(vendor, fault, trouble, headers, self._text)
         # What resets before it reaches the resource has no answer, and needs none.
@@ -131,11 +143,13 @@ class Service:
         wait = stated(decided, answer, now)
         if wait is not None:
             self.ledger.close(entry.client, entry.vendor, now + wait)
+        return self._handled(fault, answer, replace(entry, outcome=str(fault)), now)
+
+    def _handled(self, fault: Fault, answer: Answer, entry: Entry, now: float) -> Handled:
         status = None if fault.name in _WITHOUT_HEAD else answer.status
-        entry = self.ledger.add(replace(entry, outcome=str(fault), status=status))
+        entry = self.ledger.add(replace(entry, status=status))
         answer = replace(answer, is_bodiless=entry.method == "HEAD")
-        closes = (fault.seconds("for") or _REFUSE) if fault.name == "refuse" else 0.0
-        return Handled(acts=deliver(fault, answer, now), entry=entry, closes_port=closes)
+        return Handled(acts=deliver(fault, answer, now), entry=entry)
 
     def _entry(self, request: Request, vendor: str, asked: Asked, now: float) -> Entry:
         head, client = request.head, _client(request)
@@ -154,25 +168,6 @@ class Service:
             body_hash=request.hash,
             is_early=self.ledger.is_closed(client, vendor, now),
         )
-
-    def _aside(self, entry: Entry, vendor: Vendor | None, asked: Asked, now: float) -> Handled:
-        """What programs ask besides: models, token counts, telemetry. It takes no step."""
-        status: int = 404
-        body: Json = {"error": {"message": f"the fault server has no {entry.path}"}}
-        if vendor is not None:
-            status, body = 200, vendor.count(asked)
-        elif entry.path.endswith("/models"):
-            status, body = 200, {"object": "list", "data": [], "models": []}
-        elif entry.path == "/":
-            status, body = 200, {}
-        answer = Answer(
-            status=status,
-            headers={"content-type": "application/json"},
-            body=json.dumps(body).encode(),
-            is_bodiless=entry.method == "HEAD",
-        )
-        entry = replace(entry, vendor="other", outcome="aside", status=status, is_early=False)
-        return Handled(acts=deliver(OK, answer, now), entry=self.ledger.add(entry))
 
 
 def _whose(request: Request) -> tuple[Vendor | None, Asked]:

@@ -11,7 +11,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING
 
-from .vendors import Asked, Json, Tool, ToolCall
+from .vendors import Asked, Json, Tool, ToolCall, a_list, a_table
 
 if TYPE_CHECKING:
     from .menu import Fault
@@ -58,11 +58,11 @@ def _pick(tools: tuple[Tool, ...], names: tuple[str, ...]) -> Tool | None:
 
 
 def _filled(tool: Tool, wanted: tuple[tuple[tuple[str, ...], str], ...]) -> ToolCall:
-    properties = tool.schema.get("properties") or {}
-    required = tool.schema.get("required") or []
+    properties = a_table(tool.schema.get("properties"))
+    required = a_list(tool.schema.get("required"))
     arguments: Json = {} if properties else {names[0]: value for names, value in wanted}
     for name, schema in properties.items():
-        known = schema if isinstance(schema, dict) else {}
+        known = a_table(schema)
         value = next((text for names, text in wanted if name.lower() in names), None)
         if value is not None:
             arguments[name] = ["bash", "-lc", value] if known.get("type") == "array" else value
@@ -72,8 +72,8 @@ def _filled(tool: Tool, wanted: tuple[tuple[tuple[str, ...], str], ...]) -> Tool
 
 
 def _bland(name: str, schema: Json) -> object:
-    if schema.get("enum"):
-        return schema["enum"][0]
+    for value in a_list(schema.get("enum")):
+        return value
     match schema.get("type"):
         case "boolean":
             return False

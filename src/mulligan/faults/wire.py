@@ -6,11 +6,12 @@ is by hand, because half of what this server sends is wrong on purpose.
 
 from __future__ import annotations
 
-import gzip
 import json
+import re
 import zlib
 from dataclasses import dataclass
 from email.utils import formatdate
+from functools import cached_property
 from hashlib import sha256
 from http import HTTPStatus
 from typing import TYPE_CHECKING
@@ -19,9 +20,26 @@ from urllib.parse import parse_qs, unquote
 if TYPE_CHECKING:
     from .vendors import Json
 
-__all__ = ("LAST_CHUNK", "BadRequest", "Head", "Request", "chunk", "head", "read_head", "whole")
+__all__ = (
+    "BODY_LIMIT",
+    "LAST_CHUNK",
+    "BadRequest",
+    "Head",
+    "Request",
+    "chunk",
+    "head",
+    "read_head",
+    "whole",
+)
 
 LAST_CHUNK = b"0\r\n\r\n"
+# Agents send whole conversations; packed, a few kilobytes could be gigabytes.
+BODY_LIMIT = 64 * 1024 * 1024
+_ABSOLUTE = re.compile(r"http://([^/?#]+)(/.*)?")
+# What zlib calls them.
+_WINDOWS = {"gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+# Levels of a JSON body. Python's own limit is about a thousand calls, ours included.
+_DEEPEST = 200
 
 
 class BadRequest(Exception):
@@ -58,7 +76,7 @@ class Head:
     keeps_alive: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: a body is parsed once, and kept
 class Request:
     """A whole request."""
 
@@ -72,11 +90,20 @@ class Request:
     @property
     def json(self) -> Json:
         """The body as a JSON object; empty where it is none."""
+        return self._parsed or {}
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the body is a JSON object, or there is none."""
+        return self._parsed is not None or not self.body.strip()
+
+    @cached_property
+    def _parsed(self) -> Json | None:
         try:
-            found = json.loads(self._plain())
-        except (ValueError, OSError, EOFError, zlib.error):
-            return {}
-        return found if isinstance(found, dict) else {}
+            found = json.loads(self._plain(), parse_constant=_no_number)
+        except (ValueError, RecursionError, zlib.error):
+            return None
+        return found if isinstance(found, dict) and not _is_deep(found) else None
 
     @property
     def key(self) -> str:
@@ -87,13 +114,33 @@ class Request:
         return headers.get("x-api-key") or headers.get("x-goog-api-key") or bearer or asked
 
     def _plain(self) -> bytes:
-        match self.head.headers.get("content-encoding", ""):
-            case "gzip":
-                return gzip.decompress(self.body)
-            case "deflate":
-                return zlib.decompress(self.body)
-            case _:
-                return self.body
+        bits = _WINDOWS.get(self.head.headers.get("content-encoding", ""))
+        if bits is None:
+            return self.body
+        unpacking = zlib.decompressobj(bits)
+        plain = unpacking.decompress(self.body, BODY_LIMIT)
+        if not unpacking.eof and len(plain) == BODY_LIMIT:
+            raise BadRequest(413, f"unpacked, the body has more than {BODY_LIMIT} bytes")
+        return plain
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")  # Python reads NaN, which nobody else could read again
+
+
+def _is_deep(value: object) -> bool:
+    """Whether it is nested deeper than anybody means; what is could not be written again."""
+    layer = [value]
+    for _ in range(_DEEPEST):
+        layer = [
+            child
+            for each in layer
+            if isinstance(each, dict | list)
+            for child in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not layer:
+            return False
+    return True
 
 
 def read_head(data: bytes) -> Head:
@@ -111,9 +158,14 @@ def read_head(data: bytes) -> Head:
         if headers.get(name, value) != value and name in {"content-length", "host"}:
             raise BadRequest(400, f"two different {name}")
         headers[name] = value
-    path, _, query = words[1].partition("?")
-    connection = headers.get("connection", "").lower()
-    keeps = connection != "close" if words[2] == "HTTP/1.1" else connection == "keep-alive"
+    target = words[1]
+    if found := _ABSOLUTE.fullmatch(target):  # as to a proxy; RFC 9112: it wins over Host
+        headers["host"], target = found[1], found[2] or "/"
+    if not target.startswith("/") and (words[0], target) != ("OPTIONS", "*"):
+        raise BadRequest(400, f"not a path: {target[:80]!r}")
+    path, _, query = target.partition("?")
+    wishes = {wish.strip() for wish in headers.get("connection", "").lower().split(",")}
+    keeps = "close" not in wishes if words[2] == "HTTP/1.1" else "keep-alive" in wishes
     return Head(
         method=words[0].upper(),
         path=unquote(path),

@@ -18,10 +18,15 @@ from .shapes import (
     Trouble,
     Vendor,
     Voice,
+    a_list,
+    a_table,
     sse,
 )
 
 __all__ = (
+    "ANTHROPIC",
+    "CHAT",
+    "GEMINI",
     "VENDORS",
     "Asked",
     "Json",
@@ -34,7 +39,10 @@ __all__ = (
     "Trouble",
     "Vendor",
     "Voice",
+    "a_list",
+    "a_table",
     "sse",
 )
 
-VENDORS: tuple[Vendor, ...] = (Anthropic(), Responses(), Chat(), Gemini())
+ANTHROPIC, CHAT, GEMINI = Anthropic(), Chat(), Gemini()
+VENDORS: tuple[Vendor, ...] = (ANTHROPIC, Responses(), CHAT, GEMINI)

@@ -9,10 +9,23 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from math import ceil
 from typing import TYPE_CHECKING
 
 from ..limiter import whole_seconds
-from .shapes import Asked, Json, Refusal, Reply, Stream, Tool, Trouble, count_tokens, sse
+from .shapes import (
+    Asked,
+    Json,
+    Refusal,
+    Reply,
+    Stream,
+    Tool,
+    Trouble,
+    a_list,
+    a_table,
+    count_tokens,
+    sse,
+)
 
 if TYPE_CHECKING:
     from ..limits import Admission
@@ -53,15 +66,14 @@ class Anthropic:
         is_count = path.endswith("/messages/count_tokens")
         if method != "POST" or not (is_count or path.endswith("/messages")):
             return None
-        tools = body.get("tools")
+        tools = a_list(body.get("tools"))
         return Asked(
             model=str(body.get("model", "")),
             is_stream=body.get("stream") is True,
             is_count=is_count,
             tools=tuple(
-                Tool(name=str(each.get("name")), schema=each.get("input_schema") or {})
-                for each in (tools if isinstance(tools, list) else ())
-                if isinstance(each, dict)
+                Tool(name=str(each.get("name")), schema=a_table(each.get("input_schema")))
+                for each in map(a_table, tools)
             ),
             tokens=count_tokens(json.dumps([body.get("system"), body.get("messages"), tools])),
         )
@@ -123,7 +135,9 @@ class Anthropic:
             if limit is None or said is None:
                 continue
             stem = f"anthropic-ratelimit-{name}"
-            reset = datetime.fromtimestamp(said.reset_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            # Whole seconds, and never one too early.
+            at = datetime.fromtimestamp(ceil(said.reset_at - 1e-6), UTC)
+            reset = at.strftime("%Y-%m-%dT%H:%M:%SZ")
             found |= {
                 f"{stem}-limit": str(limit.capacity),
                 f"{stem}-remaining": str(said.remaining),

@@ -10,7 +10,19 @@ import json
 from typing import TYPE_CHECKING
 
 from .openai_words import openai_headers, openai_refusal
-from .shapes import Asked, Json, Refusal, Reply, Stream, Tool, Trouble, count_tokens, sse
+from .shapes import (
+    Asked,
+    Json,
+    Refusal,
+    Reply,
+    Stream,
+    Tool,
+    Trouble,
+    a_list,
+    a_table,
+    count_tokens,
+    sse,
+)
 
 if TYPE_CHECKING:
     from ..limits import Admission
@@ -26,22 +38,19 @@ class Chat:
     def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002 -- one signature for all vendors
         if method != "POST" or not path.endswith("/chat/completions"):
             return None
-        tools = body.get("tools")
-        functions = [
-            each["function"]
-            for each in (tools if isinstance(tools, list) else ())
-            if isinstance(each, dict) and isinstance(each.get("function"), dict)
-        ]
-        options = body.get("stream_options")
+        tools = a_list(body.get("tools"))
+        functions = [a_table(a_table(each).get("function")) for each in tools]
+        options = a_table(body.get("stream_options"))
         return Asked(
             model=str(body.get("model", "")),
             is_stream=body.get("stream") is True,
             tools=tuple(
-                Tool(name=str(each.get("name")), schema=each.get("parameters") or {})
+                Tool(name=str(each.get("name")), schema=a_table(each.get("parameters")))
                 for each in functions
+                if each
             ),
             tokens=count_tokens(json.dumps([body.get("messages"), tools])),
-            wants_usage=isinstance(options, dict) and options.get("include_usage") is True,
+            wants_usage=options.get("include_usage") is True,
         )
 
     def count(self, asked: Asked) -> Json:

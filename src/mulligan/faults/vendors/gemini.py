@@ -11,7 +11,19 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from .shapes import Asked, Json, Refusal, Reply, Stream, Tool, Trouble, count_tokens, sse
+from .shapes import (
+    Asked,
+    Json,
+    Refusal,
+    Reply,
+    Stream,
+    Tool,
+    Trouble,
+    a_list,
+    a_table,
+    count_tokens,
+    sse,
+)
 
 if TYPE_CHECKING:
     from ..limits import Admission
@@ -55,13 +67,11 @@ class Gemini:
         verbs = {"generateContent", "streamGenerateContent", "countTokens"}
         if method != "POST" or found is None or found["verb"] not in verbs:
             return None
-        tools = body.get("tools")
+        tools = a_list(body.get("tools"))
         declared = [
             each
-            for group in (tools if isinstance(tools, list) else ())
-            if isinstance(group, dict)
-            for each in group.get("functionDeclarations") or ()
-            if isinstance(each, dict)
+            for group in map(a_table, tools)
+            for each in map(a_table, a_list(group.get("functionDeclarations")))
         ]
         instruction = body.get("systemInstruction")
         return Asked(
@@ -71,7 +81,7 @@ class Gemini:
             tools=tuple(
                 Tool(
                     name=str(each.get("name")),
-                    schema=each.get("parametersJsonSchema") or each.get("parameters") or {},
+                    schema=a_table(each.get("parametersJsonSchema") or each.get("parameters")),
                 )
                 for each in declared
             ),
@@ -123,7 +133,9 @@ class Gemini:
 
     def error_event(self, trouble: Trouble) -> bytes:
         words = trouble.message or _WORDS[503]
-        return sse({"error": {"code": 503, "message": words, "status": "UNAVAILABLE"}})
+        error: Json = {"error": {"code": 503, "message": words, "status": "UNAVAILABLE"}}
+        # In an array it is one more element, and the array ends.
+        return f",{json.dumps(error)}]".encode() if trouble.asked.wants_array else sse(error)
 
     def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:  # noqa: ARG002 -- one signature for all vendors
         return {"x-gemini-service-tier": "standard", "server": "scaffolding on HTTPServer2"}

@@ -7,6 +7,7 @@ a Go duration (``6m0s``, ``17ms``); the plan's limit of a subscription comes in 
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING
 
 from ..limiter import whole_seconds
@@ -45,7 +46,7 @@ def openai_refusal(trouble: Trouble) -> Refusal:
     }
     headers: list[tuple[str, str]] = []
     if trouble.name == "plan" and trouble.reset_at is not None:
-        wait = max(0, int(trouble.reset_at - trouble.now))
+        wait = max(0, ceil(trouble.reset_at - trouble.now))
         error |= {
             "plan_type": "plus",
             "resets_at": int(trouble.reset_at),
@@ -59,7 +60,7 @@ def openai_refusal(trouble: Trouble) -> Refusal:
     elif trouble.wait is not None and trouble.retry_after is None:
         headers += [
             ("retry-after", str(whole_seconds(trouble.wait))),
-            ("retry-after-ms", str(max(1, round(trouble.wait * 1000)))),
+            ("retry-after-ms", str(max(1, ceil(trouble.wait * 1000 - 1e-6)))),
         ]
     return Refusal(status=status, body={"error": error}, headers=tuple(headers))
 
@@ -125,9 +126,10 @@ def openai_headers(id_: str, admission: Admission | None, now: float) -> dict[st
 
 def go_duration(seconds: float) -> str:
     """`seconds` as Go prints a duration: ``17ms``, ``1.5s``, ``6m0s``, ``1h0m30s``."""
-    if seconds < 1:
-        return f"{round(seconds * 1000)}ms"
-    millis = round(seconds * 1000)
+    # Up, never down: who comes back when it is over must find it over.
+    millis = ceil(seconds * 1000 - 1e-6)
+    if millis < 1000:
+        return f"{millis}ms"
     hours, minutes, rest = millis // 3_600_000, millis // 60_000 % 60, millis % 60_000 / 1000
     text = f"{rest:.3f}".rstrip("0").rstrip(".") + "s"
     if hours:

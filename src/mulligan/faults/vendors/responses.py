@@ -10,7 +10,19 @@ import json
 from typing import TYPE_CHECKING
 
 from .openai_words import openai_headers, openai_refusal
-from .shapes import Asked, Json, Refusal, Reply, Stream, Tool, Trouble, count_tokens, sse
+from .shapes import (
+    Asked,
+    Json,
+    Refusal,
+    Reply,
+    Stream,
+    Tool,
+    Trouble,
+    a_list,
+    a_table,
+    count_tokens,
+    sse,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,23 +33,25 @@ __all__ = ("Responses",)
 
 
 class Responses:
-    """OpenAI Responses: ``POST /v1/responses``."""
+    """OpenAI Responses: ``POST /v1/responses`` and ``/v1/responses/input_tokens``."""
 
     name = "responses"
 
     def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002 -- one signature for all vendors
-        if method != "POST" or not path.endswith("/responses"):
+        is_count = path.endswith("/responses/input_tokens")
+        if method != "POST" or not (is_count or path.endswith("/responses")):
             return None
         tools, items = body.get("tools"), body.get("input")
         # Codex sends its tools among the items for models that expect them there.
         more = [
             item.get("tools")
-            for item in (items if isinstance(items, list) else ())
-            if isinstance(item, dict) and item.get("type") == "additional_tools"
+            for item in map(a_table, a_list(items))
+            if item.get("type") == "additional_tools"
         ]
         return Asked(
             model=str(body.get("model", "")),
             is_stream=body.get("stream") is True,
+            is_count=is_count,
             tools=tuple(found for group in (tools, *more) for found in _tools(group)),
             tokens=count_tokens(json.dumps([body.get("instructions"), items, tools])),
         )
@@ -101,14 +115,13 @@ class Responses:
 
 
 def _tools(group: object) -> Iterator[Tool]:
-    for each in group if isinstance(group, list) else ():
-        if not isinstance(each, dict):
-            continue
-        if each.get("type") == "namespace":
+    for each in map(a_table, a_list(group)):
+        kind = each.get("type")
+        if kind == "namespace":
             yield from _tools(each.get("tools"))
-        elif each.get("type") in {"function", "custom"}:
-            is_free = each["type"] == "custom"
-            schema = each.get("parameters") or {}
+        elif kind in ("function", "custom"):
+            is_free = kind == "custom"
+            schema = a_table(each.get("parameters"))
             yield Tool(name=str(each.get("name")), schema=schema, is_free=is_free)
 
 

@@ -25,6 +25,8 @@ __all__ = (
     "Trouble",
     "Vendor",
     "Voice",
+    "a_list",
+    "a_table",
     "count_tokens",
     "sse",
 )
@@ -230,6 +232,16 @@ class Vendor(Voice, Protocol):
     def error_event(self, trouble: Trouble) -> bytes:
         """An error inside a stream that began well."""
         ...
+
+
+def a_table(value: object) -> Json:
+    """`value` if it is an object; clients send what they like."""
+    return value if isinstance(value, dict) else {}
+
+
+def a_list(value: object) -> list[Any]:
+    """`value` if it is an array; clients send what they like."""
+    return value if isinstance(value, list) else []
 
 
 def count_tokens(text: str) -> int:

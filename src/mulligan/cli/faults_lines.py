@@ -1,0 +1,54 @@
+"""Lines that are printed beside the work.
+
+Who started the server may not read what it says. A full pipe then blocks the writer, so printing
+has a thread of its own, and what it cannot get rid of in time is dropped and counted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("Lines",)
+
+# A burst of a thousand clients fits many times; a pipe that nobody reads costs a few megabytes.
+_MOST = 10_000
+
+
+class Lines:
+    """A thread that prints.
+
+    Args:
+        most: How many lines may wait to be printed.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._waiting: queue.Queue[Callable[[], object] | None] = queue.Queue(most)
+        self._thread = threading.Thread(target=self._print, name="mulligan-lines", daemon=True)
+        self._thread.start()
+        self.dropped = 0
+
+    def add(self, show: Callable[[], object]) -> None:
+        """Have it shown soon; never waits."""
+        try:
+            self._waiting.put_nowait(show)
+        except queue.Full:
+            self.dropped += 1
+
+    def close(self, seconds: float = 1.0) -> bool:
+        """Show what waits; whether it could be shown in so many seconds."""
+        with contextlib.suppress(queue.Full):
+            self._waiting.put(None, timeout=seconds)
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def _print(self) -> None:
+        while (show := self._waiting.get()) is not None:
+            # Whoever read the lines may have left; the server is still wanted.
+            with contextlib.suppress(BrokenPipeError):
+                show()
