@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .literals import LARGEST_LITERAL, python_object
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -85,6 +87,16 @@ def pieces(text: str) -> Iterator[Value | Line]:
 
 
 def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
+    """A value at `start`, as JSON or as Python prints it; where it stops; what trying cost."""
+    value, stop, cost = _json(text, start, end)
+    if value is not None or not text.startswith("{", start):
+        return value, stop, cost
+    if (found := python_object(text, start)) is not None:
+        return Value(found[0]), found[1], cost
+    return None, start, cost + (LARGEST_LITERAL if text.startswith("'", start + 1) else 0)
+
+
+def _json(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
     """A JSON object, array or quoted body at `start`; where it stops; what trying cost."""
     line = text[start:end]
     inside = line[1:64].lstrip()
@@ -136,5 +148,7 @@ def first_object(text: str, start: int = 0) -> tuple[Any, int] | None:
         try:
             return _DECODER.raw_decode(text, position)[0], position
         except (RecursionError, ValueError):
+            if (found := python_object(text, position)) is not None:
+                return found[0], position
             position += 1
     return None
