@@ -57,6 +57,8 @@ _ADVICE = re.compile(
     r"|- (?:ask|break|use|try|drop|add|remove|reduce|check|set|run)\b)",
     re.IGNORECASE,
 )
+# The list of tasks, the spinner that a terminal program keeps below all it says.
+_TASKS = re.compile(r"\s{0,8}(?:[◼◻☐☒☑□▪▫✔✓]\s|\d{1,4} tasks?\b|[✻✽✶✢✳·]\s\w{2,20}(?:…|\sfor\s\d))")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -95,6 +97,7 @@ def is_trailer(line: str) -> bool:
     """Whether `line` may follow a banner without making it part of an answer."""
     return (
         is_frame(line)
+        or _TASKS.match(line[:200]) is not None
         or _STACK.match(line[:200]) is not None
         or _ADVICE.match(line[:200]) is not None
     )

@@ -30,11 +30,19 @@ _STAMP = re.compile(
 _LEVEL = re.compile(
     r"(?:\[\s*)?(?P<level>ERROR|ERR|FATAL|CRITICAL|WARN|WARNING|INFO|DEBUG|NOTICE)(?:\s*\])?"
     r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?:[-|]\s+)?(?=\S)"
+    r"|\[(?P<tag>error|err|fatal|critical)\]\s*:?\s*(?=\S)"
 )
 _TAG = re.compile(
     r"(?:stderr|stdout|output|result|message|detail|reason)\s*:\s*"
-    r"|\[(?:result|stderr|stdout|error|fatal|claude|codex|gemini|copilot|opencode|qwen|aider|agent"
+    r"|\[(?:result|stderr|stdout|claude|codex|gemini|copilot|opencode|qwen|aider|agent"
     r"|cli|runner|worker[\w-]{0,8})\]\s*:?\s*",
+    re.IGNORECASE,
+)
+# I'm sorry, I can't complete that request. …   Oops! …
+_APOLOGY = re.compile(
+    r"(?:(?:i'm|i am|we're|we are) (?:very )?)?(?:sorry|apologies|unfortunately|oops|uh-oh|whoops)"
+    r"(?:[.!,:;]|\s-)\s+"
+    r"(?:(?:i|we) (?:can't|cannot|could not|couldn't|am unable|are unable)[^.!?\n]{1,60}[.!]\s+)?",
     re.IGNORECASE,
 )
 _NAMED = re.compile(
@@ -51,12 +59,24 @@ _ERROR = re.compile(
     r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b"
     r"(?:\s*\[[^\]]{0,60}\])?(?:\s*[:-]|\s\()\s*"
     # Failed to find label: …   Error from provider (x): …
-    r"|(?:failed|unable|could not|couldn't|cannot|can't|error|exception)\b[^:{}\"\n]{0,80}:\s+"
+    r"|(?:failed(?! tests?\b)|unable|could not|couldn't|cannot|can't"
+    r"|error(?! (?:handling|messages?|paths?|cases?|recovery|reporting)\b)|exception)\b"
+    r"[^:{}\"\n]{0,80}:\s+"
+    # stream disconnected before completion: …   Agent stopped: …
+    r"|(?:stream|connection|session|task|agent|run|turn|process|job|request|thread|worker)"
+    r" (?:was |has )?(?:disconnected|closed|interrupted|aborted|stopped|ended|terminated|cancell?ed"
+    r"|exited)\b[^:{}\"'\n]{0,60}:\s+"
     # An error occurred (ThrottlingException) when calling the X operation: …
     r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
     # the run failed: …   Request failed with status: …
     r"|[^:{}\"'\n]{0,80}\b(?:errors?|failed|failure|rejected|exception)\b"
     r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+"
+    # Stream error after retries: …   model call failed during startup: …
+    r"|(?!(?:the|an?|i|we|this|that|those|no|any|fix\w*|handl\w*) )(?:[\w-]{1,20}+ ){1,2}"
+    r"(?:errors?|failed|failure) (?:after|before|because of|from|during|while|at|on|in|with|for)"
+    r" [^:{}\"'\n]{1,40}:\s+"
+    # the language model failed with internal error 429 - {…
+    r"|(?:[\w-]{1,20}+ ){1,8}error(?: code)? (?=[45]\d\d\s*(?:[-:]\s|\{))"
     # Request rejected (429) · …   Request failed with status code 429
     r"|request (?:rejected|failed)(?: with)?(?: status)?(?: code)?[:\s]*\(?(?=\d{3}\b)"
     r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
@@ -83,7 +103,13 @@ _STATUS_ANYWHERE = re.compile(
     r"|\brejected|\bcode)\W{1,4}(?P<status>[45]\d\d)\b|^\W{0,3}(?P<first>[45]\d\d)\b",
     re.IGNORECASE,
 )
-_PEEL = (_STAMP, _TAG, _NAMED, _MARKUP)
+# Stagehand[session_1]: …   proxy: Error …: who says it, in front of an error
+_SOURCE = re.compile(
+    r"[\w.-]{1,40}\[[^\[\]\n]{1,100}\]:\s+"
+    r"|[\w./-]{1,40}:\s+(?=(?:errors?|failed|unable|request failed)\b"
+    r"|\w{0,60}(?:Error|Exception): )"
+)
+_PEEL = (_STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 _BLANKS = re.compile(r"\s+")
 _PEELS = 7
 
@@ -117,7 +143,8 @@ def speak(line: str) -> Spoken:
             return Spoken(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
     for _ in range(_PEELS):
         if found := _LEVEL.match(plain, position):
-            is_error = is_error or found["level"] in ("ERROR", "ERR", "FATAL", "CRITICAL")
+            name = found["level"] or found["tag"].upper()
+            is_error = is_error or name in ("ERROR", "ERR", "FATAL", "CRITICAL")
         elif found := _ERROR.match(plain, position):
             is_error = True
         elif found := _STATUS.match(plain, position):

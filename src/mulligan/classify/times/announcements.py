@@ -16,7 +16,8 @@ _ENGLISH = (
     r"resets?|resetting|refresh(?:es)?|renew(?:s|al|ed)?|replenish(?:es|ed)?|restored?|unlocks?"
     r"|tr(?:y|ies) (?:it )?again|retry|come back|check back|(?:be )?back|available(?: again)?"
     r"|resumes?|regain access|continu(?:e|es|ing)(?: automatically)?|wait(?:ing)?|until|lifted"
-    r"|can (?:send|use|start|make|ask|access)|cycle ends|period ends|window (?:opens|ends)"
+    r"|can (?:send|use|start|make|ask|access)"
+    r"|(?:cycle|period|window|cooldown) (?:opens|ends|expires)"
 )
 _GERMAN = (
     r"versuch\w*(?: es)?(?: (?:erneut|wieder|noch ?mal|später))?|(?:wieder|erneut) verfügbar"
