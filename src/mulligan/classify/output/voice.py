@@ -25,6 +25,7 @@ _STAMP = re.compile(
     r"|[EWIF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}\s+\d{1,9} [\w./-]{1,60}:\d{1,6}\] "  # glog
     r"|[\w.-]{1,40} {1,20}\| "  # docker compose
     r"|[\w.]{1,60}:[\w<>.]{1,60}:\d{1,6} - "  # loguru
+    r"|\d{1,2}: (?=\D)"  # a chain of causes
     r"|[\w.]{1,60} - (?=(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\b)"  # logging
 )
 _LEVEL = re.compile(
@@ -32,8 +33,14 @@ _LEVEL = re.compile(
     r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?:[-|]\s+)?(?=\S)"
     r"|\[(?P<tag>error|err|fatal|critical)\]\s*:?\s*(?=\S)"
 )
+# 23:27:08 - openhands:ERROR: agent.py:228 - …   2026-01-02 03:04:05,678 - 14 - llm.py:1 - ERROR: …
+_LOGGED = re.compile(
+    r"(?=\[?\d[\d:./T-]{4,})(?:[\w.:,/\[\]()|<>+@#-]{1,60}+\s+){0,7}?[\w.:\[(|-]{0,40}?"
+    r"(?<![A-Za-z_])(?:ERROR|CRITICAL|FATAL|SEVERE)(?![A-Za-z_])[\])]?[:\s|-]{1,6}"
+    r"(?:[\w./-]{1,60}:\d{1,6}(?::\d{1,6})?\s+-\s+|[\w.]{1,60}\s+[—-]\s+|\[[^\[\]\n]{1,60}\]\s*){0,3}"
+)
 _TAG = re.compile(
-    r"(?:stderr|stdout|output|result|message|detail|reason)\s*:\s*"
+    r"(?:stderr|stdout|output|result|message|details?|reason)\s*:\s*"
     r"|\[(?:result|stderr|stdout|claude|codex|gemini|copilot|opencode|qwen|aider|agent"
     r"|cli|runner|worker[\w-]{0,8})\]\s*:?\s*",
     re.IGNORECASE,
@@ -145,7 +152,7 @@ def speak(line: str) -> Spoken:
         if found := _LEVEL.match(plain, position):
             name = found["level"] or found["tag"].upper()
             is_error = is_error or name in ("ERROR", "ERR", "FATAL", "CRITICAL")
-        elif found := _ERROR.match(plain, position):
+        elif found := _LOGGED.match(plain, position) or _ERROR.match(plain, position):
             is_error = True
         elif found := _STATUS.match(plain, position):
             status = int(found["status"])
