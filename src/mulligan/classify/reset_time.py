@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..core.hint import Confidence, Hint, Precision
 from .times.announcements import (
+    AFTER,
     ANNOUNCED,
     ASKS_CLOCK,
     ASKS_LENGTH,
@@ -63,6 +64,8 @@ class ResetTime:
 
 
 _SECONDS = re.compile(r"(?P<n>\d{1,8}(?:\.\d{1,9})?)(?![\d:./-])(?!\s*[A-Za-z%])")
+# "After 00:01:30" is a length of time; after midnight nobody says the seconds.
+_SPAN = re.compile(r"00:\d{2}:\d{2}(?![:\d])")
 # What a clause may span; nothing that people write is longer.
 _WINDOW = 160
 _LOOK_BACK = 48
@@ -105,7 +108,7 @@ def _time(plain: str, start: int, begin: int, *, now: float, zone: tzinfo) -> Wh
     lead = plain[max(0, start - 24) : begin]
     asks = (
         Lead.DURATION
-        if ASKS_LENGTH.search(lead)
+        if ASKS_LENGTH.search(lead) or (AFTER.search(lead) and _SPAN.match(plain, begin))
         else Lead.CLOCK
         if ASKS_CLOCK.search(lead)
         else Lead.NONE

@@ -64,7 +64,7 @@ _ERROR = re.compile(
     # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
     r"|(?:Caused by:?\s*)?[A-Za-z_$][\w.$]{0,120}?"
     r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b"
-    r"(?:\s*\[[^\]]{0,60}\])?(?:\s*[:-]|\s\()\s*"
+    r"(?:\s*\[[^\]]{0,60}\])?(?:\s*(?::(?!:)|-)|\s\()\s*"
     # Failed to find label: …   Error from provider (x): …
     r"|(?:failed(?! tests?\b)|unable|could not|couldn't|cannot|can't"
     r"|error(?! (?:handling|messages?|paths?|cases?|recovery|reporting)\b)|exception)\b"
