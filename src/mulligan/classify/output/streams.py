@@ -30,6 +30,7 @@ _LOGGED = re.compile(
     r"\s*(?:\[[^\[\]\n]{1,40}\]\s*|\d[\d:.,TZ+-]{5,40}\s+|(?:INFO|DEBUG|WARN|ERROR|TRACE)[:\s]\s*"
     r"|[\w.-]{1,30}\s*\|\s*){1,5}"
 )
+_LINE_ENDS = re.compile(r"[ \t\r,;]{0,20}(?:\n|$)")
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -91,7 +92,9 @@ def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
     value, stop, cost = _json(text, start, end)
     if value is not None or not text.startswith("{", start):
         return value, stop, cost
-    if (found := python_object(text, start)) is not None:
+    found = python_object(text, start)
+    # Followed by words, it is part of a message that a terminal wrapped.
+    if found is not None and _LINE_ENDS.match(text, found[1]):
         return Value(found[0]), found[1], cost
     return None, start, cost + (LARGEST_LITERAL if text.startswith("'", start + 1) else 0)
 

@@ -36,7 +36,8 @@ _TRIGGER = re.compile(
     r"|exhaust|exceed|usage|token|context|api|auth|login|logged|connect|stream|time|terminat|policy"
     r"|balance|command|conversation|socket|network|abort|cancel|budget|spend|unable|refused|throttl"
     r"|reach|hit |out of|exception|unavailable|premature|key|plan|upgrade|entity|empty|reconnect"
-    r"|many|organi[sz]ation|account|model|request|message|no more|l[ií]mite|[^\x00-\u02ff]",
+    r"|many|organi[sz]ation|account|model|request|message|no more|prompt|wait|quick|used"
+    r"|l[ií]mite|[^\x00-\u02ff]",
     re.IGNORECASE,
 )
 # What terminal programs put in front of an error of their own.

@@ -31,7 +31,7 @@ _STAMP = re.compile(
 _LEVEL = re.compile(
     r"(?:\[\s*)?(?P<level>ERROR|ERR|FATAL|CRITICAL|WARN|WARNING|INFO|DEBUG|NOTICE)(?:\s*\])?"
     r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?:[-|]\s+)?(?=\S)"
-    r"|\[(?P<tag>error|err|fatal|critical)\]\s*:?\s*(?=\S)"
+    r"|\[(?P<tag>(?i:error|err|fatal|critical))\]\s*:?\s*(?=\S)"
 )
 # 23:27:08 - openhands:ERROR: agent.py:228 - …   2026-01-02 03:04:05,678 - 14 - llm.py:1 - ERROR: …
 _LOGGED = re.compile(
@@ -60,7 +60,7 @@ _NAMED = re.compile(
 _ERROR = re.compile(
     # API Error: …   [API Error: …   API Error (529 …   Error code: 429 - …   Error: 500 …
     r"\[?(?:api|http|fatal|server|internal|unexpected|provider|model|stream|request|network"
-    r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?:[:(·—-]|(?=\{)|(?=\d{3}\b))\s*"
+    r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?::(?!:)|[(·—-]|(?=\{)|(?=\d{3}\b))\s*"
     # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
     r"|(?:Caused by:?\s*)?[A-Za-z_$][\w.$]{0,120}?"
     r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b"
