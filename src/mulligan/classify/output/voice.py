@@ -84,6 +84,11 @@ _ERROR = re.compile(
     r" [^:{}\"'\n]{1,40}:\s+"
     # the language model failed with internal error 429 - {…
     r"|(?:[\w-]{1,20}+ ){1,8}error(?: code)? (?=[45]\d\d\s*(?:[-:]\s|\{))"
+    # maximum retry attempts reached for …   llm: (model) exhausted retries: …
+    r"|max(?:imum)? (?:number of )?(?:retry )?(?:attempts|retries|tries)(?: was| were)?"
+    r" (?:reached|exceeded|exhausted)\b[^:{}\"'\n]{0,40}?(?::|\bfor)\s+"
+    r"|[^:{}\"'\n]{0,60}\b(?:exhausted retries|retries exhausted|gave up|giving up)\b"
+    r"[^:{}\"'\n]{0,40}:\s+"
     # Request rejected (429) · …   Request failed with status code 429
     r"|request (?:rejected|failed)(?: with)?(?: status)?(?: code)?[:\s]*\(?(?=\d{3}\b)"
     r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
