@@ -75,6 +75,15 @@ def test_an_error_above_which_a_stack_trace_shows_code_is_not_its_rest():
     assert read(trace) == ("rate_limit", None)
 
 
+def test_an_error_that_begins_in_lower_case_is_not_the_rest_of_the_line_above():
+    above = "WARN llm: this status can be tried again, attempt=1 of 3 status=429 Too Many Requests"
+    body = '{"error": {"code": "busy", "message": "rate limit exceeded, retry after 2s"}}'
+    assert read(f"{above}\nerror=the model gave up: 429 Too Many Requests:\n{body}") == (
+        "rate_limit",
+        2,
+    )
+
+
 def test_tasks_below_a_banner_do_not_make_it_an_answer():
     banner = "You've hit your session limit · resets 3pm (UTC)"
     tasks = "  ◻ Write the parser of the new format first\n  ✔ Read the whole of the old one"

@@ -14,6 +14,11 @@ __all__ = ("continues", "glued", "is_rest", "message_at")
 
 _WRAPPED = re.compile(r"[\w,;/–—=+&-]\s*$")
 _WORDS = re.compile(r"\w")
+# Lower case, and yet no rest of anything: error=…   acme.RateLimitError: …
+_BEGINS = re.compile(
+    r"\s{0,16}(?:error|fatal|failed|panic|[\w.]{1,80}(?:Error|Exception))\s?[:=(](?!\s?[\"'])",
+    re.IGNORECASE,
+)
 _CUT = re.compile(r"(?<=[^\W\d_])\n(?=[^\W\d_])")
 # Longer than any banner in the narrowest terminal.
 _MESSAGE_LINES = 14
@@ -51,6 +56,7 @@ def is_rest(lines: Sequence[str], echoed: Sequence[bool], index: int) -> bool:
     begin = lines[index].lstrip()[:1]
     return (
         index > 0
+        and not _BEGINS.match(lines[index][:200])
         and not echoed[index - 1]  # code in a stack trace does not go on in the error below it
         and (begin.islower() or begin.isdigit() or begin in "(,;")
         and continues(lines[index - 1], lines[index])
