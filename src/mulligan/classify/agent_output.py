@@ -58,6 +58,7 @@ class Outcome:
 # More prose than this around an error body, and the body is an example in an answer.
 _PROSE_AROUND_A_BODY = 12
 _LONGEST_BANNER = 160
+_LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 # Gemini's exit code is the HTTP status modulo 256 in its JSON modes; the rest is documented.
 _GEMINI_STATUS = {one % 256: one for one in (400, 401, 403, 404, 408, 429, 499, 500, 502, 503, 504)}
 _GEMINI_KINDS = {41: Kind.AUTH, 42: Kind.CLIENT, 44: Kind.CLIENT, 52: Kind.CLIENT, 53: Kind.CLIENT}
@@ -182,7 +183,19 @@ def _from_text(streams: Sequence[Stream], world: World, *, exit_code: int | None
     heard = Evidence(
         role=Role.FAILED, text=said.text, source=source, status=said.status, is_event=False
     )
-    return _outcome(said.judgement, heard, world)
+    return _outcome(_with_body(said.judgement, streams, world), heard, world)
+
+
+def _with_body(judgement: Judgement, streams: Sequence[Stream], world: World) -> Judgement:
+    """A limit that a line stated without its time, with the time in a body beside the line."""
+    if judgement.reset is not None or judgement.means not in _LIMITS:
+        return judgement
+    bodies = (one for stream in streams for one in stream.evidence if not one.is_event)
+    for body in reversed([one for one in bodies if one.role is Role.FAILED]):
+        found = judged(body, world)
+        if found is not None and found.means in _LIMITS and found.reset is not None:
+            return replace(judgement, reset=found.reset)
+    return judgement
 
 
 def _outcome(judgement: Judgement, evidence: Evidence, world: World) -> Outcome:

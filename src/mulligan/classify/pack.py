@@ -116,7 +116,12 @@ class Packs:
         """Every entry with its pack: those of `agent` first."""
         order = self._orders.get(agent)
         if order is None:
-            own = [pack for pack in self.packs if agent in (pack.name, *pack.agents)]
+            # What belongs to nobody stays last, even if a program is called so.
+            own = [
+                pack
+                for pack in self.packs
+                if agent in (pack.name, *pack.agents) and pack.name != "generic"
+            ]
             rest = [pack for pack in self.packs if pack not in own]
             order = tuple((pack, entry) for pack in (*own, *rest) for entry in pack.entries)
             self._orders[agent] = order

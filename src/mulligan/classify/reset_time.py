@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..core.hint import Confidence, Hint, Precision
 from .times.announcements import (
+    AFTER,
     ANNOUNCED,
     ASKS_CLOCK,
     ASKS_LENGTH,
@@ -63,9 +64,13 @@ class ResetTime:
 
 
 _SECONDS = re.compile(r"(?P<n>\d{1,8}(?:\.\d{1,9})?)(?![\d:./-])(?!\s*[A-Za-z%])")
+# "After 00:01:30" is a length of time; after midnight nobody says the seconds.
+_SPAN = re.compile(r"00:\d{2}:\d{2}(?![:\d])")
 # What a clause may span; nothing that people write is longer.
 _WINDOW = 160
 _LOOK_BACK = 48
+_NEAR_VERB = 12
+_FAR = re.compile(r"[\d。.!?！？]")
 
 
 def find_reset(text: str, *, now: float, zone: tzinfo) -> ResetTime | None:
@@ -103,7 +108,7 @@ def _time(plain: str, start: int, begin: int, *, now: float, zone: tzinfo) -> Wh
     lead = plain[max(0, start - 24) : begin]
     asks = (
         Lead.DURATION
-        if ASKS_LENGTH.search(lead)
+        if ASKS_LENGTH.search(lead) or (AFTER.search(lead) and _SPAN.match(plain, begin))
         else Lead.CLOCK
         if ASKS_CLOCK.search(lead)
         else Lead.NONE
@@ -123,9 +128,14 @@ def _in_front(text: str, plain: str, *, now: float, zone: tzinfo) -> ResetTime |
             if begin > 0 and plain[begin - 1].isalnum() and plain[begin - 1].isascii():
                 continue
             when = when_at(plain, begin, now=now, zone=zone)
-            if when is not None and when.end <= verb.start() + 1:
+            if when is not None and _leads_to(plain, when.end, verb.start()):
                 return _result(text, begin, when, now)
     return None
+
+
+def _leads_to(plain: str, end: int, verb: int) -> bool:
+    """Whether nothing but a few letters of grammar stands between a time and its word."""
+    return end <= verb + 1 and _FAR.search(plain, end, verb) is None and verb - end <= _NEAR_VERB
 
 
 def _result(text: str, start: int, when: When, now: float) -> ResetTime:

@@ -40,6 +40,8 @@ _SHOWN_LINE = re.compile(
     r"|\s+'[^\n]{0,400}'\s?[+,]\s*$",
     re.IGNORECASE,
 )
+# Amazon Q is having trouble:  0: unhandled error (ThrottlingException): a chain of causes
+_CAUSE = re.compile(r"\s{1,8}\d{1,2}: \S")
 _STACK = re.compile(
     r"\s{0,40}(?:File \"|\^+\s*$|Traceback |\[cause\]|[{}\[\])(]+[,;]?\s*$"
     r"|\w[\w.-]{0,40}:\s|…|\.\.\.|\d+:\s+0x)"
@@ -57,14 +59,22 @@ _ADVICE = re.compile(
     r"|- (?:ask|break|use|try|drop|add|remove|reduce|check|set|run)\b)",
     re.IGNORECASE,
 )
+# The list of tasks, the spinner that a terminal program keeps below all it says.
+_TASKS = re.compile(r"\s{0,8}(?:[◼◻☐☒☑□▪▫✔✓]\s|\d{1,4} tasks?\b|[✻✽✶✢✳·]\s\w{2,20}(?:…|\sfor\s\d))")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
 def shown(lines: Iterable[str]) -> Iterator[bool]:
     """For each line, whether the program merely shows it."""
-    in_fence = in_diff = under_tool = in_shell = False
+    in_fence = in_diff = under_tool = in_shell = in_chain = False
+    above = ""
     for line in lines:
         head = line[:512]
+        in_chain = _CAUSE.match(head) is not None and (in_chain or above.endswith(":"))
+        above = head.rstrip() or above
+        if in_chain:
+            yield in_fence or under_tool
+            continue
         if _FENCE.match(head):
             in_fence = not in_fence
             yield True
@@ -95,6 +105,7 @@ def is_trailer(line: str) -> bool:
     """Whether `line` may follow a banner without making it part of an answer."""
     return (
         is_frame(line)
+        or _TASKS.match(line[:200]) is not None
         or _STACK.match(line[:200]) is not None
         or _ADVICE.match(line[:200]) is not None
     )

@@ -127,7 +127,7 @@ def judge(
             continue
         reset = _reset(text, entry, world, fields=fields, zone=zone)
         judgement = _judgement(text, found, (pack, entry), reset)
-        if entry.voice is not Voice.STATED or judgement.reset is not None:
+        if entry.voice is not Voice.STATED or _is_stated(text, reset, is_error=is_error):
             return judgement
     return None
 
@@ -141,13 +141,18 @@ _CONDITION = re.compile(
 _TALK = re.compile(
     r"\b(?:if|when|once|whenever|unless|how|why|detect\w*|handle\w*|patterns?|should|would|could"
     r"|tests?|says?|said|answer\w*|prints?|printed|shows?|showed|mentions?|match\w*|e\.g|example|like|parse\w*|added"
-    r"|fix\w*|docs?|readme|regex|string|we|i|they|he|she|after|treats?|counts?)\b",
+    r"|fix\w*|docs?|readme|regex|string|we|i|my|they|he|she|after|treats?|counts?)\b",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"(?:^|\s)'|[\"{}=<]|\bif\b", re.IGNORECASE)
 # A sentence that is over before the words begin; a program's own wording may come second.
 _SENTENCE = re.compile(r"[.!?]\s+\S")
 _EARLY = 160
+
+
+def _is_stated(text: str, reset: ResetTime | None, *, is_error: bool) -> bool:
+    """Whether the time is stated, not quoted: inside quotes somebody else said it."""
+    return reset is not None and (is_error or text.count('"', 0, reset.span[0]) % 2 == 0)
 
 
 def _is_talk(text: str, found: re.Match[str], pack: Pack) -> bool:

@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .literals import LARGEST_LITERAL, python_object
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -28,6 +30,7 @@ _LOGGED = re.compile(
     r"\s*(?:\[[^\[\]\n]{1,40}\]\s*|\d[\d:.,TZ+-]{5,40}\s+|(?:INFO|DEBUG|WARN|ERROR|TRACE)[:\s]\s*"
     r"|[\w.-]{1,30}\s*\|\s*){1,5}"
 )
+_LINE_ENDS = re.compile(r"[ \t\r,;]{0,20}(?:\n|$)")
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -85,6 +88,18 @@ def pieces(text: str) -> Iterator[Value | Line]:
 
 
 def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
+    """A value at `start`, as JSON or as Python prints it; where it stops; what trying cost."""
+    value, stop, cost = _json(text, start, end)
+    if value is not None or not text.startswith("{", start):
+        return value, stop, cost
+    found = python_object(text, start)
+    # Followed by words, it is part of a message that a terminal wrapped.
+    if found is not None and _LINE_ENDS.match(text, found[1]):
+        return Value(found[0]), found[1], cost
+    return None, start, cost + (LARGEST_LITERAL if text.startswith("'", start + 1) else 0)
+
+
+def _json(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
     """A JSON object, array or quoted body at `start`; where it stops; what trying cost."""
     line = text[start:end]
     inside = line[1:64].lstrip()
@@ -136,5 +151,7 @@ def first_object(text: str, start: int = 0) -> tuple[Any, int] | None:
         try:
             return _DECODER.raw_decode(text, position)[0], position
         except (RecursionError, ValueError):
+            if (found := python_object(text, position)) is not None:
+                return found[0], position
             position += 1
     return None

@@ -20,8 +20,9 @@ from .fields import reset_in_fields
 from .header_lines import headers_reset
 from .kinds import Judgement, World, by_status, goes_on, judge, squash
 from .streams import first_object
+from .terse import as_terse
 from .voice import Spoken, speak
-from .wraps import continues, is_rest, message_at
+from .wraps import continues, glued, is_rest, message_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,9 +36,12 @@ _TRIGGER = re.compile(
     r"|exhaust|exceed|usage|token|context|api|auth|login|logged|connect|stream|time|terminat|policy"
     r"|balance|command|conversation|socket|network|abort|cancel|budget|spend|unable|refused|throttl"
     r"|reach|hit |out of|exception|unavailable|premature|key|plan|upgrade|entity|empty|reconnect"
-    r"|many|organi[sz]ation|account|model|request|message|no more|l[ií]mite|[^\x00-\u02ff]",
+    r"|many|organi[sz]ation|account|model|request|message|no more|prompt|wait|quick|used"
+    r"|l[ií]mite|[^\x00-\u02ff]",
     re.IGNORECASE,
 )
+# What terminal programs put in front of an error of their own.
+_MARK = re.compile(r"\s{0,8}[✕✗✘✖■❌⛔🛑🖐⚠]")
 _ZONE = re.compile(r"\((?P<zone>UTC|[A-Z][A-Za-z]{2,20}/[A-Za-z_+\-0-9/]{2,40})\)")
 # A program that failed says so near its end; a log of a million complaints is not read whole.
 _LOOKS = 300
@@ -88,13 +92,14 @@ def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said |
             line = lines[index]
             if echoed[index] or not (_TRIGGER.search(line) or (is_any and line.strip())):
                 continue
-            if is_rest(lines, index):
+            if is_rest(lines, echoed, index):
                 continue
             looks -= 1
             said, end = _at(lines, echoed, index, world, is_weak=is_weak, is_over=has_failed)
             if said is None or said.judgement.means is Meaning.NOT_FAILURE:
                 continue
-            allowed = _PROSE_AFTER_ERROR if said.is_error else _PROSE_AFTER_BANNER
+            is_marked = said.is_error or _MARK.match(line) is not None
+            allowed = _PROSE_AFTER_ERROR if is_marked else _PROSE_AFTER_BANNER
             if after[end] > allowed and not has_failed:
                 continue
             return _with_reset_above(said, lines, echoed, index, world)
@@ -139,6 +144,26 @@ def _at(
 ) -> tuple[Said | None, int]:
     """What the message that begins at line `index` says, with the line on which it ends."""
     message, starts = message_at(lines, echoed, index)
+    said, end = _read(message, starts, lines, index, world, is_weak=is_weak, is_over=is_over)
+    if said is None or said.judgement.means not in _LIMITS or said.judgement.reset is not None:
+        return said, end
+    if (whole := glued(message)) != message:
+        again, _ = _read(whole, starts, lines, index, world, is_weak=is_weak, is_over=is_over)
+        if again is not None and again.judgement.reset is not None:
+            said = replace(said, judgement=replace(said.judgement, reset=again.judgement.reset))
+    return said, end
+
+
+def _read(
+    message: str,
+    starts: Sequence[int],
+    lines: Sequence[str],
+    index: int,
+    world: World,
+    *,
+    is_weak: bool,
+    is_over: bool,
+) -> tuple[Said | None, int]:
     spoken = speak(message)
     body = first_object(message) if spoken.is_error and "{" in message else None
     fields = body[0] if body else None
@@ -159,16 +184,20 @@ def _at(
     )
     if judgement is None and spoken.whole != spoken.text:
         judgement = _from_introduction(spoken, world, is_weak=is_weak, is_over=is_over, zone=zone)
-    if judgement is None and spoken.is_error and (kind := by_status(status)) is not None:
+    is_error = spoken.is_error
+    if judgement is None and is_weak and (terse := as_terse(spoken.whole)) is not None:
+        is_error, text, status = True, spoken.whole, status or terse.status
+        judgement = judge(text, world, is_error=True, is_weak=True, is_over=is_over, zone=zone)
+    if judgement is None and is_error and (kind := by_status(status)) is not None:
         reset = reset_in_fields(fields, now=world.now, zone=world.zone)
         reset = reset or find_reset(text, now=world.now, zone=zone or world.zone)
         judgement = Judgement(means=kind, because=f"status {status}", reset=reset)
-    if judgement is None or (not spoken.is_error and _is_talk(spoken, judgement)):
+    if judgement is None or (not is_error and _is_talk(spoken, judgement)):
         return None, index
     near = lines[max(0, index - _HEADERS_NEAR) : index + _HEADERS_NEAR]
     judgement = _with_headers(judgement, near, world)
     end = _end_line(judgement, spoken, starts, index, lines)
-    return Said(judgement=judgement, text=message, is_error=spoken.is_error, status=status), end
+    return Said(judgement=judgement, text=message, is_error=is_error, status=status), end
 
 
 def _from_introduction(
@@ -215,6 +244,13 @@ def _end_line(
     line = sum(1 for start in starts if start <= offset) - 1
     end = index + max(0, line)
     last = index + len(starts) - 1
-    while end < last and (continues(lines[end], lines[end + 1]) or spoken.is_error):
+    while end < last and (
+        continues(lines[end], lines[end + 1]) or spoken.is_error or _introduces(lines[end])
+    ):
         end += 1
     return min(end, len(lines) - 1)
+
+
+def _introduces(line: str) -> bool:
+    """Whether `line` says that the next one tells more: "Rate limit reached:"."""
+    return line.rstrip().endswith(":")

@@ -25,16 +25,31 @@ _STAMP = re.compile(
     r"|[EWIF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}\s+\d{1,9} [\w./-]{1,60}:\d{1,6}\] "  # glog
     r"|[\w.-]{1,40} {1,20}\| "  # docker compose
     r"|[\w.]{1,60}:[\w<>.]{1,60}:\d{1,6} - "  # loguru
+    r"|\d{1,2}: (?=\D)"  # a chain of causes
     r"|[\w.]{1,60} - (?=(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\b)"  # logging
 )
 _LEVEL = re.compile(
     r"(?:\[\s*)?(?P<level>ERROR|ERR|FATAL|CRITICAL|WARN|WARNING|INFO|DEBUG|NOTICE)(?:\s*\])?"
     r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?:[-|]\s+)?(?=\S)"
+    r"|\[(?P<tag>(?i:error|err|fatal|critical))\]\s*:?\s*(?=\S)"
+)
+# 23:27:08 - openhands:ERROR: agent.py:228 - …   2026-01-02 03:04:05,678 - 14 - llm.py:1 - ERROR: …
+_LOGGED = re.compile(
+    r"(?=\[?\d[\d:./T-]{4,})(?:[\w.:,/\[\]()|<>+@#-]{1,60}+\s+){0,7}?[\w.:\[(|-]{0,40}?"
+    r"(?<![A-Za-z_])(?:ERROR|CRITICAL|FATAL|SEVERE)(?![A-Za-z_])[\])]?[:\s|-]{1,6}"
+    r"(?:[\w./-]{1,60}:\d{1,6}(?::\d{1,6})?\s+-\s+|[\w.]{1,60}\s+[—-]\s+|\[[^\[\]\n]{1,60}\]\s*){0,3}"
 )
 _TAG = re.compile(
-    r"(?:stderr|stdout|output|result|message|detail|reason)\s*:\s*"
-    r"|\[(?:result|stderr|stdout|error|fatal|claude|codex|gemini|copilot|opencode|qwen|aider|agent"
+    r"(?:stderr|stdout|output|result|message|details?|reason)\s*:\s*"
+    r"|\[(?:result|stderr|stdout|claude|codex|gemini|copilot|opencode|qwen|aider|agent"
     r"|cli|runner|worker[\w-]{0,8})\]\s*:?\s*",
+    re.IGNORECASE,
+)
+# I'm sorry, I can't complete that request. …   Oops! …
+_APOLOGY = re.compile(
+    r"(?:(?:i'm|i am|we're|we are) (?:very )?)?(?:sorry|apologies|unfortunately|oops|uh-oh|whoops)"
+    r"(?:[.!,:;]|\s-)\s+"
+    r"(?:(?:i|we) (?:can't|cannot|could not|couldn't|am unable|are unable)[^.!?\n]{1,60}[.!]\s+)?",
     re.IGNORECASE,
 )
 _NAMED = re.compile(
@@ -45,18 +60,35 @@ _NAMED = re.compile(
 _ERROR = re.compile(
     # API Error: …   [API Error: …   API Error (529 …   Error code: 429 - …   Error: 500 …
     r"\[?(?:api|http|fatal|server|internal|unexpected|provider|model|stream|request|network"
-    r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?:[:(·—-]|(?=\{)|(?=\d{3}\b))\s*"
+    r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?::(?!:)|[(·—-]|(?=\{)|(?=\d{3}\b))\s*"
     # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
     r"|(?:Caused by:?\s*)?[A-Za-z_$][\w.$]{0,120}?"
     r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b"
-    r"(?:\s*\[[^\]]{0,60}\])?(?:\s*[:-]|\s\()\s*"
+    r"(?:\s*\[[^\]]{0,60}\])?(?:\s*(?::(?!:)|-)|\s\()\s*"
     # Failed to find label: …   Error from provider (x): …
-    r"|(?:failed|unable|could not|couldn't|cannot|can't|error|exception)\b[^:{}\"\n]{0,80}:\s+"
+    r"|(?:failed(?! tests?\b)|unable|could not|couldn't|cannot|can't"
+    r"|error(?! (?:handling|messages?|paths?|cases?|recovery|reporting)\b)|exception)\b"
+    r"[^:{}\"\n]{0,80}:\s+"
+    # stream disconnected before completion: …   Agent stopped: …
+    r"|(?:stream|connection|session|task|agent|run|turn|process|job|request|thread|worker)"
+    r" (?:was |has )?(?:disconnected|closed|interrupted|aborted|stopped|ended|terminated|cancell?ed"
+    r"|exited)\b[^:{}\"'\n]{0,60}:\s+"
     # An error occurred (ThrottlingException) when calling the X operation: …
     r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
     # the run failed: …   Request failed with status: …
     r"|[^:{}\"'\n]{0,80}\b(?:errors?|failed|failure|rejected|exception)\b"
     r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+"
+    # Stream error after retries: …   model call failed during startup: …
+    r"|(?!(?:the|an?|i|we|this|that|those|no|any|fix\w*|handl\w*) )(?:[\w-]{1,20}+ ){1,2}"
+    r"(?:errors?|failed|failure) (?:after|before|because of|from|during|while|at|on|in|with|for)"
+    r" [^:{}\"'\n]{1,40}:\s+"
+    # the language model failed with internal error 429 - {…
+    r"|(?:[\w-]{1,20}+ ){1,8}error(?: code)? (?=[45]\d\d\s*(?:[-:]\s|\{))"
+    # maximum retry attempts reached for …   llm: (model) exhausted retries: …
+    r"|max(?:imum)? (?:number of )?(?:retry )?(?:attempts|retries|tries)(?: was| were)?"
+    r" (?:reached|exceeded|exhausted)\b[^:{}\"'\n]{0,40}?(?::|\bfor)\s+"
+    r"|[^:{}\"'\n]{0,60}\b(?:exhausted retries|retries exhausted|gave up|giving up)\b"
+    r"[^:{}\"'\n]{0,40}:\s+"
     # Request rejected (429) · …   Request failed with status code 429
     r"|request (?:rejected|failed)(?: with)?(?: status)?(?: code)?[:\s]*\(?(?=\d{3}\b)"
     r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
@@ -83,7 +115,13 @@ _STATUS_ANYWHERE = re.compile(
     r"|\brejected|\bcode)\W{1,4}(?P<status>[45]\d\d)\b|^\W{0,3}(?P<first>[45]\d\d)\b",
     re.IGNORECASE,
 )
-_PEEL = (_STAMP, _TAG, _NAMED, _MARKUP)
+# Stagehand[session_1]: …   proxy: Error …: who says it, in front of an error
+_SOURCE = re.compile(
+    r"[\w.-]{1,40}\[[^\[\]\n]{1,100}\]:\s+"
+    r"|[\w./-]{1,40}:\s+(?=(?:errors?|failed|unable|request failed)\b"
+    r"|\w{0,60}(?:Error|Exception): )"
+)
+_PEEL = (_STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 _BLANKS = re.compile(r"\s+")
 _PEELS = 7
 
@@ -117,8 +155,9 @@ def speak(line: str) -> Spoken:
             return Spoken(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
     for _ in range(_PEELS):
         if found := _LEVEL.match(plain, position):
-            is_error = is_error or found["level"] in ("ERROR", "ERR", "FATAL", "CRITICAL")
-        elif found := _ERROR.match(plain, position):
+            name = found["level"] or found["tag"].upper()
+            is_error = is_error or name in ("ERROR", "ERR", "FATAL", "CRITICAL")
+        elif found := _LOGGED.match(plain, position) or _ERROR.match(plain, position):
             is_error = True
         elif found := _STATUS.match(plain, position):
             status = int(found["status"])

@@ -10,10 +10,16 @@ from .echo import is_frame
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("continues", "is_rest", "message_at")
+__all__ = ("continues", "glued", "is_rest", "message_at")
 
 _WRAPPED = re.compile(r"[\w,;/–—=+&-]\s*$")
 _WORDS = re.compile(r"\w")
+# Lower case, and yet no rest of anything: error=…   acme.RateLimitError: …
+_BEGINS = re.compile(
+    r"\s{0,16}(?:error|fatal|failed|panic|[\w.]{1,80}(?:Error|Exception))\s?[:=(](?!\s?[\"'])",
+    re.IGNORECASE,
+)
+_CUT = re.compile(r"(?<=[^\W\d_])\n(?=[^\W\d_])")
 # Longer than any banner in the narrowest terminal.
 _MESSAGE_LINES = 14
 _MESSAGE_LENGTH = 2400
@@ -45,11 +51,18 @@ def continues(line: str, following: str) -> bool:
     )
 
 
-def is_rest(lines: Sequence[str], index: int) -> bool:
+def is_rest(lines: Sequence[str], echoed: Sequence[bool], index: int) -> bool:
     """Whether a line that looks like a beginning is the rest of the one above it."""
     begin = lines[index].lstrip()[:1]
     return (
         index > 0
+        and not _BEGINS.match(lines[index][:200])
+        and not echoed[index - 1]  # code in a stack trace does not go on in the error below it
         and (begin.islower() or begin.isdigit() or begin in "(,;")
         and continues(lines[index - 1], lines[index])
     )
+
+
+def glued(message: str) -> str:
+    """`message` with the words made whole that a terminal cut in two at its right edge."""
+    return _CUT.sub("", message)

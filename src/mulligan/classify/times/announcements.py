@@ -8,7 +8,16 @@ from __future__ import annotations
 
 import re
 
-__all__ = ("ANNOUNCED", "ASKS_CLOCK", "ASKS_LENGTH", "BARE_SECONDS", "GAP", "JOINERS", "WORD_LAST")
+__all__ = (
+    "AFTER",
+    "ANNOUNCED",
+    "ASKS_CLOCK",
+    "ASKS_LENGTH",
+    "BARE_SECONDS",
+    "GAP",
+    "JOINERS",
+    "WORD_LAST",
+)
 
 # What a program says about its own next try; the server's word is worth more.
 _OWN = r"retrying|next (?:retry|try|attempt)|setting next backoff|will retry"
@@ -16,7 +25,8 @@ _ENGLISH = (
     r"resets?|resetting|refresh(?:es)?|renew(?:s|al|ed)?|replenish(?:es|ed)?|restored?|unlocks?"
     r"|tr(?:y|ies) (?:it )?again|retry|come back|check back|(?:be )?back|available(?: again)?"
     r"|resumes?|regain access|continu(?:e|es|ing)(?: automatically)?|wait(?:ing)?|until|lifted"
-    r"|can (?:send|use|start|make|ask|access)|cycle ends|period ends|window (?:opens|ends)"
+    r"|can (?:send|use|start|make|ask|access)"
+    r"|(?:cycle|period|window|cooldown) (?:opens|ends|expires)"
 )
 _GERMAN = (
     r"versuch\w*(?: es)?(?: (?:erneut|wieder|noch ?mal|später))?|(?:wieder|erneut) verfügbar"
@@ -65,6 +75,7 @@ GAP = re.compile(r"[^\d.;!?{}]{0,48}?\b(?:at|on|in|after|until|um|am|às|a las|e
 ASKS_LENGTH = re.compile(
     r"\b(?:in|within|for|wait|em|en|dans|tra|fra|dentro de|через)\W*$", re.IGNORECASE
 )
+AFTER = re.compile(r"\bafter\W*$", re.IGNORECASE)
 ASKS_CLOCK = re.compile(r"\b(?:at|on|à|às|as|las|um|ab|gegen|vers|alle|om)\W*$", re.IGNORECASE)
 # Only here is a number without a unit a number of seconds.
 BARE_SECONDS = re.compile(r"(?:retry|reset|try again)[-_\s]?(?:after|in)\W*$", re.IGNORECASE)

@@ -1,0 +1,61 @@
+"""Errors that nothing introduces: "upstream returned status 429", "code=rate_limit_exceeded".
+
+Such a line carries a status beside a word that says whose it is, or a code that only machines
+write. A person who talks about limits uses the same words, so anything that sounds like one
+(somebody who acts, a condition, a piece of code) is left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ("Terse", "as_terse")
+
+_STATUS = re.compile(
+    r"\b(?:HTTP|status|code|error|returned|got|received|responded with|answered|failed|rejected)"
+    r"(?: (?:status|code|error|with|a|an|HTTP)){0,3}(?:: | \(|[\s:=#(\[])(?P<status>429|529)\b"
+    r"|^(?P<first>429|529)\b(?!\")",
+    re.IGNORECASE,
+)
+# Not inside quotes: that is code which knows the word.
+_CODE = re.compile(
+    r"(?<![\"'%\w])(?:rate_limit(?:ed|_(?:exceeded|error|reached)\w*)?|RateLimit(?:ed|Error|Exceeded)"
+    r"|rateLimit(?:ed|Exceeded)|RESOURCE_EXHAUSTED|ResourceExhausted|Throttl(?:ing|ed)Exception"
+    r"|TooManyRequests(?:Error|Exception)?|quota_(?:exceeded|exhausted)|overloaded_error"
+    r"|usage_limit_(?:reached|exceeded))(?![\"'%\w])"
+)
+_PERSON = re.compile(
+    r"\b(?:i|i'm|i've|i'll|we|we've|my|our|he|she|they|when|whenever|unless|should|would|might|fix\w*"
+    r"|add(?:s|ed)?|handl\w*|detect\w*|pars\w+|match\w*|patterns?|regex\w*|tests?|tested|docs?|readme"
+    r"|documentation|example|e\.g|caused|implement\w*|refactor\w*|limiter|limiting|classif\w*|treat\w*"
+    r"|counts?|counted|summary|now|then|instead|survived|passed|passes|works?|worked"
+    r"|because the|which|what|how|why|select|where|const|let|var|def"
+    r"|retry:|retrying|retried|will retry|retry in|are|were|responses)(?!\w)"
+    r"|\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
+    r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\(\)|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"'\[]",
+    re.IGNORECASE,
+)
+# A statement, not an essay.
+_LONGEST = 600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terse:
+    """An error that nothing introduced.
+
+    Args:
+        status: The HTTP status in it, if any.
+    """
+
+    status: int | None = None
+
+
+def as_terse(text: str) -> Terse | None:
+    """`text` as an error that nothing introduces; None if it may be a person who talks."""
+    if len(text) > _LONGEST:
+        return None
+    status, code = _STATUS.search(text), _CODE.search(text)
+    if (status is None and code is None) or _PERSON.search(text):
+        return None
+    return Terse(status=int(status["status"] or status["first"]) if status else None)
