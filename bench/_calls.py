@@ -7,13 +7,13 @@ stands here. A peer that is not installed is left out.
 from __future__ import annotations
 
 import asyncio
-import time
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from _measure import peer
 
 import mulligan
+from mulligan.drivers.world import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -145,14 +145,8 @@ class Unavailable(Exception):
         self.status = 503
 
 
-class Instant:
+class Instant(SystemClock):
     """The machine's clocks, with sleeps that are over at once."""
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    def wall(self) -> float:
-        return time.time()
 
     def sleep(self, delay: float) -> None: ...
 

@@ -16,13 +16,17 @@ __all__ = ("used_up",)
 _ONE_SHOT = ("builtins", "itertools")
 _ENDLESS = ("count", "cycle", "repeat")
 
+# What most arguments are: not worth a second look.
+_PLAIN = frozenset({type(None), bool, bytes, float, int, str})
+
 # Items of a list that are looked at: a body has its parts at the front, and a list may be long.
 _MOST = 100
 
 
 def used_up(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Why the call cannot be made again with these arguments; empty if it can."""
-    for value in _values((*args, *kwargs.values()), depth=3):
+    suspects = [each for each in (*args, *kwargs.values()) if type(each) not in _PLAIN]
+    for value in _values(suspects, depth=3) if suspects else ():
         cls = type(value)
         if cls.__module__ in _ONE_SHOT:
             if hasattr(cls, "__anext__") or (hasattr(cls, "__next__") and not _is_fresh(value)):
