@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ..drivers.settings import Settings
     from .options import GuardOptions
 
+    # What is known of the attempt that has failed: the mark before it, when it began, its context.
+    Begun = tuple[Any, ...]
+
 __all__ = ("PATHS", "Engine", "name_of")
 
 # calm: nobody needs to know. timed: when it began. known: that it is under way. watched: all of it.
@@ -110,39 +113,19 @@ class Engine:
 
     # An attempt has been made and has failed
 
-    def recover(  # noqa: PLR0917 -- keywords cost on every failure, and only wrappers call this
-        self,
-        function: Any,
-        args: Any,
-        kwargs: Any,
-        mark: int,
-        error: Exception,
-        started_at: float | None = None,
-        context: Any = None,
-    ) -> Any:
+    def recover(self, function: Any, args: Any, kwargs: Any, error: Exception, begun: Begun) -> Any:
         drivers = _loaded or _drivers()
-        session = drivers.Session(
-            self._settings or self.settings, name_of(function), mark, started_at, context
-        )
+        session = drivers.Session(self._settings or self.settings, name_of(function), *begun)
         try:
             return drivers.run(session, function, args, kwargs, error)
         finally:
             del error
 
-    async def arecover(  # noqa: PLR0917 -- see recover
-        self,
-        function: Any,
-        args: Any,
-        kwargs: Any,
-        mark: int,
-        error: Exception,
-        started_at: float | None = None,
-        context: Any = None,
+    async def arecover(
+        self, function: Any, args: Any, kwargs: Any, error: Exception, begun: Begun
     ) -> Any:
         drivers = _loaded or _drivers()
-        session = drivers.Session(
-            self._settings or self.settings, name_of(function), mark, started_at, context
-        )
+        session = drivers.Session(self._settings or self.settings, name_of(function), *begun)
         try:
             return await drivers.arun(session, function, args, kwargs, error)
         finally:
@@ -166,7 +149,7 @@ class Engine:
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         try:
-            return await self.arecover(function, args, kwargs, mark, error)
+            return await self.arecover(function, args, kwargs, error, (mark,))
         finally:
             del error
 

@@ -71,7 +71,7 @@ class Guard:
                     return engine.drive(function, args, kwargs, mark, answer)  # type: ignore[return-value]
                 return answer
             try:
-                return engine.recover(function, args, kwargs, mark, error)  # type: ignore[no-any-return]
+                return engine.recover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
         return engine.run(function, args, kwargs)  # type: ignore[no-any-return]
@@ -89,7 +89,7 @@ class Guard:
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught
             try:
-                return await engine.arecover(function, args, kwargs, mark, error)  # type: ignore[no-any-return]
+                return await engine.arecover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
         return await engine.arun(function, args, kwargs)  # type: ignore[no-any-return]

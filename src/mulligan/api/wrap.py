@@ -70,7 +70,7 @@ def _plain(engine: Engine, function: Any) -> Any:
                 return engine.drive(function, args, kwargs, mark, answer)
             return answer
         try:
-            return engine.recover(function, args, kwargs, mark, error)
+            return engine.recover(function, args, kwargs, error, (mark,))
         finally:
             del error
 
@@ -89,7 +89,7 @@ def _async(engine: Engine, function: Any) -> Any:
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         try:
-            return await engine.arecover(function, args, kwargs, mark, error)
+            return await engine.arecover(function, args, kwargs, error, (mark,))
         finally:
             del error
 
@@ -114,7 +114,7 @@ def _plain_timed(engine: Engine, function: Any) -> Any:
                 return engine.drive(function, args, kwargs, mark, answer)
             return answer
         try:
-            return engine.recover(function, args, kwargs, mark, error, started_at)
+            return engine.recover(function, args, kwargs, error, (mark, started_at))
         finally:
             del error
 
@@ -155,7 +155,7 @@ def _async_timed(engine: Engine, function: Any) -> Any:
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         try:
-            return await engine.arecover(function, args, kwargs, mark, error, started_at)
+            return await engine.arecover(function, args, kwargs, error, (mark, started_at))
         finally:
             del error
 
@@ -182,7 +182,7 @@ def _plain_known(engine: Engine, function: Any) -> Any:
         finally:
             known.reset(token)
         try:
-            return engine.recover(function, args, kwargs, mark, error, None, context)
+            return engine.recover(function, args, kwargs, error, (mark, None, context))
         finally:
             del error
 
@@ -205,7 +205,7 @@ def _async_known(engine: Engine, function: Any) -> Any:
         finally:
             known.reset(token)
         try:
-            return await engine.arecover(function, args, kwargs, mark, error, None, context)
+            return await engine.arecover(function, args, kwargs, error, (mark, None, context))
         finally:
             del error
 
