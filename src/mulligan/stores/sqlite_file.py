@@ -167,13 +167,23 @@ class SqliteFile:
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             handle = _Handle(self._connected(), os.open(gate, flags), os.open(bell, flags))
-            if not self._is_ready:
-                self._prepare(handle)
         except (sqlite3.Error, OSError) as trouble:
-            raise StoreError(self.url, f"{self.path} is no store: {trouble}") from None
+            raise self._no_store(trouble) from None
+        if not self._is_ready:
+            try:
+                self._prepare(handle)
+            except (sqlite3.Error, OSError) as trouble:
+                _close(handle)
+                raise self._no_store(trouble) from None
+            except BaseException:
+                _close(handle)
+                raise
         self._tidy()
         self._handles[threading.get_ident()] = handle
         return handle
+
+    def _no_store(self, trouble: Exception) -> StoreError:
+        return StoreError(self.url, f"{self.path} is no store: {trouble}")
 
     def _connected(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
@@ -182,7 +192,11 @@ class SqliteFile:
             isolation_level=None,  # transactions begin where we say so
             check_same_thread=False,  # each thread has its own; `close` closes them all
         )
-        connection.execute(f"PRAGMA synchronous={self._synchronous}")
+        try:
+            connection.execute(f"PRAGMA synchronous={self._synchronous}")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _prepare(self, handle: _Handle) -> None:
@@ -220,6 +234,11 @@ class SqliteFile:
         handles, self._handles = self._handles, {}
         for handle in handles.values():
             _close(handle)
+
+    def __del__(self) -> None:
+        # Whoever forgets to close leaves neither descriptors nor connections behind.
+        if hasattr(self, "_handles"):
+            self.close()
 
 
 def _close(handle: _Handle) -> None:
