@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mulligan.faults.delivery import Answer, Close, Hang, Pause, Reset, Send, deliver
@@ -86,6 +88,25 @@ def test_an_error_event_stands_inside_a_stream_that_began_well():
     acts = deliver(order("error-event", "1"), STREAM, 0.0)
     assert body(acts) == chunk(b"one") + chunk(b"oops") + LAST_CHUNK
     assert sent(acts).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize(
+    ("fault", "said", "last"),
+    [
+        ("ok", b"onetwothreefour", Close()),
+        ("truncate", b"onetwo", Close()),
+        ("cut", b"onetwoth", Close()),
+        ("error-event(1)", b"oneoops", Close()),
+        ("drip", b"onetwothreefour", Close()),
+        ("drop", b"onetwo", Reset()),
+    ],
+)
+def test_who_knows_no_chunks_reads_until_the_connection_ends(fault, said, last):
+    acts = deliver(parsed(fault), replace(STREAM, is_chunked=False), 0.0)
+    assert body(acts) == said
+    assert acts[-1] == last
+    assert b"transfer-encoding" not in sent(acts)
+    assert b"connection: close" in sent(acts)
 
 
 def test_a_drip_waits_before_every_event():

@@ -56,6 +56,16 @@ def test_a_connection_is_used_again(fault_server):
     assert fault_server.totals.requests == 3
 
 
+def test_a_client_of_http_1_0_gets_a_stream_without_chunks(fault_server):
+    body = json.dumps(STREAM).encode()
+    head = b"POST /v1/messages HTTP/1.0\r\nhost: localhost\r\nexpect: 100-continue\r\n"
+    got = talk(fault_server, head + b"content-length: %d\r\n\r\n" % len(body) + body)
+    assert got.startswith(b"HTTP/1.1 200 ")
+    assert b"transfer-encoding" not in got
+    assert got.partition(b"\r\n\r\n")[2].startswith(b"event: message_start\n")
+    assert got.endswith(b'data: {"type": "message_stop"}\n\n')
+
+
 def test_a_body_in_chunks_is_read(fault_server):
     data = (
         b"POST /invoices HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n"

@@ -112,7 +112,7 @@ class Connection:
         head = read_head(data)
         if not self._admits(head.headers):
             raise BadRequest(421, "this Host or Origin may not talk to the fault server")
-        if head.headers.get("expect", "").lower() == "100-continue":
+        if head.headers.get("expect", "").lower() == "100-continue" and not head.is_old:
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request = Request(head=head, body=await self._body(head.length))
         # The wall clock: resets and dates are stated in it.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .menu import Fault
     from .rest import Resource
     from .script import Script
-    from .wire import Request
+    from .wire import Head, Request
 
 __all__ = ("Handled", "Service")
 
@@ -113,7 +113,7 @@ class Service:
         rule = self._desk.rule_for(entry.method, entry.path, entry.client)
         if is_aside and (rule is None or not names_asides(rule)):
             entry = replace(entry, vendor="other", outcome="aside", is_early=False)
-            return self._handled(OK, aside(head, vendor, asked), entry, now)
+            return self._handled(OK, aside(head, vendor, asked), entry, head, now)
         decided = self._desk.decide(
             method=entry.method, path=entry.path, client=entry.client, tokens=asked.tokens, now=now
         )
@@ -143,12 +143,14 @@ class Service:
         wait = stated(decided, answer, now)
         if wait is not None:
             self.ledger.close(entry.client, entry.vendor, now + wait)
-        return self._handled(fault, answer, replace(entry, outcome=str(fault)), now)
+        return self._handled(fault, answer, replace(entry, outcome=str(fault)), head, now)
 
-    def _handled(self, fault: Fault, answer: Answer, entry: Entry, now: float) -> Handled:
+    def _handled(
+        self, fault: Fault, answer: Answer, entry: Entry, head: Head, now: float
+    ) -> Handled:
         status = None if fault.name in _WITHOUT_HEAD else answer.status
         entry = self.ledger.add(replace(entry, status=status))
-        answer = replace(answer, is_bodiless=entry.method == "HEAD")
+        answer = replace(answer, is_bodiless=entry.method == "HEAD", is_chunked=not head.is_old)
         return Handled(acts=deliver(fault, answer, now), entry=entry)
 
     def _entry(self, request: Request, vendor: str, asked: Asked, now: float) -> Entry:
