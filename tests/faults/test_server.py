@@ -322,6 +322,24 @@ def test_a_plans_limit_ends_at_the_instant_it_stated(fault_server):
     assert fault_server.totals.early == 0
 
 
+def test_of_twenty_requests_at_once_none_is_early_and_the_next_one_is(fault_server):
+    fault_server.set("429(retry-after=30)")
+    ask = b"POST /invoices HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
+    with contextlib.ExitStack() as stack:
+        where = ("127.0.0.1", fault_server.port)
+        socks = [stack.enter_context(socket.create_connection(where, 5)) for _ in range(20)]
+        for sock in socks:
+            sock.sendall(ask[:10])
+        time.sleep(0.1)  # nothing tells when the server has seen what it does not answer
+        for sock in socks:
+            sock.sendall(ask[10:])
+            assert sock.recv(65536).startswith(b"HTTP/1.1 429 ")
+        assert fault_server.totals.requests == 20
+        assert fault_server.totals.early == 0
+        socks[0].sendall(ask + ask)
+        until(lambda: fault_server.totals.early == 2)
+
+
 def test_the_script_can_be_changed_over_http(fault_server):
     assert post(fault_server, "/_script", "x")[0] == 400
     connection = http.client.HTTPConnection("127.0.0.1", fault_server.port, timeout=5)

@@ -32,6 +32,7 @@ class World:
 
     def __init__(self, script: str = "ok", *, limits: Limits | None = None, seed: int = 0) -> None:
         self.now = START
+        self.began_at: float | None = None
         self.service = Service(
             script=Script.parse(script),
             limits=limits or Limits(),
@@ -45,7 +46,7 @@ class World:
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         data = json.dumps(body or {"model": "m", "messages": ["hi"]}).encode()
         request = Request(head=read_head("\r\n".join(lines).encode()), body=data)
-        return Got(self.service.handle(request, self.now))
+        return Got(self.service.handle(request, self.now, began_at=self.began_at))
 
     @property
     def totals(self):
@@ -236,6 +237,26 @@ def test_who_asks_before_the_named_time_is_noted():
     world.now += 0.2
     assert not world.ask().entry.is_early
     assert world.totals.early == 1
+
+
+def test_what_was_under_way_when_the_refusal_was_sent_is_not_early():
+    world = World("429(retry-after=2)")
+    world.ask()
+    world.now += 1
+    world.began_at = START - 0.1
+    assert not world.ask().entry.is_early
+    # Its own refusal does not reopen the window for who began after the first.
+    world.began_at = START + 0.5
+    assert world.ask().entry.is_early
+
+
+def test_a_refusal_closes_the_window_when_it_is_sent():
+    world = World("429(retry-after=2, delay=1s)")
+    world.ask()
+    world.now += 0.5
+    assert not world.ask().entry.is_early
+    world.now += 0.5
+    assert world.ask().entry.is_early
 
 
 def test_another_client_is_not_inside_my_window():

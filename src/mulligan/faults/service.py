@@ -103,13 +103,22 @@ class Service:
         """Begin another ledger."""
         self.ledger = Ledger(now)
 
-    def handle(self, request: Request, now: float) -> Handled:
-        """Decide on a request, carry out what it changes, note it."""
+    def handle(self, request: Request, now: float, *, began_at: float | None = None) -> Handled:
+        """Decide on a request, carry out what it changes, note it.
+
+        Args:
+            request: All of it.
+            now: When its end came, in epoch seconds.
+            began_at: When its first byte came; None if that was now.
+        """
         head, (vendor, asked) = request.head, _whose(request)
         is_rest = vendor is None and self._resource.covers(head.path)
         is_aside = not is_rest and (vendor is None or asked.is_count)
         voice = vendor or (_REST if is_rest else voice_of(head))
         entry = self._entry(request, voice.name, asked, now)
+        began_at = now if began_at is None else began_at
+        is_early = self.ledger.is_closed(entry.client, entry.vendor, began_at, now)
+        entry = replace(entry, is_early=is_early)
         rule = self._desk.rule_for(entry.method, entry.path, entry.client)
         if is_aside and (rule is None or not names_asides(rule)):
             entry = replace(entry, vendor="other", outcome="aside", is_early=False)
@@ -142,7 +151,8 @@ class Service:
         answer = answer or Answer(status=200)
         wait = stated(decided, answer, now)
         if wait is not None:
-            self.ledger.close(entry.client, entry.vendor, now + wait)
+            sent_at = now + (fault.seconds("delay") or 0.0)
+            self.ledger.close(entry.client, entry.vendor, sent_at, now + wait)
         return self._handled(fault, answer, replace(entry, outcome=str(fault)), head, now)
 
     def _handled(
@@ -154,12 +164,12 @@ class Service:
         return Handled(acts=deliver(fault, answer, now), entry=entry)
 
     def _entry(self, request: Request, vendor: str, asked: Asked, now: float) -> Entry:
-        head, client = request.head, _client(request)
+        head = request.head
         return Entry(
             number=0,
             at=now,
             after=now - self.ledger.opened_at,
-            client=client,
+            client=_client(request),
             method=head.method,
             path=head.path,
             vendor=vendor,
@@ -168,7 +178,6 @@ class Service:
             attempt={name: head.headers[name] for name in _ATTEMPT_HEADERS if name in head.headers},
             key=head.headers.get("idempotency-key", "").strip('"'),
             body_hash=request.hash,
-            is_early=self.ledger.is_closed(client, vendor, now),
         )
 
 
