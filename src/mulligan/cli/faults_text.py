@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..core.text import presentable
-from ..faults.menu import COMMON_OPTIONS, MENU, REFUSAL_OPTIONS
+from ..faults.menu import COMMON_OPTIONS, MENU, REFUSAL_OPTIONS, STATUSES
 from ..faults.pointing import POINTERS, direct, environment, pointer_of, settings
 from ..faults.remote import address
 
@@ -139,7 +139,7 @@ def menu_table() -> Table:
             group = dish.group
             table.add_row(f"\n[bold]{group}[/]")
         options = ", ".join(name for name, _ in dish.options if name not in shared)
-        name = "400 … 599" if dish.name == "NNN" else dish.name
+        name = STATUSES.get(dish.name, dish.name)
         table.add_row(f"  {name}", escape(dish.help), f"[dim]{options}[/]")
     table.add_row("\n[bold]options[/]")
     table.add_row("  of all", f"{', '.join(COMMON_OPTIONS)}: delay=0.5s, applied=yes for a write")

@@ -27,6 +27,8 @@ _SETTLE = 0.02
 _GAP = 0.1
 # How long the port stays closed where the script does not say.
 _REFUSE = 5.0
+# RFC 9110: a 204 states no length, and a 304 not that of an empty body.
+_LENGTHLESS = frozenset({204, 304})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,8 @@ def _acts(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:  # noqa: P
             return (Close(),)
         case "hang":
             return (_hang(fault), Close())
+        case _ if answer.status in _LENGTHLESS:
+            return (Send(head(answer.status, answer.headers, now)),)
         case _ if answer.is_bodiless:
             return (Send(head(answer.status, {**answer.headers, "content-length": "0"}, now)),)
         case _ if answer.stream is not None:

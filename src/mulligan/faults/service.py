@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from .aside import aside, names_asides, voice_of
-from .compose import applied, good, refusal, stated, trouble_of
+from .compose import applied, good, refusal, restated, stated, trouble_of
 from .delivery import Act, Answer, deliver
 from .desk import LIMIT, OK, Desk
 from .ledger import Entry, Ledger
@@ -148,7 +148,7 @@ class Service:
         elif vendor is not None:
             answer = answer or good(vendor, fault, trouble, headers, self._text)
         # What resets before it reaches the resource has no answer, and needs none.
-        answer = answer or Answer(status=200)
+        answer = restated(answer or Answer(status=200), fault)
         wait = stated(decided, answer, now)
         if wait is not None:
             sent_at = now + (fault.seconds("delay") or 0.0)
