@@ -289,6 +289,18 @@ def test_a_refusal_closes_the_window_when_it_is_sent():
     assert world.ask().entry.is_early
 
 
+def test_anthropic_states_tokens_in_and_out_beside_all_tokens():
+    headers = World("ok", limits=Limits.parse(tokens="1000/60s")).ask().headers
+    stem = "anthropic-ratelimit"
+    for field in ("limit", "remaining", "reset"):
+        assert headers[f"{stem}-input-tokens-{field}"] == headers[f"{stem}-tokens-{field}"]
+    assert int(headers[f"{stem}-input-tokens-remaining"]) < 1000
+    assert headers[f"{stem}-output-tokens-limit"] == "1000"
+    assert headers[f"{stem}-output-tokens-remaining"] == "1000"
+    assert datetime.fromisoformat(headers[f"{stem}-output-tokens-reset"]).timestamp() == START
+    assert f"{stem}-requests-limit" not in headers
+
+
 def test_another_client_is_not_inside_my_window():
     world = World("429(retry-after=2),ok")
     world.ask(key="mulligan-a")
