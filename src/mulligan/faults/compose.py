@@ -48,6 +48,7 @@ def trouble_of(decided: Decided, asked: Asked, id_: str, now: float) -> Trouble:
         reset_at=turn.reset_at,
         lasts=turn.lasts,
         admission=decided.admission if fault == LIMIT else None,
+        is_first=fault.name == "error-event" and fault.count("after") == 0,
     )
 
 

@@ -158,7 +158,8 @@ def _streamed(fault: Fault, answer: Answer, stream: Stream, now: float) -> Itera
         case "truncate":
             return [*begun, end]
         case "error-event":
-            return [*begun, Send(framed(answer.error_event)), end]
+            # Before the last frame at the latest: behind the end nobody reads it.
+            return [*begun[: len(stream.frames)], Send(framed(answer.error_event)), end]
         case "badjson":
             return [begun[0], Send(framed(b'data: {"id": "half an ev\n\n')), end]
         case "drip":
