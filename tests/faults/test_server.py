@@ -140,6 +140,17 @@ def test_who_may_not_talk_to_it_is_turned_away(fault_server, head, status):
     assert fault_server.totals.requests == 0
 
 
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n", b"413"),
+        (b"GET / HTTP/1.1\r\nhost: localhost\r\nx: ", b"431"),
+    ],
+)
+def test_who_sends_too_much_can_still_read_the_answer(fault_server, head, status):
+    assert talk(fault_server, head + b"y" * 8_000_000).startswith(b"HTTP/1.1 " + status)
+
+
 @pytest.mark.parametrize("host", ["localhost:1234", "127.0.0.1", "[::1]:80"])
 def test_loopback_names_are_welcome(fault_server, host):
     data = f"GET /invoices HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode()

@@ -37,6 +37,8 @@ _HEAD_LIMIT = 64 * 1024
 _TLS = b"\x16"
 # Who sends this soon after connecting has connected for this request.
 _AT_ONCE = 0.1
+# How long a client that was turned away may go on sending.
+_LINGER = 0.5
 _LOG = logging.getLogger("mulligan.faults")
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 
@@ -118,8 +120,10 @@ class Connection:
             pass  # the client left, which is its right
         except BadRequest as error:
             self._send(error.status, str(error))
+            await self._linger()
         except asyncio.LimitOverrunError:
             self._send(431, "the headers are too long")
+            await self._linger()
         except Exception as error:
             # A bug of ours must never look like a fault that somebody ordered.
             self._send(500, f"the fault server itself failed: {error!r}")
@@ -261,6 +265,12 @@ class Connection:
                 await self._reader.left.wait()
                 return True
         return False
+
+    async def _linger(self) -> None:
+        """Throw away what still comes: closing on unread bytes would reset, answer and all."""
+        with contextlib.suppress(OSError):
+            self._writer.write_eof()
+            await self._is_left_in(_LINGER, reads=True)
 
     def _send(self, status: int, message: str) -> None:
         body = json.dumps({"error": {"message": message}}).encode()
