@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -16,12 +17,21 @@ from urllib.request import Request, urlopen
 
 import pytest
 from click.testing import CliRunner, Result
+from rich.console import Console
+from rich.text import Text
 
 from mulligan.cli.faults import command
 from mulligan.cli.faults_lines import Lines
-from mulligan.cli.faults_text import everywhere, pointers, shell_lines
+from mulligan.cli.faults_text import (
+    everywhere,
+    ledger_table,
+    pointers,
+    request_line,
+    shell_lines,
+)
 from mulligan.errors import MulliganError
-from mulligan.faults.menu import MENU
+from mulligan.faults.ledger import Entry
+from mulligan.faults.menu import MENU, STATUSES
 from mulligan.faults.pointing import POINTERS
 from mulligan.faults.remote import ask
 
@@ -181,9 +191,7 @@ def test_the_ledger_is_a_table_with_totals(fault_server):
         post(fault_server.url)
     post(fault_server.url)
     lines = mulligan("ledger", "--url", fault_server.url).output.splitlines()
-    assert lines[0].split() == [
-        *("#", "after", "client", "request", "model", "try", "status", "outcome", "notes")
-    ]
+    assert lines[0].split() == [*("#", "after", "client", "request", "status", "outcome", "notes")]
     assert lines[1].split()[2:] == [
         "bob",
         "POST",
@@ -247,7 +255,39 @@ def test_a_mistake_in_a_file_names_the_file(tmp_path):
 
 def test_the_menu_lists_every_fault():
     output = mulligan("menu").output
-    assert all(name in output for name in MENU if name != "NNN")
+    assert all(name in output for name in MENU if name not in STATUSES)
+    assert all(name in output for name in STATUSES.values())
+
+
+def entry_of(**more) -> Entry:
+    path = "/v1beta/models/gemini-2.5-flash-preview:streamGenerateContent"
+    known = {"number": 7, "at": 0.0, "after": 12.0, "client": "somebody-with-a-name"}
+    known |= {"method": "POST", "path": path, "vendor": "gemini", "status": 429}
+    return Entry(**{**known, "outcome": "429(retry-after=2)", **more})
+
+
+@pytest.mark.parametrize("outcome", ["ok", "429(retry-after=2)", "503(message=come back later)"])
+@pytest.mark.parametrize(
+    "more", [{}, {"is_early": True}, {"model": "m" * 24, "attempt": {"x": "1"}}]
+)
+def test_at_eighty_columns_nothing_wraps_and_the_outcome_is_whole(outcome, more):
+    entry = entry_of(outcome=outcome, **more)
+    line = Text.from_markup(request_line(entry, 80)).plain
+    assert len(line) <= 80
+    assert outcome in line
+    file = io.StringIO()
+    console = Console(width=80, file=file, highlight=False)
+    console.print(ledger_table([entry], 80))
+    lines = file.getvalue().splitlines()
+    assert len(lines) == 2
+    assert outcome in lines[1]
+    assert "POST /v1" in lines[1]
+
+
+def test_the_banner_fits_and_can_be_pasted():
+    lines = list(pointers("http://127.0.0.1:41234", "mulligan-me", "ok"))
+    assert max(map(len, lines)) <= 80
+    assert "export ANTHROPIC_BASE_URL=http://127.0.0.1:41234" in lines
 
 
 def test_every_program_is_told_how_to_get_there():

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from mulligan.faults.delivery import Answer, Close, Hang, Pause, Reset, Send, deliver
+from mulligan.faults.limits import Limits
 from mulligan.faults.menu import order
+from mulligan.faults.rest import Resource
+from mulligan.faults.script import Script
+from mulligan.faults.service import Service
 from mulligan.faults.vendors import Stream
-from mulligan.faults.wire import LAST_CHUNK, chunk
+from mulligan.faults.wire import LAST_CHUNK, Request, chunk, read_head
 
 FRAMES = (b"one", b"two", b"three", b"four")
 STREAM = Answer(status=200, stream=Stream(frames=FRAMES, middle=2), error_event=b"oops")
@@ -86,6 +93,40 @@ def test_an_error_event_stands_inside_a_stream_that_began_well():
     acts = deliver(order("error-event", "1"), STREAM, 0.0)
     assert body(acts) == chunk(b"one") + chunk(b"oops") + LAST_CHUNK
     assert sent(acts).startswith(b"HTTP/1.1 200 ")
+
+
+def test_an_error_event_comes_before_the_last_event_at_the_latest():
+    acts = deliver(order("error-event", "99"), STREAM, 0.0)
+    assert body(acts) == b"".join(map(chunk, FRAMES[:3])) + chunk(b"oops") + LAST_CHUNK
+
+
+@pytest.mark.parametrize("after", [0, 1, 99])
+def test_an_error_inside_geminis_array_leaves_it_an_array(after):
+    script = Script.parse(f"error-event({after})")
+    service = Service(script=script, limits=Limits(), resource=Resource(), now=0.0)
+    head = read_head(b"POST /v1beta/models/m:streamGenerateContent HTTP/1.0")
+    got = json.loads(body(service.handle(Request(head=head), 0.0).acts))
+    assert [next(iter(each)) for each in got].index("error") == len(got) - 1
+    assert after == 99 or len(got) == after + 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "said", "last"),
+    [
+        ("ok", b"onetwothreefour", Close()),
+        ("truncate", b"onetwo", Close()),
+        ("cut", b"onetwoth", Close()),
+        ("error-event(1)", b"oneoops", Close()),
+        ("drip", b"onetwothreefour", Close()),
+        ("drop", b"onetwo", Reset()),
+    ],
+)
+def test_who_knows_no_chunks_reads_until_the_connection_ends(fault, said, last):
+    acts = deliver(parsed(fault), replace(STREAM, is_chunked=False), 0.0)
+    assert body(acts) == said
+    assert acts[-1] == last
+    assert b"transfer-encoding" not in sent(acts)
+    assert b"connection: close" in sent(acts)
 
 
 def test_a_drip_waits_before_every_event():

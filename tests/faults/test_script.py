@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mulligan.errors import SettingError
 from mulligan.faults.luck import identity, roll
-from mulligan.faults.menu import MENU, Fault
+from mulligan.faults.menu import MENU, STATUSES, Fault
 from mulligan.faults.script import Rule, RuleState, Script, Step, take
 
 
@@ -118,7 +118,7 @@ def test_a_script_that_cannot_be_meant_is_refused_with_what_to_write(text, messa
 
 
 def test_an_unknown_fault_without_a_neighbour_lists_the_menu():
-    with pytest.raises(SettingError, match=r"^no fault is called 'zzzzzz'; known are 400 to 599, "):
+    with pytest.raises(SettingError, match=r"^no fault is called 'zzzzzz'; known are 200 to 599, "):
         Script.parse("zzzzzz")
 
 
@@ -129,7 +129,7 @@ def test_no_name_of_ours_alone_is_shown():
 
 
 names = st.one_of(
-    st.integers(400, 599).map(str), st.sampled_from([name for name in MENU if name != "NNN"])
+    st.integers(300, 599).map(str), st.sampled_from([name for name in MENU if name not in STATUSES])
 )
 words = st.text("abcxyz0189 .=_-/>,;()\"\\:@'", min_size=1, max_size=12).map(str.strip).filter(bool)
 waits = st.integers(1, 10**6).map(lambda n: f"{n}ms")
@@ -243,3 +243,9 @@ def test_a_roll_is_in_the_unit_interval_and_the_same_again(seed, occasion):
 def test_three_in_ten_are_about_three_in_ten():
     hits = sum(roll(7, "rule", n) < 0.3 for n in range(10_000))
     assert 2_850 < hits < 3_150
+
+
+@pytest.mark.parametrize("status", ["100", "199", "600", "999"])
+def test_a_status_that_no_answer_has_is_refused(status):
+    with pytest.raises(SettingError, match=f"^no fault is called '{status}'; known are 200 to 599"):
+        Script.parse(status)

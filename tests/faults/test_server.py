@@ -56,6 +56,16 @@ def test_a_connection_is_used_again(fault_server):
     assert fault_server.totals.requests == 3
 
 
+def test_a_client_of_http_1_0_gets_a_stream_without_chunks(fault_server):
+    body = json.dumps(STREAM).encode()
+    head = b"POST /v1/messages HTTP/1.0\r\nhost: localhost\r\nexpect: 100-continue\r\n"
+    got = talk(fault_server, head + b"content-length: %d\r\n\r\n" % len(body) + body)
+    assert got.startswith(b"HTTP/1.1 200 ")
+    assert b"transfer-encoding" not in got
+    assert got.partition(b"\r\n\r\n")[2].startswith(b"event: message_start\n")
+    assert got.endswith(b'data: {"type": "message_stop"}\n\n')
+
+
 def test_a_body_in_chunks_is_read(fault_server):
     data = (
         b"POST /invoices HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n"
@@ -128,6 +138,17 @@ def test_who_may_not_talk_to_it_is_turned_away(fault_server, head, status):
     """DESIGN: servers of ours check the Host header."""
     assert talk(fault_server, head).startswith(b"HTTP/1.1 " + status)
     assert fault_server.totals.requests == 0
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99999999\r\n\r\n", b"413"),
+        (b"GET / HTTP/1.1\r\nhost: localhost\r\nx: ", b"431"),
+    ],
+)
+def test_who_sends_too_much_can_still_read_the_answer(fault_server, head, status):
+    assert talk(fault_server, head + b"y" * 8_000_000).startswith(b"HTTP/1.1 " + status)
 
 
 @pytest.mark.parametrize("host", ["localhost:1234", "127.0.0.1", "[::1]:80"])
@@ -310,6 +331,24 @@ def test_a_plans_limit_ends_at_the_instant_it_stated(fault_server):
     time.sleep(max(wait, 0))
     assert post(fault_server)[0] == 200
     assert fault_server.totals.early == 0
+
+
+def test_of_twenty_requests_at_once_none_is_early_and_the_next_one_is(fault_server):
+    fault_server.set("429(retry-after=30)")
+    ask = b"POST /invoices HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
+    with contextlib.ExitStack() as stack:
+        where = ("127.0.0.1", fault_server.port)
+        socks = [stack.enter_context(socket.create_connection(where, 5)) for _ in range(20)]
+        for sock in socks:
+            sock.sendall(ask[:10])
+        time.sleep(0.1)  # nothing tells when the server has seen what it does not answer
+        for sock in socks:
+            sock.sendall(ask[10:])
+            assert sock.recv(65536).startswith(b"HTTP/1.1 429 ")
+        assert fault_server.totals.requests == 20
+        assert fault_server.totals.early == 0
+        socks[0].sendall(ask + ask)
+        until(lambda: fault_server.totals.early == 2)
 
 
 def test_the_script_can_be_changed_over_http(fault_server):

@@ -11,7 +11,7 @@ import pytest
 from mulligan.faults.delivery import ClosePort, Pause, Reset, Send
 from mulligan.faults.file import read_toml
 from mulligan.faults.limits import Limits
-from mulligan.faults.menu import MENU
+from mulligan.faults.menu import MENU, STATUSES
 from mulligan.faults.rest import Resource
 from mulligan.faults.script import Script
 from mulligan.faults.service import Handled, Service
@@ -32,6 +32,7 @@ class World:
 
     def __init__(self, script: str = "ok", *, limits: Limits | None = None, seed: int = 0) -> None:
         self.now = START
+        self.began_at: float | None = None
         self.service = Service(
             script=Script.parse(script),
             limits=limits or Limits(),
@@ -45,7 +46,7 @@ class World:
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         data = json.dumps(body or {"model": "m", "messages": ["hi"]}).encode()
         request = Request(head=read_head("\r\n".join(lines).encode()), body=data)
-        return Got(self.service.handle(request, self.now))
+        return Got(self.service.handle(request, self.now, began_at=self.began_at))
 
     @property
     def totals(self):
@@ -227,6 +228,36 @@ def test_a_problem_document_says_whether_a_retry_can_help():
     assert World("422(retriable=yes)").ask("/invoices").json["is_retriable"] is True
 
 
+@pytest.mark.parametrize(("status", "length"), [(202, True), (204, False), (205, True)])
+@pytest.mark.parametrize("path", PATHS.values())
+def test_a_good_answer_can_have_another_good_status(path, status, length):
+    got = World(str(status)).ask(path)
+    assert got.status == status
+    assert ("content-length" in got.headers) is length
+    assert bool(got.body) is (status == 202)
+    assert ("content-type" in got.headers) is (status == 202)
+    assert got.entry.effect == ("POST /invoices/1" if path == "/invoices" else "")
+
+
+def test_a_stream_that_is_ordered_without_a_body_has_none():
+    got = World("204").ask(body={"model": "m", "stream": True})
+    assert (got.status, got.body) == (204, b"")
+    assert "transfer-encoding" not in got.headers
+
+
+def test_what_the_resource_refuses_is_not_made_good():
+    assert World("204").ask("/invoices/7", method="DELETE").status == 404
+
+
+def test_a_redirect_says_where_if_it_is_told_and_changes_nothing():
+    got = World("307(/elsewhere)").ask("/invoices")
+    assert (got.status, got.headers["location"], got.body) == (307, "/elsewhere", b"")
+    assert got.headers["content-length"] == "0"
+    assert not got.entry.effect
+    assert "location" not in World("308").ask().headers
+    assert "content-length" not in World("304").ask("/invoices", method="GET").headers
+
+
 def test_who_asks_before_the_named_time_is_noted():
     """R-L10, E-A9."""
     world = World("429(retry-after=2),ok")
@@ -236,6 +267,38 @@ def test_who_asks_before_the_named_time_is_noted():
     world.now += 0.2
     assert not world.ask().entry.is_early
     assert world.totals.early == 1
+
+
+def test_what_was_under_way_when_the_refusal_was_sent_is_not_early():
+    world = World("429(retry-after=2)")
+    world.ask()
+    world.now += 1
+    world.began_at = START - 0.1
+    assert not world.ask().entry.is_early
+    # Its own refusal does not reopen the window for who began after the first.
+    world.began_at = START + 0.5
+    assert world.ask().entry.is_early
+
+
+def test_a_refusal_closes_the_window_when_it_is_sent():
+    world = World("429(retry-after=2, delay=1s)")
+    world.ask()
+    world.now += 0.5
+    assert not world.ask().entry.is_early
+    world.now += 0.5
+    assert world.ask().entry.is_early
+
+
+def test_anthropic_states_tokens_in_and_out_beside_all_tokens():
+    headers = World("ok", limits=Limits.parse(tokens="1000/60s")).ask().headers
+    stem = "anthropic-ratelimit"
+    for field in ("limit", "remaining", "reset"):
+        assert headers[f"{stem}-input-tokens-{field}"] == headers[f"{stem}-tokens-{field}"]
+    assert int(headers[f"{stem}-input-tokens-remaining"]) < 1000
+    assert headers[f"{stem}-output-tokens-limit"] == "1000"
+    assert headers[f"{stem}-output-tokens-remaining"] == "1000"
+    assert datetime.fromisoformat(headers[f"{stem}-output-tokens-reset"]).timestamp() == START
+    assert f"{stem}-requests-limit" not in headers
 
 
 def test_another_client_is_not_inside_my_window():
@@ -430,7 +493,7 @@ def test_a_file_changes_what_it_says_and_leaves_the_rest():
 
 @pytest.mark.parametrize("is_stream", [False, True])
 @pytest.mark.parametrize("vendor", PATHS)
-@pytest.mark.parametrize("name", [name for name in MENU if name != "NNN"])
+@pytest.mark.parametrize("name", [name for name in MENU if name not in STATUSES])
 def test_every_dish_of_the_menu_can_be_had_from_everybody(name, vendor, is_stream):
     path = PATHS[vendor].replace(":generate", ":streamGenerate") if is_stream else PATHS[vendor]
     got = World(name).ask(path, {"model": "m", "stream": is_stream})

@@ -33,6 +33,7 @@ from .faults_settings import (
     written,
 )
 from .faults_text import (
+    WIDE,
     everywhere,
     ledger_table,
     menu_table,
@@ -141,7 +142,7 @@ def serve(  # noqa: PLR0917 -- click passes options by name
         limit=limit, token_limit=token_limit, counting=counting, count_refusals=count_refusals
     )
     limits = merged(known.limits, options.parsed)
-    talk = Console(stderr=True, highlight=False)
+    talk = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else WIDE)
     _allow_many_connections()
 
     lines = Lines()
@@ -150,7 +151,7 @@ def serve(  # noqa: PLR0917 -- click passes options by name
         if as_json:
             lines.add(lambda: click.echo(json.dumps(entry.as_json())))
         elif not quiet:
-            lines.add(lambda: talk.print(request_line(entry)))
+            lines.add(lambda: talk.print(request_line(entry, talk.width), soft_wrap=True))
 
     server = FaultServer(
         known.script or "ok",
@@ -229,10 +230,9 @@ def ledger(
         click.echo(json.dumps(said, indent=2))
     else:
         entries = [entry for entry in _entries(said) if shows_all or entry.vendor != "other"]
-        # A pipe has no width; what is cut there cannot be found again.
-        width = None if sys.stdout.isatty() else 160
+        width = None if sys.stdout.isatty() else WIDE
         console = Console(width=width, highlight=False)
-        console.print(ledger_table(entries[-(last or len(entries)) :]))
+        console.print(ledger_table(entries[-(last or len(entries)) :], console.width))
         console.print(totals_line(Totals(**said["totals"])))
     if clear:
         ask(where, "/_ledger", names="requests", method="DELETE")

@@ -12,18 +12,22 @@ from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from ..core.text import presentable
-from ..faults.menu import COMMON_OPTIONS, MENU, REFUSAL_OPTIONS
+from ..faults.menu import COMMON_OPTIONS, MENU, REFUSAL_OPTIONS, STATUSES
 from ..faults.pointing import POINTERS, direct, environment, pointer_of, settings
 from ..faults.remote import address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from rich.console import JustifyMethod
+
     from ..faults.ledger import Entry, Totals
 
 __all__ = (
+    "WIDE",
     "everywhere",
     "ledger_table",
     "menu_table",
@@ -33,6 +37,17 @@ __all__ = (
     "totals_line",
 )
 
+# A pipe has no width; what is cut there cannot be found again.
+WIDE = 160
+# Columns of a path that still say which one it is.
+_LEAST = 12
+_COLUMNS = ("#", "after", "client", "request", "model", "try", "status", "outcome", "notes")
+_GIVES_WAY = {"request": _LEAST, "model": 8, "client": 6, "try": 3, "notes": 9}
+# Where cutting is not enough.
+_LEAVES = ("try", "model", "client", "after")
+# What Rich puts between two columns.
+_GAP = 2
+
 
 def pointers(url: str, key: str, script: str) -> Iterator[str]:
     """How to point each SDK and program at the server, ready to be pasted."""
@@ -40,20 +55,23 @@ def pointers(url: str, key: str, script: str) -> Iterator[str]:
     yield f"script          {presentable(script, 10_000)}"
     yield ""
     where = "" if url == address() else f" --url {url}"
-    same: dict[str, list[str]] = {}
+    same: dict[tuple[str, ...], list[str]] = {}
     for pointer in POINTERS:
-        line = f'eval "$(mulligan faults env {pointer.name}{where})"'
+        lines: tuple[str, ...] = (f'eval "$(mulligan faults env {pointer.name}{where})"',)
         if pointer.is_simple:
-            line = f"{pointer.url}={url}{pointer.suffix} {pointer.key}={key}"
-        same.setdefault(line, []).append(pointer.name)
-    for line, names in same.items():
-        yield f"  {', '.join(names):<24}{line}"
-    yield f"  {'anything else':<24}curl -d '{{\"eur\": 7}}' {url}/invoices"
+            variables = ((pointer.url, url + pointer.suffix), (pointer.key, key))
+            lines = tuple(f"export {name}={shlex.quote(value)}" for name, value in variables)
+        same.setdefault(lines, []).append(pointer.name)
+    for lines, names in same.items():
+        yield f"# {', '.join(names)}"
+        yield from lines
+    yield "# anything else"
+    yield f"curl -d '{{\"eur\": 7}}' {url}/invoices"
     yield ""
-    yield f"  mulligan faults env claude{where}: all that claude needs, quiet settings too"
-    yield f"  mulligan faults set 529x3,ok{where}: another script"
-    yield f"  mulligan faults ledger{where}: requests and effects so far"
-    yield "  mulligan faults menu: every fault there is"
+    yield f"mulligan faults env claude{where}  # what claude needs"
+    yield f"mulligan faults set 529x3,ok{where}  # another script"
+    yield f"mulligan faults ledger{where}  # requests so far"
+    yield "mulligan faults menu  # every fault there is"
     yield ""
 
 
@@ -80,37 +98,72 @@ def shell_lines(program: str, url: str, key: str) -> Iterator[str]:
         yield f"printf %s {shlex.quote(settings(program, url))} >{file}"
 
 
-def request_line(entry: Entry) -> str:
-    """One request, in a line."""
+def request_line(entry: Entry, width: int = WIDE) -> str:
+    """One request, in a line of `width`: the path is cut first, the outcome never.
+
+    Where that is not enough, the client goes, then the time.
+    """
     at = datetime.fromtimestamp(entry.at, UTC).astimezone().strftime("%H:%M:%S")
-    who, what = _shown(entry.client, 20), _shown(f"{entry.method} {entry.path}", 60)
-    line = f"[dim]{at}[/] {entry.number:>4}  {who:<12} {what:<34} {_status(entry)}"
-    return f"{line}  {_shown(entry.outcome, 60)}" + (
-        f"  {notes}" if (notes := _notes(entry)) else ""
-    )
+    tail = f"{_status(entry)}  {_shown(entry.outcome, 60)}"
+    tail += f"  {notes}" if (notes := _notes(entry)) else ""
+    number, who = f"{entry.number:>4}  ", f"{_shown(entry.client, 20):<12} "
+    room = 0
+    for lead in (f"[dim]{at}[/] {number}{who}", f"[dim]{at}[/] {number}", number):
+        room = width - _width(lead) - _width(tail) - 1
+        if room >= _LEAST:
+            break
+    room = max(room, _LEAST)
+    what = _shown(f"{entry.method} {entry.path}", min(60, room))
+    return f"{lead}{what}{' ' * (min(34, room) - _width(what))} {tail}"
 
 
-def ledger_table(entries: Iterable[Entry]) -> Table:
-    """All requests, in a table."""
+def ledger_table(entries: Iterable[Entry], width: int = WIDE) -> Table:
+    """All requests in a table of `width`, without the columns in which nothing stands."""
+    rows = [_cells(entry) for entry in entries]
+    widths = {
+        name: max([len(name), *(_width(row[name]) for row in rows)])
+        for name in _COLUMNS
+        if not rows or any(row[name] for row in rows)
+    }
+    # The outcome is what the table is read for, so everything that can be guessed gives way.
+    excess = sum(widths.values()) + _GAP * (len(widths) - 1) - width
+    for name, least in _GIVES_WAY.items():
+        given = max(0, min(excess, widths.get(name, 0) - least))
+        excess -= given
+        if given:
+            widths[name] -= given
+    for name in _LEAVES:
+        if excess > 0 and name in widths:
+            excess -= widths.pop(name) + _GAP
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("#", "after"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for name in ("client", "request", "model", "try", "status", "outcome", "notes"):
-        table.add_column(name, overflow="ellipsis")
-    for entry in entries:
-        attempt = next(iter(entry.attempt.values()), "")
-        table.add_row(
-            str(entry.number),
-            f"{entry.after:.2f}s",
-            _shown(entry.client, 20),
-            _shown(f"{entry.method} {entry.path}", 60),
-            _shown(entry.model, 24),
-            _shown(attempt, 12),
-            _status(entry),
-            _shown(entry.outcome, 40),
-            _notes(entry),
+    for name, wide in widths.items():
+        side: JustifyMethod = "right" if name in {"#", "after"} else "left"
+        table.add_column(
+            name, justify=side, no_wrap=True, overflow="ellipsis", min_width=wide, max_width=wide
         )
+    for row in rows:
+        table.add_row(*(row[name] for name in widths))
     return table
+
+
+def _cells(entry: Entry) -> dict[str, str]:
+    attempt = next(iter(entry.attempt.values()), "")
+    cells = (
+        str(entry.number),
+        f"{entry.after:.2f}s",
+        _shown(entry.client, 20),
+        _shown(f"{entry.method} {entry.path}", 60),
+        _shown(entry.model, 24),
+        _shown(attempt, 12),
+        _status(entry),
+        _shown(entry.outcome, 40),
+        _notes(entry),
+    )
+    return dict(zip(_COLUMNS, cells, strict=True))
+
+
+def _width(markup: str) -> int:
+    return Text.from_markup(markup).cell_len
 
 
 def totals_line(totals: Totals) -> str:
@@ -139,7 +192,7 @@ def menu_table() -> Table:
             group = dish.group
             table.add_row(f"\n[bold]{group}[/]")
         options = ", ".join(name for name, _ in dish.options if name not in shared)
-        name = "400 … 599" if dish.name == "NNN" else dish.name
+        name = STATUSES.get(dish.name, dish.name)
         table.add_row(f"  {name}", escape(dish.help), f"[dim]{options}[/]")
     table.add_row("\n[bold]options[/]")
     table.add_row("  of all", f"{', '.join(COMMON_OPTIONS)}: delay=0.5s, applied=yes for a write")

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
     from .menu import Fault
     from .rest import Applied
 
-__all__ = ("applied", "good", "refusal", "stated", "trouble_of")
+__all__ = ("applied", "good", "refusal", "restated", "stated", "trouble_of")
 
 _REFUSALS = frozenset(
     {LIMIT.name, "overloaded", "plan", "billing", "context", "model", "policy", "auth"}
 )
+_EMPTY = frozenset({204, 205})
 _TOOLS = frozenset({"shell", "write", "call"})
 _REST_ERROR = {"error": {"code": "overloaded", "message": "try again later"}}
 
@@ -47,6 +48,7 @@ def trouble_of(decided: Decided, asked: Asked, id_: str, now: float) -> Trouble:
         reset_at=turn.reset_at,
         lasts=turn.lasts,
         admission=decided.admission if fault == LIMIT else None,
+        is_first=fault.name == "error-event" and fault.count("after") == 0,
     )
 
 
@@ -56,6 +58,10 @@ def refusal(voice: Voice, fault: Fault, trouble: Trouble, headers: dict[str, str
         return _gateway(fault, headers, trouble.now)
     if fault.status is None and fault.name not in _REFUSALS:
         return None
+    if fault.status is not None and fault.status < 400:
+        is_good = fault.status < 300
+        ordered = {**headers, **_ordered(fault, trouble.now)}
+        return None if is_good else Answer(status=fault.status, headers=ordered)
     said = voice.refusal(trouble)
     if said.status == 200 and trouble.asked.is_stream:  # Gemini blocks content so
         only = Stream(frames=(sse(said.body),), middle=0)
@@ -71,7 +77,7 @@ def _ordered(fault: Fault, now: float) -> dict[str, str]:
     for name, value in fault.options:
         if name == "retry-after":
             found[name] = retry_after(value, now)
-        elif name in {"retry-after-ms", "x-should-retry"}:
+        elif name in {"retry-after-ms", "x-should-retry", "location"}:
             found[name] = value
         elif name.startswith("header."):
             found[name.removeprefix("header.").lower()] = value
@@ -111,6 +117,16 @@ def applied(done: Applied, fault: Fault, headers: dict[str, str]) -> Answer:
         body=b"" if fault.name == "empty" else _json(page.body),
         error_body=_json(_REST_ERROR),
     )
+
+
+def restated(answer: Answer, fault: Fault) -> Answer:
+    """A good answer with the good status that the script names, without a body if it has none."""
+    if fault.status is None or fault.status >= 300 or answer.status >= 300:
+        return answer
+    if fault.status not in _EMPTY:
+        return replace(answer, status=fault.status)
+    headers = {name: value for name, value in answer.headers.items() if name != "content-type"}
+    return Answer(status=fault.status, headers=headers)
 
 
 def stated(decided: Decided, answer: Answer, now: float) -> float | None:

@@ -23,7 +23,8 @@ from .delivery import Act, Close, ClosePort, Hang, Pause, Reset, Send
 from .wire import BODY_LIMIT, BadRequest, Request, read_head, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from typing import SupportsIndex
 
     from .ledger import Entry
     from .service import Handled, Service
@@ -34,19 +35,43 @@ __all__ = ("Connection", "Incoming")
 _HEAD_LIMIT = 64 * 1024
 # How a client begins that expects TLS.
 _TLS = b"\x16"
+# Who sends this soon after connecting has connected for this request.
+_AT_ONCE = 0.1
+# How long a client that was turned away may go on sending.
+_LINGER = 0.5
 _LOG = logging.getLogger("mulligan.faults")
 _SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 
 
 class Incoming(asyncio.StreamReader):
-    """What the client sends, and whether it has left.
+    """What the client sends, when it began to, and whether it has left.
 
     To read on would notice that, too, but swallow the next request of a client that sends ahead.
+    The times are taken here because a task that reads may run only after another's answer.
     """
 
     def __init__(self) -> None:
         super().__init__(limit=_HEAD_LIMIT)
         self.left = asyncio.Event()
+        # Until the first bytes: when the client connected.
+        self._fed_at = time.time()
+        self._began_at: float | None = None
+        self._is_fresh = True
+
+    def feed_data(self, data: Iterable[SupportsIndex]) -> None:
+        now = time.time()
+        if self._began_at is None:
+            is_prompt = self._is_fresh and now - self._fed_at < _AT_ONCE
+            self._began_at = self._fed_at if is_prompt else now
+        self._fed_at, self._is_fresh = now, False
+        super().feed_data(data)
+
+    def begun(self) -> float:
+        """When the request began that has just been read; the next bytes begin another."""
+        # None where it came with the bytes of the one before.
+        began_at = self._fed_at if self._began_at is None else self._began_at
+        self._began_at = None
+        return began_at
 
     def feed_eof(self) -> None:
         super().feed_eof()
@@ -95,8 +120,10 @@ class Connection:
             pass  # the client left, which is its right
         except BadRequest as error:
             self._send(error.status, str(error))
+            await self._linger()
         except asyncio.LimitOverrunError:
             self._send(431, "the headers are too long")
+            await self._linger()
         except Exception as error:
             # A bug of ours must never look like a fault that somebody ordered.
             self._send(500, f"the fault server itself failed: {error!r}")
@@ -112,17 +139,18 @@ class Connection:
         head = read_head(data)
         if not self._admits(head.headers):
             raise BadRequest(421, "this Host or Origin may not talk to the fault server")
-        if head.headers.get("expect", "").lower() == "100-continue":
+        if head.headers.get("expect", "").lower() == "100-continue" and not head.is_old:
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request = Request(head=head, body=await self._body(head.length))
         # The wall clock: resets and dates are stated in it.
-        now = time.time()
+        began_at, now = self._reader.begun(), time.time()
         own = control(self._service, request, now)
         if own is not None:
             self._writer.write(own)
             await self._writer.drain()
             return head.keeps_alive
-        return await self._answer(self._service.handle(request, now)) and head.keeps_alive
+        handled = self._service.handle(request, now, began_at=began_at)
+        return await self._answer(handled) and head.keeps_alive
 
     async def _head(self) -> bytes:
         """The head without its blank line; empty if the client speaks no HTTP, or no more."""
@@ -237,6 +265,12 @@ class Connection:
                 await self._reader.left.wait()
                 return True
         return False
+
+    async def _linger(self) -> None:
+        """Throw away what still comes: closing on unread bytes would reset, answer and all."""
+        with contextlib.suppress(OSError):
+            self._writer.write_eof()
+            await self._is_left_in(_LINGER, reads=True)
 
     def _send(self, status: int, message: str) -> None:
         body = json.dumps({"error": {"message": message}}).encode()

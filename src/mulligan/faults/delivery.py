@@ -27,6 +27,8 @@ _SETTLE = 0.02
 _GAP = 0.1
 # How long the port stays closed where the script does not say.
 _REFUSE = 5.0
+# RFC 9110: a 204 states no length, and a 304 not that of an empty body.
+_LENGTHLESS = frozenset({204, 304})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class Answer:
         error_event: What a stream says when it fails in the middle.
         error_body: What a whole answer says when it fails with status 200.
         is_bodiless: The client asked for the head alone.
+        is_chunked: Whether a stream comes in chunks; else its end is the connection's.
     """
 
     status: int
@@ -91,6 +94,7 @@ class Answer:
     error_event: bytes = b""
     error_body: bytes = b""
     is_bodiless: bool = False
+    is_chunked: bool = True
 
 
 def deliver(fault: Fault, answer: Answer, now: float) -> tuple[Act, ...]:
@@ -111,6 +115,8 @@ def _acts(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:  # noqa: P
             return (Close(),)
         case "hang":
             return (_hang(fault), Close())
+        case _ if answer.status in _LENGTHLESS:
+            return (Send(head(answer.status, answer.headers, now)),)
         case _ if answer.is_bodiless:
             return (Send(head(answer.status, {**answer.headers, "content-length": "0"}, now)),)
         case _ if answer.stream is not None:
@@ -134,31 +140,34 @@ def _streamed(fault: Fault, answer: Answer, stream: Stream, now: float) -> Itera
         **answer.headers,
         "content-type": stream.content_type,
         "cache-control": "no-cache",
-        "transfer-encoding": "chunked",
+        **({"transfer-encoding": "chunked"} if answer.is_chunked else {"connection": "close"}),
     }
+    framed = chunk if answer.is_chunked else bytes
+    end = Send(LAST_CHUNK) if answer.is_chunked else Close()
     wanted = fault.count("after")
     some = stream.frames[: stream.middle if wanted is None else wanted]
-    begun = [Send(head(answer.status, headers, now)), *(Send(chunk(frame)) for frame in some)]
+    begun = [Send(head(answer.status, headers, now)), *(Send(framed(frame)) for frame in some)]
     match fault.name:
         case "stall":
             return [*begun, _hang(fault), Close()]
         case "drop":
             return [*begun, Pause(_SETTLE), Reset()]
         case "cut":
-            missing = chunk(stream.frames[min(len(some), len(stream.frames) - 1)])
+            missing = framed(stream.frames[min(len(some), len(stream.frames) - 1)])
             return [*begun, Send(missing[: len(missing) // 2]), Close()]
         case "truncate":
-            return [*begun, Send(LAST_CHUNK)]
+            return [*begun, end]
         case "error-event":
-            return [*begun, Send(chunk(answer.error_event)), Send(LAST_CHUNK)]
+            # Before the last frame at the latest: behind the end nobody reads it.
+            return [*begun[: len(stream.frames)], Send(framed(answer.error_event)), end]
         case "badjson":
-            return [begun[0], Send(chunk(b'data: {"id": "half an ev\n\n')), Send(LAST_CHUNK)]
+            return [begun[0], Send(framed(b'data: {"id": "half an ev\n\n')), end]
         case "drip":
             gap = _gap(fault)
-            spread = [act for frame in stream.frames for act in (gap, Send(chunk(frame)))]
-            return [begun[0], *spread, Send(LAST_CHUNK)]
+            spread = [act for frame in stream.frames for act in (gap, Send(framed(frame)))]
+            return [begun[0], *spread, end]
         case _:
-            return [begun[0], *(Send(chunk(frame)) for frame in stream.frames), Send(LAST_CHUNK)]
+            return [begun[0], *(Send(framed(frame)) for frame in stream.frames), end]
 
 
 def _whole(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case

@@ -32,7 +32,8 @@ class Entry:
         body_hash: Sixteen hexadecimal digits; equal bodies have equal hashes.
         outcome: What the script or the limits gave it, ``429(retry-after=2)``, ``limit``, ``ok``.
         status: The status that was sent; None if no head was.
-        is_early: It came before the time that the server had named to this client.
+        is_early: It began after the server had named a time to this client, and came before it.
+            What was under way when the refusal was sent could not know.
         effect: What it changed, ``POST /invoices/7``; empty if nothing.
         is_duplicate: The same effect, by key or by body, had been made before.
         is_rekeyed: A creation with a key of its own, whose body had come with another key.
@@ -76,7 +77,7 @@ class Totals:
         duplicates: Effects that had been made before.
         rekeyed: Creations whose body had come with another key: a fresh key for each attempt
             looks like this, and so do two equal orders.
-        early: Requests inside a closed window.
+        early: Requests that began inside a closed window.
         left: Requests whose client was gone before the end.
         outcomes: How often each outcome was given.
     """
@@ -101,18 +102,23 @@ class Ledger:
         self.opened_at = opened_at
         self._entries: list[Entry] = []
         self._effects: set[tuple[str, ...]] = set()
-        self._closed: dict[tuple[str, str], float] = {}
+        self._closed: dict[tuple[str, str], tuple[float, float]] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def is_closed(self, client: str, vendor: str, now: float) -> bool:
-        """Whether this client has been told to stay away until after `now`."""
-        return now < self._closed.get((client, vendor), 0.0)
+    def is_closed(self, client: str, vendor: str, began_at: float, now: float) -> bool:
+        """Whether the client was told, before it began, to stay away until after `now`."""
+        since, until = self._closed.get((client, vendor), (0.0, 0.0))
+        return since <= began_at and now < until
 
-    def close(self, client: str, vendor: str, until: float) -> None:
-        """Note that the client was told to stay away until then; the last word counts."""
-        self._closed[client, vendor] = until
+    def close(self, client: str, vendor: str, since: float, until: float) -> None:
+        """Note that the client was told to stay away until then; the last word counts.
+
+        Told again inside a closed window, it has known since the first time.
+        """
+        first, end = self._closed.get((client, vendor), (since, 0.0))
+        self._closed[client, vendor] = (min(first, since) if since < end else since, until)
 
     def reopen(self) -> None:
         """Forget what clients were told: another script is another server."""

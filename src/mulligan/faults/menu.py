@@ -17,7 +17,16 @@ from ..errors import SettingError
 from .grammar import pieces, quoted, unquoted
 from .stated import retry_after
 
-__all__ = ("COMMON_OPTIONS", "MENU", "REFUSAL_OPTIONS", "Dish", "Fault", "dish", "order")
+__all__ = (
+    "COMMON_OPTIONS",
+    "MENU",
+    "REFUSAL_OPTIONS",
+    "STATUSES",
+    "Dish",
+    "Fault",
+    "dish",
+    "order",
+)
 
 
 def _anything(_: str) -> None:
@@ -59,6 +68,7 @@ def _object(text: str) -> None:
         raise SettingError(f"needs a JSON object; got {text!r}")
 
 
+_STATUS = re.compile(r"[2-5][0-9]{2}")
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _HEADER = re.compile(r"header\.[A-Za-z0-9-]{1,64}")
 # With another length or coding the client could not tell where the answer ends.
@@ -140,6 +150,10 @@ _DISHES = (
           positional=("tool", "arguments"), takes_rest=True, reaches=True),
     _dish("empty", "answers", "an answer with nothing in it", reaches=True),
     _dish("badjson", "answers", "a 200 whose body cannot be parsed", reaches=True),
+    _dish("2NN", "answers", "a good answer with another status: 202, 204 without a body",
+          {"text": _anything}, positional=("text",), takes_rest=True, reaches=True),
+    _dish("3NN", "refusals", "a redirect, or 304: 307(/elsewhere), 308",
+          {"location": _anything, "retry-after": _when}, positional=("location",)),
     _dish("NNN", "refusals", "any status from 400 to 599 in the vendor's shape: 429, 503(2)",
           REFUSAL_OPTIONS, positional=("retry-after",)),
     _dish("overloaded", "refusals", "the vendor's own overload: Anthropic 529, the others 503",
@@ -175,6 +189,8 @@ _DISHES = (
 )  # fmt: skip
 
 MENU = {each.name: each for each in _DISHES}
+# What is ordered by number, as the printed menu writes it.
+STATUSES = {"2NN": "200 … 299", "3NN": "300 … 399", "NNN": "400 … 599"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,13 +249,13 @@ class Fault:
 
 def dish(name: str) -> Dish:
     """The entry of that name, or a SettingError that names the nearest."""
-    if re.fullmatch(r"[45][0-9]{2}", name):
-        return MENU["NNN"]
-    if name in MENU and name != "NNN":
+    if _STATUS.fullmatch(name):
+        return MENU.get(f"{name[0]}NN", MENU["NNN"])
+    names = [each for each in MENU if each not in STATUSES]
+    if name in names:
         return MENU[name]
-    names = [each for each in MENU if each != "NNN"]
     near = get_close_matches(name, names, n=1)
-    known = f"did you mean {near[0]}?" if near else f"known are 400 to 599, {', '.join(names)}"
+    known = f"did you mean {near[0]}?" if near else f"known are 200 to 599, {', '.join(names)}"
     raise SettingError(f"no fault is called {name!r}; {known}")
 
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from .aside import aside, names_asides, voice_of
-from .compose import applied, good, refusal, stated, trouble_of
+from .compose import applied, good, refusal, restated, stated, trouble_of
 from .delivery import Act, Answer, deliver
 from .desk import LIMIT, OK, Desk
 from .ledger import Entry, Ledger
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .menu import Fault
     from .rest import Resource
     from .script import Script
-    from .wire import Request
+    from .wire import Head, Request
 
 __all__ = ("Handled", "Service")
 
@@ -103,17 +103,26 @@ class Service:
         """Begin another ledger."""
         self.ledger = Ledger(now)
 
-    def handle(self, request: Request, now: float) -> Handled:
-        """Decide on a request, carry out what it changes, note it."""
+    def handle(self, request: Request, now: float, *, began_at: float | None = None) -> Handled:
+        """Decide on a request, carry out what it changes, note it.
+
+        Args:
+            request: All of it.
+            now: When its end came, in epoch seconds.
+            began_at: When its first byte came; None if that was now.
+        """
         head, (vendor, asked) = request.head, _whose(request)
         is_rest = vendor is None and self._resource.covers(head.path)
         is_aside = not is_rest and (vendor is None or asked.is_count)
         voice = vendor or (_REST if is_rest else voice_of(head))
         entry = self._entry(request, voice.name, asked, now)
+        began_at = now if began_at is None else began_at
+        is_early = self.ledger.is_closed(entry.client, entry.vendor, began_at, now)
+        entry = replace(entry, is_early=is_early)
         rule = self._desk.rule_for(entry.method, entry.path, entry.client)
         if is_aside and (rule is None or not names_asides(rule)):
             entry = replace(entry, vendor="other", outcome="aside", is_early=False)
-            return self._handled(OK, aside(head, vendor, asked), entry, now)
+            return self._handled(OK, aside(head, vendor, asked), entry, head, now)
         decided = self._desk.decide(
             method=entry.method, path=entry.path, client=entry.client, tokens=asked.tokens, now=now
         )
@@ -139,25 +148,28 @@ class Service:
         elif vendor is not None:
             answer = answer or good(vendor, fault, trouble, headers, self._text)
         # What resets before it reaches the resource has no answer, and needs none.
-        answer = answer or Answer(status=200)
+        answer = restated(answer or Answer(status=200), fault)
         wait = stated(decided, answer, now)
         if wait is not None:
-            self.ledger.close(entry.client, entry.vendor, now + wait)
-        return self._handled(fault, answer, replace(entry, outcome=str(fault)), now)
+            sent_at = now + (fault.seconds("delay") or 0.0)
+            self.ledger.close(entry.client, entry.vendor, sent_at, now + wait)
+        return self._handled(fault, answer, replace(entry, outcome=str(fault)), head, now)
 
-    def _handled(self, fault: Fault, answer: Answer, entry: Entry, now: float) -> Handled:
+    def _handled(
+        self, fault: Fault, answer: Answer, entry: Entry, head: Head, now: float
+    ) -> Handled:
         status = None if fault.name in _WITHOUT_HEAD else answer.status
         entry = self.ledger.add(replace(entry, status=status))
-        answer = replace(answer, is_bodiless=entry.method == "HEAD")
+        answer = replace(answer, is_bodiless=entry.method == "HEAD", is_chunked=not head.is_old)
         return Handled(acts=deliver(fault, answer, now), entry=entry)
 
     def _entry(self, request: Request, vendor: str, asked: Asked, now: float) -> Entry:
-        head, client = request.head, _client(request)
+        head = request.head
         return Entry(
             number=0,
             at=now,
             after=now - self.ledger.opened_at,
-            client=client,
+            client=_client(request),
             method=head.method,
             path=head.path,
             vendor=vendor,
@@ -166,7 +178,6 @@ class Service:
             attempt={name: head.headers[name] for name in _ATTEMPT_HEADERS if name in head.headers},
             key=head.headers.get("idempotency-key", "").strip('"'),
             body_hash=request.hash,
-            is_early=self.ledger.is_closed(client, vendor, now),
         )
 
 

@@ -66,6 +66,7 @@ class Head:
         headers: By lower-case name.
         length: Bytes of the body; None if it comes in chunks.
         keeps_alive: Whether the connection may be used again.
+        is_old: It speaks HTTP/1.0, which knows neither chunks nor 100 Continue.
     """
 
     method: str
@@ -74,6 +75,7 @@ class Head:
     headers: dict[str, str]
     length: int | None
     keeps_alive: bool
+    is_old: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: a body is parsed once, and kept
@@ -173,6 +175,7 @@ def read_head(data: bytes) -> Head:
         headers=headers,
         length=_length(headers),
         keeps_alive=keeps,
+        is_old=words[2] == "HTTP/1.0",
     )
 
 

@@ -2,7 +2,7 @@
 
 Errors carry their kind in ``error.type``. A plan's limit (a subscription) speaks through
 ``anthropic-ratelimit-unified-*`` headers with epoch seconds, an API key's limit through
-``anthropic-ratelimit-{requests,tokens}-*`` with RFC 3339 times.
+``anthropic-ratelimit-{requests,tokens,input-tokens,output-tokens}-*`` with RFC 3339 times.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Anthropic:
         words = trouble.message or "Overloaded"
         return _event("error", error={"type": "overloaded_error", "message": words})
 
-    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:  # noqa: ARG002 -- one signature for all vendors
+    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:
         found = {"request-id": f"req_{id_}"}
         if admission is None:
             return found
@@ -134,15 +134,11 @@ class Anthropic:
             limit, said = getattr(admission.limits, name), getattr(admission, name)
             if limit is None or said is None:
                 continue
-            stem = f"anthropic-ratelimit-{name}"
-            # Whole seconds, and never one too early.
-            at = datetime.fromtimestamp(ceil(said.reset_at - 1e-6), UTC)
-            reset = at.strftime("%Y-%m-%dT%H:%M:%SZ")
-            found |= {
-                f"{stem}-limit": str(limit.capacity),
-                f"{stem}-remaining": str(said.remaining),
-                f"{stem}-reset": reset,
-            }
+            found |= _quota(name, limit.capacity, said.remaining, said.reset_at)
+            if name == "tokens":
+                # Tokens are counted when they are asked: all of them go in, none come out.
+                found |= _quota("input-tokens", limit.capacity, said.remaining, said.reset_at)
+                found |= _quota("output-tokens", limit.capacity, limit.capacity, now)
         return found
 
     def _opening(self, asked: Asked, reply: Reply) -> Json:
@@ -222,6 +218,17 @@ def _spelled(trouble: Trouble) -> tuple[int, str, str]:
             words = _WORDS.get(status, f"The request failed with status {status}")
     default = "invalid_request_error" if status < 500 else "api_error"
     return status, _TYPES.get(status, default), words
+
+
+def _quota(name: str, capacity: int, remaining: int, reset_at: float) -> dict[str, str]:
+    stem = f"anthropic-ratelimit-{name}"
+    # Whole seconds, and never one too early.
+    at = datetime.fromtimestamp(ceil(reset_at - 1e-6), UTC)
+    return {
+        f"{stem}-limit": str(capacity),
+        f"{stem}-remaining": str(remaining),
+        f"{stem}-reset": at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
 
 
 def _unified(reset_at: float, lasts: float) -> list[tuple[str, str]]:

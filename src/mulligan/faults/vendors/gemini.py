@@ -134,8 +134,10 @@ class Gemini:
     def error_event(self, trouble: Trouble) -> bytes:
         words = trouble.message or _WORDS[503]
         error: Json = {"error": {"code": 503, "message": words, "status": "UNAVAILABLE"}}
-        # In an array it is one more element, and the array ends.
-        return f",{json.dumps(error)}]".encode() if trouble.asked.wants_array else sse(error)
+        if not trouble.asked.wants_array:
+            return sse(error)
+        # In an array it is one more element, or the only one, and the array ends.
+        return f"{'[' if trouble.is_first else ','}{json.dumps(error)}]".encode()
 
     def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:  # noqa: ARG002 -- one signature for all vendors
         return {"x-gemini-service-tier": "standard", "server": "scaffolding on HTTPServer2"}

@@ -149,6 +149,7 @@ class Trouble:
         reset_at: When a plan's limit ends.
         lasts: How long the plan's window is.
         admission: What our own limits said.
+        is_first: No event of the stream comes before the error.
         asked: The request.
     """
 
@@ -164,6 +165,7 @@ class Trouble:
     reset_at: float | None = None
     lasts: float = 0.0
     admission: Admission | None = None
+    is_first: bool = False
 
     @property
     def wait(self) -> float | None:
