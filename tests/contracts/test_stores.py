@@ -233,6 +233,36 @@ def test_an_older_epoch_is_fenced(place):
     assert len(place.store.journal.read("run")) == 1
 
 
+def test_streams_are_found_by_how_their_names_begin(place):
+    journal = place.store.journal
+    for stream in ("run/1", "run/2", "run/2", "ruin", "dead/a", "run"):
+        journal.append(stream, Entry(f"to {stream}", "1"))
+    assert place.another().journal.streams("run/") == ("run/1", "run/2")
+    assert journal.streams("") == ("dead/a", "ruin", "run", "run/1", "run/2")
+    assert journal.streams("nobody") == ()
+
+
+def test_names_of_streams_are_just_text(place):
+    signs = ("%", "*", "?", "[b]", "_", "{b}", "(b)", "}", "\\", ":log", "%7B")
+    odd = (*(f"a{sign}c" for sign in signs), "ü|é")
+    for stream in odd:
+        place.store.journal.append(stream, Entry("e", f'"{ord(stream[1])}"'))
+    assert place.store.journal.streams("a") == tuple(sorted(each for each in odd if each != "ü|é"))
+    for stream in odd:
+        assert place.store.journal.streams(stream) == (stream,)
+        assert len(place.store.journal.read(stream)) == 1
+
+
+def test_a_forgotten_stream_begins_anew(place):
+    journal = place.store.journal
+    journal.append("run/1", Entry("e", "1", 7))
+    journal.append("run/2", Entry("e", "2"))
+    journal.forget("run/1")
+    place.another().journal.forget("run/1")
+    assert (journal.read("run/1"), journal.streams("run")) == ((), ("run/2",))
+    assert journal.append("run/1", Entry("e", "3", 1)) == 1
+
+
 def test_the_async_twins_do_the_same(place):
     async def main():
         assert await place.store.keys.atransact(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..core.events import Event
     from ..core.failure import Effects, Failure
     from ..core.policy import Policy
-    from ..core.ports import Clock, Dice
+    from ..core.ports import Clock, Dice, Store
     from ..core.timeouts import Timeouts
 
 __all__ = ("OPTIONS", "GuardOptions", "Options")
@@ -77,13 +77,18 @@ class Options(TypedDict, total=False):
 
 
 class GuardOptions(Options, total=False):
-    """What `Guard` takes: `Options`, and an answer for when there is none.
+    """What `Guard` takes: `Options`, what a target's callers share, and a fallback.
 
     Keys:
+        scope: Which account at the target; state is shared within it. Stored as a salted hash.
+        store: Where it is shared: a store or its address, ``sqlite:PATH``, ``redis://HOST``.
+            Default: ``MULLIGAN_STORE``, else this process's memory.
         fallback: What to return, or a function of the error to call, instead of raising. Apart
             from the others because it changes what the guarded function returns.
     """
 
+    scope: str
+    store: Store | str | None
     fallback: Any
 
 

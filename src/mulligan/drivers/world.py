@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from .ambient import ambient_world
 
 if TYPE_CHECKING:
-    from ..core.ports import Clock, Dice
+    from ..core.ports import Clock, Dice, Store
 
 __all__ = ("REAL", "SystemClock", "SystemDice", "World", "world")
 
@@ -48,10 +48,11 @@ class SystemDice:
 
 
 class World(NamedTuple):
-    """A clock and dice."""
+    """A clock, dice, and where guards share their state if nobody says."""
 
     clock: Clock
     dice: Dice
+    store: Store | None = None
 
 
 REAL = World(SystemClock(), SystemDice())

@@ -140,6 +140,14 @@ class MemoryJournal:
         with self._lock:
             return tuple(self._streams.get(stream, {}).values())[after:]
 
+    def streams(self, prefix: str) -> tuple[str, ...]:
+        with self._lock:
+            return tuple(sorted(name for name in self._streams if name.startswith(prefix)))
+
+    def forget(self, stream: str) -> None:
+        with self._lock:
+            self._streams.pop(stream, None)
+
     async def aappend(self, stream: str, entry: Entry) -> int:
         return self.append(stream, entry)
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from threading import Lock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import unquote
 
 from ..core.machine import Key
 from ..core.moment import Moment
@@ -268,6 +269,12 @@ class RedisState:
 
 _NO_BRACES = str.maketrans("{}", "()")
 
+# The name of a stream can be read back from its key.
+_REVERSIBLE = str.maketrans({"{": "%7B", "}": "%7D", "%": "%25"})
+
+# What means itself in the pattern of a SCAN.
+_LITERAL = str.maketrans({each: f"\\{each}" for each in "*?[]\\"})
+
 
 def _moment(seconds: str, micros: str) -> Moment:
     now = int(seconds) + int(micros) / 1e6
@@ -281,7 +288,7 @@ class RedisJournal:
         self._link, self._prefix = link, prefix
 
     def _names(self, stream: str) -> list[str]:
-        base = f"{self._prefix}:{{journal|{stream.translate(_NO_BRACES)}}}"
+        base = f"{self._prefix}:{{journal|{stream.translate(_REVERSIBLE)}}}"
         return [f"{base}:log", f"{base}:ids", f"{base}:epoch"]
 
     def append(self, stream: str, entry: Entry) -> int:
@@ -295,6 +302,15 @@ class RedisJournal:
     def read(self, stream: str, after: int = 0) -> tuple[Entry, ...]:
         lines: list[Any] = self._link.command("LRANGE", self._names(stream)[0], after, -1)
         return tuple([Entry(*json.loads(line)) for line in lines])
+
+    def streams(self, prefix: str) -> tuple[str, ...]:
+        begin, end = self._names(prefix)[0].split("}:log")[0], "}:log"
+        names = self._link.scan(f"{begin.translate(_LITERAL)}*{end}")
+        skip = len(self._prefix) + len(":{journal|")
+        return tuple(sorted(unquote(name[skip : -len(end)]) for name in names))
+
+    def forget(self, stream: str) -> None:
+        self._link.command("DEL", *self._names(stream))
 
     async def aappend(self, stream: str, entry: Entry) -> int:
         return await in_thread(self.append, stream, entry)

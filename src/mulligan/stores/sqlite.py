@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -266,6 +267,20 @@ class SqliteJournal:
             return tuple([Entry(*row) for row in rows])
         except sqlite3.Error as trouble:
             raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
+
+    def streams(self, prefix: str) -> tuple[str, ...]:
+        try:
+            rows = self._file.reader.execute(
+                "SELECT DISTINCT stream FROM journal WHERE stream >= ? ORDER BY stream", (prefix,)
+            )
+            # Names with one prefix stand together; LIKE would read more, and wildcards into it.
+            return tuple(takewhile(lambda name: name.startswith(prefix), (row[0] for row in rows)))
+        except sqlite3.Error as trouble:
+            raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
+
+    def forget(self, stream: str) -> None:
+        with self._file.writing() as connection:
+            connection.execute("DELETE FROM journal WHERE stream = ?", (stream,))
 
     async def aappend(self, stream: str, entry: Entry) -> int:
         return await in_thread(self.append, stream, entry)

@@ -1,35 +1,43 @@
-"""Virtual time for a context: whoever runs inside sleeps on a VirtualClock."""
+"""Virtual time for a context: whoever runs inside sleeps on a VirtualClock.
+
+State that guards share begins anew with it, so that no test meets the breakers of another.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ..core.moment import Moment
 from ..drivers.ambient import ambient_world, replaced
 from ..drivers.world import World
+from ..stores.memory import Memory
 from .clock import VirtualClock
 from .dice import LoadedDice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..core.ports import Dice
+    from ..core.ports import Dice, Store
 
 __all__ = ("virtual_time",)
 
 
 @contextmanager
 def virtual_time(
-    clock: VirtualClock | None = None, dice: Dice | None = None
+    clock: VirtualClock | None = None, dice: Dice | None = None, store: Store | None = None
 ) -> Iterator[VirtualClock]:
-    """Replace the clock and the dice of every guard used inside.
+    """Replace the clock, the dice and the shared state of every guard used inside.
 
     Args:
         clock: The clock; by default a new one that jumps.
         dice: The dice; by default ``LoadedDice(0.5)``, the median of every jitter.
+        store: Where guards without a ``store=`` share their state; by default a new memory. A
+            store that a guard names itself keeps its own, real time.
     """
     clock = clock or VirtualClock()
-    token = ambient_world.set(World(clock, dice or LoadedDice()))
+    store = store or Memory(lambda: Moment(clock.now(), clock.wall()))
+    token = ambient_world.set(World(clock, dice or LoadedDice(), store))
     replaced.worlds += 1
     try:
         yield clock
