@@ -113,7 +113,7 @@ def test_what_waiting_does_not_mend_stops_at_once_and_says_what_to_do(kind):
 
 @pytest.mark.parametrize("kind", [Kind.OVERLOADED, Kind.SERVER, Kind.NETWORK, Kind.TIMEOUT])
 def test_faults_back_off_five_attempts_long(kind):  # "only rate limits retried"
-    before = []
+    before: list[Ended] = []
     for number in range(1, 5):
         verdict = judged(said(failure(kind)), before=before, roll=0.99)
         assert verdict.then == "again", number
@@ -144,7 +144,8 @@ def test_nothing_goes_on_for_ever():
 
 
 def test_a_limit_without_a_time_is_asked_after_ever_more_rarely():
-    waits, before = [], []
+    waits: list[float] = []
+    before: list[Ended] = []
     for _ in range(15):
         verdict = judged(said(failure(Kind.RATE_LIMIT)), before=before, roll=0.999)
         waits.append(verdict.until - NOW)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
+from typing import Any
 
 import click
 
@@ -22,20 +21,69 @@ __all__ = ("command",)
 @click.argument("words", metavar="COMMAND [ARGUMENT]…", nargs=-1, type=click.UNPROCESSED)
 @click.option("--name", default="", help="A name for the run, beside its id.")
 @click.option("--cwd", default="", metavar="FOLDER", help="Run in this folder.")
-@click.option("--agent", default="", metavar="NAME", help="Which program it is, if its name does not tell.")
-@click.option("--horizon", type=DURATION, metavar="TIME", help="How far ahead a reset may lie to be waited for.  [6h]")
-@click.option("--attempts", type=click.IntRange(min=1), metavar="N", help="Attempts in total, the first included.")
-@click.option("--policy", default="", metavar="PRESET|FILE", help="Other rules than those made for programs.")
-@click.option("--idle", type=Length(is_off_offered=True), metavar="TIME", help="Silence after which the program hangs; off for never.  [10m for known programs]")
+@click.option(
+    "--agent", default="", metavar="NAME", help="Which program it is, if its name does not tell."
+)
+@click.option(
+    "--horizon",
+    type=DURATION,
+    metavar="TIME",
+    help="How far ahead a reset may lie to be waited for.  [6h]",
+)
+@click.option(
+    "--attempts",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Attempts in total, the first included.",
+)
+@click.option(
+    "--policy", default="", metavar="PRESET|FILE", help="Other rules than those made for programs."
+)
+@click.option(
+    "--idle",
+    type=Length(is_off_offered=True),
+    metavar="TIME",
+    help="Silence after which the program hangs; off for never.  [10m for known programs]",
+)
 @click.option("--timeout", type=DURATION, metavar="TIME", help="End an attempt that takes longer.")
-@click.option("--deadline", type=DURATION, metavar="TIME", help="Begin no attempt that could not end in this time.")
-@click.option("--own-retries", type=click.IntRange(min=0), metavar="N", help="How often the program may retry by itself.")
-@click.option("--restart", is_flag=True, help="After a crash start anew a program that cannot resume.")
-@click.option("--final-only", is_flag=True, help="Hold back the output of attempts that are repeated.")
-@click.option("--park", type=click.Choice(["wait", "exit"]), default="wait", show_default=True, help="Where it has to wait: wait here, or exit with 75.")
-@click.option("--notify", default="", metavar="COMMAND", help="Run this when it is parked or over; JSON on its stdin.")
-@click.option("--json", "is_json", is_flag=True, help="Print events as JSON lines on stdout, the program's text among them.")
-def command(words: tuple[str, ...], **options: object) -> int:
+@click.option(
+    "--deadline",
+    type=DURATION,
+    metavar="TIME",
+    help="Begin no attempt that could not end in this time.",
+)
+@click.option(
+    "--own-retries",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="How often the program may retry by itself.",
+)
+@click.option(
+    "--restart", is_flag=True, help="After a crash start anew a program that cannot resume."
+)
+@click.option(
+    "--final-only", is_flag=True, help="Hold back the output of attempts that are repeated."
+)
+@click.option(
+    "--park",
+    type=click.Choice(["wait", "exit"]),
+    default="wait",
+    show_default=True,
+    help="Where it has to wait: wait here, or exit with 75.",
+)
+@click.option(
+    "--notify",
+    default="",
+    metavar="COMMAND",
+    help="Run this when it is parked or over; JSON on its stdin.",
+)
+@click.option(
+    "--json",
+    "is_json",
+    is_flag=True,
+    help="Print events as JSON lines on stdout, the program's text among them.",
+)
+def command(words: tuple[str, ...], **options: Any) -> int:
     """Run a program, and give it the right second chance.
 
     A usage limit is waited for, then the same session goes on. Overload, network failures and

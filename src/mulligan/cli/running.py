@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,7 +19,6 @@ from ..run.view import Lines
 from . import Unusable
 
 if TYPE_CHECKING:
-    from ..run.begin import World
     from ..run.view import View
 
 __all__ = ("run_command",)
@@ -69,7 +67,7 @@ def run_command(
         except Refused as refused:
             raise Unusable(refused.because, refused.hint) from None
         stdin = Spool.open(desk.files(claimed.id) / "stdin")
-        view: View = Lines(claimed.id, os.path.basename(words[0]))
+        view: View = Lines(claimed.id, Path(words[0]).name)
         return go(
             desk,
             claimed,

@@ -161,16 +161,15 @@ def go(
         command=desk.command(claimed.id),
         cwd=Path(made.cwd),
         environ=environ,
+        program=Path(desk.command(claimed.id)[0]).name,
         adapter=adapter,
         policy=lambda: policy_of(asked),
         settings=settings,
         stdin=stdin or Spool.saved(desk.files(claimed.id) / "stdin"),
     )
     limits = _limits(desk, work, world) if adapter.name != "generic" else None
-    with _held(desk, claimed, stop, state.steps):
-        runner = Runner(
-            desk, claimed, work, world=world, view=view, stop=stop, limits=limits
-        )
+    with _held(desk, claimed, stop):
+        runner = Runner(desk, claimed, work, world=world, view=view, stop=stop, limits=limits)
         return runner.go()
 
 
@@ -218,7 +217,7 @@ def _limits(desk: Desk, work: Work, world: World) -> Limits:
 
 
 @contextmanager
-def _held(desk: Desk, claimed: Claimed, stop: Stop, steps: int) -> Iterator[None]:
+def _held(desk: Desk, claimed: Claimed, stop: Stop) -> Iterator[None]:
     """Keep the run in our hand, and stop when somebody takes or cancels it."""
     done = Event()
 

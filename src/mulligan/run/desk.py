@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.claims import Busy, Drop, Mine, Renew, Take
@@ -25,6 +24,7 @@ from .steps import packed, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from ..core.ports import Store
     from .steps import Made, Over, Step
@@ -102,7 +102,8 @@ class Desk:
         if len(found) == 1:
             return found[0]
         if found:
-            raise NoSuchRun(f"{name!r} could be any of {', '.join(sorted(found))}; write more of it")
+            listed = ", ".join(sorted(found))
+            raise NoSuchRun(f"{name!r} could be any of {listed}; write more of it")
         raise NoSuchRun(f"no run {name!r}; mulligan runs lists what there is")
 
     # The user's bytes

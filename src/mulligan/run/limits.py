@@ -18,6 +18,7 @@ from ..stores.gate_admission import GateAdmission
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..core.admission import Outcome
     from ..core.failure import Failure
     from ..core.ports import Clock, Store
 
@@ -65,6 +66,6 @@ class Limits:
     def _leave(self, failure: Failure | None) -> None:
         ticket, self._ticket = self._ticket, None
         if ticket is not None:
-            outcome = "succeeded" if failure is None else "failed"
+            outcome: Outcome = "succeeded" if failure is None else "failed"
             now, wall = self._clock.now(), self._clock.wall()
             self._gate.leave(ticket, outcome, failure, now=now, wall=wall)

@@ -6,10 +6,10 @@ stranger for a holder that is still alive, or ends one for an orphan.
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from pathlib import Path
+
+from ..stores.boot import boot_moment
 
 __all__ = ("began", "is_alive", "signature")
 
@@ -27,21 +27,24 @@ def is_alive(signature_: str) -> bool:
 
 def began(pid: int) -> str:
     """When the process began, as this system says it; empty if it is dead."""
-    if sys.platform == "linux":
-        try:
-            # The name in parentheses may hold anything, also a parenthesis.
-            fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            return ""
-        rest = fields.rpartition(")")[2].split()
-        return "" if rest[0] in "ZX" else f"{rest[19]}.{_boot()}"
+    return _by_proc(pid) if _PROC.exists() else _by_ps(pid)
+
+
+_PROC = Path("/proc/self/stat")
+
+
+def _by_proc(pid: int) -> str:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
         return ""
-    except PermissionError:
-        pass
-    shown = subprocess.run(
+    # The name in parentheses may hold anything, also a parenthesis.
+    rest = fields.rpartition(")")[2].split()
+    return "" if rest[0] in "ZX" else f"{rest[19]}.{boot_moment().era[:8]}"
+
+
+def _by_ps(pid: int) -> str:
+    shown = subprocess.run(  # noqa: S603 -- a fixed program, a number
         ["/bin/ps", "-o", "state=,lstart=", "-p", str(pid)],
         capture_output=True,
         text=True,
@@ -50,10 +53,3 @@ def began(pid: int) -> str:
     )
     state, _, when = shown.stdout.strip().partition(" ")
     return "" if state.startswith("Z") else "-".join(when.split())
-
-
-def _boot() -> str:
-    """The start of the boot: ticks since then mean nothing after the next one."""
-    from ..stores.boot import boot_moment
-
-    return boot_moment().era[:8]

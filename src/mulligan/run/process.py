@@ -33,7 +33,8 @@ class Ended(NamedTuple):
     """How a program ended.
 
     Args:
-        code: Its exit code; None if it was ended by a signal or never began.
+        code: Its exit code, or what a shell would say of one that cannot be started; None if it
+            was ended by a signal.
         signal: The number of the signal that ended it.
         stopped: Why we ended it: ``idle``, ``timeout``, ``pipe`` (nobody reads our output any
             more), ``input`` (it could not be kept), or the reason of the `Stop`; empty if it
@@ -105,7 +106,8 @@ def supervise(
     try:
         child = start(argv, cwd=cwd, environ=environ, stdin=descriptor)
     except CannotStart as trouble:
-        return Ended(error=str(trouble), took=time.monotonic() - began)
+        took = time.monotonic() - began
+        return Ended(code=trouble.code, error=str(trouble), took=took)
     finally:
         if descriptor is not None:
             os.close(descriptor)

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 from ..core.backoff import Exponential
 from ..core.call import Call
-from ..core.decision import Ending, GiveUp, Park, RetryAfter, Verify
+from ..core.decision import Ending, GiveUp, RetryAfter, Verify
 from ..core.duration import duration_text
 from ..core.failure import Effects, Failure, Kind, Reach
 from ..core.hint import Confidence
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..classify.agent_output import Outcome
+    from ..core.hint import Hint
     from .reading import Finished
     from .steps import Ended, How, Then
 
@@ -132,8 +133,8 @@ def judge(
             return Verdict("pause", None, "another process has taken it over", exit=EX_TEMPFAIL)
         return Verdict("pause", None, "interrupted", exit=_INTERRUPTED)
     if finished.error:
-        failure = Failure(kind=Kind.CLIENT, message=finished.error, because=finished.error)
-        return Verdict("stop", failure, finished.error, exit=_exit(finished), advice=_MISSING)
+        missing = Failure(kind=Kind.CLIENT, message=finished.error, because=finished.error)
+        return Verdict("stop", missing, finished.error, exit=_exit(finished), advice=_MISSING)
     failure = trouble(finished, outcome, terms)
     if failure is None:
         return Verdict("done", None, "the program ended well", exit=finished.code or 0)
@@ -152,10 +153,10 @@ def trouble(finished: Finished, outcome: Outcome | None, terms: Terms) -> Failur
         late = f"it was still running after {duration_text(finished.took)}, and was ended"
         return Failure(kind=Kind.TIMEOUT, message=late, reach=Reach.MAYBE_APPLIED, because=late)
     said = None if outcome is None else outcome.failure
-    if said is not None and outcome is not None and finished.code == 0:
+    is_report = outcome is not None and outcome.is_structured
+    if finished.code == 0 and not is_report and terms.is_exit_trusted:
         # Words alone prove nothing against a program that says it did well: they could be quoted.
-        if not outcome.is_structured and terms.is_exit_trusted:
-            said = None
+        return None
     if finished.signal is not None and (said is None or said.kind is Kind.UNKNOWN):
         name = signal.Signals(finished.signal).name
         crash = f"it died by {name}, which nobody here sent"
@@ -177,6 +178,9 @@ def _answer(
     if how == "restart" and not terms.may_restart and _is_cut_off(finished):
         because = f"{failure.message or failure.kind}: starting it anew could do its work twice"
         return Verdict("stop", failure, because, exit=code, advice="if that is harmless: --restart")
+    if _is_doubtful(failure.hint, before):
+        because = f"{failure.hint.source} could be over already: one try before it is believed"
+        return Verdict("again", failure, because, how, now + 1 + roll, is_probe=True)
     call = _call(terms, before)
     decision = call.failed(failure, now=now, wall=now, roll=roll)
     assert not isinstance(decision, Verify)  # noqa: S101 -- effects are not unsafe here: see `_call`
@@ -194,27 +198,16 @@ def _answer(
     if row >= _MOST_IN_A_ROW:
         because = f"{row} attempts in a row failed without a model having answered"
         return Verdict("stop", failure, because, exit=code)
-    return _again(failure, decision, how, before, now=now, roll=roll)
-
-
-def _again(
-    failure: Failure,
-    decision: RetryAfter | Park,
-    how: How,
-    before: tuple[Ended, ...],
-    *,
-    now: float,
-    roll: float,
-) -> Verdict:
-    hint = failure.hint
-    has_probed = bool(before) and before[-1].is_probe
-    if hint is not None and hint.confidence is Confidence.LOW and not has_probed:
-        because = f"{hint.source} could be over already: one try before it is believed"
-        return Verdict("again", failure, because, how, now + 1 + roll, is_probe=True)
     until = now + decision.delay if isinstance(decision, RetryAfter) else decision.until
-    if hint is not None:
+    if failure.hint is not None:
         until += roll * min(_LONGEST_SPREAD, _SPREAD * (until - now))
     return Verdict("again", failure, decision.because, how, until)
+
+
+def _is_doubtful(hint: Hint | None, before: tuple[Ended, ...]) -> TypeGuard[Hint]:
+    """Whether the time could mean another one, and nobody has tried yet."""
+    has_probed = bool(before) and before[-1].is_probe
+    return hint is not None and hint.confidence is Confidence.LOW and not has_probed
 
 
 def _is_cut_off(finished: Finished) -> bool:

@@ -89,6 +89,7 @@ class Work(NamedTuple):
         command: The command as the user gave it.
         cwd: The folder it runs in.
         environ: The environment it inherits.
+        program: The command's name, for people.
         adapter: Who knows the program.
         policy: Loads the rules; asked at the first failure.
         settings: How.
@@ -98,6 +99,7 @@ class Work(NamedTuple):
     command: tuple[str, ...]
     cwd: Path
     environ: Mapping[str, str]
+    program: str
     adapter: Adapter
     policy: Callable[[], Policy]
     settings: Settings
@@ -261,14 +263,14 @@ class Runner:
             facts.retries,
             facts.is_work,
         )
-        failure = None
+        limit = None
         if not is_plainly_well(finished, self._log(number), self._work.adapter):
             settings = self._work.settings
             verdict, message, source = read_attempt(
                 finished,
                 self._log(number),
                 self._work.adapter,
-                program=os.path.basename(self._work.command[0]),
+                program=self._work.program,
                 session=facts.session or state.session,
                 policy=self._work.policy(),
                 before=state.ended,
@@ -278,6 +280,7 @@ class Runner:
                 roll=self._world.roll(),
             )
             failure = verdict.failure
+            limit = None if verdict.is_probe else failure  # nobody else need believe it yet
             hint = None if failure is None else failure.hint
             step = step._replace(
                 kind="" if failure is None else str(failure.kind),
@@ -293,7 +296,7 @@ class Runner:
                 is_probe=verdict.is_probe,
             )
         if self._limits is not None:
-            self._limits.ended(failure)
+            self._limits.ended(limit)
         self._write(step, f"ended-{number}")
 
     def _mend(self, state: RunState) -> None:

@@ -21,7 +21,16 @@ __all__ = ("CannotStart", "find", "start")
 
 
 class CannotStart(MulliganError):
-    """A program that the system does not start, with the reason in words."""
+    """A program that the system does not start, with the reason in words.
+
+    Args:
+        because: The reason.
+        code: What a shell's exit code would be: 127 where nothing was found, 126 for the rest.
+    """
+
+    def __init__(self, because: str, code: int = 126) -> None:
+        self.code = code
+        super().__init__(because)
 
 
 def start(
@@ -74,7 +83,7 @@ def find(program: str, *, cwd: Path, environ: Mapping[str, str]) -> Path:
         CannotStart: There is none, or it cannot be executed.
     """
     if not program:
-        raise CannotStart("cannot start a program without a name")
+        raise CannotStart("cannot start a program without a name", 127)
     if "/" in program:
         places = [cwd / program]
     else:
@@ -92,7 +101,8 @@ def find(program: str, *, cwd: Path, environ: Mapping[str, str]) -> Path:
     for place in places:
         if place.is_file() and os.access(place, os.X_OK):
             return place
-    raise CannotStart(f"cannot start {program}: {because}")
+    is_found = any(place.exists() for place in places)
+    raise CannotStart(f"cannot start {program}: {because}", 126 if is_found else 127)
 
 
 def _words(trouble: OSError, argv: Sequence[str], path: Path, cwd: Path) -> str:

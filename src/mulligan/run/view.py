@@ -74,4 +74,5 @@ class Lines:
 
     @staticmethod
     def _say(line: str) -> None:
-        print(f"mulligan: {line}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"mulligan: {line}\n")
+        sys.stderr.flush()

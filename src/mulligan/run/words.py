@@ -23,6 +23,7 @@ def clock(at: float, now: float) -> str:
 
 
 def money(cost: float | None) -> str:
+    """US dollars, for people; nothing where nobody said."""
     return "" if cost is None else f"${cost:.2f}" if cost >= 0.005 or not cost else f"${cost:.4f}"
 
 
