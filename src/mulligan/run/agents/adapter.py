@@ -133,7 +133,10 @@ class Adapter(Protocol):
         ...
 
     def resume(self, command: tuple[str, ...], session: str, wish: Wish, /) -> Launch:
-        """How to go on with `session` of `command`: its flags, another prompt."""
+        """How to go on with `session` of `command`: its flags, another prompt.
+
+        What came by stdin was part of the first prompt; a resumed program gets an empty one.
+        """
         ...
 
     def reader(self, launch: Launch, /) -> Reader: ...
