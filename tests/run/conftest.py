@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -35,8 +37,8 @@ class Supervised:
     def __init__(self, folder: Path) -> None:
         self.folder, self.stop, self.sink = folder, Stop(), Kept()
 
-    def __call__(self, *argv: str, sink=None, **options) -> Ended:
-        self.sink = Kept() if sink is None else sink
+    def __call__(self, *argv: str, sink=None, on_chunk=None, quiet_until=0.0, **options) -> Ended:
+        self.sink = Kept(on_chunk, quiet_until) if sink is None else sink
         settings = {
             "cwd": self.folder,
             "environ": dict(os.environ),
@@ -97,3 +99,18 @@ def eventually():
         return True
 
     return look
+
+
+@pytest.fixture
+def ended_after():
+    """Ends a process when the test is over."""
+    pids = []
+
+    def remember(pid: int) -> int:
+        pids.append(pid)
+        return pid
+
+    yield remember
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     import contextlib
     from collections.abc import Iterator
 
-__all__ = ("Seen", "ending", "has_members", "seen", "tell")
+__all__ = ("Seen", "ending", "has_members", "look", "seen", "tell")
+
+_PROCESSES = Path("/proc")
 
 
 class Seen(NamedTuple):
@@ -36,6 +38,10 @@ class Seen(NamedTuple):
     parent: int
     group: int
     started: str
+
+    @property
+    def is_dead(self) -> bool:
+        return self.state in "ZX"
 
 
 def tell(group: int, number: int) -> bool:
@@ -56,21 +62,25 @@ def has_members(group: int) -> bool:
     if sys.platform == "darwin":
         return True
     # In a container whose first process reaps nobody, zombies stay members for ever.
-    return any(process.group == group and process.state not in "ZX" for process in seen())
+    return any(process.group == group and not process.is_dead for process in seen())
 
 
-def seen(processes: Path = Path("/proc")) -> Iterator[Seen]:
-    """The processes of the machine, as far as we may look (Linux)."""
-    for entry in os.scandir(processes):
-        if entry.name.isdigit():
-            try:
-                text = Path(entry.path, "stat").read_bytes()
-            except OSError:
-                continue  # it has ended meanwhile
-            # 12 (a name, with anything in it) S 1 12 12 0 …
-            _, _, rest = text.rpartition(b")")
-            fields = rest.decode("ascii", "replace").split()
-            yield Seen(int(entry.name), fields[0], int(fields[1]), int(fields[2]), fields[19])
+def seen() -> Iterator[Seen]:
+    """The processes of the machine (Linux)."""
+    for path in _PROCESSES.iterdir():
+        if path.name.isdigit() and (process := look(int(path.name))) is not None:
+            yield process
+
+
+def look(pid: int) -> Seen | None:
+    """The process `pid`; None if there is none (Linux)."""
+    try:
+        text = (_PROCESSES / str(pid) / "stat").read_bytes()
+    except OSError:
+        return None
+    # 12 (a name, with anything in it) S 1 12 12 0 …
+    fields = text.rpartition(b")")[2].decode("ascii").split()
+    return Seen(pid, fields[0], int(fields[1]), int(fields[2]), fields[19])
 
 
 def ending(pid: int, opened: contextlib.ExitStack) -> int | None:

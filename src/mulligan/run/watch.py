@@ -42,8 +42,8 @@ _BRISK = 0.02
 # What `> >(tee log)` needs to write its last lines after the shell has ended.
 _SILENCE = 0.25
 _LINGER = 2.0
-# How much is read at the end from a stream that somebody else keeps open.
-_LAST_BYTES = 1024 * 1024
+# How much is read at the end from a stream that somebody else keeps open: more than a pipe holds.
+_LAST_BYTES = 2 * 1024 * 1024
 _NEVER = float("inf")
 
 _END = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -190,16 +190,13 @@ class Watch:
 
     def _clear(self, now: float, exited_at: float) -> None:
         """The program itself has ended: end its group, read what is left."""
-        is_first = self._next_step_at == _NEVER  # no signal was sent yet
-        if self._streams and is_first and not self._stop.is_set:
-            silent_at = max(exited_at, self._heard_at) + _SILENCE
-            if now < min(silent_at, exited_at + _LINGER):
-                return
         if has_members(self._child.pid):
-            if is_first:
-                self._climb(_SWEEP, now)
-            else:
+            silent_at = max(exited_at, self._heard_at) + _SILENCE
+            is_finishing = self._streams and now < min(silent_at, exited_at + _LINGER)
+            if self._next_step_at != _NEVER:
                 self._escalate(now)
+            elif not is_finishing or self._stop.is_set:
+                self._climb(_SWEEP, now)
             return
         self.is_gone = self._is_over = True
         for pipe in tuple(self._streams):
