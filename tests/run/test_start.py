@@ -23,7 +23,7 @@ def script(tmp_path):
 
 def test_a_program_that_nobody_installed(supervised):
     ended = supervised("no-such-agent", "-p", "hello")
-    assert (ended.code, ended.signal) == (None, None)
+    assert (ended.code, ended.signal) == (127, None)
     assert ended.error == "cannot start no-such-agent: not found on the PATH"
 
 

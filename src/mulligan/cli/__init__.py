@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 
 import click
 
 from ..errors import FileError, MulliganError
 
-__all__ = ("Unusable", "main")
+__all__ = ("Unusable", "main", "script")
 
 # name → (module, help in one line). Every module has one click command named `command`.
 _COMMANDS: dict[str, tuple[str, str]] = {
@@ -98,6 +99,22 @@ def _group() -> None:
     Every failure of a model call, a tool call or a whole agent program is read once, judged once
     and answered once: wait, park, correct, verify, switch, or stop.
     """
+
+
+def script() -> None:
+    """The installed command: `main`, and then out by the shortest way.
+
+    An orderly end of the interpreter closes the journal, and SQLite then folds it up and removes
+    what the next command has to make again: three waits for the disk that nobody needs.
+    """
+    try:
+        main()
+    except SystemExit as done:
+        code = done.code if isinstance(done.code, int) else 0 if done.code is None else 1
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # whoever read it went away
+                stream.flush()
+        os._exit(code)
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -100,8 +100,8 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
     for missing in sorted(_credentials(state.made.variables) - os.environ.keys()):
         click.echo(f"mulligan: {missing} was set when the run was made, and is not now", err=True)
     with signals(Stop()) as stop:
-        claimed = desk.claim(id_)
         now = time()
+        claimed = desk.claim(id_, now)
         if is_now or state.status in {"paused", "failed", "limited"}:
             desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
         return go(

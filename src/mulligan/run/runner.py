@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from .leftovers import marked
 from .reading import Finished, is_plainly_well, read_attempt, read_torn
 from .steps import Begun, Ended, Moved
 from .tap import Facts, Tap, read_again
@@ -32,10 +33,7 @@ if TYPE_CHECKING:
     from .stop import Stop
     from .view import View
 
-__all__ = ("MARKER", "Runner", "Settings", "Work", "World")
-
-# In the environment of every attempt, so that what a dead supervisor left running can be found.
-MARKER = "MULLIGAN_RUN"
+__all__ = ("Runner", "Settings", "Work", "World")
 
 EX_TEMPFAIL, _INTERRUPTED = 75, 130
 
@@ -51,7 +49,7 @@ class World(NamedTuple):
         wait: (stop, seconds) → whether it was stopped; returns after so many seconds.
         roll: Rolls the dice.
         supervise: Runs a program to its end.
-        end_leftovers: Ends what a dead supervisor left running, by the value of `MARKER`.
+        end_leftovers: Ends what a dead supervisor left running, by the mark of its run.
     """
 
     clock: Clock
@@ -213,7 +211,7 @@ class Runner:
             result = world.supervise(
                 launch.argv,
                 cwd=work.cwd,
-                environ={**work.environ, **launch.environ, MARKER: self._claimed.id},
+                environ=marked({**work.environ, **launch.environ}, self._claimed.id),
                 stdin=work.stdin,
                 sink=tap,
                 idle=idle,

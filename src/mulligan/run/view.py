@@ -11,6 +11,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Protocol
 
+from .steps import Begun, Ended
+
 if TYPE_CHECKING:
     from .agents.adapter import Note, Stream
     from .state import RunState
@@ -51,6 +53,8 @@ class Lines:
         self._id, self._program = id_, program
 
     def step(self, step: Step) -> None:
+        if not _is_news(step):
+            return
         from .words import told
 
         for line in told(step, self._program):
@@ -67,6 +71,8 @@ class Lines:
     def waiting(self, until: float, left: float) -> None: ...
 
     def over(self, state: RunState) -> None:
+        if state.status == "done" and state.attempts <= 1:
+            return  # nothing happened that anybody wants to hear of
         from .words import summed_up
 
         for line in summed_up(self._id, state):
@@ -76,3 +82,10 @@ class Lines:
     def _say(line: str) -> None:
         sys.stderr.write(f"mulligan: {line}\n")
         sys.stderr.flush()
+
+
+def _is_news(step: Step) -> bool:
+    """Whether there is something to say; the words for it are loaded only then."""
+    if isinstance(step, Begun):
+        return step.attempt > 1
+    return not (isinstance(step, Ended) and step.then == "done")

@@ -8,14 +8,16 @@ that from the whole output, for all programs alike.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from types import MappingProxyType
+from typing import Literal, NamedTuple, Protocol
 
 from ...errors import MulliganError
 
 __all__ = ("Adapter", "Launch", "Note", "Reader", "Refused", "Stream", "Wish")
 
 Stream = Literal["stdout", "stderr"]
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Refused(MulliganError):
@@ -31,8 +33,7 @@ class Refused(MulliganError):
         super().__init__(because)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(NamedTuple):
     """What the run wants of a start.
 
     Args:
@@ -43,11 +44,10 @@ class Wish:
 
     session: str = ""
     own_retries: int | None = None
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = _NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(NamedTuple):
     """One start of the program.
 
     Args:
@@ -59,13 +59,12 @@ class Launch:
     """
 
     argv: tuple[str, ...]
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = _NONE
     session: str = ""
     is_translated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(NamedTuple):
     """What a line of output says while the program runs.
 
     Args:
