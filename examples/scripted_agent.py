@@ -111,7 +111,8 @@ def act(word: str, session: Session) -> int | None:
         speak(session, "Ran the tool.")
         return None
     if name == "limit":
-        resets_at = int(time.time() + float(argument or 3)) + 1
+        now = float(os.environ.get("NOW") or time.time())  # tests have a time of their own
+        resets_at = int(now + float(argument or 3)) + 1
         info = {"status": "rejected", "resetsAt": resets_at, "rateLimitType": "five_hour"}
         say({"type": "rate_limit_event", "rate_limit_info": info, "session_id": session.id})
         clock = time.strftime("%I:%M%p", time.gmtime(resets_at)).lstrip("0").lower()

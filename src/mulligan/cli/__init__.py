@@ -22,6 +22,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "classify": (".classify", "Say what a program's output means, and when its limit resets."),
     "explain": (".explain", "Print a policy: what is retried, how often, how long it waits."),
     "faults": (".faults", "Serve a provider that fails on command, and see what was asked of it."),
+    "worker": (".worker", "Wake the runs that are due."),
     "resume": (".resume", "Go on with a run where it stands."),
     "run": (".run", "Run an agent program that survives limits, crashes and reboots."),
     "packs": (".packs", "List the packs of patterns, or check them."),

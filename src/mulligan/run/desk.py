@@ -26,9 +26,10 @@ from .state import RunState, state_of
 from .steps import Taken, packed, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from ..core.moment import Moment
     from ..core.ports import Store
     from .steps import Made, Over, Step
 
@@ -70,9 +71,13 @@ class Desk:
 
     Args:
         folder: Where they are kept; ``$MULLIGAN_HOME`` or the platform's by default.
+        moments: Says what time it is for what runs share; the machine's clocks by default.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path | None = None, moments: Callable[[], Moment] | None = None
+    ) -> None:
+        self._moments = moments
         self.folder = home() if folder is None else private_folder(folder)
         self._file = journal_file(self.folder / "state.db")
         self._journal = SqliteJournal(self._file)
@@ -81,7 +86,8 @@ class Desk:
         """The store that the journal is a part of, for what runs share."""
         from ..stores.sqlite import Sqlite
 
-        return Sqlite(self.folder / "state.db")
+        path = self.folder / "state.db"
+        return Sqlite(path) if self._moments is None else Sqlite(path, self._moments)
 
     # What there is
 

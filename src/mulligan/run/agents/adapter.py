@@ -7,11 +7,13 @@ that from the whole output, for all programs alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from ...errors import MulliganError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ("Adapter", "Launch", "Note", "Reader", "Refused", "Stream", "Wish")
 
