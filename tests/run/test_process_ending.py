@@ -146,6 +146,19 @@ def test_children_are_ended_with_it(supervised, eventually):
     assert not has_members(pids[0])
 
 
+def test_children_that_ignore_the_interrupt_do_not_take_the_whole_grace(supervised, stop_on):
+    pids: list[int] = []
+    ended = supervised.sh(
+        "sleep 100 >/dev/null 2>&1 & trap 'exit 5' INT; echo ready; while :; do sleep 0.02; done",
+        on_chunk=stop_on(b"ready"),
+        on_start=pids.append,
+        grace=(60, 60),
+    )
+    assert (ended.code, ended.stopped) == (5, "interrupt")
+    assert ended.took < 5
+    assert not has_members(pids[0])
+
+
 def test_a_child_that_holds_the_output_open_does_not_hold_us(supervised):
     pids: list[int] = []
     ended = supervised.sh("echo before; sleep 100 & exit 4", on_start=pids.append)

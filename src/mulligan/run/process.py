@@ -112,17 +112,16 @@ def supervise(
     stop.groups.add(child.pid)
     watch = Watch(child, sink=sink, idle=idle, timeout=timeout, stop=stop, grace=grace)
     try:
-        with watch.opened:
-            if stdin is not None and child.stdin is not None:
-                watch.give(stdin, child.stdin)
-            on_start(child.pid)
-            watch.run()
+        on_start(child.pid)
+        watch.run(stdin)
     except BaseException:
-        # The pipes are closed by now; what it still has to say concerns nobody.
-        tell(child.pid, signal.SIGTERM)
-        _wait(child, grace[1])
+        if not watch.is_gone:
+            _close(child)  # what it still has to say concerns nobody
+            tell(child.pid, signal.SIGTERM)
+            _wait(child, grace[1])
         raise
     finally:
+        _close(child)
         if not watch.is_gone:
             tell(child.pid, signal.SIGKILL)
             _wait(child, VANISH)
@@ -142,6 +141,12 @@ def supervise(
 
 def _nowhere() -> int:
     return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _close(child: subprocess.Popen[bytes]) -> None:
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 def _wait(child: subprocess.Popen[bytes], seconds: float) -> None:
