@@ -272,6 +272,17 @@ def test_input_that_cannot_be_kept_ends_the_program_and_says_why(
     spool.close()
 
 
+def test_kept_input_that_somebody_removed_is_not_taken_for_no_input(supervised, writer, path):
+    writer.close()
+    with closing(Spool.open(path, writer.fd)) as spool:
+        path.unlink()
+        ended = supervised.sh("cat; echo ran", stdin=spool)
+    assert supervised.out == ""
+    assert ended.error == (
+        f"cannot start sh: its input is lost: [Errno 2] No such file or directory: '{path}'"
+    )
+
+
 def test_input_that_the_program_takes_is_no_silence(supervised, writer, path):
     spool = Spool.open(path, writer.fd)
 

@@ -101,7 +101,10 @@ def supervise(
     began = time.monotonic()
     if stop.is_set:
         return Ended(stopped=stop.reason)
-    descriptor = _nowhere() if stdin is None else stdin.descriptor()
+    try:
+        descriptor = _nowhere() if stdin is None else stdin.descriptor()
+    except OSError as trouble:
+        return Ended(error=f"cannot start {argv[0]}: its input is lost: {trouble}")
     try:
         child = start(argv, cwd=cwd, environ=environ, stdin=descriptor)
     except CannotStart as trouble:
