@@ -89,7 +89,7 @@ def parking(home: Path, count: int) -> Row:
             {"horizon": 21600.0},
             sorted(os.environ),
         )
-        claimed = desk.make(made, ("claude", "-p", "Port the tests to pytest"))
+        claimed = desk.make(desk.room(("claude", "-p", "Port the tests to pytest")), made)
         desk.write(claimed, Begun(1.8e9, 1, "start", "a" * 36, ""), "begun-1")
         limit = Ended(
             1.8e9 + 60,

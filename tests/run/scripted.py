@@ -80,7 +80,7 @@ class Stage:
         return machine()._replace(clock=self.clock, wait=wait, roll=lambda: 0.5)
 
     def run(self, script: str, *, command=("claude", "-p", "Port the tests"), **asked: Any):
-        claimed = make(
+        claimed, _ = make(
             self.desk,
             command,
             Asked(**asked),

@@ -164,7 +164,7 @@ def _torn(stage, *, output, command=("claude", "-p", "x")):
     """A run whose supervisor died in its first attempt."""
     from mulligan.run.begin import Asked, make
 
-    claimed = make(
+    claimed, _ = make(
         stage.desk,
         command,
         Asked(),

@@ -12,7 +12,6 @@ import click
 from ..run.agents.adapter import Refused
 from ..run.begin import Asked, go, machine, make
 from ..run.desk import Desk
-from ..run.spool import Spool
 from ..run.steps import Moved
 from ..run.stop import Stop, signals
 from ..run.view import Lines
@@ -61,12 +60,18 @@ def run_command(
     desk = Desk()
     with signals(Stop()) as stop:
         try:
-            claimed = make(
-                desk, words, asked, cwd=str(folder), environ=os.environ, now=time(), name=name
+            claimed, stdin = make(
+                desk,
+                words,
+                asked,
+                cwd=str(folder),
+                environ=os.environ,
+                now=time(),
+                name=name,
+                stdin=0,
             )
         except Refused as refused:
             raise Unusable(refused.because, refused.hint) from None
-        stdin = Spool.open(desk.files(claimed.id) / "stdin")
         view: View = Lines(claimed.id, Path(words[0]).name)
         return go(
             desk,

@@ -113,8 +113,12 @@ def make(
     environ: Mapping[str, str],
     now: float,
     name: str = "",
-) -> Claimed:
+    stdin: int | None = None,
+) -> tuple[Claimed, Spool]:
     """A new run of `command`, in our hand; nothing is started.
+
+    What `stdin` gives is kept before the run is known to anybody: whoever takes it up later finds
+    all there is, or that some is missing.
 
     Raises:
         Refused: The command cannot be run unattended.
@@ -135,7 +139,10 @@ def make(
         terms=asked._asdict(),
         variables=sorted(environ),
     )
-    return desk.make(made, command)
+    id_ = desk.room(command)
+    path = desk.files(id_) / "stdin"
+    spool = Spool.saved(path) if stdin is None else Spool.open(path, stdin)
+    return desk.make(id_, made), spool
 
 
 def go(
@@ -153,6 +160,14 @@ def go(
     """Drive the run in our hand until it ends, is parked, or is stopped; the exit code."""
     state = desk.look(claimed.id)
     assert state is not None  # noqa: S101 -- it is in our hand
+    if stdin is None:
+        stdin = Spool.saved(desk.files(claimed.id) / "stdin")
+        if not stdin.is_complete:
+            desk.release(claimed)
+            raise SettingError(
+                f"run {claimed.id} was killed before all of its input had arrived, and cannot go "
+                f"on without the rest; run it anew"
+            )
     made = state.made
     asked = _asked(made.terms)
     adapter = recognise(desk.command(claimed.id), made.agent)
@@ -172,7 +187,7 @@ def go(
         adapter=adapter,
         policy=lambda: policy_of(asked),
         settings=settings,
-        stdin=stdin or Spool.saved(desk.files(claimed.id) / "stdin"),
+        stdin=stdin,
     )
     limits = _limits(desk, work, world) if adapter.name != "generic" else None
     with _held(desk, claimed, stop):

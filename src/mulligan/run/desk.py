@@ -143,8 +143,8 @@ class Desk:
 
     # What changes it
 
-    def make(self, made: Made, command: tuple[str, ...]) -> Claimed:
-        """A new run, in the hand of whoever made it."""
+    def room(self, command: tuple[str, ...]) -> str:
+        """Room for the bytes of a new run of `command`; the id that it will have."""
         while True:
             id_ = "".join([_LETTERS[each % len(_LETTERS)] for each in os.urandom(6)])
             folder = private_folder(self.folder / "runs") / id_
@@ -157,6 +157,10 @@ class Desk:
             os.open(folder / "command.json", _NEW, 0o600), "w", encoding="utf-8"
         ) as file:
             json.dump(command, file)
+        return id_
+
+    def make(self, id_: str, made: Made) -> Claimed:
+        """A new run, for which there is room, in the hand of whoever made it."""
         claimed = Claimed(id_, _holder(), 1)
         self.renew(claimed)
         made = made._replace(holder=claimed.holder)

@@ -139,9 +139,9 @@ class Runner:
             if not state.is_open:
                 self._view.over(state)
                 return _INTERRUPTED if state.status == "cancelled" else state.exit
-            if self._stop.is_set:
+            if self._stop.is_set or state.status == "paused":
                 self._view.over(state)
-                return _INTERRUPTED
+                return state.exit if state.status == "paused" else _INTERRUPTED
             if state.is_torn:
                 self._mend(state)
             elif state.until is not None and state.until > self._world.clock.wall():
@@ -211,7 +211,7 @@ class Runner:
             result = world.supervise(
                 launch.argv,
                 cwd=work.cwd,
-                environ=marked({**work.environ, **launch.environ}, self._claimed.id),
+                environ=self._marked(launch, number),
                 stdin=work.stdin,
                 sink=tap,
                 idle=idle,
@@ -220,6 +220,9 @@ class Runner:
             )
         finally:
             tap.close()
+        if result.stopped or result.signal is not None:
+            # What it detached may still be at work on the same files as its successor.
+            world.end_leftovers(f"{self._claimed.id}.{number}")
         if not tap.facts.session and not launch.is_translated and tap.facts.size:
             # Its output is none that names sessions; the one that was chosen for it holds.
             tap.facts.session = session
@@ -239,6 +242,11 @@ class Runner:
         session = _uuid() if adapter.can_resume else ""
         wish = Wish(session=session, own_retries=own_retries, environ=self._work.environ)
         return "restart" if state.attempts else "start", adapter.start(command, wish)
+
+    def _marked(self, launch: Launch, number: int) -> dict[str, str]:
+        """The environment of an attempt, with the marks of its run and its own."""
+        environ = marked({**self._work.environ, **launch.environ}, self._claimed.id)
+        return marked(environ, f"{self._claimed.id}.{number}")
 
     def _noted(self, note: Note, facts: Facts) -> None:
         if note.is_work and self._limits is not None:
