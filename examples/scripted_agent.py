@@ -63,7 +63,9 @@ def next_word(folder: Path) -> str:
     words = os.environ.get("SCRIPT", "ok").split()
     counter = folder / "counter"
     at = int(counter.read_text()) if counter.exists() else 0
-    counter.write_text(str(at + 1))
+    turned = folder / f"counter.{os.getpid()}"
+    turned.write_text(str(at + 1))
+    turned.replace(counter)
     return words[at] if at < len(words) else "ok"
 
 
@@ -105,9 +107,9 @@ def act(word: str, session: Session) -> int | None:
         return None
     if name == "effect":
         if "effect" not in session.lines:
+            session.add("effect")  # first: a tool that ran must not run again
             with Path("effects.txt").open("a") as file:
                 file.write(f"{session.id}\n")
-            session.add("effect")
         speak(session, "Ran the tool.")
         return None
     if name == "limit":

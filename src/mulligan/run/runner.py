@@ -270,7 +270,9 @@ class Runner:
             facts.is_work,
         )
         limit = None
-        if not is_plainly_well(finished, self._log(number), self._work.adapter):
+        if facts.is_lost:
+            step = _without_session(step, state)
+        elif not is_plainly_well(finished, self._log(number), self._work.adapter):
             settings = self._work.settings
             verdict, message, source = read_attempt(
                 finished,
@@ -314,7 +316,9 @@ class Runner:
         log = self._log(begun.attempt)
         past = Launch(argv=work.command, session=begun.session, is_translated=True)
         facts = read_again(log, work.adapter.reader(past))
-        session = facts.session or (begun.session if facts.size else "")
+        # One that was chosen for it holds even if it did not come to name it. Whether there is
+        # such a session is the program's to say.
+        session = facts.session or begun.session
         verdict = read_torn(
             log,
             work.adapter,
@@ -347,6 +351,25 @@ class Runner:
     def _write(self, step: Step, name: str) -> None:
         self._desk.write(self._claimed, step, name)
         self._view.step(step)
+
+
+def _without_session(step: Ended, state: RunState) -> Ended:
+    """What follows where the program knows nothing of the session it was to go on with.
+
+    It was killed before it kept anything of it; or somebody removed the session, and with it all
+    that was done.
+    """
+    message = "the program knows nothing of its session"
+    if any(each.is_work for each in state.ended):
+        return step._replace(
+            message=message,
+            is_lost=True,
+            then="stop",
+            exit=step.code or 1,
+            because="its session is gone, and starting it anew would do its work twice",
+        )
+    because = "nothing was kept of its session: it starts anew"
+    return step._replace(message=message, is_lost=True, then="again", until=step.at, because=because)
 
 
 def _uuid() -> str:

@@ -102,7 +102,9 @@ def _after(state: RunState, step: Taken | Begun | Ended | Moved | Over) -> RunSt
     if isinstance(step, Moved):
         return state._replace(status="waiting", until=step.until, because=step.because)
     told = state._replace(
-        ended=(*state.ended, step), session=step.session or state.session, is_torn=False
+        ended=(*state.ended, step),
+        session="" if step.is_lost else step.session or state.session,
+        is_torn=False,
     )
     if state.status == "cancelled":  # its attempt ended because of that
         return told

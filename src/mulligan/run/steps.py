@@ -118,6 +118,7 @@ class Ended(NamedTuple):
         because: Why that follows.
         advice: What the user can do about it.
         is_probe: Whether the next attempt only finds out if the limit is over.
+        is_lost: Whether the program knows nothing of the session it was to go on with.
     """
 
     at: float
@@ -142,6 +143,7 @@ class Ended(NamedTuple):
     because: str = ""
     advice: str = ""
     is_probe: bool = False
+    is_lost: bool = False
 
 
 class Moved(NamedTuple):
