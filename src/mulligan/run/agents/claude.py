@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from .argv import Grammar
@@ -80,6 +81,8 @@ class Claude(Program):
 
 class ClaudeReader(EventReader):
     """`stream-json`, and the one object of `json`. In text it prints the result, nothing else."""
+
+    lost = re.compile(r"No conversation found with session ID")
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from .argv import Grammar
@@ -73,6 +74,8 @@ class Copilot(Program):
 
 class CopilotReader(EventReader):
     """`--output-format json`. In text answers and tools go to stdout, errors to stderr."""
+
+    lost = re.compile(r"Error: No session, task, or name matched")
 
     def read(self, event: Event) -> None:
         self.session(event.get("sessionId"))

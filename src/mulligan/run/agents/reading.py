@@ -91,9 +91,13 @@ class EventReader:
     what they find by the methods below, and the note is made of it.
     """
 
+    # How it says on stderr that the session to go on with does not exist.
+    lost: re.Pattern[str] | None = None
+
     _quiet: float
 
     def __init__(self, launch: Launch) -> None:
+        self._has_worked = False
         self._is_translated = launch.is_translated
         self._cost: float | None = None
         self._tokens: int | None = None
@@ -146,7 +150,7 @@ class EventReader:
         self._quiet = max(self._quiet, seconds)
 
     def worked(self) -> None:
-        self._is_work = True
+        self._is_work = self._has_worked = True
 
     def tool_began(self, tool: str) -> None:
         if tool and tool not in self._tools:
@@ -200,6 +204,8 @@ class EventReader:
         said = line.decode("utf-8", "replace")
         if stream == "stdout":
             self.show("stdout", said + "\n")
+        elif self.lost is not None and not self._has_worked:
+            self._is_lost = self.lost.match(said) is not None
         self.words(stream, said)
 
     def _gather(self, stream: Stream, line: bytes) -> bytes:
@@ -217,7 +223,7 @@ class EventReader:
 
     def _fresh(self) -> None:
         self._session = ""
-        self._is_retry = self._is_work = False
+        self._is_retry = self._is_work = self._is_lost = False
         self._quiet = 0.0
         self._change = 0
         self._told = (self._cost, self._tokens)
@@ -226,7 +232,7 @@ class EventReader:
     def _note(self) -> Note | None:
         is_spent = self._told != (self._cost, self._tokens)
         said = (self._session, self._is_retry, self._quiet, self._is_work, self._change)
-        if not any(said) and not is_spent and not self._shown:
+        if not (any(said) or is_spent or self._shown or self._is_lost):
             return None
         return Note(
             session=self._session,
@@ -237,4 +243,5 @@ class EventReader:
             cost=self._cost if is_spent else None,
             tokens=self._tokens if is_spent else None,
             shown=tuple(self._shown),
+            is_lost=self._is_lost,
         )
