@@ -60,19 +60,23 @@ def contents(event: Event, *path: str) -> Iterator[Event]:
     )
 
 
-def parsed(line: bytes) -> list[Event] | None:
-    """The events in a line; None if it is no JSON at all, an empty list if it is broken JSON."""
+def parsed(line: bytes) -> tuple[list[Event] | None, str]:
+    """The events in a line: None if it is no JSON, none if it is broken; and what is left over.
+
+    Claude 2.1.74 could put an event into the middle of another line. The event is whole; what
+    stands before it goes on in the next line.
+    """
     if line.lstrip()[:1] not in (b"{", b"["):
-        return None
+        return None, ""
     said = line.decode("utf-8", "replace").strip()
     found = _events(said)
-    if found is None:
-        # Claude 2.1.74 could put an event into the middle of another line: its own end is whole.
-        at = said.rfind('{"type":"')
-        found = _events(said[at:]) if at > 0 else None
-    if found is None:
-        return [] if said.startswith(('{"', "[{")) else None
-    return found
+    if found is not None:
+        return found, ""
+    at = said.rfind('{"type":"')
+    inner = _events(said[at:]) if at > 0 else None
+    if inner is not None:
+        return inner, said[:at]
+    return ([], "") if said.startswith(('{"', "[{")) else (None, "")
 
 
 def _events(said: str) -> list[Event] | None:
@@ -103,6 +107,7 @@ class EventReader:
         self._tokens: int | None = None
         self._tools: set[str] = set()
         self._block: dict[Stream, bytearray] = {}
+        self._half = ""
         self.is_broken = False
         self._fresh()
 
@@ -192,11 +197,14 @@ class EventReader:
             line = whole
         elif stream in self._block:
             return
-        events = parsed(line)
+        events, half = parsed(line)
+        if events is None and stream == "stdout" and self._half:
+            events = _events(self._half + line.decode("utf-8", "replace").rstrip())
         if events is None:
             self._say(stream, line)
             return
         self.is_broken = self.is_broken or not events
+        self._half = half
         for event in events:
             self.read(event)
 
