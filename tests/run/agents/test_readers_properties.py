@@ -50,7 +50,7 @@ VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5)
     ),
-    max_leaves=15,
+    max_leaves=8,
 )
 EVENTS = st.builds(
     lambda kind, fields: {"type": kind, **fields},
@@ -69,7 +69,7 @@ LINES = (
 )
 
 
-@given(st.sampled_from(PROGRAMS), st.booleans(), st.lists(st.tuples(STREAMS, LINES), max_size=12))
+@given(st.sampled_from(PROGRAMS), st.booleans(), st.lists(st.tuples(STREAMS, LINES), max_size=8))
 def test_no_bytes_make_a_reader_raise_and_nothing_that_was_told_is_taken_back(
     name, is_translated, lines
 ):
