@@ -233,6 +233,9 @@ def test_the_array_of_qwen_is_read_event_by_event():
     assert (seen.session, seen.cost, seen.is_work, seen.tools) == (ID, 0.25, True, [])
 
 
+LIST = {"command": "ls", "description": "List"}
+
+
 def test_copilot_shows_answers_and_tools():
     def event(kind: str, **data: object) -> object:
         return {"type": kind, "data": data}
@@ -240,15 +243,13 @@ def test_copilot_shows_answers_and_tools():
     seen = Seen(
         "copilot",
         event("assistant.turn_retry", reason="rate_limit"),
-        event(
-            "tool.execution_start", toolCallId="c1", toolName="bash", arguments={"command": "ls"}
-        ),
-        event("tool.execution_complete", toolCallId="c1"),
+        event("tool.execution_start", toolCallId="c1", arguments=LIST),
+        event("tool.execution_complete", toolCallId="c1", success=True, result={"content": "a\n"}),
         event("assistant.message", content="One file."),
         event("session.error", errorType="query", message="503 gone"),
         {"type": "result", "sessionId": ID, "exitCode": 1},
     )
-    assert seen.stdout == "● Tool\n  │ ls\n\nOne file.\n\n"
+    assert seen.stdout == "● List (shell)\n  │ ls\n  └ 1 line…\n\nOne file.\n\n"
     assert seen.stderr == "503 gone\n"
     assert (seen.session, seen.retries, seen.tools) == (ID, 1, [1, -1])
 
