@@ -80,8 +80,16 @@ def test_claude_that_fails_shows_why_on_stdout():
 
 
 def test_claude_that_ends_by_a_limit_of_the_users_says_which():
-    result = {"type": "result", "subtype": "error_max_turns", "errors": ["Reached max turns (3)"]}
-    assert Seen("claude", result).stdout == "Error: Reached max turns (3)\n"
+    said = ["Reached maximum number of turns (3)"]
+    turns = {"type": "result", "subtype": "error_max_turns", "errors": said}
+    assert Seen("claude", turns).stdout == "Error: Reached max turns (3)"
+    other = {"type": "result", "subtype": "error_during_execution"}
+    assert Seen("claude", other).stdout == "Execution error"
+
+
+def test_a_second_result_of_claude_is_set_apart():
+    second = {"type": "result", "subtype": "success", "result": "And the rest."}
+    assert Seen("claude", *CLAUDE, second).stdout == "Done.\n\nAnd the rest.\n"
 
 
 def test_what_the_user_asked_for_is_not_translated():
