@@ -39,7 +39,8 @@ class Wish(NamedTuple):
     """What the run wants of a start.
 
     Args:
-        session: An id for a new session, where the program lets us choose: a UUID.
+        session: An id for a new session, where the program lets us choose: a UUID that no start
+            before has used, or Gemini refuses it.
         own_retries: How often the program may retry by itself; None for what is good for it.
         environ: The environment it will inherit; read, never changed.
     """
@@ -78,6 +79,8 @@ class Note(NamedTuple):
         cost: US dollars that this attempt has cost so far.
         tokens: Tokens that this attempt has used so far, in and out.
         shown: What the user would have seen of it: (stream, text) in order.
+        is_lost: Whether the program says that there is no session to go on with: nothing was saved
+            of it, so a new start repeats nothing. Never after work in the same attempt.
     """
 
     session: str = ""
@@ -88,6 +91,7 @@ class Note(NamedTuple):
     cost: float | None = None
     tokens: int | None = None
     shown: tuple[tuple[Stream, str], ...] = ()
+    is_lost: bool = False
 
 
 class Reader(Protocol):
