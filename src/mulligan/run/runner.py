@@ -369,7 +369,9 @@ def _without_session(step: Ended, state: RunState) -> Ended:
             because="its session is gone, and starting it anew would do its work twice",
         )
     because = "nothing was kept of its session: it starts anew"
-    return step._replace(message=message, is_lost=True, then="again", until=step.at, because=because)
+    return step._replace(
+        message=message, is_lost=True, then="again", until=step.at, because=because
+    )
 
 
 def _uuid() -> str:
