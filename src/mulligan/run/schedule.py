@@ -172,18 +172,18 @@ def _phase(
             return "skipped", f"it needs {need}, which {_past(states[need])}"
     if any(states[need] != "succeeded" for need in order.needs):
         return "blocked", ""
-    found = [_at(standings, each).status for each in order.agents]
-    successes, failures = found.count("succeeded"), found.count("failed") + found.count("stopped")
-    left = len(found) - successes - failures
-    if order.mode == "fail_fast" and failures:
-        first = next(
-            each.key
-            for each in order.agents
-            if _at(standings, each).status in {"failed", "stopped"}
-        )
-        return "failed", f"{first} failed, and the phase fails with the first"
+    return _made_of(order, [(each.key, _at(standings, each).status) for each in order.agents])
+
+
+def _made_of(order: Order, found: Sequence[tuple[str, Status]]) -> tuple[PhaseState, str]:
+    """What a phase makes of its agents."""
+    failed = [key for key, status in found if status in {"failed", "stopped"}]
+    successes = sum(status == "succeeded" for _, status in found)
+    left = len(found) - successes - len(failed)
+    if order.mode == "fail_fast" and failed:
+        return "failed", f"{failed[0]} failed, and the phase fails with the first"
     if order.mode == "require_minimum" and successes + left < order.minimum:
-        return "failed", f"{order.minimum} must succeed, and {failures} of {len(found)} failed"
+        return "failed", f"{order.minimum} must succeed, and {len(failed)} of {len(found)} failed"
     if left:
         return "open", ""
     if not successes:
