@@ -12,7 +12,7 @@ import json
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.claims import Busy, Drop, Mine, Renew, Take
+from ..core.claims import CLAIM, Busy, Claim, Drop, Mine, Renew, Take
 from ..core.machine import Key
 from ..core.ports import Entry
 from ..errors import MulliganError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from ..core.moment import Moment
     from ..core.ports import Store
     from .steps import Made, Over, Step
 
@@ -124,6 +125,17 @@ class Desk:
             raise NoSuchRun(f"the folder of run {id_} was removed: it cannot go on") from None
         return tuple(data)
 
+    def program(self, id_: str) -> str:
+        """The name of its program, for people."""
+        from ..core.text import presentable
+
+        return presentable(os.path.basename(self.command(id_)[0]), 80)  # noqa: PTH119 -- a name only
+
+    def is_held(self, id_: str) -> bool:
+        """Whether somebody who is alive has the run in hand."""
+        holder = self.store.keys.transact(_key(id_), _Look())
+        return bool(holder) and not _is_dead(holder)
+
     # What changes it
 
     def make(self, made: Made, command: tuple[str, ...]) -> Claimed:
@@ -201,6 +213,15 @@ class Desk:
 
     def close(self) -> None:
         self.store.close()
+
+
+class _Look:
+    """Who holds a claim; nothing is changed by looking."""
+
+    machine = CLAIM
+
+    def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, str]:
+        return state, state.holder if state.left(moment) > 0 else ""
 
 
 def _is_dead(holder: str) -> bool:

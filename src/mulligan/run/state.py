@@ -34,6 +34,7 @@ class RunState(NamedTuple):
         session: The session to go on with; empty if there is none.
         is_torn: Whether the last attempt was begun, and nobody wrote down its end.
         steps: How many steps the journal has.
+        at: When the last of them was written, in epoch seconds.
     """
 
     made: Made
@@ -45,6 +46,7 @@ class RunState(NamedTuple):
     session: str = ""
     is_torn: bool = False
     steps: int = 0
+    at: float = 0.0
 
     @property
     def attempts(self) -> int:
@@ -76,9 +78,9 @@ def state_of(steps: Iterable[Step]) -> RunState | None:
     state: RunState | None = None
     for number, step in enumerate(steps, 1):
         if isinstance(step, Made):
-            state = RunState(step, "new", steps=number)
+            state = RunState(step, "new", steps=number, at=step.at)
         elif state is not None:
-            state = _after(state, step)._replace(steps=number)
+            state = _after(state, step)._replace(steps=number, at=step.at)
     return state
 
 
