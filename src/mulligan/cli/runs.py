@@ -1,4 +1,4 @@
-"""`mulligan runs`: what there is, and where it stands."""
+"""`mulligan runs`: where every run stands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our stdout and stderr, with a memory of where the cursor is.
+"""Where a run is shown: our own streams, with a memory of where the cursor is.
 
 The program's bytes pass through as they are, and the terminal behind them is put back as it was
 after every attempt. Nobody who does not read may hold up a stop.
