@@ -87,7 +87,7 @@ class Status(Lines):
         self._text_at = 0.0
         self._lock = RLock()
         self._done = Event()
-        self._ticker = Thread(target=self._tick, name="status line", daemon=True)
+        self._ticker = Thread(target=self._keep_ticking, name="status line", daemon=True)
 
     _facts: tuple[float | None, int | None]
 
@@ -115,7 +115,7 @@ class Status(Lines):
         with self._lock:
             self._erase()
             super().output(stream, chunk)
-            self._text_at = time.monotonic()
+            self._text_at = self._now()
             self._follow(chunk)
 
     def noted(self, note: Note, facts: Facts) -> None:  # noqa: ARG002 -- the facts have it added up
@@ -141,16 +141,21 @@ class Status(Lines):
 
     # The line
 
-    def _tick(self) -> None:
+    def _keep_ticking(self) -> None:
         while not self._done.wait(_TICK):
-            with self._lock:
-                if self._may_draw():
-                    self._draw()
+            self.tick()
+
+    def tick(self) -> None:
+        """Draw the line, if this is a moment for it."""
+        with self._lock:
+            if self._may_draw():
+                self._draw()
 
     def _may_draw(self) -> bool:
         if self._streams.is_mid_line or self._is_taken or not self._state:
             return False
-        if time.monotonic() - self._text_at < _PAUSE or self._now() - self._shown_at < _PATIENCE:
+        now = self._now()
+        if 0 <= now - self._text_at < _PAUSE or 0 <= now - self._shown_at < _PATIENCE:
             return False
         with contextlib.suppress(OSError):
             # In the background the terminal belongs to somebody else.
