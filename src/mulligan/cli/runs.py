@@ -65,7 +65,7 @@ def command(*, is_all: bool, is_json: bool, is_pruned: bool) -> None:
         found = [each for each in found if each[1].is_open or each[0] in ended]
     if is_json:
         for id_, state in found:
-            click.echo(json.dumps(as_data(desk, id_, state), ensure_ascii=False))
+            click.echo(json.dumps(as_data(desk, id_, state)))
         return
     if not found:
         click.echo("no runs yet; begin one with: mulligan run -- COMMAND", err=True)

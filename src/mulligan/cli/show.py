@@ -63,7 +63,7 @@ def command(run: str | None, *, log: int | None, is_json: bool) -> None:
         ended = [each._asdict() for each in state.ended]
         whole = {**as_data(desk, id_, state), "terms": state.made.terms}
         whole.update(host=state.made.host, user=state.made.user, variables=state.made.variables)
-        click.echo(json.dumps({**whole, "begun": begun, "ended": ended}, ensure_ascii=False))
+        click.echo(json.dumps({**whole, "begun": begun, "ended": ended}))
     else:
         for line in _lines(desk, id_, state):
             click.echo(line)

@@ -85,8 +85,9 @@ class Events:
     def _tell(self, event: str, **fields: Any) -> None:
         fields.setdefault("at", self._now())
         body = {"event": event, "run": self._id, **fields}
-        line = json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-        self._streams.pass_on("stdout", f"{line}\n".encode("utf-8", "replace"))
+        # In ASCII: half the world takes U+0085 for the end of a line, and terminals obey U+009B.
+        line = json.dumps(body, separators=(",", ":"))
+        self._streams.pass_on("stdout", f"{line}\n".encode("ascii"))
 
 
 def summary(state: RunState) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def send(
 
     # A file, not a pipe: a program that does not read must not hold us up.
     with tempfile.TemporaryFile() as body:
-        body.write(json.dumps(news, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
+        body.write(json.dumps(news).encode("ascii") + b"\n")
         body.seek(0)
         try:
             child = subprocess.Popen(  # noqa: S603 -- the user's own command, and no shell
