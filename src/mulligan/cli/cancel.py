@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import monotonic, sleep, time
+import time
 
 import click
 
@@ -38,16 +38,16 @@ def command(run: str) -> int:
             f"run {id_} is {state.status}: there is nothing to cancel",
             f"mulligan show {id_} tells what came of it",
         )
-    desk.cancel(id_, Over(time(), "cancelled by hand"))
-    ends_at = monotonic() + _PATIENCE
+    desk.cancel(id_, Over(time.time(), "cancelled by hand"))
+    ends_at = time.monotonic() + _PATIENCE
     while desk.is_held(id_):
-        if monotonic() > ends_at:
+        if time.monotonic() > ends_at:
             click.echo(
                 f"error: run {id_} is cancelled, but whoever drives it has not let go in "
                 f"{_PATIENCE:g}s\n\nhint: look for its process; mulligan show {id_} has its folder",
                 err=True,
             )
             return EXIT_FAILED
-        sleep(0.05)
+        time.sleep(0.05)
     click.echo(f"cancelled run {id_}", err=True)
     return 0

@@ -176,7 +176,8 @@ class Status(Lines):
 
     def _width(self) -> int:
         try:
-            return os.get_terminal_size(self._descriptor).columns
+            # A terminal that nobody told its size says 0.
+            return os.get_terminal_size(self._descriptor).columns or 80
         except OSError:
             return 80
 
