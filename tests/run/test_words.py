@@ -43,6 +43,12 @@ def made(at=NIGHT - 720):
     return Made(at, "claude", "claude -p hello", "/src", "host", 0, "", {}, [])
 
 
+def stands(*steps):
+    state = state_of(steps)
+    assert state is not None
+    return state
+
+
 def texts(said):
     return [each.text for each in said]
 
@@ -109,7 +115,7 @@ def test_a_session_that_goes_on_and_a_start_anew_differ():
 
 def test_a_run_that_simply_did_well_has_no_summary():
     well = LIMIT._replace(then="done", kind="", until=None)
-    state = state_of([made(), Begun(NIGHT - 720, 1, "start", "", ""), well])
+    state = stands(made(), Begun(NIGHT - 720, 1, "start", "", ""), well)
     assert summed_up("k3fqzz", state) == []
 
 
@@ -140,7 +146,7 @@ def story():
 
 
 def test_the_summary_counts_failed_attempts_and_gives_each_decision_its_reason():
-    assert texts(summed_up("k3fqzz", state_of(story()))) == [
+    assert texts(summed_up("k3fqzz", stands(*story()))) == [
         "done: 3 attempts in 1h18m, 1h1m of it waiting, $0.61, 412k tokens",
         f"  1  usage limit      12m   $0.31  {told(LIMIT, '')[1].text}",
         "  2  crashed           1m   $0.10  again in 2s, by backoff",
@@ -149,7 +155,7 @@ def test_the_summary_counts_failed_attempts_and_gives_each_decision_its_reason()
 
 
 def test_a_parked_run_says_until_when_and_how_to_go_on():
-    said = texts(summed_up("k3fqzz", state_of(story()[:3])))
+    said = texts(summed_up("k3fqzz", stands(*story()[:3])))
     assert said == [
         "parked until 03:01:05: 1 attempt in 12m, $0.31",
         "to go on then: mulligan worker, or mulligan resume k3fqzz",
@@ -161,7 +167,7 @@ def test_a_hundred_attempts_are_cut_in_the_middle():
     for number in range(1, 101):
         at = NIGHT + number
         steps += [Begun(at, number, "resume", "", ""), LIMIT._replace(at=at, attempt=number)]
-    said = texts(summed_up("k3fqzz", state_of(steps)))
+    said = texts(summed_up("k3fqzz", stands(*steps)))
     assert len(said) == 14
     assert "  …  89 more: mulligan show k3fqzz" in said
 
@@ -191,7 +197,7 @@ steps = st.builds(
 def test_every_end_can_be_told_and_summed_up(ended):
     told(ended, "claude")
     begun = Begun(ended.at, ended.attempt, "start", "", "")
-    summed_up("k3fqzz", state_of([made(0), begun, ended, begun, ended]))
+    summed_up("k3fqzz", stands(made(0), begun, ended, begun, ended))
 
 
 @given(at=st.floats(0, 4e9), until=st.floats(0, 4e9))
