@@ -64,7 +64,9 @@ def next_word(folder: Path) -> str:
     words = os.environ.get("SCRIPT", "ok").split()
     counter = folder / "counter"
     at = int(counter.read_text()) if counter.exists() else 0
-    counter.write_text(str(at + 1))
+    turned = folder / f"counter.{os.getpid()}"
+    turned.write_text(str(at + 1))
+    turned.replace(counter)
     return words[at] if at < len(words) else "ok"
 
 
@@ -107,13 +109,14 @@ def act(word: str, session: Session) -> int | None:
         return None
     if name == "effect":
         if "effect" not in session.lines:
+            session.add("effect")  # first: a tool that ran must not run again
             with Path("effects.txt").open("a") as file:
                 file.write(f"{session.id}\n")
-            session.add("effect")
         speak(session, "Ran the tool.")
         return None
     if name == "limit":
-        resets_at = int(time.time() + float(argument or 3)) + 1
+        now = float(os.environ.get("NOW") or time.time())  # tests have a time of their own
+        resets_at = int(now + float(argument or 3)) + 1
         info = {"status": "rejected", "resetsAt": resets_at, "rateLimitType": "five_hour"}
         say({"type": "rate_limit_event", "rate_limit_info": info, "session_id": session.id})
         clock = time.strftime("%I:%M%p", time.gmtime(resets_at)).lstrip("0").lower()

@@ -44,7 +44,7 @@ def add(desk, *steps, name="", at=NOW - 600, command=("claude", "-p", "hello"), 
     """A run with these steps; its id."""
     host, user = os.uname().nodename, os.geteuid()
     made = Made(at, "claude", " ".join(command), "/src", host, user, name, {}, ["HOME"])
-    claimed = desk.make(made, command)
+    claimed = desk.make(desk.room(command), made)
     for number, step in enumerate(steps):
         desk.write(claimed, step, f"step-{number}")
     if not is_held:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from ..errors import FileError, MulliganError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-__all__ = ("Unusable", "main")
+__all__ = ("Unusable", "main", "script")
 
 # name → (module, help in one line). Every module has one click command named `command`.
 _COMMANDS: dict[str, tuple[str, str]] = {
@@ -27,6 +28,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "completion": (".completion", "Print what makes a shell complete these commands."),
     "explain": (".explain", "Print a policy: what is retried, how often, how long it waits."),
     "faults": (".faults", "Serve a provider that fails on command, and see what was asked of it."),
+    "worker": (".worker", "Wake the runs that are due."),
     "resume": (".resume", "Go on with a run where it stands."),
     "run": (".run", "Run an agent program that survives limits, crashes and reboots."),
     "runs": (".runs", "List runs: what goes on, and what came of the last ones."),
@@ -117,6 +119,22 @@ def _group() -> None:
     Every failure of a model call, a tool call or a whole agent program is read once, judged once
     and answered once: wait, park, correct, verify, switch, or stop.
     """
+
+
+def script() -> None:
+    """The installed command: `main`, and then out by the shortest way.
+
+    An orderly end of the interpreter closes the journal, and SQLite then folds it up and removes
+    what the next command has to make again: three waits for the disk that nobody needs.
+    """
+    try:
+        main()
+    except SystemExit as done:
+        code = done.code if isinstance(done.code, int) else 0 if done.code is None else 1
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # whoever read it went away
+                stream.flush()
+        os._exit(code)
 
 
 def main(argv: list[str] | None = None) -> None:

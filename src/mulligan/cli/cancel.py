@@ -40,7 +40,7 @@ def command(run: str) -> int:
         )
     desk.cancel(id_, Over(time.time(), "cancelled by hand"))
     ends_at = time.monotonic() + _PATIENCE
-    while desk.is_held(id_):
+    while (state := desk.look(id_)) is not None and desk.is_held(id_, state.holder):
         if time.monotonic() > ends_at:
             click.echo(
                 f"error: run {id_} is cancelled, but whoever drives it has not let go in "

@@ -16,14 +16,12 @@ from ..run.begin import Asked, go, machine, make
 from ..run.desk import Desk
 from ..run.prune import prune_daily
 from ..run.showing import showing
-from ..run.spool import Spool
 from ..run.steps import Moved
 from ..run.stop import Stop, signals
 from . import Unusable
 
 if TYPE_CHECKING:
     from ..run.desk import Claimed
-    from ..run.showing import Show
 
 __all__ = ("resume_run", "run_command")
 
@@ -68,22 +66,28 @@ def run_command(
     desk = Desk()
     with signals(Stop()) as stop:
         try:
-            claimed = make(
-                desk, words, asked, cwd=str(folder), environ=os.environ, now=time(), name=name
+            claimed, stdin = make(
+                desk,
+                words,
+                asked,
+                cwd=str(folder),
+                environ=os.environ,
+                now=time(),
+                name=name,
+                stdin=0,
             )
         except Refused as refused:
             raise Unusable(refused.because, refused.hint) from None
-        files = desk.files(claimed.id)
         if told:
             from ..run.notice import remember
 
-            remember(files, told)
+            remember(desk.files(claimed.id), told)
         return _go(
             desk,
             claimed,
             stop=stop,
             is_json=is_json,
-            stdin=Spool.open(files / "stdin"),
+            stdin=stdin,
             is_parked_by_exit=park == "exit",
         )
 
@@ -108,8 +112,8 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
     for missing in sorted(_credentials(state.made.variables) - os.environ.keys()):
         click.echo(f"mulligan: {missing} was set when the run was made, and is not now", err=True)
     with signals(Stop()) as stop:
-        claimed = desk.claim(id_)
         now = time()
+        claimed = desk.claim(id_, now)
         if is_now or state.status in {"paused", "failed", "limited"}:
             desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
         return _go(
@@ -126,8 +130,7 @@ def _go(desk: Desk, claimed: Claimed, *, stop: Stop, is_json: bool, **how: Any) 
     """Drive the run in our hand, and show it."""
     state = desk.look(claimed.id)
     assert state is not None  # noqa: S101 -- it is in our hand
-    show: Show = "events" if is_json else "person"
-    with showing(desk, claimed.id, state, stop=stop, environ=os.environ, show=show) as view:
+    with showing(desk, claimed.id, state, stop=stop, environ=os.environ, is_json=is_json) as view:
         code = go(desk, claimed, environ=os.environ, view=view, stop=stop, world=machine(), **how)
     with contextlib.suppress(StoreError):  # old runs are no reason for a new one to fail
         prune_daily(desk, time())

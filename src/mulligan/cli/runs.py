@@ -77,7 +77,7 @@ def command(*, is_all: bool, is_json: bool, is_pruned: bool) -> None:
 
 def standing(desk: Desk, id_: str, state: RunState) -> str:
     """Its status, as a person sees it."""
-    if state.status in {"running", "new"} and not desk.is_held(id_):
+    if state.status in {"running", "new"} and not desk.is_held(id_, state.holder):
         return "cut off"
     return state.status
 
@@ -87,7 +87,7 @@ def as_data(desk: Desk, id_: str, state: RunState) -> dict[str, Any]:
     return {
         "run": id_,
         **summary(state),
-        "is_held": desk.is_held(id_),
+        "is_held": desk.is_held(id_, state.holder),
         "made_at": state.made.at,
         "at": state.at,
         "files": str(desk.folder / "runs" / id_),

@@ -111,6 +111,8 @@ def send(
     argv: tuple[str, ...], news: Mapping[str, Any], *, stop: Stop, environ: Mapping[str, str]
 ) -> str:
     """Run `argv` with `news` on its stdin; what went wrong, or nothing."""
+    if not argv:
+        return "its command was lost with the process that made the run"
     import signal
     import subprocess
     import tempfile

@@ -7,10 +7,9 @@ left without a journal, half a run, goes after a day.
 from __future__ import annotations
 
 import contextlib
-import shutil
 from typing import TYPE_CHECKING
 
-from .desk import Taken
+from .desk import InOtherHands
 
 if TYPE_CHECKING:
     from .desk import Desk
@@ -29,20 +28,25 @@ def prune(desk: Desk, now: float, *, kept: float = KEPT) -> tuple[str, ...]:
         if state is None or state.is_open or state.at > now - kept:
             continue
         try:
-            claimed = desk.claim(id_)  # somebody may be taking it up at this moment
-        except Taken:
+            claimed = desk.claim(id_, now)  # somebody may be taking it up at this moment
+        except InOtherHands:
             continue
+        except OSError:  # its folder is gone: then nobody can
+            claimed = None
         state = desk.look(id_)
         if state is not None and not state.is_open:
             desk.forget(id_)
             gone.append(id_)
-        desk.release(claimed)
+        if claimed is not None:
+            desk.release(claimed)
     _sweep(desk, now)
     return tuple(gone)
 
 
 def _sweep(desk: Desk, now: float) -> None:
     """Remove folders that no journal knows."""
+    import shutil
+
     known = set(desk.ids())
     folder = desk.folder / "runs"
     for each in folder.iterdir() if folder.is_dir() else ():

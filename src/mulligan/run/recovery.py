@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ("Terms", "Verdict", "judge", "run_policy", "trouble")
 
 EX_TEMPFAIL = 75
-_INTERRUPTED = 130
+_INTERRUPTED, _PIPE = 130, 141
 
 # A run that fails this often without a model having answered in between goes nowhere.
 _MOST_IN_A_ROW = 50
@@ -129,6 +129,11 @@ def judge(
         roll: One roll of the dice.
     """
     if finished.stopped and finished.stopped not in {"idle", "timeout"}:
+        if finished.stopped == "pipe":
+            return Verdict("pause", None, "nobody reads its output any more", exit=_PIPE)
+        if finished.stopped == "input":
+            because = finished.error or "its input could not be kept"
+            return Verdict("stop", None, because, exit=1)
         if finished.stopped == "fenced":
             return Verdict("pause", None, "another process has taken it over", exit=EX_TEMPFAIL)
         return Verdict("pause", None, "interrupted", exit=_INTERRUPTED)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from .begin import asked_of, policy_of
 from .streams import Streams
@@ -20,15 +20,10 @@ if TYPE_CHECKING:
     from .desk import Desk
     from .events import Events
     from .state import RunState
-    from .status import Status
     from .stop import Stop
     from .view import View
 
-__all__ = ("Show", "showing")
-
-# person: whoever sits there, or reads the log later. events: a program. record: a worker's log,
-# where several runs tell theirs, without the programs' text.
-Show = Literal["person", "events", "record"]
+__all__ = ("recording", "showing")
 
 
 @contextmanager
@@ -39,9 +34,9 @@ def showing(
     *,
     stop: Stop,
     environ: Mapping[str, str],
-    show: Show = "person",
+    is_json: bool = False,
 ) -> Iterator[View]:
-    """The view of a run, as long as it is driven.
+    """The view for whoever started the run, as long as it is driven.
 
     Args:
         desk: Where runs are kept.
@@ -49,49 +44,59 @@ def showing(
         state: Where it stands as it is taken up.
         stop: Set to interrupt it.
         environ: What says how to draw: ``TERM``, ``NO_COLOR``.
-        show: Who looks.
+        is_json: Whether a program looks, and wants events.
     """
-    folder = desk.files(id_)
-    asked = asked_of(state.made.terms)
-    base = _plain(id_, desk.program(id_), state, Streams(stop), environ=environ, show=show)
-    view: View = base
-    if asked.is_final_only:
+    streams, program = Streams(stop), desk.program(id_)
+    view = _events(id_, streams) if is_json else _drawn(id_, program, state, streams, environ)
+    wrapped: View = view
+    if asked_of(state.made.terms).is_final_only:
         from .held import Held
 
-        view = Held(view, folder / "held")
-    if asked.is_notified:
-        from .notice import Notifying, remembered
-
-        view = Notifying(
-            view,
-            remembered(folder),
-            id_=id_,
-            look=lambda: desk.look(id_),
-            in_place=lambda: policy_of(asked).in_place,
-            stop=stop,
-            environ=environ,
-        )
+        wrapped = Held(view, desk.files(id_) / "held")
     try:
-        yield view
+        yield _notifying(wrapped, desk, id_, state, stop=stop, environ=environ)
     finally:
-        base.close()
+        view.close()
 
 
-def _plain(
-    id_: str,
-    program: str,
-    state: RunState,
-    streams: Streams,
-    *,
-    environ: Mapping[str, str],
-    show: Show,
-) -> Lines | Status | Events:
-    if show == "events":
-        from .events import Events
+def recording(
+    desk: Desk, id_: str, state: RunState, *, stop: Stop, environ: Mapping[str, str]
+) -> View:
+    """The view for a worker's log, where several runs tell theirs, without the programs' text."""
+    lines = Lines(
+        id_, desk.program(id_), streams=Streams(stop), label=f"{id_}:", is_output_shown=False
+    )
+    return _notifying(lines, desk, id_, state, stop=stop, environ=environ)
 
-        return Events(id_, streams=streams)
-    if show == "record":
-        return Lines(id_, program, streams=streams, label=id_, is_output_shown=False)
+
+def _notifying(
+    view: View, desk: Desk, id_: str, state: RunState, *, stop: Stop, environ: Mapping[str, str]
+) -> View:
+    asked = asked_of(state.made.terms)
+    if not asked.is_notified:
+        return view
+    from .notice import Notifying, remembered
+
+    return Notifying(
+        view,
+        remembered(desk.files(id_)),
+        id_=id_,
+        look=lambda: desk.look(id_),
+        in_place=lambda: policy_of(asked).in_place,
+        stop=stop,
+        environ=environ,
+    )
+
+
+def _events(id_: str, streams: Streams) -> Events:
+    from .events import Events
+
+    return Events(id_, streams=streams)
+
+
+def _drawn(
+    id_: str, program: str, state: RunState, streams: Streams, environ: Mapping[str, str]
+) -> Lines:
     if os.isatty(2):
         from .status import Status, can_draw
 

@@ -7,7 +7,8 @@
 
 Each is written before it is taken: `begun` before the program starts, the end of an attempt with
 what follows from it in one entry, so that nobody can find the one without the other. A `begun`
-without its `ended` is an attempt whose supervisor died.
+without its `ended` is an attempt whose supervisor died. `taken` stands between any two: somebody
+else drives the run from there on.
 """
 
 from __future__ import annotations
@@ -15,7 +16,19 @@ from __future__ import annotations
 import json
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-__all__ = ("Begun", "Ended", "How", "Made", "Moved", "Over", "Step", "Then", "packed", "unpacked")
+__all__ = (
+    "Begun",
+    "Ended",
+    "How",
+    "Made",
+    "Moved",
+    "Over",
+    "Step",
+    "Taken",
+    "Then",
+    "packed",
+    "unpacked",
+)
 
 How = Literal["start", "resume", "restart"]
 Then = Literal["done", "again", "stop", "pause"]
@@ -34,6 +47,7 @@ class Made(NamedTuple):
         name: What the user calls it; may be empty.
         terms: How it was asked to be run, as plain data.
         variables: The names of the variables it was started with; never their values.
+        holder: Who took it first.
     """
 
     at: float
@@ -45,6 +59,19 @@ class Made(NamedTuple):
     name: str
     terms: dict[str, Any]
     variables: list[str]
+    holder: str = ""
+
+
+class Taken(NamedTuple):
+    """Somebody took the run in hand.
+
+    Args:
+        at: When, in epoch seconds.
+        holder: Who.
+    """
+
+    at: float
+    holder: str
 
 
 class Begun(NamedTuple):
@@ -91,6 +118,7 @@ class Ended(NamedTuple):
         because: Why that follows.
         advice: What the user can do about it.
         is_probe: Whether the next attempt only finds out if the limit is over.
+        is_lost: Whether the program knows nothing of the session it was to go on with.
     """
 
     at: float
@@ -115,6 +143,7 @@ class Ended(NamedTuple):
     because: str = ""
     advice: str = ""
     is_probe: bool = False
+    is_lost: bool = False
 
 
 class Moved(NamedTuple):
@@ -143,8 +172,10 @@ class Over(NamedTuple):
     because: str
 
 
-Step: TypeAlias = Made | Begun | Ended | Moved | Over
-_KINDS: dict[str, Any] = {kind.__name__.lower(): kind for kind in (Made, Begun, Ended, Moved, Over)}
+Step: TypeAlias = Made | Taken | Begun | Ended | Moved | Over
+_KINDS: dict[str, Any] = {
+    kind.__name__.lower(): kind for kind in (Made, Taken, Begun, Ended, Moved, Over)
+}
 
 
 def packed(step: Step) -> str:

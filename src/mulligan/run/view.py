@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from .steps import Ended
+from .steps import Begun, Ended
 
 if TYPE_CHECKING:
     from .agents.adapter import Note, Stream
@@ -77,10 +77,12 @@ class Lines:
         self._day = ""
 
     def step(self, step: Step) -> None:
-        from .words import told
-
         if isinstance(step, Ended):
             self._streams.restore()
+        if not _is_news(step):
+            return
+        from .words import told
+
         for said in told(step, self._program):
             self._say(said, step.at)
 
@@ -103,6 +105,8 @@ class Lines:
             self._say(Said(f"nobody was notified: {error}", "bad"))
 
     def over(self, state: RunState) -> None:
+        if state.status == "done" and state.attempts <= 1:
+            return  # nothing happened that anybody wants to hear of
         from .words import summed_up
 
         for said in summed_up(self._id, state):
@@ -122,3 +126,10 @@ class Lines:
         today = day(at)
         is_new, self._day = self._day not in {"", today}, today
         return f"{today} {clock(at, at)}" if is_new else clock(at, at)
+
+
+def _is_news(step: Step) -> bool:
+    """Whether there is something to say; the words for it are loaded only then."""
+    if isinstance(step, Begun):
+        return step.attempt > 1
+    return not (isinstance(step, Ended) and step.then == "done")

@@ -96,6 +96,8 @@ _SESSION_LINE = re.compile(r"session id: (\S+)")
 class CodexReader(EventReader):
     """`--json`. In text its progress goes to stderr, only the last message to stdout."""
 
+    lost = re.compile(r"Error: .{0,200}no rollout found")
+
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
         self._last = ""

@@ -71,6 +71,8 @@ _AFTER = re.compile(r"Retrying after (\d{1,9}) ?ms")
 class GeminiReader(EventReader):
     """`stream-json` and `json`. In text the answer streams to stdout, all else goes to stderr."""
 
+    lost = re.compile(r"Error resuming session: (?:No previous sessions|Invalid session)")
+
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
         self._is_open = False

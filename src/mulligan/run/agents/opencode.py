@@ -72,6 +72,8 @@ class Opencode(Program):
 class OpencodeReader(EventReader):
     """`--format json`. In text the answer goes to stdout, tools and errors to stderr."""
 
+    lost = re.compile(r"(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found")
+
     def read(self, event: Event) -> None:
         self.session(event.get("sessionID"))
         part = mapping(event, "part")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from .argv import Grammar, value_of
@@ -67,6 +68,8 @@ class Pi(Program):
 
 class PiReader(EventReader):
     """`--mode json`. In text it prints the last answer when it is done, or why there is none."""
+
+    lost = re.compile(r"No session found matching")
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)

@@ -76,6 +76,8 @@ _RETRYING = re.compile(r"\s*(?:Retrying in (\d{1,6}(?:\.\d+)?) ?s\b|Attempt \d+ 
 class QwenReader(ClaudeReader):
     """The events have Claude's shapes; retries are told on stderr."""
 
+    lost = re.compile(r"No saved session found")
+
     def words(self, stream: Stream, line: str) -> None:
         found = _RETRYING.match(line)
         if found and stream == "stderr":
