@@ -48,6 +48,12 @@ def test_what_belongs_elsewhere_is_not_due_here():
     assert not is_due(RunState(made(user=os.geteuid() + 1), "waiting", until=1.0), 100.0)
 
 
+def look(desk, id_):
+    state = desk.look(id_)
+    assert state is not None
+    return state
+
+
 def parked(stage, number, *, script):
     """Runs that were parked until a time that has come."""
     found = []
@@ -91,7 +97,7 @@ def test_two_workers_wake_each_parked_run_once(tmp_path):
     workers = [worker(stage, "ok", "--once", "--jobs", "3") for _ in range(2)]
     ends = [each.communicate(timeout=60) for each in workers]
     assert [each.returncode for each in workers] == [0, 0], ends
-    states = [stage.desk.look(id_) for id_ in ids]
+    states = [look(stage.desk, id_) for id_ in ids]
     assert [(state.status, state.attempts) for state in states] == [("done", 1)] * 6, ends
 
 
@@ -100,11 +106,11 @@ def test_a_worker_that_is_told_to_stop_leaves_its_runs_to_others(tmp_path):
     stage = Stage(tmp_path)
     (id_,) = parked(stage, 1, script="work stall:60 ok")
     first = worker(stage, "work stall:60 ok", "--poll", "50ms")
-    until(lambda: (state := stage.desk.look(id_)) is not None and state.is_torn, seconds=30)
+    until(lambda: look(stage.desk, id_).is_torn, seconds=30)
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=30)
     assert first.returncode == 130
-    state = stage.desk.look(id_)
+    state = look(stage.desk, id_)
     assert state.status == "paused" or state.ended
     assert not stage.desk.is_held(id_, state.holder)
 
@@ -117,10 +123,10 @@ def test_a_stopped_holder_is_fenced_when_it_wakes(tmp_path, monkeypatch):
     (id_,) = parked(stage, 1, script="work stall:60 ok")
     zombie = worker(stage, "work stall:60 ok", "--poll", "50ms")
     try:
-        until(lambda: (state := stage.desk.look(id_)) is not None and state.is_torn, seconds=30)
+        until(lambda: look(stage.desk, id_).is_torn, seconds=30)
         zombie.send_signal(signal.SIGSTOP)
         desk = Desk(stage.desk.folder)
-        holder = desk.look(id_).holder
+        holder = look(desk, id_).holder
         until(lambda: not desk.is_held(id_, holder))
         taken = desk.claim(id_, time.time())
         run = stage.drive(taken, "work stall:60 ok")
@@ -128,7 +134,7 @@ def test_a_stopped_holder_is_fenced_when_it_wakes(tmp_path, monkeypatch):
         steps = run.state.steps
         zombie.send_signal(signal.SIGCONT)
         time.sleep(0.2)
-        assert desk.look(id_).steps == steps
+        assert look(desk, id_).steps == steps
         assert [step.how for step in run.view.steps if isinstance(step, Begun)] == ["resume"]
     finally:
         zombie.send_signal(signal.SIGCONT)
