@@ -24,7 +24,7 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.run ## See a flaky function and a flaky server recover
+demo: $(VENV)/.run ## See agent programs survive a limit, a crash and a stall
 	@$(BIN)/python examples/demo.py
 
 test: lint types layers pytest ## Lint, types, layers and all tests

@@ -6,7 +6,7 @@ was done before an interruption is there when it is resumed, and each start take
 of its script:
 
     ok            answers
-    work          answers a step, then goes on with the next word
+    work:1        takes a second for a step, then goes on with the next word
     effect        runs a tool: a line is added to the file effects.txt, once a session
     limit:4       a usage limit that resets in 4 seconds
     crash         dies by SIGKILL
@@ -23,6 +23,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -102,6 +103,7 @@ def act(word: str, session: Session) -> int | None:
         steps = len(session.lines)
         return result(session, f"All done, after {steps} step{'s' if steps != 1 else ''}.")
     if name == "work":
+        time.sleep(float(argument or 0))
         speak(session, "One step done.")
         session.add("step")
         return None
@@ -130,7 +132,8 @@ def act(word: str, session: Session) -> int | None:
 
 
 def main() -> int:
-    folder = Path(os.environ.get("SESSIONS", ".sessions"))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # it ends without a word when it is told to
+    folder = Path(os.environ.get("SESSIONS") or tempfile.mkdtemp(prefix="scripted-"))
     folder.mkdir(exist_ok=True)
     resumed = option("--resume")
     session = Session(folder, resumed or option("--session-id") or str(uuid.uuid4()))

@@ -40,6 +40,8 @@ class Recorder:
         if not self.waits or self.waits[-1] != until:
             self.waits.append(until)
 
+    def notified(self, error): ...
+
     def over(self, state):
         self.ends.append(state)
 

@@ -10,21 +10,29 @@ import os
 import sys
 from contextlib import suppress
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import FileError, MulliganError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 __all__ = ("Unusable", "main", "script")
 
 # name → (module, help in one line). Every module has one click command named `command`.
 _COMMANDS: dict[str, tuple[str, str]] = {
     "classify": (".classify", "Say what a program's output means, and when its limit resets."),
+    "cancel": (".cancel", "End a run for good."),
+    "completion": (".completion", "Print what makes a shell complete these commands."),
     "explain": (".explain", "Print a policy: what is retried, how often, how long it waits."),
     "faults": (".faults", "Serve a provider that fails on command, and see what was asked of it."),
     "worker": (".worker", "Wake the runs that are due."),
     "resume": (".resume", "Go on with a run where it stands."),
     "run": (".run", "Run an agent program that survives limits, crashes and reboots."),
+    "runs": (".runs", "List runs: what goes on, and what came of the last ones."),
+    "show": (".show", "Show everything about one run, or what it printed."),
     "packs": (".packs", "List the packs of patterns, or check them."),
 }
 
@@ -66,6 +74,17 @@ class _Commands(click.Group):
             f"no such command {clean(args[0], 80)!r}",
             f"did you mean mulligan {near[0]}?" if near else "mulligan --help lists the commands",
         )
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        # From the table: click would import every command to ask for its help.
+        offered = [
+            CompletionItem(name, help=help_)
+            for name, (_, help_) in sorted(_COMMANDS.items())
+            if name.startswith(incomplete)
+        ]
+        return offered + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's signature
         with formatter.section("Commands"):

@@ -11,8 +11,8 @@ from .kinds import DURATION
 
 if TYPE_CHECKING:
     from ..errors import MulliganError
-    from ..run.agents.adapter import Stream
     from ..run.state import RunState
+    from ..run.view import View
 
 __all__ = ("command",)
 
@@ -53,25 +53,22 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     from ..run.begin import machine
     from ..run.desk import Desk
+    from ..run.showing import recording
     from ..run.stop import Stop, signals
-    from ..run.view import Lines
     from ..run.worker import Worker
 
-    class Told(Lines):
-        """A run's own lines, under its id; what its program prints is in its log."""
+    desk = Desk()
 
-        def output(self, stream: Stream, chunk: bytes) -> None: ...
-
-    def view(id_: str, state: RunState) -> Lines:
+    def view(id_: str, state: RunState) -> View:
         click.echo(f"mulligan: {id_}: woken ({state.made.command})", err=True)
-        return Told(id_, state.made.agent)
+        return recording(desk, id_, state, stop=stop, environ=os.environ)
 
     def failed(id_: str, error: MulliganError) -> None:
         click.echo(f"mulligan: {id_}: cannot go on: {error}", err=True)
 
     with signals(Stop()) as stop:
         worker = Worker(
-            Desk(),
+            desk,
             environ=os.environ,
             view=view,
             stop=stop,

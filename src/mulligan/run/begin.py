@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .stop import Stop
     from .view import View
 
-__all__ = ("Asked", "go", "machine", "make")
+__all__ = ("Asked", "asked_of", "go", "machine", "make", "policy_of")
 
 # How often a holder shows that it is alive, and looks whether its run is still its own.
 _GLANCE = 1.0
@@ -48,6 +48,8 @@ class Asked(NamedTuple):
         deadline: Seconds for the whole run.
         own_retries: How often the program may retry by itself.
         may_restart: Whether it may be started anew after a crash.
+        is_final_only: Whether the output of attempts that are repeated is held back.
+        is_notified: Whether somebody is told of it; by what lies in the run's folder.
     """
 
     agent: str = ""
@@ -59,6 +61,8 @@ class Asked(NamedTuple):
     deadline: float | None = None
     own_retries: int | None = None
     may_restart: bool = False
+    is_final_only: bool = False
+    is_notified: bool = False
 
 
 def machine(stop_wait: Callable[[Stop, float], bool] | None = None) -> World:
@@ -169,7 +173,7 @@ def go(
                 f"on without the rest; run it anew"
             )
     made = state.made
-    asked = _asked(made.terms)
+    asked = asked_of(made.terms)
     adapter = recognise(desk.command(claimed.id), made.agent)
     settings = Settings(
         idle=asked.idle,
@@ -183,7 +187,7 @@ def go(
         command=desk.command(claimed.id),
         cwd=Path(made.cwd),
         environ=environ,
-        program=Path(desk.command(claimed.id)[0]).name,
+        program=desk.program(claimed.id),
         adapter=adapter,
         policy=lambda: policy_of(asked),
         settings=settings,
@@ -213,7 +217,8 @@ def policy_of(asked: Asked) -> Policy:
     return policy.but(attempts=asked.attempts, horizon=asked.horizon)
 
 
-def _asked(terms: dict[str, Any]) -> Asked:
+def asked_of(terms: dict[str, Any]) -> Asked:
+    """What was asked of a run, from its journal."""
     return Asked(**{name: value for name, value in terms.items() if name in Asked._fields})
 
 

@@ -141,6 +141,15 @@ class Desk:
             raise NoSuchRun(f"the folder of run {id_} was removed: it cannot go on") from None
         return tuple(data)
 
+    def program(self, id_: str) -> str:
+        """The name of its program, for people."""
+        name = os.path.basename(self.command(id_)[0])  # noqa: PTH119 -- a name, not a path of ours
+        if name.isascii() and name.isprintable() and len(name) <= 40:
+            return name
+        from ..core.text import presentable
+
+        return presentable(name, 80)
+
     # What changes it
 
     def room(self, command: tuple[str, ...]) -> str:

@@ -36,6 +36,7 @@ class RunState(NamedTuple):
         holder: Who took it last.
         epoch: How often it was taken.
         steps: How many steps the journal has.
+        at: When the last of them was written, in epoch seconds.
     """
 
     made: Made
@@ -49,6 +50,7 @@ class RunState(NamedTuple):
     holder: str = ""
     epoch: int = 1
     steps: int = 0
+    at: float = 0.0
 
     @property
     def attempts(self) -> int:
@@ -80,9 +82,9 @@ def state_of(steps: Iterable[Step]) -> RunState | None:
     state: RunState | None = None
     for number, step in enumerate(steps, 1):
         if isinstance(step, Made):
-            state = RunState(step, "new", holder=step.holder, steps=number)
+            state = RunState(step, "new", holder=step.holder, steps=number, at=step.at)
         elif state is not None:
-            state = _after(state, step)._replace(steps=number)
+            state = _after(state, step)._replace(steps=number, at=step.at)
     return state
 
 
