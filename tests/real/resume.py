@@ -245,8 +245,9 @@ def go(folder: Path, program: str, when: str, limit: float) -> Round:
         said = bytes(tap.heard)
         effects = len(ran.read_text(encoding="utf-8").splitlines()) if ran.exists() else 0
     wanted = 0 if when == "at once" else 1
-    # Gemini does not save a call whose result has not come; nobody else forgets it.
-    is_call_saved = when == "after a tool" or (until is not None and program != "gemini")
+    # Gemini and its fork do not save a call whose result has not come; nobody else forgets it.
+    is_fork = program in {"gemini", "qwen"}
+    is_call_saved = when == "after a tool" or (until is not None and not is_fork)
     has_history = PROMPT.encode() in said and (not is_call_saved or b"ran >> ran.txt" in said)
     return Round(program, when, first, second, effects, wanted, has_history)
 
