@@ -2,7 +2,8 @@
 
 The same classes are what a TOML file is validated against and what Python code writes:
 
-    Plan(name="review", phases=(Phase(name="review", agents=(Agent(program="claude", prompt="…"),)),))
+    reviewer = Agent(program="claude", prompt="Review the last commit")
+    plan = Plan(name="review", phases=(Phase(name="review", agents=(reviewer,)),))
 
 Nothing here is executed. What cannot be meant is refused when it is written, before anybody pays.
 """
@@ -182,18 +183,7 @@ class Plan:
     __pydantic_config__ = {"extra": "forbid"}  # noqa: RUF012 -- pydantic's protocol
 
     def __post_init__(self) -> None:
-        if not self.phases:
-            raise SettingError("a plan needs phases; got none")
-        known: list[str] = []
-        for phase in self.phases:
-            if phase.name in known:
-                raise SettingError(f"the plan has two phases called {phase.name!r}")
-            for need in phase.needs or ():
-                if need not in known:
-                    raise SettingError(
-                        f"phase {phase.name!r} needs {need!r}, which is no phase before it"
-                    )
-            known.append(phase.name)
+        _check_phases(self.phases)
         if self.concurrency < 1:
             raise SettingError(f"concurrency needs at least 1; got {self.concurrency}")
         if self.cost_limit is not None and self.cost_limit <= 0:
@@ -203,10 +193,6 @@ class Plan:
                 raise SettingError(f"providers[{name!r}] needs at least 1; got {count}")
         for each in ("providers", "variables", "env"):
             object.__setattr__(self, each, FrozenDict(getattr(self, each)))
-        outputs = [agent.output for phase in self.phases for agent in phase.agents if agent.output]
-        for output in outputs:
-            if outputs.count(output) > 1:
-                raise SettingError(f"two agents write to {output!r}; give each a file of its own")
 
     def needs(self, phase: Phase) -> tuple[str, ...]:
         """The phases that `phase` needs: those it names, else the one before it."""
@@ -214,6 +200,26 @@ class Plan:
             return phase.needs
         at = self.phases.index(phase)
         return (self.phases[at - 1].name,) if at else ()
+
+
+def _check_phases(phases: tuple[Phase, ...]) -> None:
+    """Refuse phases that do not fit together."""
+    if not phases:
+        raise SettingError("a plan needs phases; got none")
+    known: list[str] = []
+    for phase in phases:
+        if phase.name in known:
+            raise SettingError(f"the plan has two phases called {phase.name!r}")
+        for need in phase.needs or ():
+            if need not in known:
+                raise SettingError(
+                    f"phase {phase.name!r} needs {need!r}, which is no phase before it"
+                )
+        known.append(phase.name)
+    outputs = [agent.output for phase in phases for agent in phase.agents if agent.output]
+    for output in outputs:
+        if outputs.count(output) > 1:
+            raise SettingError(f"two agents write to {output!r}; give each a file of its own")
 
 
 def _check_name(name: str, what: str) -> None:

@@ -356,3 +356,13 @@ def test_starting_refuses_or_keeps_every_word(name, args):
         return
     kept = iter("".join(argv))
     assert all(letter in kept for letter in "".join(args).replace("-", ""))
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode", "qwen", "copilot", "pi"])
+def test_a_session_can_be_told_something_else_than_to_go_on(name):
+    command = {"codex": ("codex", "exec", "x"), "opencode": ("opencode", "run", "x")}
+    argv = command.get(name, (name, "-p", "x"))
+    wish = Wish(prompt="The tests fail: mend them")
+    launched = recognise(argv).resume(argv, "0d934841-1941-40fe-9930-4689fa253369", wish)
+    assert launched.argv.count("The tests fail: mend them") == 1
+    assert not any("interrupted" in word for word in launched.argv)

@@ -102,10 +102,11 @@ class Program:
         place = self.place(parts)
         gone = (*self.sessions, *self.forks, *self.prompts, *self.headless)
         kept = joined(without(parts[place:], *gone, words=True))
+        said = {CONTINUE: wish.prompt} if wish.prompt else {}
         return self._launch(
             (*head, *joined(parts[:place])),
-            self.again(session, parts),
-            (*kept, *self.tail(session)),
+            tuple([said.get(word, word) for word in self.again(session, parts)]),
+            (*kept, *[said.get(word, word) for word in self.tail(session)]),
             parts,
             wish,
             session,
