@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +19,7 @@ from .process import supervise
 from .runner import Runner, Settings, Work, World
 from .spool import Spool
 from .steps import Made
+from .stop import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from ..core.policy import Policy
     from .desk import Claimed, Desk
     from .limits import Limits
-    from .stop import Stop
     from .view import View
 
 __all__ = ("Asked", "asked_of", "go", "machine", "make", "policy_of")
@@ -194,8 +194,8 @@ def go(
         stdin=stdin,
     )
     limits = _limits(desk, work, world) if adapter.name != "generic" else None
-    with _held(desk, claimed, stop):
-        runner = Runner(desk, claimed, work, world=world, view=view, stop=stop, limits=limits)
+    with closing(Stop(stop)) as own, _held(desk, claimed, own):
+        runner = Runner(desk, claimed, work, world=world, view=view, stop=own, limits=limits)
         return runner.go()
 
 

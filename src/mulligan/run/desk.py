@@ -213,11 +213,15 @@ class Desk:
     def renew(self, claimed: Claimed) -> None:
         """Show that the holder is alive."""
         sign = self._sign(claimed.id, claimed.holder)
-        sign.write_text(f"{boot_time():.3f} {boot_id()}", encoding="ascii")
+        new = sign.with_suffix(".new")
+        new.write_text(f"{boot_time():.3f} {boot_id()}", encoding="ascii")
+        new.replace(sign)  # half a sign would be read as none
 
     def release(self, claimed: Claimed) -> None:
         """Let go of the run, for whoever wants it next."""
-        self._sign(claimed.id, claimed.holder).unlink(missing_ok=True)
+        sign = self._sign(claimed.id, claimed.holder)
+        sign.unlink(missing_ok=True)
+        sign.with_suffix(".new").unlink(missing_ok=True)
 
     def _sign(self, id_: str, holder: str) -> Path:
         return self.folder / "runs" / id_ / f"alive-{holder.rpartition(' ')[2]}"
