@@ -103,6 +103,12 @@ def make_repo(folder: Path) -> Repo:
 
 
 @pytest.fixture
+def new_repo(tmp_path_factory):
+    """A function that makes repositories: for properties, which need one an example."""
+    return lambda: make_repo(tmp_path_factory.mktemp("repo"))
+
+
+@pytest.fixture
 def empty(tmp_path) -> Repo:
     """A repository without a commit."""
     return make_repo(tmp_path / "repo")

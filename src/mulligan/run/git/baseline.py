@@ -81,7 +81,7 @@ def changes(tree: Tree, baseline: Baseline | None) -> Changes:
         if path not in known or not place.is_like(known[path])
     }
     shared = mine & {*changed}
-    hidden = _ignored_before(tree, status, known, changed)
+    hidden = _ignored_before(status, heads, known, changed)
     committed = {path for path in changed if path not in shared and path not in hidden}
     clean = smudged(tree, "HEAD", {path: status.head[path] for path in committed & {*status.head}})
     moves = tuple(
@@ -173,25 +173,28 @@ def smudged(tree: Tree, treeish: str, entries: Mapping[str, Entry]) -> dict[str,
 
 
 def _entries_then(tree: Tree, baseline: Baseline | None, status: Status) -> dict[str, Entry]:
-    if baseline is None or not baseline.places or baseline.head == tree.head:
+    if baseline is None or baseline.head == tree.head:
         return status.head
     return entries_of(tree.git, baseline.head) if baseline.head else {}
 
 
 def _ignored_before(
-    tree: Tree, status: Status, known: Mapping[str, Place], changed: Mapping[str, Place]
+    status: Status,
+    heads: Mapping[str, Entry],
+    known: Mapping[str, Place],
+    changed: Mapping[str, Place],
 ) -> set[str]:
     """Files that git ignored until the run changed the rules: the user's data, or a cache."""
-    rules = {path for path in changed if _is_rules(path)}
+    tree = status.tree
     asked = [path for path in changed if path in status.untracked and path not in known]
-    if not rules or not asked:
-        return set()
-    before = {path: each for path, each in status.head.items() if _is_rules(path)}
+    before = {path: each for path, each in heads.items() if _is_rules(path)}
     for path, then in known.items():
         if _is_rules(path):
             before.pop(path, None)
             if then.tree is not None:
                 before[path] = then.tree
+    if not asked or all(tree.files.entry(path) == each for path, each in before.items()):
+        return set()
     with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
         git = replace(tree.git, folder=folder).having(GIT_DIR=tree.repository, GIT_WORK_TREE=folder)
         for path, entry in before.items():
@@ -199,11 +202,13 @@ def _ignored_before(
             os.makedirs(os.path.dirname(place), exist_ok=True)
             with open(place, "wb") as file:
                 file.write(git.run("cat-file", "blob", entry.oid))
-        listed = b"".join(os.fsencode(path) + b"\0" for path in asked)
+        # This command knows no literal names; behind a dot nothing is magic.
+        git = git.having(GIT_LITERAL_PATHSPECS="0")
+        listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in asked)
         answer = git.ask("check-ignore", "--no-index", "-z", "--stdin", stdin=listed)
         if answer.code not in {0, 1}:
             raise GitError(f"git check-ignore failed: {answer.words}", answer.words)
-    return {os.fsdecode(each) for each in answer.out.split(b"\0") if each}
+    return {os.fsdecode(each.removeprefix(b"./")) for each in answer.out.split(b"\0") if each}
 
 
 def _is_rules(path: str) -> bool:

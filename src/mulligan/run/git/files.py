@@ -20,7 +20,7 @@ __all__ = ("FILE", "LINK", "PROGRAM", "Entry", "Files")
 
 FILE, PROGRAM, LINK = "100644", "100755", "120000"
 
-# Something that git cannot hold stands at the path: a socket, a device, a folder with files.
+# Something that git cannot hold stands at the path: a socket, a device.
 OTHER = "other"
 
 _CHUNK = 1 << 20
@@ -73,7 +73,7 @@ class Files:
         if stat.S_ISLNK(found.st_mode):
             return Entry(LINK, self.name(os.readlink(os.fsencode(place))))
         if stat.S_ISDIR(found.st_mode):
-            return None if not os.listdir(place) else Entry(OTHER, "")
+            return None  # git knows files; those in the folder speak for themselves
         if not stat.S_ISREG(found.st_mode):
             return Entry(OTHER, "")
         return Entry(PROGRAM if found.st_mode & stat.S_IXUSR else FILE, self._name_of(place))

@@ -13,7 +13,8 @@ import shutil
 import stat
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,7 +75,7 @@ class Tree:
         asked = os.path.abspath(folder)
         git = Git(asked)
         shown = presentable(asked)
-        _check_version(git)
+        _check_version()
         inside = git.ask("rev-parse", "--is-inside-work-tree", "--is-bare-repository")
         if inside.code:
             raise GitRefused(
@@ -87,14 +88,17 @@ class Tree:
             found = "a bare repository" if is_bare == "true" else "inside a .git folder"
             raise GitRefused(f"{shown} is {found}, with no files to set aside; name a work tree")
         top = git.line("rev-parse", "--show-toplevel")
-        git = Git(top)
-        repository = os.path.realpath(git.line("rev-parse", "--absolute-git-dir"))
-        common = os.path.realpath(os.path.join(top, git.line("rev-parse", "--git-common-dir")))
-        algorithm = git.line("rev-parse", "--show-object-format")
-        git = replace(git, nothing="0" * (64 if algorithm == "sha256" else 40))
-        scratch = os.path.join(repository, "mulligan")
+        algorithm, repository, common = _about(Git(top))
+        git = Git(top, nothing="0" * (64 if algorithm == "sha256" else 40))
+        scratch = os.path.join(os.path.realpath(repository), "mulligan")
         files = Files(root=top, scratch=scratch, algorithm=algorithm)
-        return cls(folder=top, repository=repository, common=common, git=git, files=files)
+        return cls(
+            folder=top,
+            repository=os.path.realpath(repository),
+            common=os.path.realpath(os.path.join(top, common)),
+            git=git,
+            files=files,
+        )
 
     @property
     def scratch(self) -> str:
@@ -175,8 +179,21 @@ class Tree:
                         os.unlink(place)
 
 
-def _check_version(git: Git) -> None:
-    said = git.ask("--version").out.decode("utf-8", "replace")
+def _about(git: Git) -> list[str]:
+    asked = ("--show-object-format", "--absolute-git-dir", "--git-common-dir")
+    lines = git.line("rev-parse", *asked).split("\n")
+    if len(lines) == len(asked):
+        return lines
+    return [git.line("rev-parse", each) for each in asked]  # a folder with a newline in its name
+
+
+@lru_cache(maxsize=8)
+def _version(path: str) -> str:  # noqa: ARG001 -- which git is found depends on it
+    return Git(os.curdir).ask("--version").out.decode("utf-8", "replace")
+
+
+def _check_version() -> None:
+    said = _version(os.environ.get("PATH", ""))
     found = re.search(r"(\d+)\.(\d+)", said)
     if found is None or (int(found[1]), int(found[2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
