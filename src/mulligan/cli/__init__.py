@@ -24,6 +24,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "classify": (".classify", "Say what a program's output means, and when its limit resets."),
     "explain": (".explain", "Print a policy: what is retried, how often, how long it waits."),
     "faults": (".faults", "Serve a provider that fails on command, and see what was asked of it."),
+    "git": (".git", "List what runs have set aside in a git tree, and give it back."),
     "packs": (".packs", "List the packs of patterns, or check them."),
 }
 

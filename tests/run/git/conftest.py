@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.git import Tree
+from mulligan.run.git import Mode, SetAside, Tree, prepare, set_aside
 
 
 class Repo:
@@ -56,18 +56,17 @@ class Repo:
     def seen(self) -> dict[str, str]:
         """Every file outside .git with its mode and the hash of its content."""
         found = {}
-        for base, folders, files in os.walk(os.fsencode(self.folder)):
-            if b".git" in folders:
-                folders.remove(b".git")
+        for base, folders, files in os.walk(self.folder):
+            if ".git" in folders:
+                folders.remove(".git")
             for name in [*files, *folders]:
-                place = os.path.join(base, name)
-                path = os.fsdecode(os.path.relpath(place, os.fsencode(self.folder)))
-                state = os.lstat(place)
+                place = Path(base, name)
+                path = str(place.relative_to(self.folder))
+                state = place.lstat()
                 if stat.S_ISLNK(state.st_mode):
-                    found[path] = f"link to {os.readlink(place)!r}"
+                    found[path] = f"link to {place.readlink()}"
                 elif stat.S_ISREG(state.st_mode):
-                    with open(place, "rb") as file:
-                        digest = hashlib.sha256(file.read()).hexdigest()
+                    digest = hashlib.sha256(place.read_bytes()).hexdigest()
                     found[path] = f"{stat.S_IMODE(state.st_mode):o} {digest}"
         return found
 
@@ -81,6 +80,18 @@ class Repo:
     @property
     def tree(self) -> Tree:
         return Tree.find(self.folder)
+
+    def aside(self, mode: Mode, run: str, **how: str) -> SetAside:
+        """Set aside something that is there."""
+        aside = set_aside(self.tree, mode, run, **how)
+        assert aside is not None
+        return aside
+
+    def prepared(self, mode: Mode, run: str) -> SetAside:
+        """Write down something that is there, and touch nothing."""
+        aside = prepare(self.tree, mode, run)
+        assert aside is not None
+        return aside
 
 
 @pytest.fixture(autouse=True)
@@ -115,7 +126,9 @@ def empty(tmp_path) -> Repo:
 
 
 @pytest.fixture
-def repo(empty) -> Repo:
+def repo(empty: Repo) -> Repo:
     """A repository with a commit."""
-    empty.commit(**{"a.txt": "one\ntwo\nthree\nfour\nfive\n", "dir/b.txt": "b\n", "mine.txt": "m\n"})
+    empty.commit(
+        **{"a.txt": "one\ntwo\nthree\nfour\nfive\n", "dir/b.txt": "b\n", "mine.txt": "m\n"}
+    )
     return empty

@@ -6,7 +6,7 @@ import pytest
 
 from mulligan.errors import GitError, GitRefused, HookFailed
 from mulligan.run import git
-from mulligan.run.git import commits, record_baseline, set_aside
+from mulligan.run.git import commits, record_baseline
 
 pytestmark = pytest.mark.real
 
@@ -30,7 +30,7 @@ def test_the_run_is_committed_and_the_users_changes_are_not(repo):
     repo.write("a.txt", "the agent's\n")
     repo.write("new/x.txt", "new\n")
     (repo.folder / "dir/b.txt").unlink()
-    aside = set_aside(tree, "commit", "r1", words="Parser fixed, tests pass")
+    aside = repo.aside("commit", "r1", words="Parser fixed, tests pass")
     assert committed(repo) == ["M\ta.txt", "D\tdir/b.txt", "A\tnew/x.txt"]
     assert repo.status() == mine
     assert aside.made == repo.git("rev-parse", "HEAD").strip()
@@ -46,7 +46,7 @@ def test_a_file_changed_by_both_is_left_and_reported(repo):
     record_baseline(tree, "r1")
     repo.write("mine.txt", "the agent's on top\n")
     repo.write("a.txt", "the agent's\n")
-    aside = set_aside(tree, "commit", "r1")
+    aside = repo.aside("commit", "r1")
     assert committed(repo) == ["M\ta.txt"]
     assert repo.read("mine.txt") == "the agent's on top\n"
     assert [each.path for each in aside.left] == ["mine.txt"]
@@ -60,7 +60,7 @@ def test_env_files_are_never_committed(repo):
     repo.write("note.txt", "-----BEGIN OPENSSH PRIVATE KEY-----\nabc\n")
     repo.write("a.txt", "the agent's\n")
     repo.git("add", "--all")  # not even if the agent has staged them
-    aside = set_aside(repo.tree, "commit", "r1")
+    aside = repo.aside("commit", "r1")
     assert committed(repo) == ["M\ta.txt"]
     assert [each.path for each in aside.left] == [
         ".env",
@@ -75,7 +75,7 @@ def test_ignored_files_are_never_committed(repo):
     repo.commit(**{".gitignore": "*.log\n"})
     repo.write("x.log", "noise")
     repo.write("a.txt", "the agent's\n")
-    set_aside(repo.tree, "commit", "r1")
+    repo.aside("commit", "r1")
     assert committed(repo) == ["M\ta.txt"]
 
 
@@ -86,7 +86,7 @@ def test_a_failing_hook_is_an_error_with_its_words_and_changes_nothing(repo):
     repo.write("new.txt", "new\n")
     before, head = repo.state(), repo.git("rev-parse", "HEAD")
     with pytest.raises(HookFailed, match=r"lint: a.txt:1: too long") as caught:
-        set_aside(repo.tree, "commit", "r1")
+        repo.aside("commit", "r1")
     assert "lint: a.txt:1: too long" in caught.value.output
     assert repo.state() == before
     assert repo.git("rev-parse", "HEAD") == head
@@ -97,7 +97,7 @@ def test_once_the_hook_is_content_recovery_commits(repo):
     hook(repo, "pre-commit", "exit 1")
     repo.write("a.txt", "the agent's\n")
     with pytest.raises(HookFailed):
-        set_aside(repo.tree, "commit", "r1", words="half done")
+        repo.aside("commit", "r1", words="half done")
     hook(repo, "pre-commit", "exit 0")
     git.recover(repo.tree, "r1")
     assert committed(repo) == ["M\ta.txt"]
@@ -108,7 +108,7 @@ def test_hooks_run_and_may_change_the_commit(repo):
     hook(repo, "pre-commit", "echo formatted > a.txt && git add a.txt")
     hook(repo, "commit-msg", 'echo "Reviewed-by: hook" >> "$1"')
     repo.write("a.txt", "the agent's\n")
-    set_aside(repo.tree, "commit", "r1")
+    repo.aside("commit", "r1")
     assert repo.git("show", "HEAD:a.txt") == "formatted\n"
     assert "Reviewed-by: hook" in repo.git("log", "-1", "--format=%B")
     assert repo.status() == ""
@@ -121,9 +121,9 @@ def test_hooks_run_in_no_other_mode(repo, tmp_path):
     repo.write("a.txt", "the agent's\n")
     tree = repo.tree
     record_baseline(tree, "r0")
-    git.give_back(tree, set_aside(tree, "stash", "r1"))
+    git.give_back(tree, repo.aside("stash", "r1"))
     git.take_back(git.lend(tree, "r2", "one"))
-    set_aside(tree, "snapshot", "r1")
+    repo.aside("snapshot", "r1")
     assert not (tmp_path / "ran").exists()
 
 
@@ -132,7 +132,7 @@ def test_a_hook_that_waits_for_somebody_is_ended(repo, monkeypatch):
     monkeypatch.setattr(commits, "HOOK_SECONDS", 0.3)
     repo.write("a.txt", "the agent's\n")
     with pytest.raises(GitError, match=r"^git commit took longer than 0.3 s and was ended"):
-        set_aside(repo.tree, "commit", "r1")
+        repo.aside("commit", "r1")
     assert repo.read("a.txt") == "the agent's\n"
 
 
@@ -142,7 +142,7 @@ def test_a_commit_needs_somebody_who_commits(repo):
     repo.git("config", "user.email", "")
     repo.write("a.txt", "the agent's\n")
     with pytest.raises(GitRefused, match=r"^git does not know who commits; say git config"):
-        set_aside(repo.tree, "commit", "r1")
+        repo.aside("commit", "r1")
     assert repo.read("a.txt") == "the agent's\n"
 
 
@@ -151,7 +151,7 @@ def test_an_author_can_be_given_for_where_there_is_none(repo):
     repo.git("config", "user.name", "")
     repo.git("config", "user.email", "")
     repo.write("a.txt", "the agent's\n")
-    set_aside(repo.tree, "commit", "r1", author="Robot <robot@example.com>")
+    repo.aside("commit", "r1", author="Robot <robot@example.com>")
     assert repo.git("log", "-1", "--format=%an %ae %cn").strip() == "Robot robot@example.com Robot"
 
 
@@ -159,12 +159,12 @@ def test_no_signature_is_asked_for(repo):
     repo.git("config", "commit.gpgsign", "true")
     repo.git("config", "gpg.program", "false")
     repo.write("a.txt", "the agent's\n")
-    assert set_aside(repo.tree, "commit", "r1").made
+    assert repo.aside("commit", "r1").made
 
 
 def test_the_first_commit_of_a_branch(empty):
     empty.write("a.txt", "the agent's\n")
-    set_aside(empty.tree, "commit", "r1")
+    empty.aside("commit", "r1")
     assert committed(empty) == ["A\ta.txt"]
     assert empty.status() == ""
 
@@ -172,7 +172,7 @@ def test_the_first_commit_of_a_branch(empty):
 def test_on_a_detached_head_the_commit_stays_reachable(repo):
     repo.git("checkout", "--quiet", "--detach")
     repo.write("a.txt", "the agent's\n")
-    aside = set_aside(repo.tree, "commit", "r1")
+    aside = repo.aside("commit", "r1")
     repo.git("checkout", "--quiet", "main")
     repo.git("reflog", "expire", "--expire=now", "--all")
     repo.git("gc", "--quiet", "--prune=now")
@@ -185,7 +185,7 @@ def test_a_folder_that_became_a_file_is_committed(repo):
     repo.write("dir", "a file\n")
     (repo.folder / "mine.txt").unlink()
     repo.write("mine.txt/x", "in a folder\n")
-    set_aside(repo.tree, "commit", "r1")
+    repo.aside("commit", "r1")
     assert repo.status() == ""
 
 
@@ -194,7 +194,7 @@ def test_what_was_staged_and_taken_back_makes_no_empty_commit(repo):
     repo.git("add", "a.txt")
     repo.write("a.txt", "one\ntwo\nthree\nfour\nfive\n")
     head = repo.git("rev-parse", "HEAD")
-    set_aside(repo.tree, "commit", "r1")
+    repo.aside("commit", "r1")
     assert repo.git("rev-parse", "HEAD") == head
     assert repo.status() == ""
 
@@ -202,7 +202,7 @@ def test_what_was_staged_and_taken_back_makes_no_empty_commit(repo):
 def test_a_commit_that_was_made_before_it_could_be_written_down_is_not_made_twice(repo):
     tree = repo.tree
     repo.write("a.txt", "the agent's\n")
-    aside = git.prepare(tree, "commit", "r1")
+    aside = repo.prepared("commit", "r1")
     with tree.held():
         commits._commit(tree, aside)  # and here the process dies
     assert repo.status() != ""  # the index does not know of it
@@ -214,15 +214,25 @@ def test_a_commit_that_was_made_before_it_could_be_written_down_is_not_made_twic
 def test_run_1_is_not_mistaken_for_run_12(repo):
     tree = repo.tree
     repo.write("a.txt", "1\n")
-    one = git.prepare(tree, "commit", "r1")
+    one = repo.prepared("commit", "r1")
     repo.commit(**{"b.txt": "x"})
     repo.git("commit", "--quiet", "--amend", "-m", "other\n\nMulligan-Run: r1/12")
-    assert commits._made_before(tree, one) == ""
+    assert commits.made_before(tree, one) == ""
 
 
 def test_a_commit_is_not_given_back(repo):
     repo.write("a.txt", "the agent's\n")
-    aside = set_aside(repo.tree, "commit", "r1")
+    aside = repo.aside("commit", "r1")
     given = git.give_back(repo.tree, aside)
     assert given.paths == ()
     assert repo.status() == ""
+
+
+def test_undoing_what_was_only_prepared_commits_nothing(repo):
+    repo.write("a.txt", "the agent's\n")
+    repo.prepared("commit", "r1")
+    before, head = repo.state(), repo.git("rev-parse", "HEAD")
+    git.recover(repo.tree, "r1", is_undone=True)
+    assert repo.state() == before
+    assert repo.git("rev-parse", "HEAD") == head
+    assert [each.state for each in git.load_all(repo.tree)] == ["returned"]

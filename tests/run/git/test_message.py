@@ -31,7 +31,9 @@ def test_without_words_the_files_speak():
 
 def test_escapes_directions_and_secrets_are_gone():
     words = "\x1b]0;title\x07done \u202egnp.exe\x00 with sk-ant-api03-abcdefghijklmnopqrstuv"
-    assert message_of(words, [], name="r/1").splitlines()[0] == "mulligan: done gnp.exe with [masked]"
+    assert (
+        message_of(words, [], name="r/1").splitlines()[0] == "mulligan: done gnp.exe with [masked]"
+    )
 
 
 def test_words_cannot_forge_a_trailer():

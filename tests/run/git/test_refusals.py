@@ -62,7 +62,7 @@ def test_a_folder_with_a_newline_in_its_name(new_repo):
     inner.git("init", "--quiet")
     inner.write("x", "1")
     before = inner.state()
-    give_back(inner.tree, set_aside(inner.tree, "stash", "r1"))
+    give_back(inner.tree, inner.aside("stash", "r1"))
     assert inner.state() == before
 
 
@@ -98,7 +98,7 @@ def test_in_the_middle_of_something(repo, command, what, mode):
     repo.git(*command, check=False)
     before = repo.state()
     with pytest.raises(GitRefused, match=what):
-        set_aside(repo.tree, mode, "r1")
+        repo.aside(mode, "r1")
     with pytest.raises(GitRefused, match=what):
         record_baseline(repo.tree, "r2")
     assert repo.state() == before
@@ -110,7 +110,7 @@ def test_a_conflict_that_a_stash_left_is_refused(repo):
     repo.commit(**{"a.txt": "committed\n"})
     repo.git("stash", "pop", check=False)
     with pytest.raises(GitRefused, match=r"^a.txt has a conflict that is not resolved"):
-        set_aside(repo.tree, "stash", "r1")
+        repo.aside("stash", "r1")
 
 
 @pytest.mark.parametrize("mode", ["stash", "snapshot"])
@@ -122,7 +122,7 @@ def test_a_branch_without_a_commit(empty, mode):
     empty.git("add", "new.txt")
     empty.write("new.txt", "and changed\n")
     before = empty.state()
-    aside = set_aside(tree, mode, "r1")
+    aside = empty.aside(mode, "r1")
     assert empty.status() == "? mine.txt\0"
     give_back(tree, aside)
     assert empty.state() == before
@@ -132,7 +132,7 @@ def test_a_detached_head(repo):
     repo.git("checkout", "--quiet", "--detach")
     repo.write("a.txt", "the agent's\n")
     before = repo.state()
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert aside.branch == ""
     give_back(repo.tree, aside)
     assert repo.state() == before
@@ -151,7 +151,7 @@ def test_submodules_and_repositories_inside_are_left_and_reported(repo, new_repo
     nested.commit(y="1\n")
     repo.write("a.txt", "the agent's\n")
     for mode in ("stash", "commit"):
-        aside = set_aside(repo.tree, mode, "r1")
+        aside = repo.aside(mode, "r1")
         assert [(each.path, each.reason) for each in aside.left] == [
             ("lib", "a submodule: a repository of its own"),
             ("nested", "a repository of its own"),
@@ -171,7 +171,7 @@ def test_inside_a_submodule_the_submodule_is_the_tree(repo, new_repo):
     inner = type(repo)(repo.folder / "lib")
     inner.write("x", "changed\n")
     before = inner.state()
-    aside = set_aside(inner.tree, "stash", "r1")
+    aside = inner.aside("stash", "r1")
     assert inner.read("x") == "1\n"
     give_back(inner.tree, aside)
     assert inner.state() == before
@@ -184,7 +184,7 @@ def test_a_sparse_checkout_stays_sparse(repo):
     repo.write("in/x", "changed\n")
     repo.write("in/new", "new\n")
     before = repo.state()
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.status() == ""
     assert not repo.has("out")
     give_back(repo.tree, aside)
@@ -200,7 +200,7 @@ def test_a_repository_with_sha256(tmp_path, new_repo):
     repo.write("z", "new\n")
     (repo.folder / "y").unlink()
     before = repo.state()
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.status() == ""
     give_back(repo.tree, aside)
     assert repo.state() == before
@@ -217,7 +217,7 @@ def test_a_socket_in_a_tracked_files_place_is_refused(repo):
     os.mkfifo(repo.folder / "a.txt")
     repo.write("new", "1")
     with pytest.raises(GitRefused, match=r"^a.txt is no file that git can hold; move it away"):
-        set_aside(repo.tree, "stash", "r1")
+        repo.aside("stash", "r1")
     assert repo.has("new")
 
 
@@ -225,7 +225,7 @@ def test_too_much_is_refused_before_anything_is_stored(repo, monkeypatch):
     monkeypatch.setattr(baseline, "MOST_BYTES", 10)
     repo.write("huge.bin", b"x" * 11)
     with pytest.raises(GitRefused, match=r"in 1 changed files is more than .*\.gitignore$"):
-        set_aside(repo.tree, "stash", "r1")
+        repo.aside("stash", "r1")
     assert repo.has("huge.bin")
 
 
@@ -234,7 +234,7 @@ def test_what_cannot_be_read_is_an_error_and_nothing_is_touched(repo):
     repo.write("locked", "x", 0)
     repo.write("new", "1")
     with pytest.raises(GitError, match=r"Permission denied"):
-        set_aside(repo.tree, "stash", "r1")
+        repo.aside("stash", "r1")
     assert repo.has("new")
 
 
@@ -249,7 +249,7 @@ def test_a_lock_left_by_a_dead_git_is_moved_out_of_the_way(repo):
     left = lock_of(repo, age=120)
     repo.write("a.txt", "the agent's\n")
     before = repo.status()
-    give_back(repo.tree, set_aside(repo.tree, "stash", "r1"))
+    give_back(repo.tree, repo.aside("stash", "r1"))
     assert not left.exists()
     assert (repo.folder / ".git/mulligan/index.lock.dead").exists()
     assert repo.status() == before
@@ -260,7 +260,7 @@ def test_a_young_lock_is_refused(repo, monkeypatch):
     left = lock_of(repo, age=5)
     repo.write("a.txt", "the agent's\n")
     with pytest.raises(GitRefused, match=r"index.lock is 5 s old, too young to be taken for dead"):
-        set_aside(repo.tree, "stash", "r1")
+        repo.aside("stash", "r1")
     assert left.exists()
     assert repo.read("a.txt") == "the agent's\n"
 
@@ -270,7 +270,7 @@ def test_a_lock_that_somebody_has_open_is_never_removed(repo, monkeypatch):
     left = lock_of(repo, age=86400)
     repo.write("a.txt", "the agent's\n")
     with left.open("rb"), pytest.raises(GitRefused, match=rf"held by process {os.getpid()} "):
-        set_aside(repo.tree, "stash", "r1")
+        repo.aside("stash", "r1")
     assert left.exists()
 
 
@@ -285,7 +285,7 @@ def test_a_lock_is_never_removed_while_a_git_runs_in_the_tree(repo, monkeypatch)
         stdout=subprocess.DEVNULL,
     ) as running:
         with pytest.raises(GitRefused, match=rf"held by process {running.pid} \(git\)"):
-            set_aside(repo.tree, "stash", "r1")
+            repo.aside("stash", "r1")
         assert running.stdin is not None
         running.stdin.close()
     assert left.exists()
@@ -301,4 +301,4 @@ def test_a_lock_that_goes_is_waited_for(repo, monkeypatch):
 
     monkeypatch.setattr(time, "sleep", sleep)
     repo.write("a.txt", "the agent's\n")
-    assert set_aside(repo.tree, "stash", "r1")
+    assert repo.aside("stash", "r1")

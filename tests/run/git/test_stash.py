@@ -32,7 +32,7 @@ def test_the_tree_is_clean_and_comes_back_to_the_byte(repo):
     a_busy_agent(repo)
     before = repo.state()
     assert not git.is_clean(tree, "r1")
-    aside = set_aside(tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.status() == ""
     assert not repo.has("new")
     assert git.is_clean(tree, "r1")
@@ -44,7 +44,7 @@ def test_what_is_set_aside_can_be_journaled_as_json(repo):
     repo.write(os.fsdecode(b"caf\xe9 \n.txt"), "not UTF-8\n")
     tree = repo.tree
     before = repo.state()
-    aside = set_aside(tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     read = git.SetAside.from_json(json.loads(json.dumps(aside.to_json())))
     assert read == aside
     assert give_back(tree, read).is_whole
@@ -61,7 +61,7 @@ def test_the_users_own_changes_stay_where_they_are(repo):
     record_baseline(tree, "r1")
     a_busy_agent(repo)
     both = repo.state()
-    aside = set_aside(tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.state() == mine
     give_back(tree, aside)
     assert repo.state() == both
@@ -72,7 +72,7 @@ def test_a_file_changed_by_both_goes_back_to_the_users_version(repo):
     tree = repo.tree
     record_baseline(tree, "r1")
     repo.write("mine.txt", "the agent's on top\n")
-    aside = set_aside(tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.read("mine.txt") == "my change\n"
     give_back(tree, aside)
     assert repo.read("mine.txt") == "the agent's on top\n"
@@ -86,7 +86,7 @@ def test_what_the_agent_threw_away_of_the_users_comes_back(repo, how):
     record_baseline(tree, "r1")
     mine = repo.state()
     repo.git(*how)
-    set_aside(tree, "stash", "r1")
+    repo.aside("stash", "r1")
     assert repo.state() == mine
 
 
@@ -95,7 +95,7 @@ def test_commits_of_the_agent_are_never_undone(repo):
     record_baseline(tree, "r1")
     head = repo.commit(**{"a.txt": "committed by the agent\n"})
     repo.write("a.txt", "and more\n")
-    aside = set_aside(tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.git("rev-parse", "HEAD").strip() == head
     assert repo.read("a.txt") == "committed by the agent\n"
     give_back(tree, aside)
@@ -113,7 +113,7 @@ def test_partly_staged_files_come_back_partly_staged(repo):
     repo.write("promised.txt", "intended\n")
     repo.git("add", "--intent-to-add", "promised.txt")
     before = repo.state()
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.status() == ""
     give_back(repo.tree, aside)
     assert repo.state() == before
@@ -141,7 +141,7 @@ def test_every_name_comes_back(repo, name):
     repo.write(name, "content")
     repo.write("aa", "a sibling that no pattern may catch")
     before = repo.state()
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.status() == ""
     give_back(repo.tree, aside)
     assert repo.state() == before
@@ -155,7 +155,7 @@ def test_modes_and_links_come_back(repo):
     (repo.folder / "dir/b.txt").unlink()
     (repo.folder / "dir/b.txt").symlink_to("/etc")
     before = repo.state()
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.status() == ""
     give_back(repo.tree, aside)
     assert repo.state() == before
@@ -168,7 +168,7 @@ def test_a_file_that_became_a_folder_comes_back_either_way(repo):
     (repo.folder / "dir").rmdir()
     repo.write("dir", "a file now\n")
     before = repo.state()
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.status() == ""
     give_back(repo.tree, aside)
     assert repo.state() == before
@@ -182,7 +182,7 @@ def test_nothing_is_written_through_a_link_out_of_the_tree(repo, tmp_path):
     (repo.folder / "dir").rmdir()
     (repo.folder / "dir").symlink_to(outside)
     before = repo.state()
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.status() == ""
     assert (outside / "b.txt").read_text() == "not yours\n"
     give_back(repo.tree, aside)
@@ -199,7 +199,7 @@ def test_line_endings_come_back_as_they_were(repo):
     repo.write("a.txt", b"mixed\r\nendings\nhere\r")
     repo.write("crlf.txt", b"new\r\nfile\r\n")
     before = repo.state()
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.seen() == clean
     assert repo.status() == ""
     give_back(repo.tree, aside)
@@ -211,7 +211,7 @@ def test_an_agents_attributes_do_not_change_what_comes_back(repo):
     repo.write(".gitattributes", "*.txt text eol=crlf\n")
     repo.write("a.txt", "changed\n")
     before = repo.seen()
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.seen() == clean
     give_back(repo.tree, aside)
     assert repo.seen() == before
@@ -224,7 +224,7 @@ def test_a_filter_is_applied_where_git_would(repo):
     clean = repo.seen()
     repo.write("x.rot", "world\n")
     before = repo.state()
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.seen() == clean
     give_back(repo.tree, aside)
     assert repo.state() == before
@@ -235,7 +235,7 @@ def test_ignored_files_are_never_touched(repo):
     repo.write("run.log", "mine")
     repo.write("cache/x", "mine")
     repo.write("a.txt", "changed\n")
-    set_aside(repo.tree, "stash", "r1")
+    repo.aside("stash", "r1")
     assert repo.read("run.log") == repo.read("cache/x") == "mine"
 
 
@@ -247,7 +247,7 @@ def test_what_was_ignored_until_the_agent_changed_the_rules_is_not_touched(repo)
     record_baseline(tree, "r1")
     repo.write(".gitignore", "")
     repo.write("new.txt", "the agent's")
-    aside = set_aside(tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.read("users.sqlite") == repo.read("data/x/y") == "mine"
     assert not repo.has("new.txt")
     assert [(each.path, each.reason) for each in aside.left] == [
@@ -260,7 +260,7 @@ def test_secret_looking_files_are_left_and_reported(repo):
     repo.write(".env", "KEY=1")
     repo.write("deploy/id_ed25519", "key")
     repo.write(".env.example", "KEY=")
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     assert repo.read(".env") == "KEY=1"
     assert repo.has("deploy/id_ed25519")
     assert not repo.has(".env.example")
@@ -271,7 +271,7 @@ def test_secret_looking_files_are_left_and_reported(repo):
 
 def test_a_change_of_the_retry_to_other_lines_is_merged(repo):
     repo.write("a.txt", "ONE\ntwo\nthree\nfour\nfive\n")
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     repo.write("a.txt", "one\ntwo\nthree\nfour\nFIVE\n")
     given = give_back(repo.tree, aside)
     assert given.merged == ("a.txt",)
@@ -284,7 +284,7 @@ def test_a_change_of_the_retry_to_other_lines_is_merged(repo):
 def test_a_conflict_touches_nothing_and_says_where_the_other_version_is(repo):
     repo.write("a.txt", "first attempt\n")
     repo.write("new.txt", "new\n")
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     repo.write("a.txt", "second attempt\n")
     before = repo.state()
     given = give_back(repo.tree, aside)
@@ -297,12 +297,12 @@ def test_a_conflict_touches_nothing_and_says_where_the_other_version_is(repo):
     assert partial.paths == ("new.txt",)
     assert repo.read("new.txt") == "new\n"
     assert repo.read("a.txt") == "second attempt\n"
-    assert git.load(repo.tree, "r1", 1).state == "partly"
+    assert [each.state for each in git.load_all(repo.tree, "r1")] == ["partly"]
 
 
 def test_a_rehearsal_says_it_and_touches_nothing(repo):
     repo.write("a.txt", "changed\n")
-    aside = set_aside(repo.tree, "stash", "r1")
+    aside = repo.aside("stash", "r1")
     before, refs = repo.state(), repo.git("for-each-ref")
     assert give_back(repo.tree, aside, is_rehearsal=True).paths == ("a.txt",)
     assert (repo.state(), repo.git("for-each-ref")) == (before, refs)
@@ -312,7 +312,7 @@ def test_everything_done_twice_is_done_once(repo):
     tree = repo.tree
     a_busy_agent(repo)
     before = repo.state()
-    aside = git.prepare(tree, "stash", "r1")
+    aside = repo.prepared("stash", "r1")
     assert repo.state() == before
     done = git.finish(tree, aside)
     clean = repo.state()
@@ -327,7 +327,7 @@ def test_everything_done_twice_is_done_once(repo):
 def test_a_stale_process_cannot_move_what_another_has_moved(repo):
     tree = repo.tree
     repo.write("a.txt", "changed\n")
-    stale = git.prepare(tree, "stash", "r1")
+    stale = repo.prepared("stash", "r1")
     git.finish(tree, stale)
     with pytest.raises(GitError, match=r"^refs/mulligan/r1/1 was moved by somebody else"):
         git.finish(tree, stale)
@@ -337,11 +337,11 @@ def test_several_are_kept_apart_and_each_is_given_back_by_its_id(repo):
     """Others popped a sibling's stash, because it was on top."""
     tree = repo.tree
     repo.write("one.txt", "1")
-    one = set_aside(tree, "stash", "r1")
+    one = repo.aside("stash", "r1")
     repo.write("two.txt", "2")
-    two = set_aside(tree, "stash", "r2")
+    two = repo.aside("stash", "r2")
     repo.write("three.txt", "3")
-    set_aside(tree, "stash", "r1")
+    repo.aside("stash", "r1")
     repo.git("stash", "list")
     give_back(tree, one)
     assert repo.has("one.txt")
@@ -361,7 +361,7 @@ def test_the_users_own_stash_is_not_touched(repo):
     repo.git("stash", "--quiet")
     mine = repo.git("rev-parse", "stash@{0}")
     repo.write("a.txt", "the agent's\n")
-    give_back(repo.tree, set_aside(repo.tree, "stash", "r1"))
+    give_back(repo.tree, repo.aside("stash", "r1"))
     assert repo.git("rev-parse", "stash@{0}") == mine
     assert repo.read("a.txt") == "the agent's\n"
 
@@ -373,7 +373,7 @@ def test_a_snapshot_puts_the_tree_back_and_keeps_what_the_run_did(repo):
     mine = repo.state()
     a_busy_agent(repo)
     agents = repo.state()
-    aside = set_aside(tree, "snapshot", "r1")
+    aside = repo.aside("snapshot", "r1")
     assert repo.state() == mine
     assert repo.git("show", f"{aside.commit}:new/deep/file.txt") == "new\n"
     assert repo.git("diff", "--name-only", "HEAD", aside.ref, "--", "tool.sh") == "tool.sh\n"
@@ -385,7 +385,7 @@ def test_a_file_somebody_changes_while_it_is_set_aside_is_not_touched(repo):
     tree = repo.tree
     repo.write("a.txt", "the agent's\n")
     repo.write("b.txt", "the agent's\n")
-    aside = git.prepare(tree, "stash", "r1")
+    aside = repo.prepared("stash", "r1")
     repo.write("a.txt", "newer than what was prepared\n")
     done = git.finish(tree, aside)
     assert repo.read("a.txt") == "newer than what was prepared\n"
@@ -399,7 +399,7 @@ def test_what_was_half_set_aside_can_be_undone(repo):
     tree = repo.tree
     a_busy_agent(repo)
     before = repo.state()
-    git.prepare(tree, "stash", "r1")
+    repo.prepared("stash", "r1")
     (repo.folder / "tool.sh").unlink()  # as far as it came
     (repo.folder / "new/deep/file.txt").unlink()
     caught = git.recover(tree, "r1", is_undone=True)
@@ -409,13 +409,13 @@ def test_what_was_half_set_aside_can_be_undone(repo):
 
 def test_worktree_is_no_way_to_set_a_shared_tree_aside(repo):
     with pytest.raises(SettingError, match=r"^mode worktree lends each agent a tree of its own"):
-        set_aside(repo.tree, "worktree", "r1")
+        repo.aside("worktree", "r1")
 
 
 @pytest.mark.parametrize("run", ["", "../x", "a b", "-x", "a/b", "x" * 65, "a.lock", "baseline/1"])
 def test_a_run_that_cannot_stand_in_a_reference_is_refused(repo, run):
     with pytest.raises(SettingError, match=r"^a run needs a name of letters, digits, - and _"):
-        set_aside(repo.tree, "stash", run)
+        repo.aside("stash", run)
 
 
 def test_dropping_a_run_leaves_no_reference(repo):
@@ -423,7 +423,7 @@ def test_dropping_a_run_leaves_no_reference(repo):
     tree = repo.tree
     record_baseline(tree, "r1")
     repo.write("b.txt", "changed\n")
-    set_aside(tree, "stash", "r1")
+    repo.aside("stash", "r1")
     assert git.drop(tree, "r1") == 2
     assert repo.git("for-each-ref", "refs/mulligan") == ""
 
@@ -437,6 +437,6 @@ def test_a_rule_that_the_agent_committed_does_not_hide_what_was_ignored(repo):
     repo.write(".gitignore", "\n")
     repo.git("commit", "--quiet", "-m", "no rules", ".gitignore")
     repo.write("new.txt", "the agent's")
-    set_aside(tree, "stash", "r1")
+    repo.aside("stash", "r1")
     assert repo.read("users.sqlite") == repo.read(":(glob)x") == "mine"
     assert not repo.has("new.txt")

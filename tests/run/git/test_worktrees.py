@@ -182,7 +182,7 @@ def test_an_agent_can_set_its_own_tree_aside(repo, lent):
     record_baseline(repo.tree, "r1")
     own = at(repo, lent)
     own.write("a.txt", "first attempt\n")
-    aside = git.set_aside(own.tree, "stash", "r1-one")
+    aside = own.aside("stash", "r1-one")
     assert own.read("a.txt") == repo.read("a.txt")
     git.give_back(own.tree, aside)
     assert own.read("a.txt") == "first attempt\n"

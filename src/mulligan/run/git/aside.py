@@ -17,10 +17,19 @@ from ...core.text import presentable
 from ...errors import SettingError
 from .apply import outward, take
 from .baseline import changes
-from .commits import commit_changes
+from .commits import commit_changes, made_before
 from .message import PREFIX
 from .places import Left
-from .record import SetAside, advance, checked_name, load_all, load_baseline, write
+from .record import (
+    Overtaken,
+    SetAside,
+    advance,
+    checked_name,
+    load,
+    load_all,
+    load_baseline,
+    write,
+)
 from .returning import GivenBack, bring_back, go_on_bringing
 
 if TYPE_CHECKING:
@@ -28,6 +37,9 @@ if TYPE_CHECKING:
     from .tree import Tree
 
 __all__ = ("Caught", "finish", "give_back", "is_clean", "prepare", "recover", "set_aside")
+
+# Children of a process that was killed, each of which may still move a reference.
+_ORPHANS = 3
 
 
 def is_clean(tree: Tree, run: str = "") -> bool:
@@ -144,25 +156,44 @@ def recover(tree: Tree, run: str, *, is_undone: bool = False) -> Caught:
     """
     finished: list[SetAside] = []
     returned: list[GivenBack] = []
-    pending = [each for each in load_all(tree, run) if each.folder == tree.folder]
-    for aside in pending:
-        match aside.state:
-            case "prepared" if aside.mode == "worktree":
-                pass  # its changes are in a tree of their own; taking it back goes on there
-            case "prepared" if is_undone:
-                returned.append(give_back(tree, aside))
-            case "prepared":
-                tree.check()
-                finished.append(finish(tree, aside))
-            case "returning":
-                with tree.held():
-                    tree.check()
-                    returned.append(go_on_bringing(tree, aside))
-            case "aside" | "returned" | "partly" | "committed" | "kept":
-                pass
-            case _:
-                assert_never(aside.state)
+    for aside in load_all(tree, run):
+        if aside.folder != tree.folder:
+            continue
+        done = _caught_up(tree, aside, is_undone=is_undone)
+        if isinstance(done, GivenBack):
+            returned.append(done)
+        elif done is not None:
+            finished.append(done)
     return Caught(finished=tuple(finished), returned=tuple(returned))
+
+
+def _caught_up(tree: Tree, aside: SetAside, *, is_undone: bool) -> SetAside | GivenBack | None:
+    for _ in range(_ORPHANS):
+        try:
+            return _catch_up(tree, aside, is_undone=is_undone)
+        except Overtaken:
+            # A git that outlived its Mulligan has moved the reference a moment ago.
+            aside = load(tree, aside.run, aside.number) or aside
+    return _catch_up(tree, aside, is_undone=is_undone)
+
+
+def _catch_up(tree: Tree, aside: SetAside, *, is_undone: bool) -> SetAside | GivenBack | None:
+    match aside.state:
+        case "prepared" if aside.mode == "worktree":
+            return None  # its changes are in a tree of their own; taking it back goes on there
+        case "prepared" if is_undone and not made_before(tree, aside):
+            return give_back(tree, aside)
+        case "prepared":
+            tree.check()
+            return finish(tree, aside)
+        case "returning":
+            with tree.held():
+                tree.check()
+                return go_on_bringing(tree, aside)
+        case "aside" | "returned" | "partly" | "committed" | "kept":
+            return None
+        case _:
+            assert_never(aside.state)
 
 
 def _not_mine(paths: frozenset[str]) -> list[Left]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .command import Git
     from .tree import Tree
 
-__all__ = ("commit_changes",)
+__all__ = ("commit_changes", "made_before")
 
 # Hooks run tests and linters; longer than this is a hook that waits for somebody.
 HOOK_SECONDS = 900.0
@@ -35,7 +35,7 @@ def commit_changes(tree: Tree, aside: SetAside) -> SetAside:
         GitRefused: Git does not know who commits.
         HookFailed: A hook refused it.
     """
-    made = _made_before(tree, aside) or _commit(tree, aside)
+    made = made_before(tree, aside) or _commit(tree, aside)
     _settle(tree, aside)
     return advance(tree, aside, "committed", made=made)
 
@@ -64,7 +64,7 @@ def _commit(tree: Tree, aside: SetAside) -> str:
         )
     if answer.code == 0:
         return tree.head
-    made = _made_before(tree, aside)
+    made = made_before(tree, aside)
     if made:
         return made  # a post-commit hook failed, or a twin of this process was faster
     raise HookFailed(
@@ -89,7 +89,7 @@ def _somebody(git: Git, author: str) -> Git:
     return git.having(**{f"GIT_{role}_{k}": each for role in roles for k, each in who.items()})
 
 
-def _made_before(tree: Tree, aside: SetAside) -> str:
+def made_before(tree: Tree, aside: SetAside) -> str:
     """The commit, if it was made before somebody could write that down."""
     head = tree.head
     if not head or head == aside.head:

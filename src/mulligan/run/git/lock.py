@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ("free_index",)
 
 # Nothing that holds a lock and lives leaves it alone for so long without a process to show for it.
-_OLD = 30.0
+_OLD = 10.0
 # Where processes cannot be seen, age is the only witness; it has to be a strong one.
 _VERY_OLD = 6 * 3600.0
 # A git that is finishing is waited for: one of ours may have outlived a Mulligan that was killed.

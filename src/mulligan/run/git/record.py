@@ -126,6 +126,10 @@ class SetAside:
         return cls(**{**data, "moves": moves, "left": left})
 
 
+class Overtaken(GitError):
+    """Somebody else has moved the reference; what was read of it is old."""
+
+
 def checked_name(name: str, what: str = "a run") -> str:
     """`name` if it can stand in a reference.
 
@@ -235,7 +239,7 @@ def advance(
         plan: A record of what is about to be done.
 
     Raises:
-        GitError: Somebody else was faster.
+        Overtaken: Somebody else was faster.
     """
     facts = _facts(tree, aside.tip)
     made, plan = made or aside.made, plan or facts.get("plan", "")
@@ -246,7 +250,7 @@ def advance(
     tip = _commit(tree, f"{aside.commit}^{{tree}}", parents, facts)
     answer = tree.git.ask("update-ref", "--", aside.ref, tip, aside.tip)
     if answer.code:
-        raise GitError(
+        raise Overtaken(
             f"{aside.ref} was moved by somebody else, who is recovering the same run",
             answer.words,
         )

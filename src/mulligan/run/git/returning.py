@@ -71,7 +71,7 @@ def bring_back(tree: Tree, aside: SetAside, *, is_partial: bool, is_rehearsal: b
     aside = load(tree, aside.run, aside.number) or aside
     if aside.state == "returning" and not is_rehearsal:
         return go_on_bringing(tree, aside)
-    if aside.state in {"returned", "committed"}:
+    if aside.state in {"returned", "committed", "kept"}:
         return GivenBack(aside=aside)
     steps, plan = _plan(tree, aside)
     if is_rehearsal:
