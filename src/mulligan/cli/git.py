@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..core.text import clean, presentable
+from ..errors import GitRefused
 from ..run.git import Tree, drop, give_back, load_all, recover
 from . import EXIT_FAILED, Unusable
 
 if TYPE_CHECKING:
-    from ..run.git import GivenBack, SetAside
+    from ..errors import GitRefused
+from ..run.git import GivenBack, SetAside
 
 __all__ = ("command",)
 
@@ -104,7 +107,7 @@ def restore(
     asides = _of(here, run, number)
     results = []
     for aside in sorted(asides, key=lambda each: -each.number):
-        tree = Tree.find(aside.folder) if Path(aside.folder).is_dir() else here
+        tree = _tree_of(aside, here)
         if aside.state in _OPEN and aside.mode == "commit":
             if not is_rehearsal:
                 recover(tree, aside.run)
@@ -139,6 +142,16 @@ def drop_(run: str, *, is_forced: bool, folder: str) -> None:
         )
     drop(tree, run)
     click.echo(f"forgot {len(asides)} set aside by {run}")
+
+
+def _tree_of(aside: SetAside, here: Tree) -> Tree:
+    """The work tree it was taken from; this one if that was moved, or is another repository's."""
+    if Path(aside.folder).is_dir():
+        with suppress(GitRefused):
+            tree = Tree.find(aside.folder)
+            if tree.common == here.common:
+                return tree
+    return here
 
 
 def _of(tree: Tree, run: str, number: int | None) -> list[SetAside]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from mulligan.errors import GitError, GitRefused, HookFailed
@@ -236,3 +238,11 @@ def test_undoing_what_was_only_prepared_commits_nothing(repo):
     assert repo.state() == before
     assert repo.git("rev-parse", "HEAD") == head
     assert [each.state for each in git.load_all(repo.tree)] == ["returned"]
+
+
+def test_a_hook_that_leaves_something_running_does_not_hold_the_run(repo):
+    hook(repo, "pre-commit", "sleep 20 & exit 0")
+    repo.write("a.txt", "the agent's\n")
+    began = time.monotonic()
+    assert repo.aside("commit", "r1").made
+    assert time.monotonic() - began < 20

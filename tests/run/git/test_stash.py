@@ -440,3 +440,15 @@ def test_a_rule_that_the_agent_committed_does_not_hide_what_was_ignored(repo):
     repo.aside("stash", "r1")
     assert repo.read("users.sqlite") == repo.read(":(glob)x") == "mine"
     assert not repo.has("new.txt")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../out", "/etc/x", "a/../../out", ".git/hooks/pre-commit", "sub/.GIT/config", "a//b", ""],
+)
+def test_a_forged_record_cannot_write_outside_the_tree(repo, path):
+    repo.write("a.txt", "the agent's\n")
+    data = repo.aside("stash", "r1").to_json()
+    data["moves"][0]["path"] = path
+    with pytest.raises(GitError, match=r" in a record leads out of the tree; not touched$"):
+        git.SetAside.from_json(data)

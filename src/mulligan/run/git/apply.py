@@ -64,17 +64,19 @@ def take(tree: Tree, steps: Sequence[Step]) -> list[str]:
     The work tree goes first and the index second: a crash between the two is seen by git as a
     change that is not staged, never as one that is staged and cannot be found.
     """
-    files, strange = tree.files, []
+    files = tree.files
+    strange: set[str] = set()
     to_do: list[Step] = []
     for step in steps:
         now = files.entry(step.path)
         if now == step.before and now != step.after:
             to_do.append(step)
         elif now != step.after:
-            strange.append(step.path)
+            strange.add(step.path)
+    folders = _folders(step.path for step in to_do if step.after is not None)
     # Deepest first, and all before the first file comes: a folder may become a file.
     for step in sorted(to_do, key=lambda each: each.path.count("/"), reverse=True):
-        if step.after is None or _is_in_the_way(step, to_do):
+        if step.after is None or step.path in folders:
             files.remove(step.path)
     with reader(tree.git) as read:
         for step in to_do:
@@ -83,13 +85,20 @@ def take(tree: Tree, steps: Sequence[Step]) -> list[str]:
             try:
                 files.put(step.path, step.after, read(step.after.oid), step.permissions)
             except GitError:
-                strange.append(step.path)  # a folder with files that are not ours
+                strange.add(step.path)  # a folder with files that are not ours
     stage(tree, [step for step in steps if step.path not in strange])
-    return strange
+    return sorted(strange)
 
 
-def _is_in_the_way(step: Step, steps: Iterable[Step]) -> bool:
-    return any(each.after is not None and each.path.startswith(f"{step.path}/") for each in steps)
+def _folders(paths: Iterable[str]) -> set[str]:
+    """Every folder that has to be one for these files to stand in it."""
+    found = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in found:
+            found.add(folder)
+            folder = folder.rpartition("/")[0]
+    return found
 
 
 def stage(tree: Tree, steps: Iterable[Step]) -> None:

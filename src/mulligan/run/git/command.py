@@ -11,17 +11,19 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from contextlib import suppress
+import threading
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
 
 from ...core.text import presentable
 from ...errors import GitError, GitRefused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ("Answer", "Git")
+__all__ = ("TIMEOUT", "Answer", "Git", "watched")
 
 # Longer than any of these commands takes on a large tree; a hung network drive ends it.
 TIMEOUT = 300.0
@@ -94,19 +96,25 @@ class Git:
             GitError: It took longer than `timeout` seconds; it and its children were ended.
             GitRefused: There is no git.
         """
-        with self.start(*arguments, has_hooks=has_hooks) as child:
-            try:
-                out, err = child.communicate(stdin, timeout=timeout)
-            except BaseException as trouble:
-                end(child)
-                if isinstance(trouble, subprocess.TimeoutExpired):
-                    raise GitError(
-                        f"git {arguments[0]} took longer than {timeout:g} s and was ended"
-                    ) from None
-                raise
-        return Answer(code=child.returncode, out=out, err=err)
+        # Files, not pipes: a hook may leave something running that holds the pipes open for ever.
+        with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+            given.write(stdin)
+            given.seek(0)
+            child = self.start(*arguments, has_hooks=has_hooks, streams=(given, out, err))
+            with watched(child, timeout) as is_late:
+                code = child.wait()
+            if is_late.is_set():
+                raise GitError(f"git {arguments[0]} took longer than {timeout:g} s and was ended")
+            out.seek(0)
+            err.seek(0)
+            return Answer(code=code, out=out.read(), err=err.read())
 
-    def start(self, *arguments: str, has_hooks: bool = False) -> subprocess.Popen[bytes]:
+    def start(
+        self,
+        *arguments: str,
+        has_hooks: bool = False,
+        streams: tuple[Any, Any, Any] = (subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL),
+    ) -> subprocess.Popen[bytes]:
         """The running command, in a process group of its own."""
         settings = _SETTINGS if has_hooks else (*_SETTINGS, f"core.hooksPath={os.devnull}")
         options = [word for setting in settings for word in ("-c", setting)]
@@ -115,9 +123,9 @@ class Git:
                 ["git", *options, *arguments],  # noqa: S607 -- the user's git is the one on the PATH
                 cwd=self.folder,
                 env=_environment(self.environment),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
                 start_new_session=True,
             )
         except FileNotFoundError as trouble:
@@ -149,11 +157,35 @@ class Git:
         return [os.fsdecode(each) for each in self.run(*arguments, stdin=asked).split(b"\0")[:-1]]
 
 
-def end(child: subprocess.Popen[Any]) -> None:
+@contextmanager
+def watched(child: subprocess.Popen[bytes], timeout: float) -> Iterator[threading.Event]:
+    """End the command when its time is over, or when its user is interrupted; whether it was late.
+
+    A timer, and not `wait(timeout)`: that one polls, and every command would be late by a nap.
+    """
+    is_late = threading.Event()
+
+    def late() -> None:
+        is_late.set()
+        end(child)
+
+    timer = threading.Timer(timeout, late)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield is_late
+    finally:
+        timer.cancel()
+        if child.returncode is None:
+            end(child)
+            child.wait()
+
+
+def end(child: subprocess.Popen[bytes]) -> None:
     """End a command with everything it started: a hook's children outlive it otherwise."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
+    if child.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
 
 
 def _environment(extra: Iterable[tuple[str, str]]) -> Mapping[str, str]:

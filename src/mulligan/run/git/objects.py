@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ...errors import GitError
-from .command import end
+from .command import TIMEOUT, watched
 from .files import Entry
 
 if TYPE_CHECKING:
@@ -120,13 +120,8 @@ def reader(git: Git) -> Iterator[Callable[[str], bytes]]:
             raise GitError(f"object {oid} ends after {len(content)} of {size} bytes")
         return content[:-1]
 
-    try:
+    with source, answers, watched(child, TIMEOUT):
         yield read
-    finally:
-        end(child)
-        for pipe in (child.stdin, child.stdout, child.stderr):
-            if pipe is not None:
-                pipe.close()
 
 
 def _quoted(place: bytes) -> bytes:

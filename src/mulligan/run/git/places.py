@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...core.text import presentable
+from ...errors import GitError
 from .files import Entry
 
 if TYPE_CHECKING:
@@ -85,12 +87,23 @@ class Move:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Move:
-        """The move that `to_json` described."""
+        """The move that `to_json` described.
+
+        Raises:
+            GitError: Its path leads out of the tree; whoever can write into a repository could
+                have us write anywhere else.
+        """
         return cls(
-            path=data["path"],
+            path=_inside(data["path"]),
             base=Place.from_json(data["base"]),
             aside=Place.from_json(data["aside"]),
         )
+
+
+def _inside(path: str) -> str:
+    if any(part.lower() in {"", ".", "..", ".git"} for part in path.split("/")):
+        raise GitError(f"{presentable(path, 200)!r} in a record leads out of the tree; not touched")
+    return path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
