@@ -14,17 +14,13 @@ import click
 
 from ..core.text import clean, presentable
 from ..errors import GitRefused
-from ..run.git import Tree, drop, give_back, load_all, recover
+from ..run.git import OPEN, Tree, drop, give_back, load_all, recover
 from . import EXIT_FAILED, Unusable
 
 if TYPE_CHECKING:
-    from ..errors import GitRefused
-from ..run.git import GivenBack, SetAside
+    from ..run.git import GivenBack, SetAside
 
 __all__ = ("command",)
-
-# States in which something may still be wanted back.
-_OPEN = frozenset({"prepared", "aside", "returning", "partly"})
 
 _FOLDER = click.option(
     "-C",
@@ -108,7 +104,7 @@ def restore(
     results = []
     for aside in sorted(asides, key=lambda each: -each.number):
         tree = _tree_of(aside, here)
-        if aside.state in _OPEN and aside.mode == "commit":
+        if aside.state in OPEN and aside.mode == "commit":
             if not is_rehearsal:
                 recover(tree, aside.run)
             continue
@@ -133,7 +129,7 @@ def drop_(run: str, *, is_forced: bool, folder: str) -> None:
     """
     tree = Tree.find(folder)
     asides = _of(tree, run, None)
-    waiting = [each for each in asides if each.state in _OPEN]
+    waiting = [each for each in asides if each.state in OPEN]
     if waiting and not is_forced:
         count = sum(len(each.moves) for each in waiting)
         raise Unusable(

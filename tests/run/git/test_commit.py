@@ -246,3 +246,15 @@ def test_a_hook_that_leaves_something_running_does_not_hold_the_run(repo):
     began = time.monotonic()
     assert repo.aside("commit", "r1").made
     assert time.monotonic() - began < 20
+
+
+def test_a_hook_finds_git_as_the_user_would(repo):
+    hook(
+        repo,
+        "pre-commit",
+        "git ls-files --error-unmatch -- '*.txt' >/dev/null || exit 1; env >.git/e",
+    )
+    repo.write("a.txt", "the agent's\n")
+    repo.aside("commit", "r1")
+    names = {line.partition("=")[0] for line in repo.read(".git/e").splitlines()}
+    assert not names & {"GIT_LITERAL_PATHSPECS", "GIT_OPTIONAL_LOCKS", "GIT_NO_REPLACE_OBJECTS"}

@@ -18,7 +18,7 @@ import pytest
 from mulligan.errors import GitRefused
 from mulligan.run import git
 from mulligan.run.git import command as git_command
-from mulligan.run.git import files, lock, record_baseline
+from mulligan.run.git import files, indexlock, record_baseline
 
 pytestmark = pytest.mark.real
 
@@ -77,7 +77,7 @@ def recovered(tree, **how):
 
 @pytest.mark.parametrize("number", range(KILLS))
 def test_a_tree_survives_kill_9(repo, number, monkeypatch):
-    monkeypatch.setattr(lock, "_OLD", 0.2)  # nobody else is here
+    monkeypatch.setattr(indexlock, "_OLD", 0.2)  # nobody else is here
     dice = random.Random(number)
     an_agents_work(repo)
     agents = repo.state()
@@ -101,11 +101,11 @@ def test_a_tree_survives_kill_9(repo, number, monkeypatch):
 
 @pytest.mark.parametrize("number", range(max(1, KILLS // 2)))
 def test_a_commit_survives_kill_9(repo, number, monkeypatch):
-    monkeypatch.setattr(lock, "_OLD", 0.2)
+    monkeypatch.setattr(indexlock, "_OLD", 0.2)
     dice = random.Random(number)
     an_agents_work(repo)
     seen = repo.seen()
-    killed(repo, "commit", dice.random() ** 2 * 1.2, dice.random() < 0.5)
+    killed(repo, "commit", dice.random() ** 2 * 0.9, dice.random() < 0.5)
     recovered(repo.tree)
     git.set_aside(repo.tree, "commit", "r1")
     assert repo.seen() == seen

@@ -10,7 +10,7 @@ import pytest
 
 from mulligan.errors import GitError, GitRefused
 from mulligan.run import git
-from mulligan.run.git import baseline, give_back, lock, record_baseline, set_aside
+from mulligan.run.git import baseline, give_back, indexlock, record_baseline, set_aside
 
 pytestmark = pytest.mark.real
 
@@ -256,7 +256,7 @@ def test_a_lock_left_by_a_dead_git_is_moved_out_of_the_way(repo):
 
 
 def test_a_young_lock_is_refused(repo, monkeypatch):
-    monkeypatch.setattr(lock, "_WAIT", 0.1)
+    monkeypatch.setattr(indexlock, "_WAIT", 0.1)
     left = lock_of(repo, age=5)
     repo.write("a.txt", "the agent's\n")
     with pytest.raises(GitRefused, match=r"index.lock is 5 s old, too young to be taken for dead"):
@@ -266,7 +266,7 @@ def test_a_young_lock_is_refused(repo, monkeypatch):
 
 
 def test_a_lock_that_somebody_has_open_is_never_removed(repo, monkeypatch):
-    monkeypatch.setattr(lock, "_WAIT", 0.1)
+    monkeypatch.setattr(indexlock, "_WAIT", 0.1)
     left = lock_of(repo, age=86400)
     repo.write("a.txt", "the agent's\n")
     with left.open("rb"), pytest.raises(GitRefused, match=rf"held by process {os.getpid()} "):
@@ -276,7 +276,7 @@ def test_a_lock_that_somebody_has_open_is_never_removed(repo, monkeypatch):
 
 def test_a_lock_is_never_removed_while_a_git_runs_in_the_tree(repo, monkeypatch):
     """During a hook git holds the lock without having the file open."""
-    monkeypatch.setattr(lock, "_WAIT", 0.1)
+    monkeypatch.setattr(indexlock, "_WAIT", 0.1)
     left = lock_of(repo, age=86400)
     with subprocess.Popen(
         ["git", "cat-file", "--batch"],  # noqa: S607
@@ -302,3 +302,28 @@ def test_a_lock_that_goes_is_waited_for(repo, monkeypatch):
     monkeypatch.setattr(time, "sleep", sleep)
     repo.write("a.txt", "the agent's\n")
     assert repo.aside("stash", "r1")
+
+
+def test_names_that_differ_only_in_case_are_refused_where_they_are_one_file(repo):
+    repo.write("new.txt", "new\n")
+    repo.write("NEW.txt", "a twin\n")
+    before = repo.state()
+    repo.git("config", "core.ignorecase", "true")
+    with pytest.raises(GitRefused, match=r"^NEW.txt and new.txt differ only in case"):
+        set_aside(repo.tree, "stash", "r1")
+    repo.git("config", "core.ignorecase", "false")
+    give_back(repo.tree, repo.aside("stash", "r1"))
+    assert repo.state() == before
+
+
+def test_files_marked_as_unchanged_are_taken_at_their_word(repo):
+    repo.git("update-index", "--assume-unchanged", "a.txt")
+    repo.git("update-index", "--skip-worktree", "mine.txt")
+    repo.write("a.txt", "local\n")
+    repo.write("mine.txt", "local\n")
+    repo.write("new.txt", "the agent's\n")
+    for mode in ("stash", "commit"):
+        aside = repo.aside(mode, "r1")
+        assert [move.path for move in aside.moves] == ["new.txt"]
+        assert repo.read("a.txt") == repo.read("mine.txt") == "local\n"
+        give_back(repo.tree, aside)

@@ -14,13 +14,15 @@ from __future__ import annotations
 from .aside import Caught, finish, give_back, is_clean, prepare, recover, set_aside
 from .baseline import Changes, changes, record_baseline
 from .places import Left, Move, Place
-from .record import Baseline, Mode, SetAside, State, drop, load, load_all, load_baseline
+from .record import OPEN, Baseline, Mode, SetAside, State
+from .refs import drop, load, load_all, load_baseline
 from .returning import Conflict, GivenBack
 from .secrets import SECRETS, Secret, why_secret
 from .tree import Tree
 from .worktrees import Lent, TakenBack, lend, sharing_problem, take_back
 
 __all__ = (
+    "OPEN",
     "SECRETS",
     "Baseline",
     "Caught",

@@ -20,16 +20,8 @@ from .baseline import changes
 from .commits import commit_changes, made_before
 from .message import PREFIX
 from .places import Left
-from .record import (
-    Overtaken,
-    SetAside,
-    advance,
-    checked_name,
-    load,
-    load_all,
-    load_baseline,
-    write,
-)
+from .record import SetAside, checked_name
+from .refs import Overtaken, advance, load, load_all, load_baseline, write
 from .returning import GivenBack, bring_back, go_on_bringing
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from ...errors import GitError, GitRefused
 from .files import LINK, Entry
 from .objects import entries_of, index_lines, write_files
 from .places import Left, Move, Place
-from .record import Baseline, checked_name, load_baseline, write_baseline
+from .record import Baseline, checked_name
+from .refs import load_baseline, write_baseline
 from .status import Status
 
 if TYPE_CHECKING:
@@ -106,6 +107,8 @@ def stored(tree: Tree, paths: Iterable[str], status: Status) -> dict[str, Place]
         GitRefused: There is too much of it, or something git cannot hold.
         GitError: A file was changed while it was read.
     """
+    paths = list(paths)
+    _check_case(tree, paths, status)
     found = {path: status.place(path) for path in paths}
     for path, place in found.items():
         if place.tree is not None and not (place.tree.is_file or place.tree.mode == LINK):
@@ -127,6 +130,18 @@ def stored(tree: Tree, paths: Iterable[str], status: Status) -> dict[str, Place]
                 file.write(os.readlink(os.fsencode(tree.files.place(path))))
         _store(tree, targets, found)
     return found
+
+
+def _check_case(tree: Tree, paths: list[str], status: Status) -> None:
+    """Refuse names that this disk takes for one: moving the one would move the other."""
+    if tree.git.ask("config", "--type=bool", "core.ignorecase").out.strip() != b"true":
+        return
+    known: dict[str, str] = {}
+    for path in (*status.head, *paths):
+        other = known.setdefault(path.casefold(), path)
+        if other != path and (other in paths or path in paths):
+            both = f"{presentable(other, 200)} and {presentable(path, 200)}"
+            raise GitRefused(f"{both} differ only in case, which is one file here; rename one")
 
 
 def _store(tree: Tree, files: Mapping[str, str], expected: Mapping[str, Place]) -> None:

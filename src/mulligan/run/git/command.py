@@ -37,14 +37,18 @@ _SETTINGS = (
     "maintenance.auto=false",
     "advice.detachedHead=false",
 )
-_WORLD = {
-    "LC_ALL": "C",
+# Nobody is asked anything.
+_ALONE = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "false",
     "SSH_ASKPASS": "false",
     "GCM_INTERACTIVE": "never",
     "GIT_EDITOR": "false",
     "GIT_PAGER": "cat",
+}
+# What we say and hear is meant literally. Hooks are spared these: they have their own habits.
+_LITERAL = {
+    "LC_ALL": "C",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
@@ -122,7 +126,7 @@ class Git:
             return subprocess.Popen(  # noqa: S603 -- an argv of ours, no shell
                 ["git", *options, *arguments],  # noqa: S607 -- the user's git is the one on the PATH
                 cwd=self.folder,
-                env=_environment(self.environment),
+                env=_environment(self.environment, has_hooks=has_hooks),
                 stdin=streams[0],
                 stdout=streams[1],
                 stderr=streams[2],
@@ -188,7 +192,9 @@ def end(child: subprocess.Popen[bytes]) -> None:
             os.killpg(child.pid, signal.SIGKILL)
 
 
-def _environment(extra: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+def _environment(extra: Iterable[tuple[str, str]], *, has_hooks: bool) -> Mapping[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    kept.pop("LANGUAGE", None)
-    return {**kept, **_WORLD, **dict(extra)}
+    if not has_hooks:
+        kept.pop("LANGUAGE", None)
+        kept.update(_LITERAL)
+    return {**kept, **_ALONE, **dict(extra)}

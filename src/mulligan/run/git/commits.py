@@ -16,10 +16,11 @@ from .apply import Step, stage
 from .message import TRAILER, message_of
 from .objects import entries_of
 from .places import Place
-from .record import SetAside, advance
+from .refs import advance
 
 if TYPE_CHECKING:
     from .command import Git
+    from .record import SetAside
     from .tree import Tree
 
 __all__ = ("commit_changes", "made_before")

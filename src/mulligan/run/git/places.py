@@ -16,7 +16,7 @@ from .files import Entry
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("Left", "Move", "Place")
+__all__ = ("Left", "Move", "Place", "inside")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +94,14 @@ class Move:
                 have us write anywhere else.
         """
         return cls(
-            path=_inside(data["path"]),
+            path=inside(data["path"]),
             base=Place.from_json(data["base"]),
             aside=Place.from_json(data["aside"]),
         )
 
 
-def _inside(path: str) -> str:
+def inside(path: str) -> str:
+    """`path`, if it stays in the tree."""
     if any(part.lower() in {"", ".", "..", ".git"} for part in path.split("/")):
         raise GitError(f"{presentable(path, 200)!r} in a record leads out of the tree; not touched")
     return path

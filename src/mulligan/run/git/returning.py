@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from .apply import Step, take
 from .files import FILE, PROGRAM, Entry
 from .objects import reader, write_blob, write_files
-from .record import SetAside, advance, load, plan_of, write_record
+from .record import SetAside
+from .refs import advance, load, plan_of, write_record
 from .status import Status
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from ...errors import GitError, GitRefused
 from ...stores.home import private_folder
 from .command import Git
 from .files import Files
-from .lock import free_index
+from .indexlock import free_index
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

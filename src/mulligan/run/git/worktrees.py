@@ -20,7 +20,8 @@ from .apply import Step, take
 from .baseline import record_baseline, smudged, stored
 from .objects import commit_tree, entries_of
 from .places import Left, Move, Place
-from .record import SetAside, advance, checked_name, load, load_all, load_baseline, write
+from .record import SetAside, checked_name
+from .refs import advance, load, load_all, load_baseline, write
 from .returning import GivenBack, bring_back
 from .status import Status
 from .tree import Tree
