@@ -258,3 +258,24 @@ def test_a_hook_finds_git_as_the_user_would(repo):
     repo.aside("commit", "r1")
     names = {line.partition("=")[0] for line in repo.read(".git/e").splitlines()}
     assert not names & {"GIT_LITERAL_PATHSPECS", "GIT_OPTIONAL_LOCKS", "GIT_NO_REPLACE_OBJECTS"}
+
+
+def test_what_a_hook_refused_can_be_set_aside_in_another_way(repo):
+    hook(repo, "pre-commit", "exit 1")
+    repo.write("a.txt", "the agent's\n")
+    with pytest.raises(HookFailed):
+        repo.aside("commit", "r1")
+    aside = repo.aside("stash", "r1")
+    assert repo.status() == ""
+    git.give_back(repo.tree, aside)
+    assert repo.read("a.txt") == "the agent's\n"
+
+
+def test_an_author_without_a_mail_is_no_hooks_fault(repo):
+    repo.git("config", "user.useConfigOnly", "true")
+    repo.git("config", "user.name", "")
+    repo.git("config", "user.email", "")
+    repo.write("a.txt", "the agent's\n")
+    with pytest.raises(GitError, match=r"^the commit was refused with exit code 128") as caught:
+        repo.aside("commit", "r1", author="<>")
+    assert not isinstance(caught.value, HookFailed)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -118,37 +119,76 @@ class Crash(BaseException):
     """The process is gone."""
 
 
+@pytest.fixture
+def crashing(monkeypatch):
+    """A context in which the process dies before its nth step."""
+
+    @contextmanager
+    def crashing(at):
+        count = 0
+
+        def counted(real):
+            def step(*args, **kwargs):
+                nonlocal count
+                count += 1
+                if count == at:
+                    raise Crash
+                return real(*args, **kwargs)
+
+            return step
+
+        with monkeypatch.context() as patch, suppress(Crash):
+            for kind, name in (
+                (git_command.Git, "start"),
+                (files.Files, "put"),
+                (files.Files, "remove"),
+            ):
+                patch.setattr(kind, name, counted(getattr(kind, name)))
+            yield
+
+    return crashing
+
+
+STEPS = range(1, 80, 79 // min(79, 2 * KILLS))
+
+
 @pytest.mark.parametrize("is_undone", [False, True])
-@pytest.mark.parametrize("at", range(1, 80, 79 // min(79, 2 * KILLS)))
-def test_a_crash_between_any_two_steps_is_caught_up(repo, monkeypatch, at, is_undone):
+@pytest.mark.parametrize("at", STEPS)
+def test_a_crash_between_any_two_steps_is_caught_up(repo, crashing, at, is_undone):
     an_agents_work(repo, count=6)
     tree = repo.tree
     agents = repo.state()
-    count = 0
-
-    def crashing(real):
-        def step(*args, **kwargs):
-            nonlocal count
-            count += 1
-            if count == at:
-                raise Crash
-            return real(*args, **kwargs)
-
-        return step
-
-    with monkeypatch.context() as patch:
-        patch.setattr(git_command.Git, "start", crashing(git_command.Git.start))
-        patch.setattr(files.Files, "put", crashing(files.Files.put))
-        patch.setattr(files.Files, "remove", crashing(files.Files.remove))
-        try:
-            aside = git.set_aside(tree, "stash", "r1")
-            assert aside is not None
-            git.give_back(tree, aside)
-        except Crash:
-            pass
+    with crashing(at):
+        git.give_back(tree, repo.aside("stash", "r1"))
     git.recover(tree, "r1", is_undone=is_undone)
     for aside in git.load_all(tree, "r1"):
         if aside.state == "aside":
             assert git.is_clean(tree, "r1")
             assert git.give_back(tree, aside).is_whole
     assert repo.state() == agents
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("at", STEPS)
+def test_a_crash_while_a_tree_is_lent_or_taken_back_is_caught_up(repo, crashing, at, is_kept):
+    repo.write("mine.txt", "my change\n")
+    tree = repo.tree
+    with crashing(at):
+        git.lend(tree, "r1", "one")
+    lent = git.lend(tree, "r1", "one")
+    own = type(repo)(Path(lent.folder))
+    assert own.read("mine.txt") == "my change\n"
+    own.write("a.txt", "the agent's\n")
+    own.write("new/x.txt", "new\n")
+    with crashing(at):
+        git.take_back(lent, is_kept=is_kept)
+    taken = git.take_back(lent, is_kept=is_kept)
+    assert not own.folder.exists()
+    assert repo.read("mine.txt") == "my change\n"
+    assert taken.branch == ("mulligan/r1/one" if is_kept else "")
+    if is_kept:
+        assert repo.git("show", "mulligan/r1/one:new/x.txt") == "new\n"
+        assert not repo.has("new")
+    else:
+        assert repo.read("a.txt") == "the agent's\n"
+        assert repo.read("new/x.txt") == "new\n"

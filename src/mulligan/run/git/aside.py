@@ -67,9 +67,17 @@ def set_aside(
         GitRefused: The tree is in the middle of something; nothing was touched.
         GitError: Git failed; what was set aside so far is reachable, `recover` goes on.
     """
+    _forget_refused_commits(tree, run)
     recover(tree, run)
     aside = prepare(tree, mode, run, words=words, prefix=prefix, author=author)
     return None if aside is None else finish(tree, aside)
+
+
+def _forget_refused_commits(tree: Tree, run: str) -> None:
+    """A commit that a hook refused has touched nothing; what it was for is prepared anew."""
+    for aside in load_all(tree, checked_name(run)):
+        if (aside.mode, aside.state) == ("commit", "prepared") and not made_before(tree, aside):
+            give_back(tree, aside)
 
 
 def prepare(
@@ -99,8 +107,11 @@ def prepare(
 
 
 def finish(tree: Tree, aside: SetAside) -> SetAside:
-    """Do what was prepared. Done again, it changes nothing."""
+    """Do what was prepared. Done again, it changes nothing, whatever has become of it since."""
     with tree.held():
+        aside = load(tree, aside.run, aside.number) or aside
+        if aside.state != "prepared":
+            return aside
         if aside.mode == "commit":
             return commit_changes(tree, aside)
         strange = take(tree, outward(aside.moves))

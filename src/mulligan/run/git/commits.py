@@ -11,7 +11,7 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
-from ...errors import GitRefused, HookFailed
+from ...errors import GitError, GitRefused, HookFailed
 from .apply import Step, stage
 from .message import TRAILER, message_of
 from .objects import entries_of
@@ -35,6 +35,7 @@ def commit_changes(tree: Tree, aside: SetAside) -> SetAside:
     Raises:
         GitRefused: Git does not know who commits.
         HookFailed: A hook refused it.
+        GitError: Git did.
     """
     made = made_before(tree, aside) or _commit(tree, aside)
     _settle(tree, aside)
@@ -68,7 +69,9 @@ def _commit(tree: Tree, aside: SetAside) -> str:
     made = made_before(tree, aside)
     if made:
         return made  # a post-commit hook failed, or a twin of this process was faster
-    raise HookFailed(
+    # A hook's no is 1; git's own troubles, an author without a mail among them, are 128.
+    kind = HookFailed if answer.code == 1 else GitError
+    raise kind(
         f"the commit was refused with exit code {answer.code}: {answer.words}; nothing is "
         f"committed, and the files are kept at {aside.ref}",
         answer.words,

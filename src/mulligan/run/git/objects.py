@@ -105,8 +105,8 @@ def reader(git: Git) -> Iterator[Callable[[str], bytes]]:
     """A function from ids to contents, over one process."""
     child = git.start("cat-file", "--batch")
     source, answers = child.stdin, child.stdout
-    assert source is not None  # noqa: S101 -- both are pipes
-    assert answers is not None  # noqa: S101
+    assert source is not None  # noqa: S101 -- a pipe
+    assert answers is not None  # noqa: S101 -- a pipe
 
     def read(oid: str) -> bytes:
         source.write(oid.encode() + b"\n")

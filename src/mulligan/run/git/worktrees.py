@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -165,7 +166,7 @@ def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
             given = bring_back(tree, aside, is_partial=False, is_rehearsal=False)
     if given is not None and given.is_whole:
         return _cleared(tree, lent, TakenBack(given=given, left=left))
-    _keep(lent, aside)
+    _keep(lent, aside if given is None else given.aside)
     return _cleared(tree, lent, TakenBack(given=given, branch=lent.branch, left=left))
 
 
@@ -249,3 +250,5 @@ def _remove(tree: Tree, place: str) -> None:
     if answer.code:
         shutil.rmtree(place, ignore_errors=True)
         tree.git.run("worktree", "prune")
+    with suppress(OSError):
+        os.rmdir(os.path.dirname(place))  # the run's folder, once its last agent has left
