@@ -463,3 +463,9 @@ def test_a_forged_record_cannot_write_outside_the_tree(repo, path):
     data["moves"][0]["path"] = path
     with pytest.raises(GitError, match=r" in a record leads out of the tree; not touched$"):
         git.SetAside.from_json(data)
+
+
+def test_a_record_that_is_none_is_an_error_that_names_it(repo):
+    repo.git("update-ref", "refs/mulligan/r1/1", "HEAD")
+    with pytest.raises(GitError, match=r"^refs/mulligan/r1/1 holds no record that this mulligan"):
+        git.load_all(repo.tree)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.errors import GitRefused
+from mulligan.errors import GitRefused, SettingError
 from mulligan.run import git
 from mulligan.run.git import lend, record_baseline, sharing_problem, take_back
 
@@ -179,10 +179,29 @@ def test_a_branch_without_a_commit_cannot_be_lent(empty):
 
 def test_an_agent_can_set_its_own_tree_aside(repo, lent):
     """A retry inside a parallel phase: stash in the agent's tree, nobody else's."""
-    record_baseline(repo.tree, "r1")
     own = at(repo, lent)
     own.write("a.txt", "first attempt\n")
-    aside = own.aside("stash", "r1-one")
+    own.aside("snapshot", lent.key)
     assert own.read("a.txt") == repo.read("a.txt")
-    git.give_back(own.tree, aside)
-    assert own.read("a.txt") == "first attempt\n"
+    own.write("a.txt", "second attempt\n")
+    own.aside("stash", lent.key)
+    own.write("b.txt", "third attempt\n")
+    assert git.recover(repo.tree, "r1") == git.Caught()
+    taken = take_back(lent)
+    assert taken.given is not None
+    assert taken.given.paths == ("b.txt",)
+    assert [each.state for each in git.load_all(repo.tree, "r1")] == ["aside", "aside", "returned"]
+
+
+def test_a_later_phase_sees_what_an_earlier_one_did(repo, lent):
+    record_baseline(repo.tree, "r1")
+    at(repo, lent).write("a.txt", "by the first phase\n")
+    take_back(lent)
+    later = at(repo, lend(repo.tree, "r1", "two"))
+    assert later.read("a.txt") == "by the first phase\n"
+
+
+def test_a_name_is_lent_once_in_a_run(repo, lent):
+    take_back(lent)
+    with pytest.raises(SettingError, match=r"^agent 'one' of run 'r1' has had a tree, and it was"):
+        lend(repo.tree, "r1", "one")

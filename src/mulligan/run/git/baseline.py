@@ -13,10 +13,12 @@ from __future__ import annotations
 import os
 import tempfile
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.text import presentable
 from ...errors import GitError, GitRefused
+from ...stores.home import private_folder
 from .files import LINK, Entry
 from .objects import entries_of, index_lines, write_files
 from .places import Left, Move, Place
@@ -69,6 +71,7 @@ def record_baseline(tree: Tree, run: str) -> Baseline:
 
 def changes(tree: Tree, baseline: Baseline | None) -> Changes:
     """What has changed since `baseline`, or since the last commit if there is none."""
+    private_folder(Path(tree.scratch))
     status = Status.of(tree)
     known = {} if baseline is None else baseline.places
     heads = _entries_then(tree, baseline, status)
@@ -137,9 +140,10 @@ def _check_case(tree: Tree, paths: list[str], status: Status) -> None:
     if tree.git.ask("config", "--type=bool", "core.ignorecase").out.strip() != b"true":
         return
     known: dict[str, str] = {}
+    moving = {*paths}
     for path in (*status.head, *paths):
         other = known.setdefault(path.casefold(), path)
-        if other != path and (other in paths or path in paths):
+        if other != path and moving & {other, path}:
             both = f"{presentable(other, 200)} and {presentable(path, 200)}"
             raise GitRefused(f"{both} differ only in case, which is one file here; rename one")
 

@@ -227,8 +227,12 @@ def _tip(tree: Tree, ref: str) -> str:
 
 
 def _read(tree: Tree, found: _Numbered) -> SetAside:
-    facts = _facts(tree, found.tip)
-    aside = SetAside.from_json(read_record(tree, facts["record"]))
+    try:
+        facts = _facts(tree, found.tip)
+        aside = SetAside.from_json(read_record(tree, facts["record"]))
+    except (KeyError, TypeError, ValueError) as trouble:
+        name = f"{ROOT}/{found.run}/{found.number}"
+        raise GitError(f"{name} holds no record that this mulligan can read") from trouble
     if (aside.run, aside.number) != (found.run, found.number):
         raise GitError(f"{ROOT}/{found.run}/{found.number} holds the record of {aside.ref}")
     if facts["state"] not in get_args(State):

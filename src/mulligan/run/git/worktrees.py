@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ...core.text import presentable
-from ...errors import GitError, GitRefused
+from ...errors import GitError, GitRefused, SettingError
 from ...stores.home import home, private_folder
 from .apply import Step, take
 from .baseline import record_baseline, smudged, stored
@@ -70,7 +70,7 @@ class Lent:
 
     @property
     def key(self) -> str:
-        """The name under which its baseline is kept."""
+        """The run to name for what is set aside in this tree, before a retry of its agent."""
         return f"{self.run}/agents/{self.agent}"
 
     @property
@@ -97,40 +97,51 @@ class TakenBack:
 
 
 def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
-    """A work tree for `agent`, as the user's tree was when the run began. Idempotent.
+    """A work tree for `agent`, as the user's tree is now. Idempotent, until it is taken back.
 
     Ignored files (installed packages, ``.env``) are not in it; git does not know them.
 
     Args:
         tree: The user's tree.
         run: The run.
-        agent: The agent; two of a phase never have one name.
+        agent: The agent; no two agents of a run have one name, whatever their phase.
         under: A private folder; one in Mulligan's home by default.
 
     Raises:
         GitRefused: There is no commit to start from, or something is under way.
+        SettingError: An agent of this name has had a tree in this run.
     """
+    checked_name(run)
     checked_name(agent, "an agent")
-    baseline = record_baseline(tree, checked_name(run))
-    if not baseline.head:
-        raise GitRefused(
-            f"{presentable(tree.folder)} has no commit yet, and a work tree needs one; "
-            f"commit something first"
-        )
     base = Path(under) if under else home() / "worktrees"
     place = os.path.join(os.path.realpath(private_folder(base)), run, agent)
     lent = Lent(run=run, agent=agent, folder=place, owner=tree.folder)
+    is_whole = load_baseline(tree, lent.key) is not None
+    if is_whole and os.path.isdir(place):
+        return lent
+    if is_whole:
+        raise SettingError(
+            f"agent {agent!r} of run {run!r} has had a tree, and it was taken back; "
+            f"give the agents of every phase names of their own"
+        )
     if os.path.isdir(place):
-        if load_baseline(tree, lent.key) is not None:
-            return lent
         _remove(tree, place)  # half made by a process that died: no agent has seen it
     with tree.held():
+        tree.check()
+        head = tree.head
+        if not head:
+            raise GitRefused(
+                f"{presentable(tree.folder)} has no commit yet, and a work tree needs one; "
+                f"commit something first"
+            )
+        status = Status.of(tree)
+        places = stored(tree, status.dirty, status)
         private_folder(Path(place).parent)
         tree.git.run("worktree", "prune")
-        tree.git.run("worktree", "add", "--quiet", "--detach", "--", place, baseline.head)
+        tree.git.run("worktree", "add", "--quiet", "--detach", "--", place, head)
         own = Tree.find(place)
         private_folder(Path(own.scratch))
-        _dress(own, baseline.places)
+        _dress(own, places)
     record_baseline(own, lent.key)
     return lent
 
@@ -214,7 +225,8 @@ def _collect(own: Tree, lent: Lent) -> SetAside | None:
 
 
 def _written_before(tree: Tree, lent: Lent) -> SetAside | None:
-    return next(reversed(load_all(tree, lent.key)), None)
+    found = [each for each in load_all(tree, lent.key) if each.mode == "worktree"]
+    return found[-1] if found else None
 
 
 def _keep(lent: Lent, aside: SetAside) -> None:
