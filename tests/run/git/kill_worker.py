@@ -17,9 +17,11 @@ def main() -> None:
     tree = git.Tree.find(folder)
     say("begun")
     git.recover(tree, run)
-    aside = git.set_aside(tree, mode, run, words="killed on the way")  # type: ignore[arg-type]
-    say("aside")
+    aside = git.prepare(tree, mode, run, words="killed on the way")  # type: ignore[arg-type]
+    say("prepared")
     if aside is not None:
+        git.finish(tree, aside)
+        say("aside")
         git.give_back(tree, aside)
     say("done")
 
