@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from mulligan.run import git
-from mulligan.run.git import baseline, commits, indexlock
+from mulligan.run.git import baseline, commits, locks
 from mulligan.run.git.message import PREFIX
 
 ROOT = Path(__file__).parents[3]
@@ -45,7 +45,7 @@ def test_the_defaults_are_the_defaults():
         f"| prefix of a commit | `{PREFIX}` |",
         f"in `commit` only, {commits.HOOK_SECONDS:g} s",
         f"{baseline.MOST_BYTES >> 30} GB in all",
-        f"moved away after {indexlock._OLD:g} s",
+        f"moved away after {locks._OLD:g} s",
     ):
         assert words in PAGE
 

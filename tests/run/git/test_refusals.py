@@ -10,7 +10,7 @@ import pytest
 
 from mulligan.errors import GitError, GitRefused
 from mulligan.run import git
-from mulligan.run.git import baseline, give_back, indexlock, record_baseline, set_aside
+from mulligan.run.git import baseline, give_back, locks, record_baseline, set_aside
 
 pytestmark = pytest.mark.real
 
@@ -256,7 +256,7 @@ def test_a_lock_left_by_a_dead_git_is_moved_out_of_the_way(repo):
 
 
 def test_a_young_lock_is_refused(repo, monkeypatch):
-    monkeypatch.setattr(indexlock, "_WAIT", 0.1)
+    monkeypatch.setattr(locks, "_WAIT", 0.1)
     left = lock_of(repo, age=5)
     repo.write("a.txt", "the agent's\n")
     with pytest.raises(GitRefused, match=r"index.lock is 5 s old, too young to be taken for dead"):
@@ -266,7 +266,7 @@ def test_a_young_lock_is_refused(repo, monkeypatch):
 
 
 def test_a_lock_that_somebody_has_open_is_never_removed(repo, monkeypatch):
-    monkeypatch.setattr(indexlock, "_WAIT", 0.1)
+    monkeypatch.setattr(locks, "_WAIT", 0.1)
     left = lock_of(repo, age=86400)
     repo.write("a.txt", "the agent's\n")
     with left.open("rb"), pytest.raises(GitRefused, match=rf"held by process {os.getpid()} "):
@@ -276,7 +276,7 @@ def test_a_lock_that_somebody_has_open_is_never_removed(repo, monkeypatch):
 
 def test_a_lock_is_never_removed_while_a_git_runs_in_the_tree(repo, monkeypatch):
     """During a hook git holds the lock without having the file open."""
-    monkeypatch.setattr(indexlock, "_WAIT", 0.1)
+    monkeypatch.setattr(locks, "_WAIT", 0.1)
     left = lock_of(repo, age=86400)
     with subprocess.Popen(
         ["git", "cat-file", "--batch"],  # noqa: S607
@@ -327,3 +327,19 @@ def test_files_marked_as_unchanged_are_taken_at_their_word(repo):
         assert [move.path for move in aside.moves] == ["new.txt"]
         assert repo.read("a.txt") == repo.read("mine.txt") == "local\n"
         give_back(repo.tree, aside)
+
+
+@pytest.mark.parametrize(
+    "lock", ["HEAD.lock", "packed-refs.lock", "refs/heads/main.lock", "refs/mulligan/r1/1.lock"]
+)
+def test_locks_on_references_are_moved_out_of_the_way_as_well(repo, lock):
+    repo.write("a.txt", "the agent's\n")
+    aside = repo.prepared("commit", "r1")
+    left = repo.write(f".git/{lock}", "")
+    then = time.time() - 120
+    os.utime(left, (then, then))
+    git.recover(repo.tree, "r1")
+    assert not left.exists()
+    assert repo.status() == ""
+    assert [each.state for each in git.load_all(repo.tree)] == ["committed"]
+    assert aside.state == "prepared"

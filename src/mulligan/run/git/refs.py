@@ -155,10 +155,11 @@ def advance(
     tip = _commit(tree, f"{aside.commit}^{{tree}}", parents, facts)
     answer = tree.git.ask("update-ref", "--", aside.ref, tip, aside.tip)
     if answer.code:
-        raise Overtaken(
-            f"{aside.ref} was moved by somebody else, who is recovering the same run",
-            answer.words,
-        )
+        if _tip(tree, aside.ref) != aside.tip:
+            raise Overtaken(
+                f"{aside.ref} was moved by somebody else, who is recovering the same run"
+            )
+        raise GitError(f"{aside.ref} cannot be moved: {answer.words}", answer.words)
     return replace(aside, state=state, tip=tip, made=made)
 
 

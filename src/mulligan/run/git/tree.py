@@ -23,7 +23,7 @@ from ...errors import GitError, GitRefused
 from ...stores.home import private_folder
 from .command import Git
 from .files import Files
-from .indexlock import free_index
+from .locks import free_locks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +130,7 @@ class Tree:
         if unresolved:
             path = presentable(unresolved[0].partition("\t")[2], 200)
             raise GitRefused(f"{path} has a conflict that is not resolved; resolve it first")
-        free_index(self)
+        free_locks(self)
 
     @contextmanager
     def held(self) -> Iterator[None]:

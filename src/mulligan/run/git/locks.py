@@ -1,4 +1,4 @@
-"""The lock on an index: held by a git that runs, or left by one that died.
+"""Locks on an index or a reference: held by a git that runs, or left by one that died.
 
 Git makes ``index.lock`` and removes it at the end; a git that was killed leaves it, and every
 later git refuses to work. The file does not say whose it is. It is taken for dead only if nobody
@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING
 
 from ...core.text import presentable
 from ...errors import GitRefused
+from .record import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .tree import Tree
 
-__all__ = ("free_index",)
+__all__ = ("free_locks",)
 
 # Nothing that holds a lock and lives leaves it alone for so long without a process to show for it.
 _OLD = 10.0
@@ -33,18 +34,33 @@ _VERY_OLD = 6 * 3600.0
 _WAIT, _PAUSE = 2.0, 0.05
 
 
-def free_index(tree: Tree) -> None:
-    """Wait for a lock that is about to go, move a dead one out of the way, refuse a living one.
+def free_locks(tree: Tree) -> None:
+    """Wait for locks that are about to go, move dead ones out of the way, refuse living ones.
 
     Raises:
-        GitRefused: Somebody holds it, or it cannot be told.
+        GitRefused: Somebody holds one, or it cannot be told.
     """
-    lock = os.path.join(tree.repository, "index.lock")
+    for lock in _locks(tree):
+        _free(tree, lock)
+
+
+def _locks(tree: Tree) -> Iterator[str]:
+    """Every lock that could stop us: on the index, on HEAD, its branch and our own references."""
+    yield os.path.join(tree.repository, "index.lock")
+    yield os.path.join(tree.repository, "HEAD.lock")
+    yield os.path.join(tree.common, "packed-refs.lock")
+    if tree.branch:
+        yield os.path.join(tree.common, "refs", "heads", f"{tree.branch}.lock")
+    for folder, _, names in os.walk(os.path.join(tree.common, ROOT)):
+        yield from (os.path.join(folder, name) for name in names if name.endswith(".lock"))
+
+
+def _free(tree: Tree, lock: str) -> None:
     deadline = time.monotonic() + _WAIT
     while True:
         try:
             age = time.time() - os.lstat(lock).st_mtime
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return
         holder = _holder(tree, lock)
         if holder == "" and age >= _OLD:
@@ -54,10 +70,10 @@ def free_index(tree: Tree) -> None:
         if time.monotonic() >= deadline:
             raise GitRefused(_refusal(lock, holder, age))
         time.sleep(_PAUSE)
-    # Moved, not removed: it is half an index, and somebody may want to look at it.
+    # Moved, not removed: it may be half an index, and somebody may want to look at it.
     os.makedirs(tree.scratch, mode=0o700, exist_ok=True)
     with suppress(FileNotFoundError):
-        os.replace(lock, os.path.join(tree.scratch, "index.lock.dead"))
+        os.replace(lock, os.path.join(tree.scratch, f"{os.path.basename(lock)}.dead"))
 
 
 def _refusal(lock: str, holder: str | None, age: float) -> str:
@@ -91,7 +107,7 @@ def _holder(tree: Tree, lock: str) -> str | None:
 
 
 def _processes(tree: Tree, lock: str) -> Iterator[str]:
-    inside = (tree.folder, tree.repository)
+    inside = (tree.folder, tree.repository, tree.common)
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with suppress(OSError):
             with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
