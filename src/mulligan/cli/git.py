@@ -1,4 +1,4 @@
-"""`mulligan git`: what runs have set aside, and how to get it back."""
+"""`mulligan git`: getting back what runs have set aside."""
 
 from __future__ import annotations
 
