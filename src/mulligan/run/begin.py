@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ..core.policy import Policy
     from .desk import Claimed, Desk
+    from .tidy import Tidy
     from .limits import Limits
     from .view import View
 
@@ -117,7 +118,9 @@ def make(
     environ: Mapping[str, str],
     now: float,
     name: str = "",
-    stdin: int | None = None,
+    stdin: int | bytes | None = None,
+    id_: str = "",
+    parent: str = "",
 ) -> tuple[Claimed, Spool]:
     """A new run of `command`, in our hand; nothing is started.
 
@@ -142,10 +145,13 @@ def make(
         name=name,
         terms=asked._asdict(),
         variables=sorted(environ),
+        parent=parent,
     )
-    id_ = desk.room(command)
+    id_ = desk.room(command, id_)
     path = desk.files(id_) / "stdin"
-    spool = Spool.saved(path) if stdin is None else Spool.open(path, stdin)
+    if isinstance(stdin, bytes):
+        path.write_bytes(stdin)
+    spool = Spool.open(path, stdin) if isinstance(stdin, int) else Spool.saved(path)
     return desk.make(id_, made), spool
 
 
@@ -160,8 +166,24 @@ def go(
     stdin: Spool | None = None,
     is_parked_by_exit: bool = False,
     may_restart: bool = False,
+    policy: Policy | None = None,
+    tidy: Tidy | None = None,
 ) -> int:
-    """Drive the run in our hand until it ends, is parked, or is stopped; the exit code."""
+    """Drive the run in our hand until it ends, is parked, or is stopped; the exit code.
+
+    Args:
+        desk: Where runs are kept.
+        claimed: The run.
+        environ: The environment it inherits.
+        view: Told of everything that a user wants to see.
+        stop: Set to interrupt it.
+        world: Time, luck and processes.
+        stdin: What the user gave it to read; what was kept of it by default.
+        is_parked_by_exit: Whether to return where it would wait.
+        may_restart: Whether it may be started anew after a crash, whatever was said before.
+        policy: The rules; those that the run was made with by default.
+        tidy: Cleans the tree before a retry; None to leave it alone.
+    """
     state = desk.look(claimed.id)
     assert state is not None  # noqa: S101 -- it is in our hand
     if stdin is None:
@@ -189,13 +211,15 @@ def go(
         environ=environ,
         program=desk.program(claimed.id),
         adapter=adapter,
-        policy=lambda: policy_of(asked),
+        policy=lambda: policy_of(asked) if policy is None else policy,
         settings=settings,
         stdin=stdin,
     )
     limits = _limits(desk, work, world) if adapter.name != "generic" else None
     with closing(Stop(stop)) as own, _held(desk, claimed, own):
-        runner = Runner(desk, claimed, work, world=world, view=view, stop=own, limits=limits)
+        runner = Runner(
+            desk, claimed, work, world=world, view=view, stop=own, limits=limits, tidy=tidy
+        )
         return runner.go()
 
 

@@ -152,16 +152,23 @@ class Desk:
 
     # What changes it
 
-    def room(self, command: tuple[str, ...]) -> str:
-        """Room for the bytes of a new run of `command`; the id that it will have."""
+    def room(self, command: tuple[str, ...], name: str = "") -> str:
+        """Room for the bytes of a new run of `command`; the id that it will have.
+
+        Args:
+            command: What it will run.
+            name: The id, where it follows from something else; else it is drawn.
+        """
         while True:
-            id_ = "".join([_LETTERS[each % len(_LETTERS)] for each in os.urandom(6)])
+            id_ = name or "".join([_LETTERS[each % len(_LETTERS)] for each in os.urandom(6)])
             folder = private_folder(self.folder / "runs") / id_
             try:
                 folder.mkdir(mode=0o700)
                 break
             except FileExistsError:
-                continue
+                if name:  # of a process that died before it wrote the run down
+                    (folder / "command.json").unlink(missing_ok=True)
+                    break
         with os.fdopen(
             os.open(folder / "command.json", _NEW, 0o600), "w", encoding="utf-8"
         ) as file:

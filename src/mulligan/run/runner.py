@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .spool import Spool
     from .state import RunState
     from .steps import How, Step
+    from .tidy import Tidy
     from .stop import Stop
     from .view import View
 
@@ -115,6 +116,7 @@ class Runner:
         view: Told of everything that a user wants to see.
         stop: Set to interrupt it.
         limits: What the program's account allows; None for programs that nobody knows.
+        tidy: Cleans the tree before a retry; None to leave it alone.
     """
 
     def __init__(
@@ -127,9 +129,11 @@ class Runner:
         view: View,
         stop: Stop,
         limits: Limits | None = None,
+        tidy: Tidy | None = None,
     ) -> None:
         self._desk, self._claimed, self._work = desk, claimed, work
         self._world, self._view, self._stop, self._limits = world, view, stop, limits
+        self._tidy = tidy
 
     def go(self) -> int:
         """Run it until it ends, is parked, or is stopped; the exit code."""

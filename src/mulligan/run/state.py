@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
-from .steps import Begun, Checked, Ended, Made, Moved, Over, Taken
+from .steps import Begun, Checked, Ended, Made, Moved, Over, Remark, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,6 +34,7 @@ class RunState(NamedTuple):
         session: The session to go on with; empty if there is none.
         prompt: What the program is told when it goes on; empty for the usual.
         checks: How what it did was verified.
+        remarks: What happened beside it.
         is_torn: Whether the last attempt was begun, and nobody wrote down its end.
         holder: Who took it last.
         epoch: How often it was taken.
@@ -50,6 +51,7 @@ class RunState(NamedTuple):
     session: str = ""
     prompt: str = ""
     checks: tuple[Checked, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     is_torn: bool = False
     holder: str = ""
     epoch: int = 1
@@ -92,7 +94,9 @@ def state_of(steps: Iterable[Step]) -> RunState | None:
     return state
 
 
-def _after(state: RunState, step: Taken | Begun | Ended | Moved | Checked | Over) -> RunState:
+def _after(
+    state: RunState, step: Taken | Begun | Ended | Moved | Checked | Remark | Over
+) -> RunState:
     match step:
         case Taken():
             return state._replace(holder=step.holder, epoch=state.epoch + 1)
@@ -106,6 +110,8 @@ def _after(state: RunState, step: Taken | Begun | Ended | Moved | Checked | Over
             return after._replace(prompt=step.prompt or state.prompt)
         case Checked():
             return state._replace(checks=(*state.checks, step))
+        case Remark():
+            return state._replace(remarks=(*state.remarks, step))
         case Over():
             return state._replace(status="cancelled", until=None, because=step.because)
         case _:

@@ -24,6 +24,7 @@ __all__ = (
     "Made",
     "Moved",
     "Over",
+    "Remark",
     "Step",
     "Taken",
     "Then",
@@ -181,6 +182,18 @@ class Checked(NamedTuple):
     said: str
 
 
+class Remark(NamedTuple):
+    """Something happened beside the run that its user should know.
+
+    Args:
+        at: When.
+        text: What, fit to be shown.
+    """
+
+    at: float
+    text: str
+
+
 class Over(NamedTuple):
     """The run was ended by hand.
 
@@ -193,9 +206,9 @@ class Over(NamedTuple):
     because: str
 
 
-Step: TypeAlias = Made | Taken | Begun | Ended | Moved | Checked | Over
+Step: TypeAlias = Made | Taken | Begun | Ended | Moved | Checked | Remark | Over
 _KINDS: dict[str, Any] = {
-    kind.__name__.lower(): kind for kind in (Made, Taken, Begun, Ended, Moved, Checked, Over)
+    kind.__name__.lower(): kind for kind in (Made, Taken, Begun, Ended, Moved, Checked, Remark, Over)
 }
 
 
