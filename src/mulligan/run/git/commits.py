@@ -1,4 +1,4 @@
-"""Committing what a run has changed, and nothing else.
+"""Committing what a run has changed, nothing else.
 
 The commit is made from an index of its own: the last commit plus the run's files. What the user
 has staged is not in it, and if a hook refuses it nothing has to be undone. Hooks run as they would
