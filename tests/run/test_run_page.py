@@ -54,6 +54,7 @@ STORY = [
     Begun(WAKES + 62, 3, "resume", "s", CRASH.because),
     Ended(WAKES + 302, 3, 240.0, cost=0.2, tokens=412_000, then="done"),
 ]
+CALM = [*STORY[:3], Ended(WAKES + 300, 2, 300.0, cost=0.2, tokens=412_000, then="done")]
 OTHERS = [
     LIMIT._replace(
         kind="timeout",
@@ -85,7 +86,12 @@ def lines(monkeypatch):
     time.tzset()
     reader, writer = os.pipe()
     stop = Stop()
-    for steps, notified in ((STORY, "mail ended with 1"), (STORY[:2], ""), (OTHERS, "")):
+    for steps, notified in (
+        (STORY, "mail ended with 1"),
+        (STORY[:2], ""),
+        (CALM, ""),
+        (OTHERS, ""),
+    ):
         view = Lines("k3fqzz", "claude", streams=Streams(stop, writer, writer))
         for step in steps:
             view.step(step)
@@ -111,6 +117,13 @@ def part(heading: str) -> str:
 def test_every_line_on_the_page_is_one_that_is_written(lines):
     shown = re.findall(r"`(mulligan: [^`]+)`", part("What it reports"))
     assert len(shown) == 14
+    assert [line for line in shown if line not in lines] == []
+
+
+def test_every_line_in_the_readme_is_one_that_is_written(lines):
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^    (mulligan: .+)$", readme, flags=re.MULTILINE)
+    assert len(shown) == 4
     assert [line for line in shown if line not in lines] == []
 
 
