@@ -43,7 +43,7 @@ layers: $(VENV)/.dev ## Imports go downward only
 pytest: $(VENV)/.dev ## The tests alone
 	@$(BIN)/pytest
 
-test-real: $(VENV)/.dev ## litellm and real agent programs under faults (npm, 1.3 GB, 7 minutes)
+test-real: $(VENV)/.dev ## litellm and real agent programs under faults (npm, 1.3 GB, 9 minutes)
 	@$(BIN)/python tests/real/litellm_faults.py "$$(PYTHON=$(BIN)/python tests/real/install-litellm)"
 	@$(BIN)/python tests/real/programs.py "$$(tests/real/install-programs)"
 	@$(BIN)/python tests/real/resume.py "$$(tests/real/install-programs)"

@@ -123,7 +123,8 @@ def test_a_stopped_holder_is_fenced_when_it_wakes(tmp_path, monkeypatch):
     (id_,) = parked(stage, 1, script="work stall:60 ok")
     zombie = worker(stage, "work stall:60 ok", "--poll", "50ms")
     try:
-        until(lambda: look(stage.desk, id_).is_torn, seconds=30)
+        log = stage.desk.files(id_) / "attempt-1.out"
+        until(lambda: log.exists() and b"One step done" in log.read_bytes(), seconds=30)
         zombie.send_signal(signal.SIGSTOP)
         desk = Desk(stage.desk.folder)
         holder = look(desk, id_).holder

@@ -212,7 +212,8 @@ class Runner:
                 launch.argv,
                 cwd=work.cwd,
                 environ=self._marked(launch, number),
-                stdin=work.stdin,
+                # A session that goes on has read it.
+                stdin=None if how == "resume" else work.stdin,
                 sink=tap,
                 idle=idle,
                 timeout=work.settings.timeout,
@@ -237,7 +238,7 @@ class Runner:
         adapter, command = self._work.adapter, self._work.command
         own_retries = self._work.settings.own_retries
         if state.session and adapter.can_resume:
-            wish = Wish(own_retries=own_retries, environ=self._work.environ)
+            wish = Wish(own_retries=own_retries, environ=self._work.environ, prompt=state.prompt)
             return "resume", adapter.resume(command, state.session, wish)
         session = _uuid() if adapter.can_resume else ""
         wish = Wish(session=session, own_retries=own_retries, environ=self._work.environ)

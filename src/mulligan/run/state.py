@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
-from .steps import Begun, Ended, Made, Moved, Over, Taken
+from .steps import Begun, Checked, Ended, Made, Moved, Over, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +32,8 @@ class RunState(NamedTuple):
         until: When it is due, or could go on.
         because: Why it stands there.
         session: The session to go on with; empty if there is none.
+        prompt: What the program is told when it goes on; empty for the usual.
+        checks: How what it did was verified.
         is_torn: Whether the last attempt was begun, and nobody wrote down its end.
         holder: Who took it last.
         epoch: How often it was taken.
@@ -46,6 +48,8 @@ class RunState(NamedTuple):
     until: float | None = None
     because: str = ""
     session: str = ""
+    prompt: str = ""
+    checks: tuple[Checked, ...] = ()
     is_torn: bool = False
     holder: str = ""
     epoch: int = 1
@@ -88,29 +92,32 @@ def state_of(steps: Iterable[Step]) -> RunState | None:
     return state
 
 
-def _after(state: RunState, step: Taken | Begun | Ended | Moved | Over) -> RunState:
-    if isinstance(step, Taken):
-        return state._replace(holder=step.holder, epoch=state.epoch + 1)
-    if isinstance(step, Begun):
-        return state._replace(
-            status="running",
-            begun=(*state.begun, step),
-            until=None,
-            because=step.because,
-            is_torn=True,
-        )
-    if isinstance(step, Over):
-        return state._replace(status="cancelled", until=None, because=step.because)
-    if isinstance(step, Moved):
-        return state._replace(status="waiting", until=step.until, because=step.because)
-    told = state._replace(
-        ended=(*state.ended, step),
-        session="" if step.is_lost else step.session or state.session,
-        is_torn=False,
-    )
+def _after(state: RunState, step: Taken | Begun | Ended | Moved | Checked | Over) -> RunState:
+    match step:
+        case Taken():
+            return state._replace(holder=step.holder, epoch=state.epoch + 1)
+        case Begun():
+            after = state._replace(status="running", prompt="", until=None, is_torn=True)
+            return after._replace(begun=(*state.begun, step), because=step.because)
+        case Ended():
+            return _ended(state, step)
+        case Moved():
+            after = state._replace(status="waiting", until=step.until, because=step.because)
+            return after._replace(prompt=step.prompt or state.prompt)
+        case Checked():
+            return state._replace(checks=(*state.checks, step))
+        case Over():
+            return state._replace(status="cancelled", until=None, because=step.because)
+        case _:
+            assert_never(step)
+
+
+def _ended(state: RunState, step: Ended) -> RunState:
+    session = "" if step.is_lost else step.session or state.session
+    after = state._replace(ended=(*state.ended, step), session=session, is_torn=False)
     if state.status == "cancelled":  # its attempt ended because of that
-        return told
-    return told._replace(status=_status(step), until=step.until, because=step.because)
+        return after
+    return after._replace(status=_status(step), until=step.until, because=step.because)
 
 
 def _status(step: Ended) -> Status:

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 __all__ = (
     "Begun",
+    "Checked",
     "Ended",
     "How",
     "Made",
@@ -48,6 +49,7 @@ class Made(NamedTuple):
         terms: How it was asked to be run, as plain data.
         variables: The names of the variables it was started with; never their values.
         holder: Who took it first.
+        parent: The run of the plan that it belongs to; empty if it stands alone.
     """
 
     at: float
@@ -60,6 +62,7 @@ class Made(NamedTuple):
     terms: dict[str, Any]
     variables: list[str]
     holder: str = ""
+    parent: str = ""
 
 
 class Taken(NamedTuple):
@@ -153,11 +156,29 @@ class Moved(NamedTuple):
         at: When this was found out.
         until: When it is due now.
         because: Why.
+        prompt: What the program is told when it goes on; empty for the usual.
     """
 
     at: float
     until: float
     because: str
+    prompt: str = ""
+
+
+class Checked(NamedTuple):
+    """What an attempt did was verified.
+
+    Args:
+        at: When.
+        attempt: The attempt.
+        is_good: Whether the verification succeeded.
+        said: The end of what it printed, fit to be shown.
+    """
+
+    at: float
+    attempt: int
+    is_good: bool
+    said: str
 
 
 class Over(NamedTuple):
@@ -172,9 +193,9 @@ class Over(NamedTuple):
     because: str
 
 
-Step: TypeAlias = Made | Taken | Begun | Ended | Moved | Over
+Step: TypeAlias = Made | Taken | Begun | Ended | Moved | Checked | Over
 _KINDS: dict[str, Any] = {
-    kind.__name__.lower(): kind for kind in (Made, Taken, Begun, Ended, Moved, Over)
+    kind.__name__.lower(): kind for kind in (Made, Taken, Begun, Ended, Moved, Checked, Over)
 }
 
 

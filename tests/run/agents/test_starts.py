@@ -206,7 +206,7 @@ INTERACTIVE = {
 def test_an_interactive_command_is_refused_with_what_to_write(command):
     with pytest.raises(Refused, match=r"interactive|waits for a person") as refused:
         recognise(split(command)).start(split(command), WISH)
-    assert refused.value.hint == f"write: {INTERACTIVE[command]}"
+    assert refused.value.hint.startswith(f"write {INTERACTIVE[command]}; or ")
 
 
 def test_own_retries_of_claude_are_bounded_by_a_variable():
@@ -278,8 +278,11 @@ def test_a_session_that_is_not_saved_cannot_go_on():
         "codex exec review --base main",
         "pi -p x --no-session",
         "qwen x --no-chat-recording",
+        "claude -p x --worktree",
+        "codex exec --worktree x",
     ):
         assert not recognise(split(command)).can_resume, command
+    assert recognise(split("claude -p x --worktree night")).can_resume
 
 
 def test_silence_means_nothing_where_the_program_prints_when_it_is_done():
@@ -304,6 +307,9 @@ def test_accounts_are_told_apart_by_keys_then_by_folders():
     )
     key = {"ANTHROPIC_API_KEY": "k"}
     assert claude.account({"HOME": "/a", **key}) == claude.account({"HOME": "/b", **key})
+    assert claude.account({"HOME": "/a", **key, "ANTHROPIC_BASE_URL": "u"}) != claude.account(key)
+    gateway = {"ANTHROPIC_BASE_URL": "u"}
+    assert claude.account({"HOME": "/a", **gateway}) != claude.account({"HOME": "/b", **gateway})
     assert recognise(("true",)).account({"HOME": "/a"}) == ""
 
 
@@ -350,3 +356,13 @@ def test_starting_refuses_or_keeps_every_word(name, args):
         return
     kept = iter("".join(argv))
     assert all(letter in kept for letter in "".join(args).replace("-", ""))
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode", "qwen", "copilot", "pi"])
+def test_a_session_can_be_told_something_else_than_to_go_on(name):
+    command = {"codex": ("codex", "exec", "x"), "opencode": ("opencode", "run", "x")}
+    argv = command.get(name, (name, "-p", "x"))
+    wish = Wish(prompt="The tests fail: mend them")
+    launched = recognise(argv).resume(argv, "0d934841-1941-40fe-9930-4689fa253369", wish)
+    assert launched.argv.count("The tests fail: mend them") == 1
+    assert not any("interrupted" in word for word in launched.argv)

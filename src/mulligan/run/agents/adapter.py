@@ -43,11 +43,13 @@ class Wish(NamedTuple):
             before has used, or Gemini refuses it.
         own_retries: How often the program may retry by itself; None for what is good for it.
         environ: The environment it will inherit; read, never changed.
+        prompt: What to tell a session that goes on; empty for the usual words.
     """
 
     session: str = ""
     own_retries: int | None = None
     environ: Mapping[str, str] = _NONE
+    prompt: str = ""
 
 
 class Launch(NamedTuple):

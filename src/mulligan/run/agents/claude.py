@@ -59,10 +59,8 @@ class Claude(Program):
     unsaved = ("--no-session-persistence",)
     # Messages that come by stdin have been given.
     prompts = ("--input-format", "--replay-user-messages")
-    keys = (
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "CLAUDE_CODE_OAUTH_TOKEN",
+    keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+    places = (
         "ANTHROPIC_BASE_URL",
         "CLAUDE_CODE_USE_BEDROCK",
         "CLAUDE_CODE_USE_VERTEX",

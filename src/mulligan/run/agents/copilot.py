@@ -55,14 +55,8 @@ class Copilot(Program):
     session_values = ("--session-id", "--resume", "-r")
     session_option = "--session-id"
     prompts = ("--attachment", "--name", "-n")
-    keys = (
-        "COPILOT_GITHUB_TOKEN",
-        "GH_TOKEN",
-        "GITHUB_TOKEN",
-        "COPILOT_PROVIDER_API_KEY",
-        "COPILOT_PROVIDER_BASE_URL",
-        "COPILOT_HOME",
-    )
+    keys = ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
+    places = ("COPILOT_PROVIDER_BASE_URL", "COPILOT_HOME")
     folder = ".copilot"
 
     def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's

@@ -50,8 +50,8 @@ class Pi(Program):
         "OPENAI_API_KEY",
         "GEMINI_API_KEY",
         "OPENROUTER_API_KEY",
-        "PI_CODING_AGENT_DIR",
     )
+    places = ("PI_CODING_AGENT_DIR",)
     folder = ".pi/agent"
 
     def check(self, parts: tuple[Part, ...]) -> None:
