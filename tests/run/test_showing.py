@@ -160,7 +160,7 @@ def test_a_worker_tells_whose_line_it_is_and_keeps_the_text_to_itself(piped):
 FIELDS = {
     "begun": set(Begun._fields),
     "ended": set(Ended._fields),
-    "moved": set(Moved._fields),
+    "moved": set(Moved._fields) - {"prompt"},
     "over": set(Over._fields),
     "output": {"at", "attempt", "stream", "text"},
     "retrying": {"at", "attempt", "retries", "quiet"},

@@ -1,4 +1,4 @@
-"""Tables of plain text, which a person reads and `awk` does too."""
+"""Tables of plain text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mulligan run`: an agent program that survives limits, crashes and reboots."""
+"""`mulligan run`: an agent program that survives the night."""
 
 from __future__ import annotations
 

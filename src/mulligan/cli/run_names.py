@@ -1,4 +1,4 @@
-"""A run named on the command line, and offered by the shell."""
+"""A run that is named on the command line."""
 
 from __future__ import annotations
 

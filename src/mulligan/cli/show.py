@@ -94,13 +94,18 @@ def _lines(desk: Desk, id_: str, state: RunState) -> list[str]:
         ("agent", made.agent),
         ("begun", clock(made.at, now)),
         ("status", _status(desk, id_, state, now)),
-        ("attempts", f"{state.attempts}, {duration_text(round(waited(state)))} of waiting between"),
+        ("attempts", _attempts(state)),
         ("spent", spent),
         ("session", state.session),
         ("files", str(desk.folder / "runs" / id_)),
     ]
     lines = [f"{label:<9} {text}" for label, text in facts if text]
     return lines + [line for at in range(state.attempts) for line in _attempt(state, at, now)]
+
+
+def _attempts(state: RunState) -> str:
+    between = f", {duration_text(round(waited(state)))} of waiting between"
+    return f"{state.attempts}{between if state.attempts > 1 else ''}"
 
 
 def _status(desk: Desk, id_: str, state: RunState, now: float) -> str:

@@ -51,15 +51,21 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     mulligan worker                   all the time, under systemd or in tmux
     mulligan worker --once            from cron
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
+    from time import time
+
     from ..run.begin import machine
     from ..run.desk import Desk
+    from ..run.prune import prune_daily
     from ..run.showing import recording
     from ..run.stop import Stop, signals
     from ..run.worker import Worker
 
     desk = Desk()
 
+    prune_daily(desk, time())
+
     def view(id_: str, state: RunState) -> View:
+        prune_daily(desk, time())  # it may stay for months
         click.echo(f"mulligan: {id_}: woken ({state.made.command})", err=True)
         return recording(desk, id_, state, stop=stop, environ=os.environ)
 

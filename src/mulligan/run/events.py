@@ -49,6 +49,7 @@ class Events:
 
     def step(self, step: Step) -> None:
         fields = step._asdict()
+        fields.pop("prompt", None)  # what a program is told is the user's, as the command is
         if isinstance(step, Ended):
             self._flush()
         self._attempt = fields.get("attempt", self._attempt)
