@@ -16,21 +16,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import Fenced, SettingError, StoreError
 from .agents.catalogue import recognise
 from .process import supervise
-from .runner import Runner, Settings, Work, World
+from .runner import Runner
 from .spool import Spool
 from .steps import Made
 from .stop import Stop
+from .work import Settings, Work, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ..core.policy import Policy
     from .desk import Claimed, Desk
-    from .tidy import Tidy
     from .limits import Limits
+    from .tidy import Tidy
     from .view import View
 
-__all__ = ("Asked", "asked_of", "go", "machine", "make", "policy_of")
+__all__ = ("Asked", "asked_of", "go", "holding", "machine", "make", "policy_of")
 
 # How often a holder shows that it is alive, and looks whether its run is still its own.
 _GLANCE = 1.0
@@ -99,14 +100,6 @@ class _Clock:
     @staticmethod
     def wall() -> float:
         return time.time()
-
-    @staticmethod
-    def sleep(delay: float) -> None:
-        time.sleep(delay)
-
-    @staticmethod
-    async def asleep(delay: float) -> None:
-        raise NotImplementedError
 
 
 def make(
@@ -216,7 +209,7 @@ def go(
         stdin=stdin,
     )
     limits = _limits(desk, work, world) if adapter.name != "generic" else None
-    with closing(Stop(stop)) as own, _held(desk, claimed, own):
+    with closing(Stop(stop)) as own, holding(desk, claimed, own):
         runner = Runner(
             desk, claimed, work, world=world, view=view, stop=own, limits=limits, tidy=tidy
         )
@@ -271,7 +264,7 @@ def _limits(desk: Desk, work: Work, world: World) -> Limits:
 
 
 @contextmanager
-def _held(desk: Desk, claimed: Claimed, stop: Stop) -> Iterator[None]:
+def holding(desk: Desk, claimed: Claimed, stop: Stop) -> Iterator[None]:
     """Keep the run in our hand, and stop when somebody takes or cancels it."""
     done = Event()
 

@@ -95,9 +95,14 @@ class Desk:
         """Every run there is, in no order."""
         return tuple([each[len(_PREFIX) :] for each in self._journal.streams(_PREFIX)])
 
-    def all(self) -> Iterator[tuple[str, RunState]]:
-        """Every run with its state, the newest first."""
-        found = [(id_, state) for id_ in self.ids() if (state := self.look(id_)) is not None]
+    def all(self, parent: str = "") -> Iterator[tuple[str, RunState]]:
+        """Every run with its state, the newest first; those of one plan, where it is named."""
+        # The agents of a plan are called like it, with a dot behind.
+        prefix = f"{parent}." if parent else ""
+        ids = [each for each in self.ids() if each.startswith(prefix)]
+        if not parent:
+            ids = [each for each in ids if "." not in each]
+        found = [(each, state) for each in ids if (state := self.look(each)) is not None]
         yield from sorted(found, key=lambda each: -each[1].made.at)
 
     def look(self, id_: str) -> RunState | None:
@@ -113,7 +118,7 @@ class Desk:
         ids = self.ids()
         if name in ids:
             return name
-        found = [id_ for id_ in ids if name and id_.startswith(name)]
+        found = [id_ for id_ in ids if name and id_.startswith(name) and "." not in id_]
         if not found:
             found = [id_ for id_, state in self.all() if state.made.name == name][:1]
         if len(found) == 1:
@@ -257,8 +262,9 @@ class Desk:
         """Remove all there is of a run."""
         import shutil
 
-        self._journal.forget(_PREFIX + id_)
-        shutil.rmtree(self.folder / "runs" / id_, ignore_errors=True)
+        for each in (*(child for child, _ in self.all(id_)), id_):
+            self._journal.forget(_PREFIX + each)
+            shutil.rmtree(self.folder / "runs" / each, ignore_errors=True)
 
     def close(self) -> None:
         self._file.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
-from .steps import Begun, Checked, Ended, Made, Moved, Over, Remark, Taken
+from .steps import Begun, Checked, Delivered, Ended, Made, Moved, Over, Remark, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,6 +36,7 @@ class RunState(NamedTuple):
         checks: How what it did was verified.
         remarks: What happened beside it.
         is_torn: Whether the last attempt was begun, and nobody wrote down its end.
+        is_delivered: Whether what it did was given to whoever asked for it.
         holder: Who took it last.
         epoch: How often it was taken.
         steps: How many steps the journal has.
@@ -53,6 +54,7 @@ class RunState(NamedTuple):
     checks: tuple[Checked, ...] = ()
     remarks: tuple[Remark, ...] = ()
     is_torn: bool = False
+    is_delivered: bool = False
     holder: str = ""
     epoch: int = 1
     steps: int = 0
@@ -94,8 +96,8 @@ def state_of(steps: Iterable[Step]) -> RunState | None:
     return state
 
 
-def _after(
-    state: RunState, step: Taken | Begun | Ended | Moved | Checked | Remark | Over
+def _after(  # noqa: PLR0911 -- one a case
+    state: RunState, step: Taken | Begun | Ended | Moved | Checked | Delivered | Remark | Over
 ) -> RunState:
     match step:
         case Taken():
@@ -110,6 +112,8 @@ def _after(
             return after._replace(prompt=step.prompt or state.prompt)
         case Checked():
             return state._replace(checks=(*state.checks, step))
+        case Delivered():
+            return state._replace(is_delivered=True)
         case Remark():
             return state._replace(remarks=(*state.remarks, step))
         case Over():

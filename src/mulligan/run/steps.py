@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 __all__ = (
     "Begun",
     "Checked",
+    "Delivered",
     "Ended",
     "How",
     "Made",
@@ -182,6 +183,16 @@ class Checked(NamedTuple):
     said: str
 
 
+class Delivered(NamedTuple):
+    """What the run did was given to whoever asked for it: its answer, its changes.
+
+    Args:
+        at: When.
+    """
+
+    at: float
+
+
 class Remark(NamedTuple):
     """Something happened beside the run that its user should know.
 
@@ -206,9 +217,10 @@ class Over(NamedTuple):
     because: str
 
 
-Step: TypeAlias = Made | Taken | Begun | Ended | Moved | Checked | Remark | Over
+Step: TypeAlias = Made | Taken | Begun | Ended | Moved | Checked | Delivered | Remark | Over
 _KINDS: dict[str, Any] = {
-    kind.__name__.lower(): kind for kind in (Made, Taken, Begun, Ended, Moved, Checked, Remark, Over)
+    kind.__name__.lower(): kind
+    for kind in (Made, Taken, Begun, Ended, Moved, Checked, Delivered, Remark, Over)
 }
 
 
