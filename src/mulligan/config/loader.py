@@ -5,23 +5,24 @@ The dataclasses of the core are the schema: there is no second list of keys to k
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from ..core.policy import Policy
-from .lines import line_of
-from .problems import problems
+from .nearest import POLICY_WORDS
 from .shape import Misshapen, resolve
 from .source import Source, read
+from .validate import validated
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Mapping
 
-    from ..errors import FileError
+    from .lines import KeyPath
+    from .nearest import Words
 
 __all__ = ("load_policy", "policy_from")
 
@@ -39,22 +40,33 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
     return policy_from(read(path), name=Path(path).stem)
 
 
-def policy_from(source: Source, *, name: str) -> Policy:
-    """The policy that `source` describes, called `name` unless it names itself."""
+def policy_from(
+    source: Source,
+    *,
+    name: str,
+    data: Mapping[str, Any] | None = None,
+    at: KeyPath = (),
+    words: Words = POLICY_WORDS,
+) -> Policy:
+    """The policy that `source` describes, called `name` unless it names itself.
+
+    Args:
+        source: The file.
+        name: A name for it.
+        data: The part of the file that describes it; the whole file by default.
+        at: Where in the file that part stands.
+        words: What it calls its keys.
+    """
+    own = source.data if data is None else data
     try:
-        data = resolve(source.data)
+        whole = resolve(own)
     except Misshapen as wrong:
-        raise source.error(wrong.message, wrong.path, hint=wrong.hint) from None
-    if "name" not in source.data:
-        data["name"] = name
-    try:
-        # Strict, and as JSON: no "4" for 4 and no true for 1, but lists for tuples and words
-        # for enums, which strict Python input would refuse.
-        policy = _adapter().validate_json(json.dumps(data), strict=True)
-    except ValidationError as error:
-        raise _first(source, error, data) from None
-    if {"in_place", "horizon"} <= source.data.keys() and policy.horizon == policy.in_place:
-        _refuse_short_horizon(source, policy)
+        raise source.error(wrong.message, (*at, *wrong.path), hint=wrong.hint) from None
+    if "name" not in own:
+        whole["name"] = name
+    policy = validated(source, _adapter(), whole, at=at, words=words)
+    if {"in_place", "horizon"} <= own.keys() and policy.horizon == policy.in_place:
+        _refuse_short_horizon(source, policy, own, at)
     return policy
 
 
@@ -63,22 +75,14 @@ def _adapter() -> TypeAdapter[Policy]:
     return TypeAdapter(Policy)
 
 
-def _first(source: Source, error: ValidationError, data: dict[str, object]) -> FileError:
-    """The problem that stands first in the file."""
-    found = problems(error, data)
-    path, message, hint = min(
-        found, key=lambda problem: line_of(source.text, problem[0]) or len(source.text)
-    )
-    return source.error(message, path, hint=hint)
-
-
-def _refuse_short_horizon(source: Source, policy: Policy) -> None:
+def _refuse_short_horizon(
+    source: Source, policy: Policy, own: Mapping[str, Any], at: KeyPath
+) -> None:
     """`Policy` lifts the horizon to `in_place`; somebody who wrote both did not ask for that."""
-    data = {key: source.data[key] for key in ("in_place", "horizon")}
-    wanted = Policy(in_place=0, horizon=data["horizon"]).horizon
+    wanted = Policy(in_place=0, horizon=own["horizon"]).horizon
     if wanted < policy.in_place:
         raise source.error(
             f"needs at least in_place; got horizon={wanted:g}, in_place={policy.in_place:g}",
-            ("horizon",),
+            (*at, "horizon"),
             hint="a wait that may be slept through may be waited at all",
         )

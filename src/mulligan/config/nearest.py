@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.backoff import Exponential, Fixed, Linear, Schedule
 from ..core.failure import Kind
@@ -16,23 +16,39 @@ from ..core.policy import Policy, Rule
 from ..core.timeouts import Timeouts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from .lines import KeyPath
 
-__all__ = ("about_key", "guess")
+__all__ = ("POLICY_WORDS", "Words", "about_key", "guess", "names", "policy_keys")
+
+
+class Words(NamedTuple):
+    """What one sort of file calls its keys.
+
+    Args:
+        known: The keys of the table at a path; the text is the shape of a backoff, if it is one.
+        synonyms: Words of others, each with ours; the first that the table knows is it.
+        homes: Where else a key could belong: the place in words, its keys.
+    """
+
+    known: Callable[[KeyPath, str], Collection[str]]
+    synonyms: Mapping[str, tuple[str, ...]]
+    homes: tuple[tuple[str, Collection[str]], ...]
+
 
 _SHAPES = {"exponential": Exponential, "linear": Linear, "fixed": Fixed, "schedule": Schedule}
 
 
-def _names(cls: type) -> set[str]:
+def names(cls: type) -> set[str]:
+    """The fields of a dataclass."""
     return {each.name for each in fields(cls)}
 
 
-_POLICY = (_names(Policy) - {"validator"}) | {"preset", "attempts", "max_retries"}
-_RULE = _names(Rule) | {"max_retries"}
-_TIMEOUTS = _names(Timeouts) | {"service"}
-_BACKOFF = {name: _names(cls) for name, cls in _SHAPES.items()}
+_POLICY = (names(Policy) - {"validator"}) | {"preset", "attempts", "max_retries"}
+_RULE = names(Rule) | {"max_retries"}
+_TIMEOUTS = names(Timeouts) | {"service"}
+_BACKOFF = {name: names(cls) for name, cls in _SHAPES.items()}
 _ANY_BACKOFF: set[str] = set().union(*_BACKOFF.values())
 
 # Words of other libraries and of other units, each with ours; the first that fits the table is it.
@@ -84,15 +100,16 @@ def guess(word: object, known: Iterable[str]) -> str:
     return f"did you mean {near!r}?" if near else ""
 
 
-def about_key(path: KeyPath, shape: str) -> str:
+def about_key(path: KeyPath, shape: str, words: Words) -> str:
     """What to do about the unknown key at the end of `path`.
 
     Args:
         path: Where it stands.
         shape: The shape of the backoff it stands in, if it stands in one.
+        words: What the file calls its keys.
     """
-    key, known = str(path[-1]), _known(path[:-1], shape)
-    for ours in _SYNONYMS.get(key, ()):
+    key, known = str(path[-1]), words.known(path[:-1], shape)
+    for ours in words.synonyms.get(key, ()):
         if ours in known:
             return f"mulligan's word is {ours!r}"
     if key in _ANY_BACKOFF and known in _BACKOFF.values():
@@ -100,19 +117,14 @@ def about_key(path: KeyPath, shape: str) -> str:
         return f"{key!r} belongs to shape {homes}; {shape} takes {', '.join(sorted(known))}"
     if near := _near(key, list(known)):
         return f"did you mean {near!r}?"
-    for home, keys in (
-        ("a backoff, backoff = { … }", _ANY_BACKOFF),
-        ("a rule, [rules.KIND]", _RULE),
-        ("[timeouts]", _TIMEOUTS),
-        ("[rules]", set(Kind)),
-        ("the top of the file", _POLICY),
-    ):
+    for home, keys in words.homes:
         if key in keys:
             return f"{key!r} belongs into {home}"
     return f"known here: {', '.join(sorted(known))}" if known else ""
 
 
-def _known(table: KeyPath, shape: str) -> set[str]:
+def policy_keys(table: KeyPath, shape: str) -> Collection[str]:
+    """The keys of the table at `table` in a policy."""
     match table:
         case ():
             return _POLICY
@@ -122,7 +134,20 @@ def _known(table: KeyPath, shape: str) -> set[str]:
             return _RULE
         case ("rules", _, "backoff" | "missing_hint"):
             return _BACKOFF.get(shape, _ANY_BACKOFF)
-    return set()
+    return ()
+
+
+POLICY_WORDS = Words(
+    known=policy_keys,
+    synonyms=_SYNONYMS,
+    homes=(
+        ("a backoff, backoff = { … }", _ANY_BACKOFF),
+        ("a rule, [rules.KIND]", _RULE),
+        ("[timeouts]", _TIMEOUTS),
+        ("[rules]", set(Kind)),
+        ("the top of the file", _POLICY),
+    ),
+)
 
 
 def _near(word: object, known: list[str]) -> str:

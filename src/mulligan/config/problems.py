@@ -6,6 +6,7 @@ key as it stands in the file, the values that would do, and the nearest of them.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from .nearest import about_key, guess
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from .lines import KeyPath
+    from .nearest import Words
 
 __all__ = ("problems",)
 
@@ -34,22 +36,27 @@ _NEEDS = {
 }
 
 
-def problems(error: ValidationError, data: Mapping[str, Any]) -> list[tuple[KeyPath, str, str]]:
+def problems(
+    error: ValidationError, data: Mapping[str, Any], words: Words
+) -> list[tuple[KeyPath, str, str]]:
     """Each broken rule as its path, what was found, and a hint.
 
     Args:
         error: What the validator raised.
         data: What it was given, to tell keys from the validator's own labels.
+        words: What the file calls its keys.
     """
-    return [_problem(each, data) for each in error.errors(include_url=False)]
+    return [_problem(each, data, words) for each in error.errors(include_url=False)]
 
 
-def _problem(error: ErrorDetails, data: Mapping[str, Any]) -> tuple[KeyPath, str, str]:
+def _problem(
+    error: ErrorDetails, data: Mapping[str, Any], words: Words
+) -> tuple[KeyPath, str, str]:
     path, table = _path(error["loc"], data)
     found, context = error["input"], error.get("ctx", {})
     match error["type"]:
         case "unexpected_keyword_argument":
-            return path, "unknown key", about_key(path, str(table.get("shape", "")))
+            return path, "unknown key", about_key(path, str(table.get("shape", "")), words)
         case "enum" | "literal_error" as kind:
             known = _quoted(context["expected"])
             needs = f"needs one of {', '.join(known)}; got {shown(found)}"
@@ -65,8 +72,10 @@ def _problem(error: ErrorDetails, data: Mapping[str, Any]) -> tuple[KeyPath, str
             return _said(path, str(context["error"]), table)
         case kind:
             # Whatever the validator may learn to say is better than nothing.
-            needs = _NEEDS.get(kind, error["msg"].lower())
-            return path, f"needs {needs}; got {shown(found)}", ""
+            needs = f"needs {_NEEDS.get(kind, error['msg'].lower())}; got {shown(found)}"
+            is_text = kind == "tuple_type" and isinstance(found, str)
+            hint = 'write ["…"], one text a word' if is_text else ""
+            return path, "is missing" if kind == "missing" else needs, hint
 
 
 def _path(loc: tuple[int | str, ...], data: Any) -> tuple[KeyPath, dict[str, Any]]:
@@ -93,7 +102,21 @@ def _said(path: KeyPath, message: str, table: dict[str, Any]) -> tuple[KeyPath, 
     key = subject.rpartition(".")[2]
     if subject == "duration" or (path and path[-1] == key):
         return path, rest, ""
+    inner = _steps(subject)
+    if inner and inner[0] in table:
+        return (*path, *inner), rest, ""
     return ((*path, key), rest, "") if key in table else (path, message, "")
+
+
+_SUBJECT = re.compile(r"[a-z_]+(?:\[\d+\]|\.[\w-]+)*")
+
+
+def _steps(subject: str) -> KeyPath:
+    """``phases[1].needs`` as a path; empty if it is none."""
+    if not _SUBJECT.fullmatch(subject):
+        return ()
+    found = re.findall(r"\[(\d+)\]|([\w-]+)", subject)
+    return tuple(int(number) if number else name for number, name in found)
 
 
 def _quoted(expected: str) -> list[str]:

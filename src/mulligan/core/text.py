@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ("MASK", "clean", "mask", "presentable")
+__all__ = ("MASK", "clean", "mask", "presentable", "printable")
 
 MASK = "[masked]"
 
@@ -151,12 +151,16 @@ def clean(text: str, limit: int = 500) -> str:
     # Cut before the work is done: a megabyte of noise costs no more than a line.
     text = text[: limit * 8]
     if not (text.isascii() and text.isprintable()):
-        text = _CONTROLS.sub("", _ESCAPES.sub("", text).replace("\r\n", "\n"))
-        text = _BLANKS.sub(" ", text)
+        text = _BLANKS.sub(" ", printable(text))
     elif "  " in text:
         text = _BLANKS.sub(" ", text)
     text = text.strip()
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """`text` without control, escape and bidi characters; lines and tabs stay."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", text).replace("\r\n", "\n"))
 
 
 def mask(text: str) -> str:

@@ -17,6 +17,7 @@ from typing import Literal
 
 from ..core.frozen import FrozenDict
 from ..core.policy import Policy
+from ..core.presets import preset
 from ..core.schema import Seconds
 from ..errors import SettingError
 
@@ -131,20 +132,24 @@ class Phase:
         if not self.agents:
             raise SettingError(f"phase {self.name!r} has no agents")
         names = [each.name for each in self.agents]
-        for name in names:
-            if names.count(name) > 1:
+        for at, name in enumerate(names):
+            if name in names[:at]:
                 raise SettingError(
-                    f"phase {self.name!r} has two agents called {name!r}; give each a name"
+                    f"agents[{at}].name needs to differ from agents[{names.index(name)}].name; "
+                    f"both are {name!r}"
                 )
-        if (self.minimum is not None) != (self.on_failure == "require_minimum"):
+        if isinstance(self.policy, str):
+            preset(self.policy)
+        if self.on_failure == "require_minimum" and self.minimum is None:
+            raise SettingError("on_failure is 'require_minimum', which needs a minimum; got none")
+        if self.on_failure != "require_minimum" and self.minimum is not None:
             raise SettingError(
-                f"minimum and on_failure = 'require_minimum' belong together; got "
-                f"minimum={self.minimum}, on_failure={self.on_failure!r}"
+                f"minimum belongs to on_failure = 'require_minimum'; got {self.minimum} with "
+                f"{self.on_failure!r}"
             )
         if self.minimum is not None and not 1 <= self.minimum <= len(names):
             raise SettingError(
-                f"phase {self.name!r} needs a minimum from 1 to its {len(names)} agents; "
-                f"got {self.minimum}"
+                f"minimum needs 1 to {len(names)}, as many as there are agents; got {self.minimum}"
             )
         if self.concurrency is not None and self.concurrency < 1:
             raise SettingError(f"concurrency needs at least 1; got {self.concurrency}")
@@ -190,7 +195,7 @@ class Plan:
             raise SettingError(f"cost_limit needs more than 0; got {self.cost_limit:g}")
         for name, count in self.providers.items():
             if count < 1:
-                raise SettingError(f"providers[{name!r}] needs at least 1; got {count}")
+                raise SettingError(f"providers.{name} needs at least 1; got {count}")
         for each in ("providers", "variables", "env"):
             object.__setattr__(self, each, FrozenDict(getattr(self, each)))
 
@@ -207,19 +212,28 @@ def _check_phases(phases: tuple[Phase, ...]) -> None:
     if not phases:
         raise SettingError("a plan needs phases; got none")
     known: list[str] = []
-    for phase in phases:
+    for at, phase in enumerate(phases):
         if phase.name in known:
-            raise SettingError(f"the plan has two phases called {phase.name!r}")
+            raise SettingError(
+                f"phases[{at}].name needs to differ from phases[{known.index(phase.name)}].name; "
+                f"both are {phase.name!r}"
+            )
         for need in phase.needs or ():
             if need not in known:
+                before = f"those are {', '.join(known)}" if known else "it is the first"
                 raise SettingError(
-                    f"phase {phase.name!r} needs {need!r}, which is no phase before it"
+                    f"phases[{at}].needs names phases before it ({before}); got {need!r}"
                 )
         known.append(phase.name)
-    outputs = [agent.output for phase in phases for agent in phase.agents if agent.output]
-    for output in outputs:
-        if outputs.count(output) > 1:
-            raise SettingError(f"two agents write to {output!r}; give each a file of its own")
+    outputs: dict[str, str] = {}
+    for at, phase in enumerate(phases):
+        for number, agent in enumerate(phase.agents):
+            place = f"phases[{at}].agents[{number}].output"
+            if agent.output and (other := outputs.get(agent.output)):
+                raise SettingError(
+                    f"{place} needs a file of its own; {other} is {agent.output!r} as well"
+                )
+            outputs[agent.output] = place
 
 
 def _check_name(name: str, what: str) -> None:

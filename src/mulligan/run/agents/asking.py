@@ -1,0 +1,81 @@
+"""How each known program is asked something while nobody is there.
+
+Where the words of a prompt stand in its command line, and what stands there if they come by stdin
+instead. Options of the user's that take any number of words would swallow a prompt behind them, so
+the prompt stands before them, or behind ``--``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...core.nearest import nearest
+from ...errors import SettingError
+
+__all__ = ("ASKING", "Asking", "asking")
+
+_PROMPT, _ARGS = "{prompt}", "{args}"
+
+# Gemini and Qwen put what comes by stdin before the prompt, and do without neither.
+_ABOVE = "Do what is asked above."
+
+
+class Asking(NamedTuple):
+    """How one program is asked.
+
+    Args:
+        words: Its command line with the prompt as an argument.
+        stdin: The same with the prompt on stdin; empty if it does not read one there.
+    """
+
+    words: tuple[str, ...]
+    stdin: tuple[str, ...] = ()
+
+    def argument(self, prompt: str, args: tuple[str, ...]) -> tuple[str, ...]:
+        """The command line with `prompt` as one argument."""
+        return _filled(self.words, prompt, args)
+
+    def piped(self, args: tuple[str, ...]) -> tuple[str, ...]:
+        """The command line for a prompt on stdin."""
+        return _filled(self.stdin, "", args)
+
+
+def _filled(words: tuple[str, ...], prompt: str, args: tuple[str, ...]) -> tuple[str, ...]:
+    found: list[str] = []
+    for word in words:
+        found += args if word == _ARGS else [prompt if word == _PROMPT else word]
+    return tuple(found)
+
+
+def _flagged(program: str, *stdin: str) -> Asking:
+    return Asking((program, "-p", _PROMPT, _ARGS), (program, "-p", *stdin, _ARGS))
+
+
+ASKING: dict[str, Asking] = {
+    "aider": Asking(("aider", "--message", _PROMPT, _ARGS)),
+    "claude": _flagged("claude"),
+    "cline": Asking(("cline", _PROMPT, _ARGS)),
+    "codex": Asking(("codex", "exec", _ARGS, "--", _PROMPT), ("codex", "exec", _ARGS, "-")),
+    "continue": _flagged("cn"),
+    "copilot": Asking(("copilot", "-p", _PROMPT, _ARGS)),
+    "gemini": _flagged("gemini", _ABOVE),
+    "opencode": Asking(("opencode", "run", _PROMPT, _ARGS), ("opencode", "run", _ARGS)),
+    "pi": _flagged("pi"),
+    "qwen": _flagged("qwen", _ABOVE),
+}
+_OTHER_NAMES = {"cn": "continue"}
+
+
+def asking(program: str) -> Asking:
+    """How `program` is asked.
+
+    Raises:
+        SettingError: Nobody knows; names the nearest one that is known.
+    """
+    found = ASKING.get(_OTHER_NAMES.get(program, program))
+    if found is None:
+        raise SettingError(
+            f"program {program!r} is not known; {nearest(program, ASKING)}; "
+            f"others are started with command"
+        )
+    return found

@@ -1,0 +1,159 @@
+"""What is wrong with a plan beyond each of its values.
+
+Everything here would be noticed after somebody has paid: a prompt that names what there will not
+be, a file that is not there, agents that would take each other's edits for their own. A plan with
+one of these is not started.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import SettingError
+from .agents.asking import asking
+from .git.worktrees import sharing_problem
+from .prompts import prompt_of, references, unknown, variables_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from ..config.lines import KeyPath
+    from .plan import Agent, Phase, Plan
+
+__all__ = ("Problem", "available", "problems")
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
+
+
+class Problem(NamedTuple):
+    """Something that keeps a plan from being started.
+
+    Args:
+        path: The key it is about.
+        message: What was found, in a clause that follows the key.
+        hint: What to do about it.
+    """
+
+    path: KeyPath
+    message: str
+    hint: str = ""
+
+
+def problems(plan: Plan, *, folder: Path) -> Iterator[Problem]:
+    """What keeps `plan` from being started, in the order of its keys.
+
+    Args:
+        plan: The plan.
+        folder: The folder its file is in.
+    """
+    yield from _variables(plan.variables, ())
+    for at, phase in enumerate(plan.phases):
+        yield from _variables(phase.variables, ("phases", at))
+        mode = phase.git or plan.git
+        sharing = sharing_problem(mode, is_parallel=phase.parallel, agents=len(phase.agents))
+        if sharing:
+            yield Problem(("phases", at, "git"), sharing, "or parallel = false")
+        for number, agent in enumerate(phase.agents):
+            path = ("phases", at, "agents", number)
+            yield from _variables(agent.variables, path)
+            yield from _agent(plan, phase, agent, path, folder)
+    yield from _outputs(plan)
+
+
+def available(plan: Plan, phase: Phase) -> dict[str, dict[str, str]]:
+    """The outputs that a prompt of `phase` may name: of the phases it needs, and what they need.
+
+    What they will have printed is not known yet; each text says whose it will be.
+    """
+    by_name = {each.name: each for each in plan.phases}
+    found: set[str] = set()
+    open_ = list(plan.needs(phase))
+    while open_:
+        name = open_.pop()
+        if name not in found:
+            found.add(name)
+            open_ += plan.needs(by_name[name])
+    return {
+        each.name: {agent.name: f"[what {each.name}/{agent.name} prints]" for agent in each.agents}
+        for each in plan.phases
+        if each.name in found
+    }
+
+
+def _variables(variables: Mapping[str, str], path: KeyPath) -> Iterator[Problem]:
+    for name in variables:
+        if not _VARIABLE.fullmatch(name) or name == "outputs":
+            yield Problem(
+                (*path, "variables", name),
+                f"a variable needs a name of letters, digits, '_' or '-', other than outputs; "
+                f"got {name!r}",
+            )
+
+
+def _agent(
+    plan: Plan, phase: Phase, agent: Agent, path: KeyPath, folder: Path
+) -> Iterator[Problem]:
+    if agent.program:
+        try:
+            how = asking(agent.program)
+        except SettingError as wrong:
+            yield Problem((*path, "program"), str(wrong).removeprefix("program "))
+        else:
+            if agent.input == "stdin" and not how.stdin:
+                yield Problem(
+                    (*path, "input"),
+                    f"{agent.program} reads no prompt from stdin",
+                    'write input = "argument"',
+                )
+    key = "prompt_file" if agent.prompt_file else "prompt"
+    try:
+        prompt = prompt_of(agent, folder)
+    except SettingError as wrong:
+        yield Problem((*path, key), str(wrong).removeprefix(f"{key} "))
+        return
+    variables, outputs = variables_of(plan, phase, agent), available(plan, phase)
+    names = {*variables, *(f"outputs.{each}" for each in outputs)}
+    names |= {f"outputs.{each}.{who}" for each, agents in outputs.items() for who in agents}
+    for name in references(prompt):
+        if name not in names:
+            hint = _why(plan, phase, name) or _nearest(name, names)
+            yield Problem((*path, key), unknown(name, variables, outputs), hint)
+            break
+
+
+def _why(plan: Plan, phase: Phase, name: str) -> str:
+    """What to do about a name that nobody knows in this phase."""
+    other = next((each.name for each in plan.phases if name.startswith(f"outputs.{each.name}")), "")
+    if other == phase.name:
+        return "agents of one phase do not see each other's outputs; ask in a later phase"
+    if other:
+        needs = ", ".join(f'"{each}"' for each in (*plan.needs(phase), other))
+        return f"phase {phase.name!r} does not need {other!r}: write needs = [{needs}]"
+    return ""
+
+
+def _nearest(name: str, known: set[str]) -> str:
+    near = get_close_matches(name, sorted(known), n=1)
+    braces = r"write \{{ for braces that mean nothing"
+    return f"did you mean {{{{{near[0]}}}}}?" if near else braces
+
+
+def _outputs(plan: Plan) -> Iterator[Problem]:
+    """Two agents that write to one file, however it is spelt."""
+    seen: dict[str, str] = {}
+    for at, phase in enumerate(plan.phases):
+        for number, agent in enumerate(phase.agents):
+            if not agent.output:
+                continue
+            file, place = os.path.normpath(agent.output), f"{phase.name}/{agent.name}"
+            if file in seen:
+                yield Problem(
+                    ("phases", at, "agents", number, "output"),
+                    f"{agent.output!r} is the file of {seen[file]} as well",
+                    "give each agent a file of its own",
+                )
+            seen[file] = place

@@ -1,0 +1,153 @@
+"""A plan from a TOML file.
+
+The dataclasses of `plan` are the schema. A file is a program, as a Makefile is one: reading it
+executes nothing, and what cannot be meant is refused before anybody pays.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from ..config.dump import as_data
+from ..config.loader import policy_from
+from ..config.shape import Misshapen
+from ..config.source import read
+from ..config.validate import validated
+from ..core.policy import Policy
+from ..errors import SettingError
+from .plan import Plan
+from .plan_checks import problems
+from .plan_shape import PHASE_POLICY_WORDS, PLAN_WORDS, policy_table, taken_out
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from ..config.lines import KeyPath
+    from ..config.source import Source
+    from .plan import Agent, Phase
+
+__all__ = ("load_plan", "plan_data", "plan_from", "plan_from_data")
+
+
+def load_plan(path: str | os.PathLike[str]) -> Plan:
+    """The plan in the TOML file at `path`.
+
+    Args:
+        path: The file. Without a ``name`` in it, the plan is called like the file. Prompt files
+            are looked for in its folder.
+
+    Raises:
+        FileError: It cannot be read, is no TOML, or says something that cannot be meant. The
+            error names the line, the key and the nearest known key.
+    """
+    source = read(path)
+    plan = plan_from(source, name=Path(path).stem)
+    for problem in problems(plan, folder=Path(path).parent):
+        raise source.error(problem.message, problem.path, hint=problem.hint)
+    return plan
+
+
+def plan_from(source: Source, *, name: str) -> Plan:
+    """The plan that `source` describes, called `name` unless it names itself.
+
+    What is wrong with the whole of it is not looked at here: see `problems`.
+    """
+    if "phases" not in source.data:
+        hint = "a plan begins with [[phases]]; a policy is read by mulligan explain"
+        raise source.error("is no plan: it has no phases", hint=hint)
+    data: dict[str, Any] = {"name": name, **source.data}
+    policies: dict[int, Policy] = {}
+    places: dict[int, str] = {}
+    if isinstance(data["phases"], list):
+        data["phases"] = [
+            _phase(source, at, phase, policies, places) for at, phase in enumerate(data["phases"])
+        ]
+
+    def written(path: KeyPath) -> KeyPath:
+        match path:
+            case ("phases", int(at), "on_failure") if places.get(at):
+                return ("phases", at, *places[at].split("."))
+        return path
+
+    plan = validated(source, _adapter(), data, words=PLAN_WORDS, written=written)
+    phases = [
+        replace(phase, policy=policies.get(at, phase.policy))
+        for at, phase in enumerate(plan.phases)
+    ]
+    return replace(plan, phases=tuple(phases))
+
+
+def _phase(
+    source: Source, at: int, phase: object, policies: dict[int, Policy], places: dict[int, str]
+) -> object:
+    """A phase with the fields of `Phase`; its policy's table goes into `policies`."""
+    if not isinstance(phase, dict):
+        return phase
+    own = dict(phase)
+    path: KeyPath = ("phases", at)
+    try:
+        table, places[at] = taken_out(own)
+        if table is None:
+            return own
+        path = (*path, "policy")
+        whole = policy_table(table)
+    except Misshapen as wrong:
+        raise source.error(wrong.message, (*path, *wrong.path), hint=wrong.hint) from None
+    name = own.get("name")
+    policies[at] = policy_from(
+        source,
+        name=name if isinstance(name, str) else "phase",
+        data=whole,
+        at=path,
+        words=PHASE_POLICY_WORDS,
+    )
+    return own
+
+
+@cache
+def _adapter() -> TypeAdapter[Plan]:
+    return TypeAdapter(Plan)
+
+
+def plan_data(plan: Plan) -> dict[str, Any]:
+    """`plan` as dictionaries, lists, text, numbers and None: what a run keeps of it.
+
+    Raises:
+        SettingError: A policy has a validator, which is a function and cannot be kept.
+    """
+    data = _plain(plan)
+    data["phases"] = [
+        {**_plain(phase), "agents": [_plain(agent) for agent in phase.agents]}
+        for phase in plan.phases
+    ]
+    return data
+
+
+def _plain(part: Plan | Phase | Agent) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    for each in fields(part):
+        value = getattr(part, each.name)
+        if isinstance(value, Policy):
+            if value.validator is not None:
+                raise SettingError(
+                    f"policy {value.name!r} has a validator, which a plan cannot keep; leave it out"
+                )
+            value = as_data(value)
+        elif isinstance(value, dict):
+            value = dict(value)
+        elif isinstance(value, tuple):
+            value = list(value)
+        data[each.name] = value
+    return data
+
+
+def plan_from_data(data: Mapping[str, Any]) -> Plan:
+    """The plan that `plan_data` made `data` of, equal to the first."""
+    return _adapter().validate_json(json.dumps(data), strict=True)
