@@ -212,7 +212,11 @@ class Parts:
         if self.home.state is None:
             # Under the lock: whoever comes last has seen what all others did.
             with self._lock:
-                self.place.is_calm = all(part.is_calm for part in self._made.values())
+                made, place = self._made, self.place
+                gate = made.get("gate")
+                rest = all(part.is_calm for name, part in made.items() if name != "gate")
+                place.is_calm = rest and (gate is None or gate.is_calm)
+                place.is_clear = rest and gate is not None and gate.has_plenty
 
 
 class Line:

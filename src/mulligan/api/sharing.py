@@ -16,6 +16,7 @@ from ..core.presets import preset
 from ..core.sharing import Breaker, Gate, Tokens
 from ..errors import SettingError
 from .commons import Line, Parts, Wants, home_of
+from .glance import Glance
 from .shared import place_for, store_for
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from .options import GuardOptions
     from .shared import Place
 
-__all__ = ("Sharing", "headers_of", "observer", "overhear", "sharing")
+__all__ = ("Observer", "Sharing", "headers_of", "overhear", "sharing")
 
 # Two guards of a target that fail at the same time must find the same parts.
 _lock = Lock()
@@ -132,21 +133,28 @@ class Sharing:
 # What answers and exceptions state about limits
 
 
-def observer(read: Callable[[Any], Any] | None) -> Callable[..., Iterable[Any]] | None:
-    """`read`, made to answer with quotas, whether it finds headers or the quotas themselves."""
-    if read is None:
-        return None
+class Observer:
+    """What reads the limits that an answer states.
 
-    def observe(answer: Any, /, *, now: float) -> Iterable[Any]:
-        found = read(answer)
+    Args:
+        read: The user's: answer → headers, or the quotas themselves.
+    """
+
+    def __init__(self, read: Callable[[Any], Any]) -> None:
+        self._read = read
+        self.glance = Glance(read)
+        self.__name__ = getattr(read, "__name__", type(read).__name__)
+
+    def __call__(self, answer: Any, /, *, now: float) -> Iterable[Any]:
+        found = self._read(answer)
         if found is None:
             return ()
         if isinstance(found, tuple | list) and all(isinstance(each, Quota) for each in found):
             return found
-        return quotas(found, now=now)
-
-    observe.__name__ = getattr(read, "__name__", type(read).__name__)
-    return observe
+        stated = quotas(found, now=now)
+        if isinstance(found, Mapping):
+            self.glance.learn(found, stated)
+        return stated
 
 
 def overhear(error: Any, /, *, now: float) -> Iterable[Quota]:
