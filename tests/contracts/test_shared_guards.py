@@ -368,3 +368,29 @@ def test_what_is_no_setting_is_refused(option):
 def test_a_guard_that_shares_nothing_has_nothing_to_adjust():
     with pytest.raises(mulligan.SettingError, match="shares nothing"):
         mulligan.Guard().adjust(tokens=Tokens())
+
+
+def test_what_began_before_the_breaker_changed_says_nothing_about_it_now(run):  # E-B4
+    guard = run.guard(attempts=1, tokens=False)
+
+    def slow():
+        # Meanwhile others open the breaker, and one of them closes it again.
+        other = mulligan.Guard("api", effects="read", attempts=1, tokens=False)
+        for _ in range(5):
+            with pytest.raises(Exception, match="starting up"):
+                other.call(Scripted(SERVER))
+        run.clock.advance(60)
+        other.call(Scripted("well"))
+        raise SERVER
+
+    with pytest.raises(Exception, match="starting up"):
+        guard.call(slow)
+    assert guard._engine.here().is_calm
+
+
+def test_guards_in_one_world_do_not_meet_those_in_another(run):
+    guard = mulligan.Guard("api", effects="read")
+    run.fails(guard, Scripted(SERVER))
+    assert isinstance(run.fails(guard, Scripted("x")), mulligan.CircuitOpen)
+    with virtual_time():
+        assert guard.call(Scripted("well")) == "well"

@@ -52,7 +52,7 @@ def resolve(target: str, options: GuardOptions) -> tuple[Settings, Sharing | Non
         metadata=dict(options.get("metadata") or {}),
         admissions=tuple(options.get("admissions", ())),
         commons=shares,
-        observe=_observer(options) if shares is not None else None,
+        observe=_observer(shares, options),
         overhear=overhear if shares is not None and shares.wants.gate is not None else None,
         habits=Habits(policy) if options.get("adaptive") else None,
         clock=options.get("clock"),
@@ -82,9 +82,9 @@ def _policy(options: GuardOptions) -> Policy:
     )
 
 
-def _observer(options: GuardOptions) -> Observer | None:
+def _observer(shares: Sharing | None, options: GuardOptions) -> Observer | None:
     read = options.get("observe")
-    return None if read is None else Observer(read)
+    return None if read is None or shares is None else Observer(read, shares.wants.gate)
 
 
 def _effects(policy: Policy, given: str | None) -> Effects:

@@ -34,12 +34,13 @@ class Glance:
 
     Args:
         read: The user's: answer → headers.
+        least: What the gate's settings call little, if that is more than the usual.
     """
 
-    __slots__ = ("_begun", "_ended", "floors", "read")
+    __slots__ = ("_begun", "_ended", "_least", "floors", "read")
 
-    def __init__(self, read: Callable[[Any], Any]) -> None:
-        self.read = read
+    def __init__(self, read: Callable[[Any], Any], least: float = 0.0) -> None:
+        self.read, self._least = read, max(_LOW, least)
         # Each header with the least that it may say; empty if answers cannot be glanced at.
         self.floors: tuple[tuple[str, float], ...] = ()
         # Two counts that threads cannot confuse; their difference is how many are under way.
@@ -55,7 +56,7 @@ class Glance:
             said = headers[name] if "remaining" in name.lower() else ""
             if isinstance(said, str) and said.isdigit():
                 fit = [limit for remaining, limit in limits if remaining == int(said)]
-                floors += [(name, max(_LOW, 0.1 * max(fit)))] if fit else []
+                floors += [(name, max(self._least, 0.1 * max(fit)))] if fit else []
         # Where another header says it in another way, only reading it whole will do.
         self.floors = tuple(floors) if len(floors) == len(limits) else ()
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ..classify.quota_headers import Quota, quotas, read_quotas
@@ -29,9 +28,6 @@ if TYPE_CHECKING:
     from .shared import Place
 
 __all__ = ("Observer", "Sharing", "headers_of", "overhear", "sharing")
-
-# Two guards of a target that fail at the same time must find the same parts.
-_lock = Lock()
 
 
 def sharing(target: str, policy: Policy, options: GuardOptions) -> Sharing | None:
@@ -120,7 +116,8 @@ class Sharing:
 
     @staticmethod
     def _met(place: Place, home: Home) -> Parts:
-        with _lock:
+        # Two guards of a target that fail at the same time must find the same parts.
+        with home.lock:
             parts = place.parts
             if parts is None:
                 parts = Parts(place, home)
@@ -138,11 +135,12 @@ class Observer:
 
     Args:
         read: The user's: answer → headers, or the quotas themselves.
+        gate: The gate that is told, if there is one.
     """
 
-    def __init__(self, read: Callable[[Any], Any]) -> None:
+    def __init__(self, read: Callable[[Any], Any], gate: Gate | None) -> None:
         self._read = read
-        self.glance = Glance(read)
+        self.glance = Glance(read, 0.0 if gate is None else max(gate.keep, gate.high))
         self.__name__ = getattr(read, "__name__", type(read).__name__)
 
     def __call__(self, answer: Any, /, *, now: float) -> Iterable[Any]:
