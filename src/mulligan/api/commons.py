@@ -129,7 +129,8 @@ class Parts:
 
     def __init__(self, place: Place, home: Home) -> None:
         self.place, self.home = place, home
-        self.settings: dict[str, Breaker | Gate | Tokens] = {}
+        self._agreed: dict[str, Breaker | Gate | Tokens] = {}  # what guards have asked for
+        self.settings: dict[str, Breaker | Gate | Tokens] = {}  # what is gone by
         self._scope: str | None = None if place.scope else ""
         self._scope_at = 0.0  # when to ask the store for its salt again
         self._made: dict[str, Any] = {}
@@ -149,11 +150,13 @@ class Parts:
         for name, wanted in wants._asdict().items():
             if wanted is None:
                 continue
-            known = self.settings.setdefault(name, wanted)
+            known = self._agreed.setdefault(name, wanted)
+            self.settings.setdefault(name, known)
             if known == wanted:
                 continue
             if isinstance(known, Gate) and replace(known, scout=wanted.scout) == wanted:
                 if wanted.scout:  # one who reads answers is enough
+                    self._agreed[name] = wanted
                     self.adjust(name, wanted)
             elif is_strict:
                 raise SettingError(

@@ -307,6 +307,8 @@ class Session(Passage):
 
     def end(self, error: BaseException, decision: Park | GiveUp) -> bool:
         """Tell everybody that the call has ended; True if a fallback answers for it."""
+        if self._entrance is not None:
+            self._speak()
         settings, call = self.settings, self.call
         ending, retry_at = ending_of(decision)
         assert self.failure is not None  # noqa: S101 -- only after `failed` or `refused`
