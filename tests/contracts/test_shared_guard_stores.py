@@ -319,3 +319,53 @@ def test_four_processes_share_one_limit(common):
         each.join(60)
     assert [each.exitcode for each in processes] == [0, 0, 0, 0]
     assert 40 <= provider.requests.value <= 1.25 * 40
+
+
+class SlowStore(DownStore):
+    """A store whose every answer takes a while."""
+
+    is_down = False
+
+    def _check(self):
+        time.sleep(0.15)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+def test_a_caller_that_is_cancelled_while_it_asks_leaves_no_probe_behind(loop):  # E-B2
+    store: Any = SlowStore()
+    guard = opened(store)
+    begun: list[int] = []
+
+    async def never():
+        begun.append(1)
+
+    async def main():
+        if loop == "trio":
+            with trio.move_on_after(0.05):
+                await guard.acall(never)
+        else:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(guard.acall(never), 0.05)
+
+    run_all(loop, main)
+    assert begun == []
+    assert guard.call(Scripted("well")) == "well"
+
+
+def test_a_loop_goes_on_while_the_store_is_slow():
+    store: Any = SlowStore()
+    guard = mulligan.Guard("slow", effects="read", store=store)
+    ticks: list[float] = []
+
+    async def tick():
+        while True:
+            ticks.append(time.monotonic())
+            await asyncio.sleep(0.01)
+
+    async def main():
+        ticker = asyncio.create_task(tick())
+        assert await guard.acall(Scripted("well").acall) == "well"
+        ticker.cancel()
+
+    asyncio.run(main())
+    assert len(ticks) >= 5  # two round trips of 0.15 s, and a tick every 0.01 s

@@ -70,6 +70,7 @@ async def in_thread(work: Callable[..., T], *args: Any) -> T:
         import trio
 
         answer: T = await trio.to_thread.run_sync(work, *args)
+        await trio.lowlevel.checkpoint_if_cancelled()  # before an attempt is made for nobody
         return answer
     import asyncio
 
