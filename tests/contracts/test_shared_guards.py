@@ -224,6 +224,24 @@ def test_a_hold_counts_against_the_deadline_and_not_against_attempts(run):
     assert run.call(run.guard(attempts=1, deadline=90), Scripted("well")) == "well"
 
 
+def test_a_hold_ends_no_later_than_patience_allows(run):
+    def limits_meanwhile():
+        # While this attempt fails, somebody else is told to wait for longer than we may.
+        limited = status_error(429, headers={"retry-after": "90"})
+        with pytest.raises(Exception, match="429"):
+            mulligan.Guard("api", effects="read", attempts=1).call(Scripted(limited))
+        raise SERVER
+
+    guard = run.guard(patience=60)
+    with pytest.raises(Exception, match="starting up") as caught:
+        guard.call(limits_meanwhile)
+    story = mulligan.story(caught.value)
+    assert story is not None
+    assert (story.ending, story.attempts) == ("refused", 1)
+    assert run.clock.now() < 60
+    assert story.retry_at is not None
+
+
 def test_what_an_answer_states_is_known_to_the_next_call(run):
     guard = run.guard(observe=mulligan.headers_of)
     run.call(guard, Scripted(Answer(remaining=1)))

@@ -16,6 +16,7 @@ from ..drivers.ambient import Context, ambient_context, ambient_task, endings, r
 from ..errors import SettingError
 from .engine import PATHS, name_of
 from .flavour import ASYNC, ASYNC_GENERATOR, GENERATOR, PLAIN, flavour
+from .shared import ALONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,10 +58,12 @@ def wrap(engine: Engine, function: Any) -> Any:
 
 def _plain(engine: Engine, function: Any) -> Any:
     task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
+    is_met = place is not ALONE
 
     def calm(*args: Any, **kwargs: Any) -> Any:
-        here = engine.here() if worlds.worlds else place
-        if not here.is_calm or task() is not None:
+        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+            return engine.run(function, args, kwargs)
+        if task() is not None:
             return engine.run(function, args, kwargs)
         mark = marks.count
         try:
@@ -81,10 +84,12 @@ def _plain(engine: Engine, function: Any) -> Any:
 
 def _async(engine: Engine, function: Any) -> Any:
     task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
+    is_met = place is not ALONE
 
     async def calm(*args: Any, **kwargs: Any) -> Any:
-        here = engine.here() if worlds.worlds else place
-        if not here.is_calm or task() is not None:
+        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+            return await engine.arun(function, args, kwargs)
+        if task() is not None:
             return await engine.arun(function, args, kwargs)
         mark = marks.count
         try:

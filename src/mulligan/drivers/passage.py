@@ -83,7 +83,7 @@ class Passage:
         call = self.call
         # A gate that opens a little later every time is a closed gate: all its holds count.
         self._held += hold.delay
-        if self._held > self.settings.policy.in_place or hold.delay >= self._left():
+        if self._held > self.settings.policy.in_place or hold.delay >= self._left_to_start():
             raise LimitReached(self._who(), self.clock.wall() + hold.delay, hold.because)
         call.waited += hold.delay
         if self.settings.listeners:
@@ -172,6 +172,13 @@ class Passage:
                     announce(self, event, **facts)
                 elif event is StoreLost:
                     warn(self, event, **facts)  # never silent
+
+    def _left_to_start(self) -> float:
+        """Seconds in which an attempt may still start."""
+        left, first = self._left(), self.call.first_failed_at
+        if first is None:
+            return left
+        return min(left, first + self.call.policy.bound - self.clock.now())
 
     def _left(self) -> float:
         deadline_at = self.call.deadline_at
