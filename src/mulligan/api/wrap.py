@@ -105,17 +105,16 @@ def _async(engine: Engine, function: Any) -> Any:
 
 
 def _plain_timed(engine: Engine, function: Any) -> Any:
-    task, marks, place = ambient_task.get, endings, engine.place
-    now = engine.now
+    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
+    is_met, now = place is not ALONE, engine.now
 
     def timed(*args: Any, **kwargs: Any) -> Any:
-        if replaced.worlds:
-            here, started_at = engine.here(), now()
-        else:
-            here, started_at = place, monotonic()
-        if not here.is_calm or task() is not None:
+        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+            return engine.run(function, args, kwargs)
+        if task() is not None:
             return engine.run(function, args, kwargs)
         mark = marks.count
+        started_at = now() if worlds.worlds else monotonic()
         try:
             answer = function(*args, **kwargs)
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
@@ -135,8 +134,8 @@ def _plain_timed(engine: Engine, function: Any) -> Any:
 def _async_timed(engine: Engine, function: Any) -> Any:
     from ..drivers.aio_time import armed, cut, kept
 
-    task, marks, place = ambient_task.get, endings, engine.place
-    now = engine.now
+    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
+    is_met, now = place is not ALONE, engine.now
     deadline = engine.deadline or 0.0
     name, loaded = engine.target or name_of(function), sys.modules
     # Written with `async def`: what it returns is a coroutine of the interpreter's own kind.
@@ -147,13 +146,12 @@ def _async_timed(engine: Engine, function: Any) -> Any:
         return TimeoutError(f"{name} was cut at its deadline, {deadline:g}s into attempt 1")
 
     async def timed(*args: Any, **kwargs: Any) -> Any:
-        if replaced.worlds:
-            here, started_at = engine.here(), now()
-        else:
-            here, started_at = place, monotonic()
-        if not here.is_calm or task() is not None:
+        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+            return await engine.arun(function, args, kwargs)
+        if task() is not None:
             return await engine.arun(function, args, kwargs)
         mark = marks.count
+        started_at = now() if worlds.worlds else monotonic()
         try:
             work = function(*args, **kwargs)
             if "trio" in loaded or not is_native:
@@ -178,11 +176,13 @@ def _async_timed(engine: Engine, function: Any) -> Any:
 
 def _plain_known(engine: Engine, function: Any) -> Any:
     task, marks, known, place = ambient_task.get, endings, ambient_context, engine.place
+    is_met = place is not ALONE
     name, target, metadata = name_of(function), engine.target, engine.metadata
 
     def in_context(*args: Any, **kwargs: Any) -> Any:
-        here = engine.here() if replaced.worlds else place
-        if not here.is_calm or task() is not None:
+        if is_met and not (engine.here() if replaced.worlds else place).is_calm:
+            return engine.run(function, args, kwargs)
+        if task() is not None:
             return engine.run(function, args, kwargs)
         mark, context = marks.count, Context(name, target, metadata)
         token = known.set(context)
@@ -206,11 +206,13 @@ def _plain_known(engine: Engine, function: Any) -> Any:
 
 def _async_known(engine: Engine, function: Any) -> Any:
     task, marks, known, place = ambient_task.get, endings, ambient_context, engine.place
+    is_met = place is not ALONE
     name, target, metadata = name_of(function), engine.target, engine.metadata
 
     async def in_context(*args: Any, **kwargs: Any) -> Any:
-        here = engine.here() if replaced.worlds else place
-        if not here.is_calm or task() is not None:
+        if is_met and not (engine.here() if replaced.worlds else place).is_calm:
+            return await engine.arun(function, args, kwargs)
+        if task() is not None:
             return await engine.arun(function, args, kwargs)
         mark, context = marks.count, Context(name, target, metadata)
         token = known.set(context)
