@@ -306,7 +306,7 @@ def test_four_processes_share_one_limit(common):
     spec = importlib.util.spec_from_file_location("fleet", FLEET)
     assert spec is not None
     assert spec.loader is not None
-    fleet = importlib.util.module_from_spec(spec)
+    fleet: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(fleet)
     fleet.WINDOW = 0.8  # with the spread of those who wait, no wait is longer than a second
     provider = fleet.Provider()
