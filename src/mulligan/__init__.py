@@ -11,16 +11,31 @@ if TYPE_CHECKING:
     from .api.guard import Guard
     from .api.judge import judge_response
     from .api.retry import acall, attempts, call, retry
+    from .api.sharing import headers_of
     from .api.task import task
     from .classify.classifier import Classifier, classifier
     from .config.loader import load_policy
     from .core.backoff import Exponential, Fixed, Linear, Schedule
     from .core.decision import Ending, GiveUp, Park, RetryAfter, Verify
-    from .core.events import Cancelled, Ended, Event, Failed, Held, Recovered, Succeeded, Verified
+    from .core.events import (
+        BreakerChanged,
+        Cancelled,
+        Ended,
+        Event,
+        Failed,
+        GateShut,
+        Held,
+        Recovered,
+        StoreBack,
+        StoreLost,
+        Succeeded,
+        Verified,
+    )
     from .core.failure import Effects, Failure, Family, Kind, Reach, View
     from .core.hint import Hint
     from .core.policy import Policy, Rule
     from .core.presets import preset
+    from .core.sharing import Breaker, Gate, Tokens
     from .core.story import Story, Try
     from .core.timeouts import SERVICE_TIMEOUTS, Timeouts
     from .drivers.ambient import Context, current
@@ -36,6 +51,8 @@ if TYPE_CHECKING:
         MulliganError,
         NotAdmitted,
         SettingError,
+        StoreDown,
+        StoreError,
     )
     from .telemetry.counters import Counters
     from .telemetry.logging import LogListener
@@ -43,6 +60,8 @@ if TYPE_CHECKING:
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
     "APPLIED": "drivers.verdict",
+    "Breaker": "core.sharing",
+    "BreakerChanged": "core.events",
     "Cancelled": "core.events",
     "CircuitOpen": "errors",
     "Classifier": "classify.classifier",
@@ -60,6 +79,8 @@ _HOME = {
     "Family": "core.failure",
     "FileError": "errors",
     "Fixed": "core.backoff",
+    "Gate": "core.sharing",
+    "GateShut": "core.events",
     "GiveUp": "core.decision",
     "Guard": "api.guard",
     "Held": "core.events",
@@ -81,9 +102,14 @@ _HOME = {
     "SERVICE_TIMEOUTS": "core.timeouts",
     "Schedule": "core.backoff",
     "SettingError": "errors",
+    "StoreBack": "core.events",
+    "StoreDown": "errors",
+    "StoreError": "errors",
+    "StoreLost": "core.events",
     "Story": "core.story",
     "Succeeded": "core.events",
     "Timeouts": "core.timeouts",
+    "Tokens": "core.sharing",
     "Try": "core.story",
     "Verified": "core.events",
     "Verify": "core.decision",
@@ -93,6 +119,7 @@ _HOME = {
     "call": "api.retry",
     "classifier": "classify.classifier",
     "current": "drivers.ambient",
+    "headers_of": "api.sharing",
     "judge_response": "api.judge",
     "load_policy": "config.loader",
     "preset": "core.presets",
@@ -105,6 +132,8 @@ __all__ = [
     "APPLIED",
     "NOT_APPLIED",
     "SERVICE_TIMEOUTS",
+    "Breaker",
+    "BreakerChanged",
     "Cancelled",
     "CircuitOpen",
     "Classifier",
@@ -122,6 +151,8 @@ __all__ = [
     "Family",
     "FileError",
     "Fixed",
+    "Gate",
+    "GateShut",
     "GiveUp",
     "Guard",
     "Held",
@@ -141,9 +172,14 @@ __all__ = [
     "Rule",
     "Schedule",
     "SettingError",
+    "StoreBack",
+    "StoreDown",
+    "StoreError",
+    "StoreLost",
     "Story",
     "Succeeded",
     "Timeouts",
+    "Tokens",
     "Try",
     "Verified",
     "Verify",
@@ -153,6 +189,7 @@ __all__ = [
     "call",
     "classifier",
     "current",
+    "headers_of",
     "judge_response",
     "load_policy",
     "preset",

@@ -13,6 +13,7 @@ from mulligan.core.backoff import Exponential, Fixed, Schedule
 from mulligan.core.failure import Effects, Kind
 from mulligan.core.policy import Policy, Rule
 from mulligan.core.presets import PRESETS, preset
+from mulligan.core.sharing import Gate, Tokens
 from mulligan.core.timeouts import Timeouts
 
 DEFAULT = preset("default")
@@ -52,6 +53,10 @@ CONTRADICTIONS = {
     "out": replace(DEFAULT, timeouts=Timeouts(shrink=0.5)),
     "timeouts.shrink: timeouts are not retried, so none ever shrinks; add [rules.timeout], or "
     "leave shrink out": only(Kind.SERVER, Rule(), timeouts=Timeouts(total=9, shrink=0.5)),
+    "gate.high: calls are never spaced out, so there is nothing to end above it; set gate.low, "
+    "too, or leave gate.high out": replace(DEFAULT, gate=Gate(high=20)),
+    "tokens.capacity: a retry costs up to 14, more than there can be: only the 3 of tokens.floor "
+    "are ever made at a time; raise tokens.capacity": replace(DEFAULT, tokens=Tokens(capacity=10)),
     "rules.server.backoff: with attempts = 1 nothing is repeated, so no wait is ever made; raise "
     "attempts, or leave the backoff out": only(
         Kind.SERVER, Rule(attempts=1, backoff=Fixed(wait=2))

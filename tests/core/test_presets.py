@@ -11,7 +11,20 @@ import re
 import pytest
 
 import mulligan
-from mulligan import Effects, Failure, Hint, Kind, Park, RetryAfter, SettingError, Timeouts, preset
+from mulligan import (
+    Breaker,
+    Effects,
+    Failure,
+    Gate,
+    Hint,
+    Kind,
+    Park,
+    Policy,
+    RetryAfter,
+    SettingError,
+    Timeouts,
+    preset,
+)
 from mulligan.core.call import Call
 from mulligan.core.presets import PRESETS
 from mulligan.testing import status_error
@@ -290,3 +303,34 @@ def test_there_are_seven_presets():
 def test_an_unknown_preset_is_answered_with_the_nearest(asked, message):
     with pytest.raises(SettingError, match=f"^{re.escape(message)}$"):
         preset(asked)
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "wanted"),
+    [
+        ("skill", "api", Breaker(failures=5, open_for=60, probes=1, successes=1)),
+        ("skill", "anthropic", Breaker(failures=3, open_for=120, probes=1, successes=1)),
+        ("default", "anthropic", Breaker(failures=3, open_for=120)),
+        ("pattern", "api", Breaker(failures=5, open_for=60, probes=1, successes=2)),
+        ("surface", "api", Breaker(failures=5, open_for=30, probes=1, successes=1)),
+        ("pipeline", "api", None),
+    ],
+)
+def test_breakers_are_those_of_their_source(name, target, wanted):  # R-K1 to R-K4, R-K9
+    policy = preset(name)
+    assert policy.breakers.get(target, policy.breaker) == wanted
+
+
+def test_gates_are_those_of_their_source():  # R-L7, R-L8
+    assert preset("surface").gate == Gate(keep=5)
+    assert preset("pattern").gate == Gate(low=10, high=20)
+
+
+def test_what_is_shared_takes_durations_as_people_write_them():
+    assert Breaker(open_for="2m", lease="1m30s") == Breaker(open_for=120, lease=90)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"^Breaker.open_for needs a duration such as"):
+        Breaker(open_for="long")  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"^gate needs a Gate or None; got 5$"):
+        Policy(gate=5)  # type: ignore[arg-type]
+    with pytest.raises(SettingError, match=r"^breakers\['api'\] needs a Breaker"):
+        Policy(breakers={"api": None})  # type: ignore[dict-item]

@@ -1,4 +1,4 @@
-"""Where every default is wired."""
+"""Where every default is wired, but for what a target's callers share (`sharing`)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from ..drivers.habits import Habits
 from ..drivers.settings import NO_FALLBACK, Settings
 from ..errors import SettingError
 from .flavour import ASYNC, flavour
+from .sharing import Observer, overhear, sharing
 
 if TYPE_CHECKING:
-    from ..core.events import Ended, Event
+    from ..core.events import Event
     from .options import GuardOptions
+    from .sharing import Sharing
 
 __all__ = ("resolve",)
 
 
-def resolve(target: str, options: GuardOptions) -> Settings:
-    """The settings for `options`, every omission filled in.
+def resolve(target: str, options: GuardOptions) -> tuple[Settings, Sharing | None]:
+    """The settings for `options`, every omission filled in, and what is shared by them.
 
     Raises:
         SettingError: An option that cannot be meant.
@@ -32,7 +34,8 @@ def resolve(target: str, options: GuardOptions) -> Settings:
     policy = _policy(options)
     listeners = _listeners(options.get("listeners", ()))
     _check(options)
-    return Settings(
+    shares = sharing(target, policy, options)
+    settings = Settings(
         policy=policy,
         effects=_effects(policy, options.get("effects")),
         classify=_classifier(policy, options).classify,
@@ -48,10 +51,14 @@ def resolve(target: str, options: GuardOptions) -> Settings:
         timeout_to=options.get("timeout_to") or "",
         metadata=dict(options.get("metadata") or {}),
         admissions=tuple(options.get("admissions", ())),
+        commons=shares,
+        observe=_observer(shares, options),
+        overhear=overhear if shares is not None and shares.wants.gate is not None else None,
         habits=Habits(policy) if options.get("adaptive") else None,
         clock=options.get("clock"),
         dice=options.get("dice"),
     )
+    return settings, shares
 
 
 def _policy(options: GuardOptions) -> Policy:
@@ -75,6 +82,11 @@ def _policy(options: GuardOptions) -> Policy:
     )
 
 
+def _observer(shares: Sharing | None, options: GuardOptions) -> Observer | None:
+    read = options.get("observe")
+    return None if read is None or shares is None else Observer(read, shares.wants.gate)
+
+
 def _effects(policy: Policy, given: str | None) -> Effects:
     return policy.effects or Effects.UNSAFE if given is None else Effects.of(given)
 
@@ -88,11 +100,11 @@ def _listeners(given: Any) -> tuple[Callable[[Event], None], ...]:
 
 def _check(options: GuardOptions) -> None:
     """Refuse what is not what its option needs, where it is written."""
-    for name in ("judge", "verify", "on_exhausted", "validator"):
+    for name in ("judge", "verify", "on_exhausted", "validator", "observe"):
         function = options.get(name)
         if function is not None and not callable(function):
             raise SettingError(f"{name} needs a function; got {function!r}")
-        if name in ("judge", "validator", "on_exhausted") and flavour(function) == ASYNC:
+        if name != "verify" and flavour(function) == ASYNC:
             raise SettingError(f"{name} needs a plain function; got a coroutine function")
     metadata = options.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
@@ -134,14 +146,13 @@ def _classifier(policy: Policy, options: GuardOptions) -> Classifier:
     return known
 
 
-def _warn_once() -> Callable[[Ended], None]:
-    """A function that logs the first end it is told of, for a guard that nobody listens to."""
-    is_told = False
+def _warn_once() -> Callable[[Event], None]:
+    """A function that logs the first event of a kind, for a guard that nobody listens to."""
+    told: set[type] = set()
 
-    def warn(event: Ended) -> None:
-        nonlocal is_told
-        if not is_told:
-            is_told = True
+    def warn(event: Event) -> None:
+        if type(event) not in told:
+            told.add(type(event))
             from ..telemetry.logging import log
 
             log(event)

@@ -6,27 +6,35 @@ before it is needed: at the first failure, or when an option is given that only 
 
 from __future__ import annotations
 
+import os
 from functools import partial
 
+from ..drivers.ambient import ambient_world
 from ..errors import SettingError
 from .flavour import ASYNC, flavour
+from .shared import ALONE, STORE, place_for, place_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
     from typing import Any
 
+    from ..core.sharing import Breaker, Gate, Tokens
     from ..drivers.session import Session
     from ..drivers.settings import Settings
+    from .glance import Glance
     from .options import GuardOptions
+    from .shared import Place
+    from .sharing import Sharing
 
     # What is known of the attempt that has failed: the mark before it, when it began, its context.
     Begun = tuple[Any, ...]
 
 __all__ = ("PATHS", "Engine", "name_of")
 
-# calm: nobody needs to know. timed: when it began. known: that it is under way. watched: all of it.
-PATHS = ("calm", "timed", "known", "watched")
+# calm: nobody needs to know. timed: when it began. known: that it is under way. observed: what the
+# answer says about limits. watched: all of it.
+PATHS = ("calm", "timed", "known", "observed", "watched")
 
 # Options that can be checked here, without the core.
 _LIGHT = {"effects", "context"}
@@ -43,10 +51,13 @@ class Engine:
     __slots__ = (
         "_settings",
         "deadline",
+        "glance",
         "is_calm",
         "metadata",
         "options",
         "path",
+        "place",
+        "sharing",
         "target",
     )
 
@@ -60,8 +71,12 @@ class Engine:
         self.metadata = options.get("metadata") or {}
         self.options = options
         self._settings: Settings | None = None
+        self.sharing: Sharing | None = None
+        self.glance: Glance | None = None
         self.deadline: float | None = None
         self.path = "known" if options.get("context") else "calm"
+        # Where the callers of the target meet; who goes into a test's world meets others there.
+        self.place = ALONE
         if not options.keys() <= _LIGHT or options.get("effects") not in _EFFECTS:
             self._check_names()
             settings = self.settings
@@ -73,14 +88,37 @@ class Engine:
                 or settings.wants_successes
             ):
                 self.path = "watched"
+            elif settings.observe is not None:
+                is_plain = self.path == "calm" and self.deadline is None
+                self.path = "observed" if is_plain else "watched"
+                self.glance = getattr(settings.observe, "glance", None)
             elif self.deadline is not None:
                 # A clock of one's own is for tests; the calm paths read the machine's.
                 is_plain = self.path == "calm" and settings.clock is None
                 self.path = "timed" if is_plain else "watched"
+        elif target:
+            self._settle()
         self.is_calm = self.path == "calm"
 
+    def _settle(self) -> None:
+        """Take the place of a guard that was given no settings."""
+        self.place = place_for(self.target, "")
+        place = self.here()
+        place.has_default = True
+        if place.parts is not None or os.environ.get(STORE):
+            _ = self.settings  # another guard has settings: they must be the same
+
+    def here(self) -> Place:
+        """The place in the world around the call."""
+        place = self.place
+        if place is not ALONE and self.options.get("store") is None:
+            world = ambient_world.get()
+            if world is not None and world.store is not None:
+                return place_in(world.store, place.target, place.scope)
+        return place
+
     def _check_names(self) -> None:
-        from .options import OPTIONS
+        from .options import OPTIONS, SHARED
 
         unknown = sorted(self.options.keys() - OPTIONS)
         if unknown:
@@ -92,6 +130,13 @@ class Engine:
             from ..core.nearest import nearest
 
             raise SettingError(f"no option {name!r}; {nearest(name, sorted(OPTIONS))}")
+        if not self.target:
+            for name in SHARED:
+                if self.options.get(name):
+                    raise SettingError(
+                        f"{name} belongs to a target, and this call has none; "
+                        f'write mulligan.Guard("name", {name}=…)'
+                    )
 
     @property
     def settings(self) -> Settings:
@@ -99,8 +144,22 @@ class Engine:
         if settings is None:
             from .defaults import resolve
 
-            settings = self._settings = resolve(self.target, self.options)
+            settings, self.sharing = resolve(self.target, self.options)
+            if self.sharing is not None:
+                self.sharing.join()
+                self.place = self.sharing.place
+            self._settings = settings
         return settings
+
+    def adjust(self, **changes: Breaker | Gate | Tokens | None) -> None:
+        """Change what the callers of the target go by."""
+        _ = self.settings  # they are resolved by now
+        if self.sharing is None:
+            raise SettingError(
+                f"Guard({self.target!r}) shares nothing that could be adjusted; "
+                f"it needs a target, and a breaker, a gate or tokens"
+            )
+        self.sharing.adjust(**changes)
 
     @staticmethod
     def now() -> float:
@@ -131,6 +190,14 @@ class Engine:
         finally:
             del error
 
+    # An attempt has been made unasked and has succeeded, but its answer says something new
+
+    def read(self, function: Any, answer: Any, mark: int) -> Any:
+        session = (_loaded or _drivers()).Session(self.settings, name_of(function), mark)
+        session.observe(answer)
+        session.succeeded()
+        return answer
+
     # A plain function has handed out a coroutine instead of an answer
 
     def drive(
@@ -138,10 +205,10 @@ class Engine:
     ) -> Coroutine[Any, Any, Any]:
         if self.is_calm:
             return self._drive(function, args, kwargs, mark, begun)
-        session = self.session(function)
-        session.begin()
-        session.part()
-        return _drivers().arun(session, function, args, kwargs, pending=begun)
+        drivers = _drivers()
+        now = drivers.world().clock.now()
+        session = drivers.Session(self.settings, name_of(function), mark, now)
+        return drivers.arun(session, function, args, kwargs, pending=begun)
 
     async def _drive(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
         try:

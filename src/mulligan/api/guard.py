@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..drivers.ambient import ambient_task, endings
+from ..drivers.ambient import ambient_task, endings, replaced
 from .engine import Engine
 from .wrap import COROUTINE, wrap
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, TypeVar, Unpack
 
     from ..core.policy import Policy
+    from ..core.sharing import Breaker, Gate, Tokens
     from .attempts import Attempts
     from .options import GuardOptions
 
@@ -32,7 +33,8 @@ __all__ = ("Guard",)
 class Guard:
     """One dependency, and how calls to it get their second chance.
 
-    Make one a dependency, keep it, and share it: it holds no state of any single call.
+    Make one a dependency, keep it, and share it: it holds no state of any single call. With every
+    other guard of the same target, scope and store it shares a breaker, a gate and retry tokens.
 
     Args:
         target: The dependency's name, ``"anthropic"``; it stands in events, stories and errors.
@@ -60,7 +62,8 @@ class Guard:
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `function` with these arguments, as often as it takes and is allowed."""
         engine = self._engine
-        if engine.is_calm and ambient_task.get() is None:
+        here = engine.here() if replaced.worlds else engine.place
+        if engine.is_calm and here.is_calm and ambient_task.get() is None:
             mark = endings.count
             try:
                 answer = function(*args, **kwargs)
@@ -74,6 +77,10 @@ class Guard:
                 return engine.recover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
+        if engine.glance is not None and engine.path == "observed":
+            from .glance import call
+
+            return call(engine, engine.glance, function, args, kwargs)  # type: ignore[no-any-return]
         return engine.run(function, args, kwargs)  # type: ignore[no-any-return]
 
     async def acall(
@@ -81,7 +88,8 @@ class Guard:
     ) -> T:
         """Call and await `function` with these arguments, as often as it takes and is allowed."""
         engine = self._engine
-        if engine.is_calm and ambient_task.get() is None:
+        here = engine.here() if replaced.worlds else engine.place
+        if engine.is_calm and here.is_calm and ambient_task.get() is None:
             mark = endings.count
             try:
                 answer = function(*args, **kwargs)
@@ -92,6 +100,10 @@ class Guard:
                 return await engine.arecover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
+        if engine.glance is not None and engine.path == "observed":
+            from .glance import acall
+
+            return await acall(engine, engine.glance, function, args, kwargs)  # type: ignore[no-any-return]
         return await engine.arun(function, args, kwargs)  # type: ignore[no-any-return]
 
     def stream(
@@ -119,6 +131,19 @@ class Guard:
         from .attempts import Attempts
 
         return Attempts(self._engine, name)
+
+    def adjust(
+        self,
+        *,
+        breaker: Breaker | None = None,
+        gate: Gate | None = None,
+        tokens: Tokens | None = None,
+    ) -> None:
+        """Change what the callers of this target go by, from now on, in this process.
+
+        Every guard of the same target, scope and store goes by it; None leaves one as it is.
+        """
+        self._engine.adjust(breaker=breaker, gate=gate, tokens=tokens)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _made, (self.target, self._engine.options)

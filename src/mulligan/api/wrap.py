@@ -1,8 +1,9 @@
 """The calm path: what a call costs when nothing goes wrong.
 
 Calm means that nobody needs to know of a success: no judge, no deadline, no timeout, no context,
-no listener for successes, no admissions, no task around the call. A calm call costs a check and a
-`try`; drivers and core load at the first failure.
+no listener for successes, no admissions, no task around the call, and nothing amiss at the place
+where callers of the target meet. A calm call costs two checks and a `try`; drivers and core load
+at the first failure.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from ..drivers.ambient import Context, ambient_context, ambient_task, endings, r
 from ..errors import SettingError
 from .engine import PATHS, name_of
 from .flavour import ASYNC, ASYNC_GENERATOR, GENERATOR, PLAIN, flavour
+from .shared import ALONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,9 +57,12 @@ def wrap(engine: Engine, function: Any) -> Any:
 
 
 def _plain(engine: Engine, function: Any) -> Any:
-    task, marks = ambient_task.get, endings
+    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
+    is_met = place is not ALONE
 
     def calm(*args: Any, **kwargs: Any) -> Any:
+        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+            return engine.run(function, args, kwargs)
         if task() is not None:
             return engine.run(function, args, kwargs)
         mark = marks.count
@@ -78,9 +83,12 @@ def _plain(engine: Engine, function: Any) -> Any:
 
 
 def _async(engine: Engine, function: Any) -> Any:
-    task, marks = ambient_task.get, endings
+    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
+    is_met = place is not ALONE
 
     async def calm(*args: Any, **kwargs: Any) -> Any:
+        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+            return await engine.arun(function, args, kwargs)
         if task() is not None:
             return await engine.arun(function, args, kwargs)
         mark = marks.count
@@ -97,14 +105,16 @@ def _async(engine: Engine, function: Any) -> Any:
 
 
 def _plain_timed(engine: Engine, function: Any) -> Any:
-    task, marks = ambient_task.get, endings
-    now = engine.now
+    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
+    is_met, now = place is not ALONE, engine.now
 
     def timed(*args: Any, **kwargs: Any) -> Any:
+        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+            return engine.run(function, args, kwargs)
         if task() is not None:
             return engine.run(function, args, kwargs)
         mark = marks.count
-        started_at = now() if replaced.worlds else monotonic()
+        started_at = now() if worlds.worlds else monotonic()
         try:
             answer = function(*args, **kwargs)
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
@@ -124,8 +134,8 @@ def _plain_timed(engine: Engine, function: Any) -> Any:
 def _async_timed(engine: Engine, function: Any) -> Any:
     from ..drivers.aio_time import armed, cut, kept
 
-    task, marks = ambient_task.get, endings
-    now = engine.now
+    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
+    is_met, now = place is not ALONE, engine.now
     deadline = engine.deadline or 0.0
     name, loaded = engine.target or name_of(function), sys.modules
     # Written with `async def`: what it returns is a coroutine of the interpreter's own kind.
@@ -136,10 +146,12 @@ def _async_timed(engine: Engine, function: Any) -> Any:
         return TimeoutError(f"{name} was cut at its deadline, {deadline:g}s into attempt 1")
 
     async def timed(*args: Any, **kwargs: Any) -> Any:
+        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+            return await engine.arun(function, args, kwargs)
         if task() is not None:
             return await engine.arun(function, args, kwargs)
         mark = marks.count
-        started_at = now() if replaced.worlds else monotonic()
+        started_at = now() if worlds.worlds else monotonic()
         try:
             work = function(*args, **kwargs)
             if "trio" in loaded or not is_native:
@@ -163,10 +175,13 @@ def _async_timed(engine: Engine, function: Any) -> Any:
 
 
 def _plain_known(engine: Engine, function: Any) -> Any:
-    task, marks, known = ambient_task.get, endings, ambient_context
+    task, marks, known, place = ambient_task.get, endings, ambient_context, engine.place
+    is_met = place is not ALONE
     name, target, metadata = name_of(function), engine.target, engine.metadata
 
     def in_context(*args: Any, **kwargs: Any) -> Any:
+        if is_met and not (engine.here() if replaced.worlds else place).is_calm:
+            return engine.run(function, args, kwargs)
         if task() is not None:
             return engine.run(function, args, kwargs)
         mark, context = marks.count, Context(name, target, metadata)
@@ -190,10 +205,13 @@ def _plain_known(engine: Engine, function: Any) -> Any:
 
 
 def _async_known(engine: Engine, function: Any) -> Any:
-    task, marks, known = ambient_task.get, endings, ambient_context
+    task, marks, known, place = ambient_task.get, endings, ambient_context, engine.place
+    is_met = place is not ALONE
     name, target, metadata = name_of(function), engine.target, engine.metadata
 
     async def in_context(*args: Any, **kwargs: Any) -> Any:
+        if is_met and not (engine.here() if replaced.worlds else place).is_calm:
+            return await engine.arun(function, args, kwargs)
         if task() is not None:
             return await engine.arun(function, args, kwargs)
         mark, context = marks.count, Context(name, target, metadata)
@@ -210,6 +228,30 @@ def _async_known(engine: Engine, function: Any) -> Any:
             del error
 
     return in_context
+
+
+def _plain_observed(engine: Engine, function: Any) -> Any:
+    from .glance import call
+
+    glance = engine.glance
+    assert glance is not None  # noqa: S101 -- what makes the path this one
+
+    def observed(*args: Any, **kwargs: Any) -> Any:
+        return call(engine, glance, function, args, kwargs)
+
+    return observed
+
+
+def _async_observed(engine: Engine, function: Any) -> Any:
+    from .glance import acall
+
+    glance = engine.glance
+    assert glance is not None  # noqa: S101 -- what makes the path this one
+
+    async def observed(*args: Any, **kwargs: Any) -> Any:
+        return await acall(engine, glance, function, args, kwargs)
+
+    return observed
 
 
 def _plain_watched(engine: Engine, function: Any) -> Any:
@@ -263,10 +305,12 @@ _MAKERS: dict[tuple[str, str], Callable[[Engine, Any], Any]] = {
     (PLAIN, "calm"): _plain,
     (PLAIN, "timed"): _plain_timed,
     (PLAIN, "known"): _plain_known,
+    (PLAIN, "observed"): _plain_observed,
     (PLAIN, "watched"): _plain_watched,
     (ASYNC, "calm"): _async,
     (ASYNC, "timed"): _async_timed,
     (ASYNC, "known"): _async_known,
+    (ASYNC, "observed"): _async_observed,
     (ASYNC, "watched"): _async_watched,
     **{(GENERATOR, path): _generator for path in PATHS},
     **{(ASYNC_GENERATOR, path): _async_generator for path in PATHS},

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..core.backoff import Exponential, Fixed, Linear, Schedule
 from ..core.failure import Kind
 from ..core.policy import Policy, Rule
+from ..core.sharing import Breaker, Gate, Tokens
 from ..core.timeouts import Timeouts
 
 if TYPE_CHECKING:
@@ -48,6 +49,12 @@ def names(cls: type) -> set[str]:
 _POLICY = (names(Policy) - {"validator"}) | {"preset", "attempts", "max_retries"}
 _RULE = names(Rule) | {"max_retries"}
 _TIMEOUTS = names(Timeouts) | {"service"}
+_TABLES = {
+    "timeouts": _TIMEOUTS,
+    "breaker": names(Breaker),
+    "gate": names(Gate),
+    "tokens": names(Tokens),
+}
 _BACKOFF = {name: names(cls) for name, cls in _SHAPES.items()}
 _ANY_BACKOFF: set[str] = set().union(*_BACKOFF.values())
 
@@ -87,6 +94,14 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "wait_jitter": ("jitter",),
     "retry_after": ("hint",),
     "ttl": ("key_ttl",),
+    "fail_max": ("failures",),
+    "failure_threshold": ("failures",),
+    "threshold": ("failures",),
+    "recovery_timeout": ("open_for",),
+    "reset_timeout": ("open_for",),
+    "success_threshold": ("successes",),
+    "circuit_breaker": ("breaker",),
+    "rate_limiter": ("gate",),
     "extends": ("preset",),
     "retry_on": ("rules",),
     "retryable_statuses": ("statuses",),
@@ -128,8 +143,10 @@ def policy_keys(table: KeyPath, shape: str) -> Collection[str]:
     match table:
         case ():
             return _POLICY
-        case ("timeouts",):
-            return _TIMEOUTS
+        case ("timeouts" | "breaker" | "gate" | "tokens" as name,):
+            return _TABLES[str(name)]
+        case ("breakers", _):
+            return _TABLES["breaker"]
         case ("rules", _):
             return _RULE
         case ("rules", _, "backoff" | "missing_hint"):
@@ -143,7 +160,7 @@ POLICY_WORDS = Words(
     homes=(
         ("a backoff, backoff = { … }", _ANY_BACKOFF),
         ("a rule, [rules.KIND]", _RULE),
-        ("[timeouts]", _TIMEOUTS),
+        *((f"[{table}]", keys) for table, keys in _TABLES.items()),
         ("[rules]", set(Kind)),
         ("the top of the file", _POLICY),
     ),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ..core.admission import Admission
-from ..core.events import Ended, Event
+from ..core.admission import Admission, Commons
+from ..core.events import Event
 from ..core.failure import Effects, Failure
 from ..core.policy import Policy
 from ..core.ports import Clock, Dice
@@ -33,6 +33,12 @@ class Classify(Protocol):
     def __call__(self, error: BaseException, /, *, now: float) -> Failure: ...
 
 
+class Observe(Protocol):
+    """What reads the limits that an answer or an exception states."""
+
+    def __call__(self, thing: Any, /, *, now: float) -> Iterable[Any]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Settings:
     """Everything a driver needs to know about the guard it works for.
@@ -41,7 +47,7 @@ class Settings:
         policy: The rules.
         effects: What repeating does.
         classify: (exception, now=wall time) → Failure.
-        unheard: Told of an exhaustion that no listener heard.
+        unheard: Told of an exhaustion or a lost store that no listener heard.
         target: The dependency, or empty.
         listeners: Who hears of events.
         wants_successes: Whether one of them wants to hear of first successes.
@@ -53,6 +59,10 @@ class Settings:
         timeout_to: The parameter through which the function takes its limit.
         metadata: What `current().metadata` carries.
         admissions: Who is asked before each attempt, outermost first.
+        commons: What all calls to the target share, in the world around the call; None without
+            a target.
+        observe: (answer, now=wall time) → what it stated about limits.
+        overhear: (exception, now=wall time) → the same for failures.
         habits: What the guard has seen fail lately, where its policy adapts.
         clock: Instead of the world's.
         dice: Instead of the world's.
@@ -61,7 +71,7 @@ class Settings:
     policy: Policy
     effects: Effects
     classify: Classify
-    unheard: Callable[[Ended], None]
+    unheard: Callable[[Event], None]
     target: str = ""
     listeners: tuple[Callable[[Event], None], ...] = ()
     wants_successes: bool = False
@@ -73,6 +83,9 @@ class Settings:
     timeout_to: str = ""
     metadata: Mapping[str, object]
     admissions: tuple[Admission, ...] = ()
+    commons: Callable[[], Commons] | None = None
+    observe: Observe | None = None
+    overhear: Observe | None = None
     habits: Habits | None = None
     clock: Clock | None = None
     dice: Dice | None = None
