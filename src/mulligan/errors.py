@@ -8,12 +8,15 @@ annotated. What stands here is raised only where no exception of the caller exis
     │   └── FileError                 … in a file: which one, which key, the nearest known key
     ├── MissingExtra (ImportError)    an optional package is not installed
     ├── FailedAnswer                  the answer was judged a failure; carries it
+    ├── KeyReused                     one key, two operations
+    ├── NotKept                       it was done; what came of it was not kept; carries it
     ├── StoreError                    shared state
     │   ├── StoreDown                 … that cannot be reached in time
     │   └── Fenced                    … that somebody else has taken over
     └── NotAdmitted                   the call was not made
         ├── CircuitOpen               the target is not worth calling now
         ├── DeadlinePassed (TimeoutError)  there is no time left to call
+        ├── KeyBusy                   somebody else is at it under the same key
         └── LimitReached              the target does not let us call now
 """
 
@@ -29,10 +32,13 @@ __all__ = (
     "FailedAnswer",
     "Fenced",
     "FileError",
+    "KeyBusy",
+    "KeyReused",
     "LimitReached",
     "MissingExtra",
     "MulliganError",
     "NotAdmitted",
+    "NotKept",
     "SettingError",
     "StoreDown",
     "StoreError",
@@ -106,6 +112,36 @@ class FailedAnswer(MulliganError):
         super().__init__(f"the answer is a failure ({failure})")
 
 
+class KeyReused(MulliganError):
+    """A key that stands for one operation was used for another: a mistake in the program.
+
+    Nothing was called. Never answered with a new key: that could do twice what the old one
+    stands for (E-F3).
+
+    Args:
+        key: The key.
+        because: What differs, in one sentence.
+    """
+
+    def __init__(self, key: str, because: str) -> None:
+        self.key, self.because = key, because
+        super().__init__(f"operation {key!r}: {because}")
+
+
+class NotKept(MulliganError):
+    """It was done, and what came of it was not kept: it is not done again under this key.
+
+    Args:
+        key: The key.
+        because: What was found and what to do, in one sentence.
+        value: What the function returned, for the caller for whom it ran; None for others.
+    """
+
+    def __init__(self, key: str, because: str, value: object = None) -> None:
+        self.key, self.because, self.value = key, because, value
+        super().__init__(f"operation {key!r}: {because}")
+
+
 class StoreError(MulliganError):
     """Something about shared state that its caller cannot go on with.
 
@@ -158,6 +194,20 @@ class CircuitOpen(NotAdmitted):
 
 class DeadlinePassed(NotAdmitted, TimeoutError):
     """The deadline passed before the first attempt could begin."""
+
+
+class KeyBusy(NotAdmitted):
+    """Somebody else is at it under the same key, and did not end while we could wait.
+
+    Args:
+        target: The dependency that would have been called.
+        retry_in: Seconds after which the key is free, unless its holder still lives.
+        because: Which key, in one sentence.
+    """
+
+    def __init__(self, target: str, retry_in: float, because: str) -> None:
+        self.retry_in = retry_in
+        super().__init__(target, because)
 
 
 class LimitReached(NotAdmitted):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..core.ports import Clock, Dice, Store
     from ..core.timeouts import Timeouts
 
-__all__ = ("OPTIONS", "GuardOptions", "Options")
+__all__ = ("OPTIONS", "GuardOptions", "OnceOptions", "Options")
 
 
 class Options(TypedDict, total=False):
@@ -90,6 +90,17 @@ class GuardOptions(Options, total=False):
     scope: str
     store: Store | str | None
     fallback: Any
+
+
+class OnceOptions(TypedDict, total=False):
+    """What `once_per` takes: see `Once`."""
+
+    scope: str | tuple[str, ...]
+    exclude: tuple[str, ...]
+    ttl: Duration | None
+    lease: Duration
+    dump: Callable[[Any], Any] | None
+    load: Callable[[Any], Any] | None
 
 
 OPTIONS = frozenset(GuardOptions.__annotations__) | frozenset(Options.__annotations__)

@@ -41,12 +41,17 @@ class Context:
     Attributes:
         attempt: Which attempt this is, from 1.
         failures: What the earlier attempts failed with, in order.
+        key: The idempotency key of the operation that this attempt belongs to, or empty: what to
+            send as ``Idempotency-Key``. The same on every attempt (R-I4).
         metadata: What the guard and the task were given to carry along.
         name: The function being called.
         target: The dependency, or empty.
     """
 
-    __slots__ = ("_first", "_request_id", "attempt", "failures", "metadata", "name", "target")
+    __slots__ = (
+        *("_first", "_request_id"),
+        *("attempt", "failures", "key", "metadata", "name", "target"),
+    )
 
     def __init__(  # noqa: PLR0917 -- keywords cost on every attempt, and only drivers make one
         self,
@@ -60,6 +65,9 @@ class Context:
         self.name, self.target, self.metadata = name, target, metadata
         self.attempt, self.failures, self._first = attempt, failures, first
         self._request_id = ""
+        # A guard inside an operation repeats a part of it, hence under the same key.
+        around = ambient_context.get()
+        self.key: str = "" if around is None else around.key
 
     @property
     def first(self) -> Context:

@@ -61,6 +61,7 @@ class Session:
     _context: Context | None = None
     _entrance: Entrance | None = None
     _held = 0.0  # seconds spent waiting to be admitted
+    key = ""  # of the operation that this call is, or is a part of
     _used_up = ""  # an argument that a second attempt would find empty
 
     def __init__(
@@ -103,6 +104,9 @@ class Session:
             self.call.attempt = 0  # no attempt has been made yet; `begin` counts
             mark = endings.count
         self._mark = mark
+        around = ambient_context.get()
+        if around is not None and around.key:
+            self.key = around.key
         if settings.admissions:
             self._entrance = Entrance(settings.admissions, self.clock)
         self.is_bounded = deadline_at < inf or self._entrance is not None
