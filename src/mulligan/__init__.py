@@ -10,7 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .api.guard import Guard
     from .api.judge import judge_response
+    from .api.letterbox import DeadLetters
     from .api.once import Once, new_key
+    from .api.replayable import replayable
     from .api.retry import acall, attempts, call, retry
     from .api.task import task
     from .classify.classifier import Classifier, classifier
@@ -55,6 +57,7 @@ _HOME = {
     "Classifier": "classify.classifier",
     "Context": "drivers.ambient",
     "Counters": "telemetry.counters",
+    "DeadLetters": "api.letterbox",
     "DeadlinePassed": "errors",
     "Effects": "core.failure",
     "Ended": "core.events",
@@ -111,6 +114,7 @@ _HOME = {
     "load_policy": "config.loader",
     "new_key": "api.once",
     "preset": "core.presets",
+    "replayable": "api.replayable",
     "retry": "api.retry",
     "story": "drivers.notes",
     "task": "api.task",
@@ -125,6 +129,7 @@ __all__ = [
     "Classifier",
     "Context",
     "Counters",
+    "DeadLetters",
     "DeadlinePassed",
     "Effects",
     "Ended",
@@ -179,6 +184,7 @@ __all__ = [
     "load_policy",
     "new_key",
     "preset",
+    "replayable",
     "retry",
     "story",
     "task",

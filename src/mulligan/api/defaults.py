@@ -18,6 +18,7 @@ from .flavour import ASYNC, flavour
 
 if TYPE_CHECKING:
     from ..core.events import Ended, Event
+    from ..drivers.settings import DeadLetters
     from .options import GuardOptions
 
 __all__ = ("resolve",)
@@ -48,6 +49,7 @@ def resolve(target: str, options: GuardOptions) -> Settings:
         timeout_to=options.get("timeout_to") or "",
         metadata=dict(options.get("metadata") or {}),
         admissions=tuple(options.get("admissions", ())),
+        letters=_letters(options),
         habits=Habits(policy) if options.get("adaptive") else None,
         clock=options.get("clock"),
         dice=options.get("dice"),
@@ -101,6 +103,15 @@ def _check(options: GuardOptions) -> None:
         part = options.get(name)
         if part is not None and not callable(getattr(part, method, None)):
             raise SettingError(f"{name} needs an object with {method}(); got {part!r}")
+
+
+def _letters(options: GuardOptions) -> DeadLetters | None:
+    given = options.get("dead_letters", False)
+    if given is False or given is None:
+        return None
+    from .dead_letters import Undertaker
+
+    return Undertaker(given, options.get("store"))
 
 
 def _timeouts(policy: Policy, given: Any) -> Timeouts | None:

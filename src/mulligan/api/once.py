@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import update_wrapper
+from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
 from ..core.canonical import digest
@@ -23,6 +25,7 @@ from ..errors import SettingError
 from .engine import name_of
 from .flavour import ASYNC, ASYNC_GENERATOR, GENERATOR, flavour
 from .identity import arguments_of, check_parameters, fingerprint_of, key_of
+from .replayable import replayable_of
 from .shared import store_for
 
 if TYPE_CHECKING:
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
     from ..core.policy import Policy
     from .engine import Engine
 
-__all__ = ("Once", "aonce", "new_key", "once", "once_per")
+__all__ = ("Once", "aonce", "new_key", "once", "once_per", "way_of")
 
 # What servers keep (R-I5); longer where a repeat may come later than that.
 _DAY = 86_400.0
@@ -128,6 +131,8 @@ def once_per(engine: Engine, parameters: tuple[str, ...], way: Once) -> Callable
         both = sorted(set(parameters) & set(way.exclude))
         if both:
             raise SettingError(f"{both[0]!r} makes the key and is excluded from it; keep one")
+        with suppress(AttributeError):  # a builtin takes no marks; its letters are replayed without
+            unwrap(function).__mulligan_once__ = way
         if flavour(function) == ASYNC:
 
             async def awaited(*args: Any, **kwargs: Any) -> Any:
@@ -143,6 +148,12 @@ def once_per(engine: Engine, parameters: tuple[str, ...], way: Once) -> Callable
         return update_wrapper(plain, function)
 
     return decorate
+
+
+def way_of(function: Any) -> Once | None:
+    """How `function` is done once, where a decorator says so."""
+    found = getattr(unwrap(function), "__mulligan_once__", None)
+    return found if isinstance(found, Once) else None
 
 
 def _once(  # noqa: PLR0917 -- a call, whole
@@ -181,9 +192,11 @@ def _session(  # noqa: PLR0917 -- a call, whole
     settings = engine.settings
     arguments = arguments_of(function, args, kwargs)
     scope: Any = way.scope
-    key = way.key
+    key, made = way.key, replayable_of(function)
+    # A secret may change between two repeats of one operation.
+    exclude = way.exclude if made is None else (*way.exclude, *made.secrets)
     if key is None:
-        key = key_of(function, arguments, parameters, way.exclude, scope, settings.target)
+        key = key_of(function, arguments, parameters, exclude, scope, settings.target)
     store, ttl = store_for(engine.options.get("store")), _ttl(settings.policy, way)
     clock = settings.clock or world().clock
     # Not by the store's salt, which lives in another file: a salt that is lost would free every
@@ -193,7 +206,7 @@ def _session(  # noqa: PLR0917 -- a call, whole
         keys=store.keys,
         place=Key(settings.target, f"once/{part}"),
         key=key,
-        fingerprint=fingerprint_of(function, arguments, way.exclude),
+        fingerprint=fingerprint_of(function, arguments, exclude),
         # Nobody renews a lease in virtual time, and nobody dies in it.
         lease=seconds(way.lease) if clock is REAL.clock else ttl,
         ttl=ttl,

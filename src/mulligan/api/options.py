@@ -42,6 +42,8 @@ class Options(TypedDict, total=False):
             if it could not find out.
         on_exhausted: Told of the error when attempts, time or budget have run out.
         validator: (failure) → bool, for conditional failures: has the condition changed?
+        dead_letters: Whether a call that ran out of attempts, time or budget is written down, to be
+            looked at and replayed; True for the guard's store, or a store or its address.
         adaptive: Whether the policy learns from what has failed lately (see `core.adaptive`).
         classifier: Instead of the default one; see ``mulligan.classifier.adding``.
         context: Whether `current()` is known in first attempts, too.
@@ -66,6 +68,7 @@ class Options(TypedDict, total=False):
     verify: Callable[..., Any] | None
     on_exhausted: Callable[[BaseException], object] | None
     validator: Callable[[Failure], bool] | None
+    dead_letters: bool | Store | str
     adaptive: bool
     classifier: Classifier | None
     context: bool

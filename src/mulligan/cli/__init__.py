@@ -22,6 +22,7 @@ __all__ = ("Unusable", "main")
 # name → (module, help in one line). Every module has one click command named `command`.
 _COMMANDS: dict[str, tuple[str, str]] = {
     "classify": (".classify", "Say what a program's output means, and when its limit resets."),
+    "dead": (".dead", "List, show, replay or purge calls that ran out of everything."),
     "explain": (".explain", "Print a policy: what is retried, how often, how long it waits."),
     "faults": (".faults", "Serve a provider that fails on command, and see what was asked of it."),
     "packs": (".packs", "List the packs of patterns, or check them."),

@@ -16,6 +16,7 @@ from weakref import ref
 
 from ..core.claims import Done, Drop, Finish, Mine, Mismatch, Renew, Take
 from ..core.duration import duration_text
+from ..core.letters import UnderKey
 from ..core.machine import Key, Operation
 from ..core.ports import Keys
 from ..core.text import presentable
@@ -55,6 +56,16 @@ class Terms:
     ttl: float
     dump: Callable[[Any], Any] | None = None
     load: Callable[[Any], Any] | None = None
+
+    def under(self) -> UnderKey:
+        """The key, as a dead letter keeps it."""
+        return UnderKey(
+            key=self.key,
+            part=self.place.part,
+            fingerprint=self.fingerprint,
+            lease=self.lease,
+            ttl=self.ttl,
+        )
 
 
 class Holding:

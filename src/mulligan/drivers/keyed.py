@@ -55,6 +55,8 @@ class KeyedSession(Session):
     def __init__(self, settings: Settings, name: str, holding: Holding) -> None:
         super().__init__(settings, name)
         self.holding, self.key = holding, holding.terms.key
+        if settings.letters is not None:
+            self.under = holding.terms.under()
 
     def busy(self, answer: Busy) -> float | None:
         """Somebody else has the key: seconds until we look again, or None if we cannot wait."""

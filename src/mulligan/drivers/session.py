@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..core.admission import Hold
     from ..core.decision import Decision
     from ..core.failure import Failure
+    from ..core.letters import UnderKey
     from ..core.story import Story
     from ..errors import NotAdmitted
 
@@ -53,6 +54,8 @@ class Session:
     # Read before it is first written: most calls never touch these.
     failure: Failure | None = None
     last_error: BaseException | None = None
+    work: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None  # what is called, with what
+    under: UnderKey | None = None  # the key it is called under, for a dead letter
     delivered = 0  # items that a stream has handed over
     _cut: BaseException | None = None
     _before_cut: BaseException | None = None

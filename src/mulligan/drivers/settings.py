@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.admission import Admission
 from ..core.events import Ended, Event
@@ -14,7 +14,10 @@ from ..core.ports import Clock, Dice
 from ..core.timeouts import Timeouts
 from .habits import Habits
 
-__all__ = ("NO_FALLBACK", "Classify", "Settings")
+if TYPE_CHECKING:
+    from ..core.letters import Lost
+
+__all__ = ("NO_FALLBACK", "Classify", "DeadLetters", "Settings")
 
 
 class _NoFallback:
@@ -31,6 +34,14 @@ class Classify(Protocol):
     """What reads an exception; `Classifier.classify` is one."""
 
     def __call__(self, error: BaseException, /, *, now: float) -> Failure: ...
+
+
+class DeadLetters(Protocol):
+    """Where calls that ran out of something are written down. Must not raise."""
+
+    def write(self, lost: Lost, /) -> None: ...
+
+    async def awrite(self, lost: Lost, /) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,6 +64,7 @@ class Settings:
         timeout_to: The parameter through which the function takes its limit.
         metadata: What `current().metadata` carries.
         admissions: Who is asked before each attempt, outermost first.
+        letters: Where calls that ran out of something are written down, if anywhere.
         habits: What the guard has seen fail lately, where its policy adapts.
         clock: Instead of the world's.
         dice: Instead of the world's.
@@ -73,6 +85,7 @@ class Settings:
     timeout_to: str = ""
     metadata: Mapping[str, object]
     admissions: tuple[Admission, ...] = ()
+    letters: DeadLetters | None = None
     habits: Habits | None = None
     clock: Clock | None = None
     dice: Dice | None = None
