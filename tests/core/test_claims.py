@@ -31,7 +31,7 @@ def take(state, holder, *, now=0.0, fingerprint="pay 5", lease=30.0, era=""):
 def test_one_takes_it_and_the_others_wait_for_its_result():  # E-F4
     state, first = take(Claim(), "a")
     state, second = take(state, "b", now=10)
-    assert (first, second) == (Mine(1), Busy(20.0))
+    assert (first, second) == (Mine(1), Busy(20.0, "a", 1))
     state, stored = Finish(holder="a", epoch=1, value='"paid"', ttl=60)(state, at(11))
     assert stored
     assert take(state, "b", now=12)[1] == Done('"paid"')

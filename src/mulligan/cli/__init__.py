@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import version
 
 import click
 
-from ..core.text import clean
 from ..errors import FileError, MulliganError
 
 __all__ = ("Unusable", "main")
@@ -25,6 +22,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "dead": (".dead", "List, show, replay or purge calls that ran out of everything."),
     "explain": (".explain", "Print a policy: what is retried, how often, how long it waits."),
     "faults": (".faults", "Serve a provider that fails on command, and see what was asked of it."),
+    "resume": (".resume", "Go on with a run where it stands."),
+    "run": (".run", "Run an agent program that survives limits, crashes and reboots."),
     "packs": (".packs", "List the packs of patterns, or check them."),
 }
 
@@ -57,6 +56,10 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] in _COMMANDS or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
+        from difflib import get_close_matches
+
+        from ..core.text import clean
+
         near = get_close_matches(args[0].lower(), _COMMANDS, n=1)
         raise Unusable(
             f"no such command {clean(args[0], 80)!r}",
@@ -68,12 +71,28 @@ class _Commands(click.Group):
             formatter.write_dl([(name, help_) for name, (_, help_) in sorted(_COMMANDS.items())])
 
 
+def _say_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) -> None:  # noqa: FBT001 -- click's signature
+    if is_asked:
+        from importlib.metadata import version  # 20 ms that only this needs
+
+        click.echo(f"mulligan {version('mulligan')}")
+        ctx.exit()
+
+
 @click.group(
     cls=_Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 75 parked or limited, 130 interrupted.",
 )
-@click.version_option(version("mulligan"), "-V", "--version", message="mulligan %(version)s")
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_say_version,
+    help="Show the version and exit.",
+)
 def _group() -> None:
     """The right second chance for AI agents.
 

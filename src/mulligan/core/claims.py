@@ -74,9 +74,15 @@ class Mine:
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """Somebody else holds the key, for `retry_in` seconds at most."""
+    """Somebody else holds the key, for `retry_in` seconds at most.
+
+    Who, and which taking it was, is for callers that can find out whether the holder is alive: a
+    dead one's claim can be dropped in its name.
+    """
 
     retry_in: float
+    holder: str = ""
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ class Take(_Step):
                 return state, Done(state.value)
             if state.holder == self.holder:
                 return state, Mine(state.epoch)
-            return state, Busy(left)
+            return state, Busy(left, state.holder, state.epoch)
         due = moment.lease(self.lease)
         taken = Claim(state.epoch + 1, self.holder, due, self.fingerprint)
         return taken, Mine(taken.epoch)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...core.failure import Kind
+from ...core.hint import Confidence, Precision
 from ..pack import Meaning
 from ..times.level import without_escapes
 from .events import event_evidence
@@ -22,6 +23,8 @@ from .voice import speak
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from ..reset_time import ResetTime
 
 __all__ = ("Story", "Stream", "judged", "take_apart")
 
@@ -124,13 +127,32 @@ class Story:
         if not found:
             return None
         first = found[0]
-        if first.reset is not None or first.means not in _LIMITS:
+        if first.means not in _LIMITS:
             return first
+        if first.reset is not None:
+            return replace(first, reset=self._exact(first.reset, found[1:]))
         for other in found[1:]:
             if other.reset is not None and other.means in _LIMITS:
                 means = Kind.QUOTA if Kind.QUOTA in (first.means, other.means) else first.means
                 return replace(first, means=means, reset=other.reset)
         return first
+
+    @staticmethod
+    def _exact(said: ResetTime, others: list[Judgement]) -> ResetTime:
+        """The same instant as another event of the same failure stated it for machines.
+
+        A clock time without its date or its seconds is what people are told.
+        """
+        for other in others:
+            reset = other.reset
+            if reset is None or reset.precision is Precision.MINUTE:
+                continue
+            # People are not told the day where the program thinks that they know.
+            apart = abs(reset.at - said.at + 43200) % 86400 - 43200
+            is_same = abs(apart) < 120 or said.confidence is Confidence.LOW
+            if is_same and said.precision is Precision.MINUTE:
+                return reset
+        return said
 
 
 def judged(evidence: Evidence, world: World) -> Judgement | None:

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""An agent program that does what a script says, in the output format of Claude Code.
+
+It is no agent: nothing is asked of any provider. It keeps its sessions in a folder, so that what
+was done before an interruption is there when it is resumed, and each start takes the next word
+of its script:
+
+    ok            answers
+    work          answers a step, then goes on with the next word
+    effect        runs a tool: a line is added to the file effects.txt, once a session
+    limit:4       a usage limit that resets in 4 seconds
+    crash         dies by SIGKILL
+    stall         falls silent
+    overloaded    the provider is at capacity
+    login         its key is not accepted
+
+    SCRIPT="effect limit:3 ok" SESSIONS=/tmp/s  claude -p "Port the tests"
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+import uuid
+from pathlib import Path
+
+ERRORS = {
+    "overloaded": (529, "overloaded_error", "server_error", "API Error: 529 Overloaded"),
+    "login": (401, "authentication_error", "authentication_failed", "Invalid API key"),
+    "toolong": (400, "invalid_request_error", "invalid_request", "Prompt is too long"),
+    "billing": (400, "invalid_request_error", "billing_error", "Credit balance is too low"),
+    "reset": (None, "", "unknown", "API Error: Connection to the API was lost (ECONNRESET)"),
+}
+COST = 0.04
+
+
+class Session:
+    """What it remembers between two starts."""
+
+    def __init__(self, folder: Path, id_: str) -> None:
+        self.id, self.file = id_, folder / f"{id_}.json"
+        self.lines: list[str] = json.loads(self.file.read_text()) if self.file.exists() else []
+
+    def add(self, line: str) -> None:
+        self.lines.append(line)
+        self.file.write_text(json.dumps(self.lines))
+
+
+def option(name: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else ""
+
+
+def say(event: dict[str, object]) -> None:
+    if option("--output-format") == "stream-json":
+        print(json.dumps(event), flush=True)
+
+
+def next_word(folder: Path) -> str:
+    """The next word of the script, and the one after it at the next start."""
+    words = os.environ.get("SCRIPT", "ok").split()
+    counter = folder / "counter"
+    at = int(counter.read_text()) if counter.exists() else 0
+    counter.write_text(str(at + 1))
+    return words[at] if at < len(words) else "ok"
+
+
+def result(session: Session, text: str, *, error: tuple[int | None, str] | None = None) -> int:
+    say(
+        {
+            "type": "result",
+            "subtype": "success",
+            "is_error": error is not None,
+            "api_error_status": error[0] if error else None,
+            "api_error_type": error[1] if error else None,
+            "terminal_reason": "api_error" if error else "completed",
+            "result": text,
+            "session_id": session.id,
+            "total_cost_usd": COST,
+            "usage": {"input_tokens": 900, "output_tokens": 100},
+        }
+    )
+    if option("--output-format") != "stream-json":
+        print(text, flush=True)
+    return 1 if error else 0
+
+
+def speak(session: Session, text: str) -> None:
+    message = {"role": "assistant", "content": [{"type": "text", "text": text}]}
+    say({"type": "assistant", "message": message, "session_id": session.id})
+
+
+def act(word: str, session: Session) -> int | None:
+    """Do what the word says; None to go on with the next."""
+    name, _, argument = word.partition(":")
+    if name == "ok":
+        speak(session, "All done.")
+        steps = len(session.lines)
+        return result(session, f"All done, after {steps} step{'s' if steps != 1 else ''}.")
+    if name == "work":
+        speak(session, "One step done.")
+        session.add("step")
+        return None
+    if name == "effect":
+        if "effect" not in session.lines:
+            with Path("effects.txt").open("a") as file:
+                file.write(f"{session.id}\n")
+            session.add("effect")
+        speak(session, "Ran the tool.")
+        return None
+    if name == "limit":
+        resets_at = int(time.time() + float(argument or 3)) + 1
+        info = {"status": "rejected", "resetsAt": resets_at, "rateLimitType": "five_hour"}
+        say({"type": "rate_limit_event", "rate_limit_info": info, "session_id": session.id})
+        clock = time.strftime("%I:%M%p", time.gmtime(resets_at)).lstrip("0").lower()
+        text = f"You've hit your session limit · resets {clock} (UTC)"
+        return result(session, text, error=(429, "rate_limit_error"))
+    if name == "crash":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if name == "stall":
+        time.sleep(float(argument or 3600))
+        return None
+    status, kind, _, text = ERRORS[name]
+    return result(session, text, error=(status, kind))
+
+
+def main() -> int:
+    folder = Path(os.environ.get("SESSIONS", ".sessions"))
+    folder.mkdir(exist_ok=True)
+    resumed = option("--resume")
+    session = Session(folder, resumed or option("--session-id") or str(uuid.uuid4()))
+    if resumed and not session.file.exists():
+        print(f"No conversation found with session ID: {resumed}", file=sys.stderr)
+        return 1
+    session.add("resumed" if resumed else "started")
+    say({"type": "system", "subtype": "init", "session_id": session.id})
+    while True:
+        code = act(next_word(folder), session)
+        if code is not None:
+            return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""What options are made of."""
+
+from __future__ import annotations
+
+import click
+
+from ..core.duration import seconds
+from ..errors import SettingError
+
+__all__ = ("DURATION", "Length")
+
+
+class Length(click.ParamType[float]):
+    """A duration: ``90``, ``90s``, ``1h30m``. ``off`` is 0, where that is offered."""
+
+    name = "duration"
+
+    def __init__(self, *, is_off_offered: bool = False) -> None:
+        self._is_off_offered = is_off_offered
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        if isinstance(value, float):
+            return value
+        if value == "off" and self._is_off_offered:
+            return 0.0
+        try:
+            return seconds(float(value) if value.replace(".", "", 1).isdigit() else value)
+        except SettingError:
+            or_off = ", or off" if self._is_off_offered else ""
+            self.fail(f"{value!r} is no duration such as 90s, 15m or 1h30m{or_off}", param, ctx)
+
+
+DURATION = Length()

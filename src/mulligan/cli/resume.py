@@ -1,0 +1,32 @@
+"""`mulligan resume`: go on with a run where it stands."""
+
+from __future__ import annotations
+
+import click
+
+__all__ = ("command",)
+
+
+@click.command("resume", epilog="Exit codes are those of mulligan run.")
+@click.argument("run", required=False)
+@click.option("--now", "is_now", is_flag=True, help="Do not wait for the time that was stated.")
+@click.option(
+    "--restart", is_flag=True, help="Start anew a program that was cut off and cannot resume."
+)
+@click.option(
+    "--park",
+    type=click.Choice(["wait", "exit"]),
+    default="wait",
+    show_default=True,
+    help="Where it has to wait: wait here, or exit with 75.",
+)
+@click.option("--json", "is_json", is_flag=True, help="Print events as JSON lines on stdout.")
+def command(run: str | None, *, is_now: bool, restart: bool, park: str, is_json: bool) -> int:
+    """Go on with RUN: its id, the beginning of it, or its name.
+
+    Without RUN it is the newest one of this folder that can go on: interrupted, waiting, cut off
+    by a crash, or stopped by something that you have mended meanwhile.
+    """
+    from .running import resume_run
+
+    return resume_run(run, is_now=is_now, restart=restart, park=park, is_json=is_json)

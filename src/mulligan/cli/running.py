@@ -1,0 +1,130 @@
+"""What the commands that run something share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING
+
+import click
+
+from ..run.agents.adapter import Refused
+from ..run.begin import Asked, go, machine, make
+from ..run.desk import Desk
+from ..run.spool import Spool
+from ..run.steps import Moved
+from ..run.stop import Stop, signals
+from ..run.view import Lines
+from . import Unusable
+
+if TYPE_CHECKING:
+    from ..run.view import View
+
+__all__ = ("run_command",)
+
+
+def run_command(
+    words: tuple[str, ...],
+    *,
+    name: str,
+    cwd: str,
+    agent: str,
+    horizon: float | None,
+    attempts: int | None,
+    policy: str,
+    idle: float | None,
+    timeout: float | None,
+    deadline: float | None,
+    own_retries: int | None,
+    restart: bool,
+    final_only: bool,
+    park: str,
+    notify: str,
+    is_json: bool,
+) -> int:
+    """Make a run of `words`, and drive it."""
+    asked = Asked(
+        agent=agent,
+        policy=str(Path(policy).absolute()) if policy.endswith(".toml") else policy,
+        attempts=attempts,
+        horizon=horizon,
+        idle=idle,
+        timeout=timeout,
+        deadline=deadline,
+        own_retries=own_retries,
+        may_restart=restart,
+    )
+    folder = Path(cwd).absolute() if cwd else Path.cwd()
+    if not folder.is_dir():
+        raise Unusable(f"--cwd needs a folder; {folder} is none", "make it, or name another")
+    desk = Desk()
+    with signals(Stop()) as stop:
+        try:
+            claimed = make(
+                desk, words, asked, cwd=str(folder), environ=os.environ, now=time(), name=name
+            )
+        except Refused as refused:
+            raise Unusable(refused.because, refused.hint) from None
+        stdin = Spool.open(desk.files(claimed.id) / "stdin")
+        view: View = Lines(claimed.id, Path(words[0]).name)
+        return go(
+            desk,
+            claimed,
+            environ=os.environ,
+            view=view,
+            stop=stop,
+            world=machine(),
+            stdin=stdin,
+            is_parked_by_exit=park == "exit",
+        )
+
+
+def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_json: bool) -> int:
+    """Take a run in hand, and drive it from where it stands."""
+    desk = Desk()
+    id_ = desk.find(run) if run else _newest(desk)
+    state = desk.look(id_)
+    assert state is not None  # noqa: S101 -- it was found
+    if state.status in {"done", "cancelled"}:
+        raise Unusable(
+            f"run {id_} is {state.status}: nothing is left to go on with",
+            f"mulligan show {id_} tells what came of it",
+        )
+    if state.made.host != os.uname().nodename or state.made.user != os.geteuid():
+        raise Unusable(
+            f"run {id_} belongs to user {state.made.user} on {state.made.host}: "
+            f"its sessions and files are there",
+            "resume it there",
+        )
+    for missing in sorted(_credentials(state.made.variables) - os.environ.keys()):
+        click.echo(f"mulligan: {missing} was set when the run was made, and is not now", err=True)
+    with signals(Stop()) as stop:
+        claimed = desk.claim(id_)
+        now = time()
+        if is_now or state.status in {"paused", "failed", "limited"}:
+            desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
+        return go(
+            desk,
+            claimed,
+            environ=os.environ,
+            view=Lines(id_, state.made.agent),
+            stop=stop,
+            world=machine(),
+            is_parked_by_exit=park == "exit",
+            may_restart=restart,
+        )
+
+
+def _newest(desk: Desk) -> str:
+    """The newest run of this folder that can go on."""
+    here = str(Path.cwd())
+    for id_, state in desk.all():
+        if state.made.cwd == here and state.status not in {"done", "cancelled"}:
+            return id_
+    raise Unusable(f"no run in {here} can go on", "mulligan runs lists what there is")
+
+
+def _credentials(names: list[str]) -> set[str]:
+    """Those of `names` without which a program could be locked out."""
+    return {each for each in names if each.endswith(("_KEY", "_TOKEN", "_SECRET"))}

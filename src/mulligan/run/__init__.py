@@ -1,0 +1,1 @@
+"""Agent programs that survive limits, crashes, reboots."""

@@ -1,0 +1,146 @@
+"""What `run` needs to know of an agent program.
+
+An adapter is asked twice: how to start the program so that it can be understood and resumed, and
+what a line of its output says while it runs. How a run ended is not asked here: `classify` reads
+that from the whole output, for all programs alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from ...errors import MulliganError
+
+__all__ = ("Adapter", "Launch", "Note", "Reader", "Refused", "Stream", "Wish")
+
+Stream = Literal["stdout", "stderr"]
+
+
+class Refused(MulliganError):
+    """A command that cannot be run unattended.
+
+    Args:
+        because: What was asked and what is wrong with it.
+        hint: What to write instead.
+    """
+
+    def __init__(self, because: str, hint: str = "") -> None:
+        self.because, self.hint = because, hint
+        super().__init__(because)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What the run wants of a start.
+
+    Args:
+        session: An id for a new session, where the program lets us choose: a UUID.
+        own_retries: How often the program may retry by itself; None for what is good for it.
+        environ: The environment it will inherit; read, never changed.
+    """
+
+    session: str = ""
+    own_retries: int | None = None
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One start of the program.
+
+    Args:
+        argv: What to execute; the first is the program.
+        environ: Variables to set on top of the inherited ones.
+        session: The id that was chosen for it, as far as we chose one.
+        is_translated: Whether stdout was made structured by us, so that the user sees what the
+            reader shows instead of its bytes.
+    """
+
+    argv: tuple[str, ...]
+    environ: Mapping[str, str] = field(default_factory=dict)
+    session: str = ""
+    is_translated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What a line of output says while the program runs.
+
+    Args:
+        session: The id of the session under way; only ids that fit the adapter's pattern.
+        is_retry: Whether the program says that it tries again by itself.
+        quiet: Seconds for which it announced to be silent.
+        is_work: Whether a model has answered: something was achieved.
+        tools: Tools that began (+1) or ended (-1) with this line.
+        cost: US dollars that this attempt has cost so far.
+        tokens: Tokens that this attempt has used so far, in and out.
+        shown: What the user would have seen of it: (stream, text) in order.
+    """
+
+    session: str = ""
+    is_retry: bool = False
+    quiet: float = 0.0
+    is_work: bool = False
+    tools: int = 0
+    cost: float | None = None
+    tokens: int | None = None
+    shown: tuple[tuple[Stream, str], ...] = ()
+
+
+class Reader(Protocol):
+    """Reads one attempt's output, line by line. Never raises, whatever the bytes."""
+
+    def line(self, stream: Stream, line: bytes, /) -> Note | None:
+        """What `line`, without its end, says; None for nothing."""
+        ...
+
+    def end(self) -> Note | None:
+        """What is still to be told now that the output is over."""
+        ...
+
+
+class Adapter(Protocol):
+    """One agent program."""
+
+    @property
+    def name(self) -> str:
+        """As packs know it: ``claude``; ``generic`` for programs that nobody knows."""
+        ...
+
+    @property
+    def can_resume(self) -> bool:
+        """Whether a session can go on where it stopped."""
+        ...
+
+    @property
+    def idle(self) -> float | None:
+        """Seconds of silence after which it hangs; None where silence means nothing."""
+        ...
+
+    @property
+    def is_exit_trusted(self) -> bool:
+        """Whether exit code 0 means success, whatever its words say."""
+        ...
+
+    def start(self, command: tuple[str, ...], wish: Wish, /) -> Launch:
+        """How to start `command` anew.
+
+        Raises:
+            Refused: It is interactive, or cannot be run unattended for another reason.
+        """
+        ...
+
+    def resume(self, command: tuple[str, ...], session: str, wish: Wish, /) -> Launch:
+        """How to go on with `session` of `command`: its flags, another prompt.
+
+        What came by stdin was part of the first prompt; a resumed program gets an empty one.
+        """
+        ...
+
+    def reader(self, launch: Launch, /) -> Reader: ...
+
+    def account(self, environ: Mapping[str, str], /) -> str:
+        """What tells one account of the provider from another; hashed before it is stored."""
+        ...

@@ -1,0 +1,149 @@
+"""Claude Code: ``claude -p``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .argv import Grammar
+from .program import CONTINUE, Program
+from .reading import EventReader, contents, mapping, number, text
+
+if TYPE_CHECKING:
+    from .adapter import Launch, Reader
+    from .argv import Part
+    from .reading import Event
+
+__all__ = ("PROGRAM", "Claude", "ClaudeReader")
+
+
+class Claude(Program):
+    """Measured with 2.1.325."""
+
+    name = "claude"
+    grammar = Grammar(
+        values="""--agent --agents --append-system-prompt --append-system-prompt-file --autocompact
+            --debug-file --effort --environment --fallback-model --input-format --json-schema
+            --max-budget-usd --max-thinking-tokens --max-turns --model -n --name --output-format
+            --permission-mode --permission-prompts --permission-prompt-tool --plugin-dir
+            --plugin-url --remote-control-session-name-prefix --session-id --setting-sources
+            --settings --system-prompt --system-prompt-file --system-prompt-snapshot""",
+        lists="""--add-dir --allowedTools --allowed-tools --disallowedTools --disallowed-tools
+            --betas --file --mcp-config --tools""",
+        maybes="""--cloud -d --debug --from-pr --prompt-suggestions --remote-control -r --resume
+            --teleport -w --worktree""",
+        flags="""--allow-dangerously-skip-permissions --ax-screen-reader --bg --background --bare
+            --brief --chrome -c --continue --dangerously-skip-permissions --desktop
+            --disable-slash-commands --exclude-dynamic-system-prompt-sections --fork-session
+            --forward-subagent-text -h --help --ide --include-hook-events
+            --include-partial-messages --no-chrome --no-session-persistence -p --print
+            --replay-user-messages --restricted --safe-mode --strict-mcp-config --tmux --verbose
+            -v --version""",
+    )
+    asides = ("--help", "-h", "--version", "-v", "--bg", "--background", "--cloud", "--desktop")
+    commands = """
+        agents attach auth auto-mode config doctor gateway import install logs mcp
+        migrate-installer plugin plugins purge respawn rm setup-token stop kill
+        ultrareview update upgrade
+    """
+    headless = ("-p", "--print")
+    interactive = ("--remote-control", "--teleport", "--tmux")
+    usage = 'claude -p "…"'
+    formats = ("--output-format",)
+    format = ("--output-format", "stream-json", "--verbose")
+    live = ("stream-json",)
+    sessions = ("--session-id", "--resume", "-r", "--continue", "-c", "--from-pr")
+    session_values = ("--session-id", "--resume", "-r")
+    session_option = "--session-id"
+    forks = ("--fork-session",)
+    unsaved = ("--no-session-persistence",)
+    # Messages that come by stdin have been given.
+    prompts = ("--input-format", "--replay-user-messages")
+    keys = (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "ANTHROPIC_BASE_URL",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_VERTEX",
+        "CLAUDE_CONFIG_DIR",
+    )
+    folder = ".claude"
+    retries_variable = "CLAUDE_CODE_MAX_RETRIES"
+    retries = 3
+
+    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
+        return ("--resume", session, "-p", CONTINUE)
+
+    def reader(self, launch: Launch, /) -> Reader:
+        return ClaudeReader(launch)
+
+
+class ClaudeReader(EventReader):
+    """`stream-json`, and the one object of `json`. In text it prints the result, nothing else."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(launch)
+        self._usage: dict[str, float] = {}
+        self._total = 0.0
+        self._is_told = False
+        self._last = ""
+
+    def read(self, event: Event) -> None:
+        self.session(event.get("session_id"))
+        match event.get("type"):
+            case "system" if event.get("subtype") == "api_retry":
+                self.retry(number(event, "retry_delay_ms") / 1000)
+            case "assistant":
+                self._assistant(event)
+            case "user":
+                for part in contents(event, "message", "content"):
+                    self.tool_ended(text(part, "tool_use_id"))
+            case "result":
+                self._result(event)
+
+    def _assistant(self, event: Event) -> None:
+        message = mapping(event, "message")
+        for part in contents(message, "content"):
+            if part.get("type") == "tool_use":
+                self.tool_began(text(part, "id"))
+            self._last = text(part, "text") or self._last
+        if event.get("error") or event.get("isApiErrorMessage"):
+            return
+        self.worked()
+        # Only the result knows the output tokens; until then the request's size must do.
+        name, tokens = text(message, "id"), _tokens(message)
+        self._total += tokens - self._usage.get(name, 0.0)
+        self._usage[name] = tokens
+        self.spent(tokens=self._total)
+
+    def _result(self, event: Event) -> None:
+        self._is_told = True
+        cost = number(event, "total_cost_usd")
+        self.spent(cost=cost, tokens=_tokens(event))
+        said = text(event, "result")
+        if not said:
+            said = next((f"Error: {each}" for each in _errors(event)), "")
+        self.show("stdout", said if said.endswith("\n") else said + "\n")
+
+    def ended(self) -> None:
+        # The result stood in a line that was broken: the answer must not be lost with it.
+        if not self._is_told and self.is_broken and self._last:
+            self.show("stdout", self._last + "\n")
+
+
+def _tokens(event: Event) -> float:
+    names = (
+        "input_tokens",
+        "cache_creation_input_tokens",
+        "cache_read_input_tokens",
+        "output_tokens",
+    )
+    return sum(number(event, "usage", name) for name in names)
+
+
+def _errors(event: Event) -> list[str]:
+    found = event.get("errors")
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
+
+
+PROGRAM = Claude()

@@ -1,0 +1,100 @@
+"""Cline: ``cline "…"``.
+
+A session cannot go on without a terminal: ``--id`` refuses a prompt (3.0.65).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .adapter import Refused
+from .argv import Grammar, words
+from .program import Program
+from .reading import EventReader, mapping, number, text
+
+if TYPE_CHECKING:
+    from .adapter import Launch, Reader
+    from .argv import Part
+    from .reading import Event
+
+__all__ = ("PROGRAM", "Cline", "ClineReader")
+
+
+class Cline(Program):
+    """Measured with 3.0.65. Its own retries have no option: six requests, not told of."""
+
+    name = "cline"
+    can_resume = False
+    grammar = Grammar(
+        values="""--auto-approve -c --cwd --compaction --id -P --provider -k --key -m --model -s
+            --system -t --timeout --config --data-dir --hooks-dir""",
+        maybes="--thinking --retries",
+        flags="""-V --version -p --plan --json -i --tui -z --zen --acp --worktree --update --kanban
+            -v --verbose -h --help""",
+    )
+    asides = ("--help", "-h", "--version", "-V", "--acp", "--update", "--kanban", "-z", "--zen")
+    commands = """
+        auth config plugin skill connect mcp doctor history h hook schedule hub
+        dashboard update version kanban
+    """
+    interactive = ("-i", "--tui", "--id")
+    usage = 'cline "…"'
+    formats = ("--json",)
+    format = ("--json",)
+    live = ("",)
+    keys = ("CLINE_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "CLINE_DIR")
+    folder = ".cline"
+
+    def check(self, parts: tuple[Part, ...]) -> None:
+        super().check(parts)
+        if not words(parts):
+            raise Refused("cline without a prompt is interactive", f"write: {self.usage}")
+
+    def reader(self, launch: Launch, /) -> Reader:
+        return ClineReader(launch)
+
+
+class ClineReader(EventReader):
+    """`--json`: everything that happens is an `agent_event`, the end is a `run_result`."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(launch)
+        self._is_open = False
+
+    def read(self, event: Event) -> None:
+        match event.get("type"):
+            case "agent_event":
+                self._agent(mapping(event, "event"))
+            case "run_result":
+                self._used(mapping(event, "usage"), "inputTokens", "outputTokens")
+                self.ended()
+            case "error":
+                self.show("stderr", f"error: {text(event, 'message')}\n")
+
+    def _agent(self, event: Event) -> None:
+        kind, content = event.get("type"), event.get("contentType")
+        tool = text(event, "toolCallId") or text(event, "toolName")
+        if kind == "content_start":
+            self.worked()
+            if content == "text":
+                self.show("stdout", text(event, "text"))
+                self._is_open = True
+            elif content == "tool":
+                self.tool_began(tool)
+        elif kind == "content_end":
+            self.tool_ended(tool)
+            self.ended()
+        elif kind == "usage":
+            self._used(event, "totalInputTokens", "totalOutputTokens")
+
+    def _used(self, usage: Event, *names: str) -> None:
+        self.spent(
+            cost=number(usage, "totalCost"), tokens=sum(number(usage, name) for name in names)
+        )
+
+    def ended(self) -> None:
+        self.show("stdout", "\n" if self._is_open else "")
+        self._is_open = False
+
+
+PROGRAM = Cline()

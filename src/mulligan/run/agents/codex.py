@@ -1,0 +1,166 @@
+"""Codex: ``codex exec``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .adapter import Refused
+from .argv import Grammar, given, value_of
+from .codex_retries import bounds
+from .program import CONTINUE, Program
+from .reading import EventReader, mapping, number, text
+
+if TYPE_CHECKING:
+    from .adapter import Launch, Reader, Stream, Wish
+    from .argv import Part
+    from .reading import Event
+
+__all__ = ("PROGRAM", "Codex", "CodexReader")
+
+_EXEC = ("exec", "e")
+
+
+class Codex(Program):
+    """Measured with 0.166.0. Options of ``exec`` stand before its own ``resume``."""
+
+    name = "codex"
+    grammar = Grammar(
+        values="""-c --config --enable --disable --remote --remote-auth-token-env -m --model
+            --local-provider -p --profile -s --sandbox -C --cd --add-dir -a --ask-for-approval
+            --thread-source --cyber-access-program --output-schema --color -o
+            --output-last-message""",
+        lists="-i --image",
+        flags="""--strict-config --oss --approve-for-me --dangerously-bypass-approvals-and-sandbox
+            --yolo --full-auto --dangerously-bypass-hook-trust --worktree --search --no-alt-screen
+            --no-daemon --skip-git-repo-check --ephemeral --ignore-user-config --ignore-rules
+            --json --experimental-json --last --all -h --help -V --version""",
+    )
+    asides = ("--help", "-h", "--version", "-V")
+    commands = """
+        agents login logout mcp mcp-server plugin app-server remote-control completion
+        update doctor sandbox debug apply a queue archive delete migrate-rollouts
+        migrate-nfs-db unarchive cloud exec-server features help review
+    """
+    usage = 'codex exec "…"'
+    formats = ("--json", "--experimental-json")
+    format = ("--json",)
+    sessions = ("--last", "--all")
+    unsaved = ("--ephemeral",)
+    # They have been given.
+    prompts = ("-i", "--image")
+    keys = ("CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME")
+    folder = ".codex"
+
+    def check(self, parts: tuple[Part, ...]) -> None:
+        if not self.place(parts):
+            raise Refused("codex without exec is interactive", f"write: {self.usage}")
+
+    def place(self, parts: tuple[Part, ...]) -> int:
+        found = (
+            at for at, part in enumerate(parts, 1) if not part.name and part.values[0] in _EXEC
+        )
+        return next(found, 0)
+
+    def is_saved(self, parts: tuple[Part, ...]) -> bool:
+        # A review's own options mean nothing to the session that goes on.
+        behind = [part.values[0] for part in parts[self.place(parts) :] if not part.name]
+        return behind[:1] != ["review"] and super().is_saved(parts)
+
+    def is_live(self, parts: tuple[Part, ...]) -> bool:  # noqa: ARG002 -- both of its forms are
+        return True
+
+    def tail(self, session: str) -> tuple[str, ...]:
+        return ("resume", session, CONTINUE)
+
+    def bounds(self, parts: tuple[Part, ...], wish: Wish) -> tuple[str, ...]:
+        settings = [
+            each for part in parts for each in part.values if part.name in ("-c", "--config")
+        ]
+        return bounds(
+            settings,
+            value_of(parts, "-p", "--profile"),
+            wish,
+            is_config_read=not given(parts, "--ignore-user-config"),
+        )
+
+    def reader(self, launch: Launch, /) -> Reader:
+        return CodexReader(launch)
+
+
+_TOOLS = ("command_execution", "mcp_tool_call", "web_search", "file_change", "collab_tool_call")
+_RECONNECTING = re.compile(r"(?:ERROR: )?Reconnecting\.\.\.")
+_SESSION_LINE = re.compile(r"session id: (\S+)")
+
+
+class CodexReader(EventReader):
+    """`--json`. In text its progress goes to stderr, only the last message to stdout."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(launch)
+        self._last = ""
+        self._error = ""
+
+    def read(self, event: Event) -> None:
+        match event.get("type"):
+            case "thread.started":
+                self.session(event.get("thread_id"))
+                self.show("stderr", f"session id: {text(event, 'thread_id')}\n")
+            case "item.started":
+                self._began(mapping(event, "item"))
+            case "item.completed":
+                self._completed(mapping(event, "item"))
+            case "error":
+                self._failed(text(event, "message"))
+            case "turn.failed":
+                self._failed(text(event, "error", "message"))
+            case "turn.completed":
+                tokens = number(event, "usage", "input_tokens") + number(
+                    event, "usage", "output_tokens"
+                )
+                self.spent(tokens=tokens)
+                self.show("stderr", f"tokens used\n{int(tokens):,}\n")
+                self.show("stdout", self._last + "\n" if self._last else "")
+
+    def _began(self, item: Event) -> None:
+        self.worked()
+        if item.get("type") in _TOOLS:
+            self.tool_began(text(item, "id"))
+        if item.get("type") == "command_execution":
+            self.show("stderr", f"exec\n{text(item, 'command')}\n")
+
+    def _completed(self, item: Event) -> None:
+        self.tool_ended(text(item, "id"))
+        match item.get("type"):
+            case "error":
+                self.show("stderr", f"warning: {text(item, 'message')}\n")
+                return
+            case "agent_message":
+                self._last = text(item, "text")
+                self.show("stderr", f"codex\n{self._last}\n")
+            case "reasoning":
+                self.show("stderr", f"thinking\n{text(item, 'text')}\n")
+            case "command_execution":
+                code = item.get("exit_code")
+                ended = "succeeded" if code == 0 else f"exited {code}"
+                output = text(item, "aggregated_output").rstrip("\n")
+                self.show("stderr", f" {ended}:\n" + (output + "\n" if output else ""))
+        self.worked()
+
+    def _failed(self, message: str) -> None:
+        if _RECONNECTING.match(message):
+            self.retry()
+        if message and message != self._error:
+            self._error = message
+            self.show("stderr", f"ERROR: {message}\n")
+
+    def words(self, stream: Stream, line: str) -> None:
+        if stream != "stderr":
+            return
+        if _RECONNECTING.match(line):
+            self.retry()
+        elif found := _SESSION_LINE.fullmatch(line):
+            self.session(found[1])
+
+
+PROGRAM = Codex()

@@ -1,0 +1,103 @@
+"""GitHub Copilot CLI: ``copilot -p``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .argv import Grammar
+from .program import CONTINUE, Program
+from .reading import EventReader, mapping, number, text
+
+if TYPE_CHECKING:
+    from .adapter import Launch, Reader
+    from .argv import Part
+    from .reading import Event
+
+__all__ = ("PROGRAM", "Copilot", "CopilotReader")
+
+
+class Copilot(Program):
+    """Measured with 1.0.102. Its own retries have no option: six requests, counted."""
+
+    name = "copilot"
+    grammar = Grammar(
+        values="""-i --interactive -p --prompt --model --reasoning-effort --context --auto-tier
+            --agent -n --name --session-id -C --log-dir --extension-sdk-path --log-level --stream
+            --output-format --add-dir --attachment --disable-mcp-server --add-github-mcp-toolset
+            --add-github-mcp-tool --plugin-dir --additional-mcp-config --mcp-github-auth
+            --max-autopilot-continues --mode --environment-host --environment-compute-id
+            --dynamic-retrieval --enable-mcp-server --max-ai-credits --usage-output-file""",
+        lists="""--allow-tool --deny-tool --available-tools --excluded-tools --allow-url
+            --deny-url""",
+        maybes="-r --resume --connect --share --bash-env --mouse -w --worktree",
+        flags="""-v --version --fleet --trust-folder -s --silent --disable-client-telemetry
+            --enable-memory --continue --allow-all-tools --allow-all-paths --disallow-temp-dir
+            --banner --screen-reader --plain-diff --share-gist --disable-builtin-mcps
+            --enable-all-github-mcp-tools --allow-all-mcp-server-instructions --allow-all-urls
+            --allow-all --yolo --autopilot --plan --experimental --acp --remote --remote-export
+            --assisted-approval --no-custom-instructions --no-auto-update --no-ask-user --no-color
+            --no-experimental --no-bash-env --no-mouse --no-remote --no-remote-export
+            --no-eager-powershell-resolution -h --help""",
+    )
+    asides = ("--help", "-h", "--version", "-v", "--acp")
+    commands = """
+        app login help init config update version workflow sessions memories plugin
+        mcp skill instruction lsp sandbox completion
+    """
+    headless = ("-p", "--prompt")
+    interactive = ("-i", "--interactive", "--connect")
+    usage = 'copilot -p "…"'
+    formats = ("--output-format",)
+    format = ("--output-format", "json")
+    live = ("json", "text")
+    sessions = ("--session-id", "--resume", "-r", "--continue")
+    session_values = ("--session-id", "--resume", "-r")
+    session_option = "--session-id"
+    prompts = ("--attachment", "--name", "-n")
+    keys = (
+        "COPILOT_GITHUB_TOKEN",
+        "GH_TOKEN",
+        "GITHUB_TOKEN",
+        "COPILOT_PROVIDER_API_KEY",
+        "COPILOT_PROVIDER_BASE_URL",
+        "COPILOT_HOME",
+    )
+    folder = ".copilot"
+
+    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
+        return (f"--resume={session}", "-p", CONTINUE)
+
+    def reader(self, launch: Launch, /) -> Reader:
+        return CopilotReader(launch)
+
+
+class CopilotReader(EventReader):
+    """`--output-format json`. In text answers and tools go to stdout, errors to stderr."""
+
+    def read(self, event: Event) -> None:
+        self.session(event.get("sessionId"))
+        data = mapping(event, "data")
+        match event.get("type"):
+            case "assistant.turn_retry":
+                self.retry()
+            case "assistant.message":
+                self.worked()
+                said = text(data, "content")
+                self.show("stdout", said + "\n\n" if said else "")
+            case "tool.execution_start":
+                self.tool_began(text(data, "toolCallId"))
+                said = text(data, "arguments", "command") or text(data, "toolName")
+                self.show("stdout", f"● {text(data, 'toolTitle') or 'Tool'}\n  │ {said}\n\n")
+            case "tool.execution_complete":
+                self.tool_ended(text(data, "toolCallId"))
+            case "assistant.usage":
+                cost = data.get("cost")
+                self.also_spent(
+                    cost=None if cost is None else number(data, "cost"),
+                    tokens=number(data, "inputTokens") + number(data, "outputTokens"),
+                )
+            case "session.error":
+                self.show("stderr", text(data, "message") + "\n")
+
+
+PROGRAM = Copilot()

@@ -1,0 +1,150 @@
+"""Where in a command the agent program stands.
+
+Programs are started through others: ``npx -y @openai/codex exec …``, ``env X=1 claude -p …``,
+``mise exec -- gemini -p …``, ``node …/cli.js``. Whoever starts another program on this machine, in
+this folder, as this user is looked through. Shells, containers, remote machines are not: what they
+start cannot be resumed from here by adding words to the command.
+"""
+
+from __future__ import annotations
+
+__all__ = ("NAMES", "find")
+
+# By the names of commands, packages, modules; the value is the module that knows the program.
+NAMES = {
+    "claude": "claude",
+    "claude-code": "claude",
+    "@anthropic-ai/claude-code": "claude",
+    "codex": "codex",
+    "codex-cli": "codex",
+    "@openai/codex": "codex",
+    "gemini": "gemini",
+    "gemini-cli": "gemini",
+    "@google/gemini-cli": "gemini",
+    "opencode": "opencode",
+    "opencode-ai": "opencode",
+    "qwen": "qwen",
+    "qwen-code": "qwen",
+    "@qwen-code/qwen-code": "qwen",
+    "copilot": "copilot",
+    "copilot-cli": "copilot",
+    "@github/copilot": "copilot",
+    "pi": "pi",
+    "pi-coding-agent": "pi",
+    "@mariozechner/pi-coding-agent": "pi",
+    "cline": "cline",
+    "cn": "cn",
+    "continue": "cn",
+    "@continuedev/cli": "cn",
+    "aider": "aider",
+    "aider-chat": "aider",
+    "agy": "agy",
+    "antigravity": "agy",
+}
+
+# Who starts another program, with its options that take a value.
+_WRAPPERS = {
+    "env": ("-u", "--unset", "-C", "--chdir"),
+    "nice": ("-n", "--adjustment"),
+    "ionice": ("-c", "-n", "--class", "--classdata"),
+    "nohup": (),
+    "setsid": (),
+    "stdbuf": ("-i", "-o", "-e"),
+    "time": ("-f", "-o"),
+    "caffeinate": ("-t", "-w"),
+    "timeout": ("-k", "-s", "--kill-after", "--signal"),
+    "sudo": ("-u", "-g", "-C", "-h", "-p"),
+    "npx": ("-p", "--package", "-w", "--workspace"),
+    "bunx": (),
+    "uvx": ("--from", "--with", "-p", "--python", "--index-url"),
+    "pnpx": (),
+    "node": ("-r", "--require", "--import", "--env-file", "-C"),
+    "bun": (),
+    "deno": (),
+    "npm": (),
+    "pnpm": ("-C", "--dir", "--filter"),
+    "yarn": (),
+    "uv": ("--from", "--with", "-p", "--python", "--project", "--directory"),
+    "pipx": ("--spec", "--python"),
+    "mise": ("-C", "--cd"),
+    "rtx": (),
+    "asdf": (),
+    "volta": ("--node", "--npm", "--yarn"),
+    "fnm": ("--using",),
+    "nvm": (),
+    "direnv": (),
+    "dotenvx": ("-f",),
+    "op": ("--env-file",),
+    "doppler": ("-p", "-c", "--project", "--config"),
+}
+# Words of theirs that come before the program.
+_WORDS = frozenset({"exec", "x", "run", "dlx", "tool"})
+_PYTHONS = ("python", "pypy")
+
+
+def find(command: tuple[str, ...], wanted: str = "") -> tuple[str, int]:
+    """The module that knows the program, and where in `command` the program stands.
+
+    An empty name and 0 if nobody knows it. With `wanted` only that program is looked for.
+    """
+    at = 0
+    while at < len(command):
+        arg = command[at]
+        if (name := _known(arg)) and wanted in ("", name):
+            return name, at
+        base = _base(arg)
+        if base.rstrip("0123456789.") in _PYTHONS:
+            behind = command[at + 1 :]
+            at = at + 2 if behind[:1] == ("-m",) else at + 1
+            if at < len(command) and _known(command[at]) == "":
+                break
+            continue
+        if base not in _WRAPPERS:
+            break
+        at = _behind(command, at + 1, _WRAPPERS[base])
+    return "", 0
+
+
+def _behind(command: tuple[str, ...], at: int, valued: tuple[str, ...]) -> int:
+    """Where the next program may stand, behind a wrapper's options, words, assignments."""
+    while at < len(command):
+        arg = command[at]
+        if arg == "--":
+            return at + 1
+        if arg in valued:
+            at += 2
+        elif arg.startswith("-") or arg in _WORDS or "=" in arg.partition("/")[0]:
+            at += 1
+        elif _known(arg) or _base(arg) in _WRAPPERS:
+            return at
+        elif at + 1 < len(command) and _is_argument(arg):
+            at += 1
+        else:
+            return at
+    return at
+
+
+def _is_argument(arg: str) -> bool:
+    """Words of wrappers that are no program: ``timeout 5m``, ``mise exec node@20``, ``nvm 20``."""
+    return arg[:1].isdigit() or "@" in arg[1:] or arg in (".", "lts", "latest")
+
+
+def _known(arg: str) -> str:
+    """The program that a word of the command names: by its own name, a package, or a path."""
+    name = arg if arg.startswith("@") else _base(arg)
+    package = name[:1] + name[1:].partition("@")[0]
+    if found := NAMES.get(package):
+        return found
+    # node_modules/@openai/codex/bin/codex.js: the folder tells, if the file's name does not.
+    _, _, inside = arg.rpartition("node_modules/")
+    if inside and inside != arg:
+        parts = inside.split("/")
+        return NAMES.get("/".join(parts[: 2 if inside.startswith("@") else 1]), "")
+    return ""
+
+
+def _base(arg: str) -> str:
+    base = arg.rstrip("/").rpartition("/")[2].rpartition("\\")[2]
+    for suffix in (".exe", ".cmd", ".js", ".mjs", ".cjs", ".py"):
+        base = base.removesuffix(suffix)
+    return base

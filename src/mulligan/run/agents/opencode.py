@@ -1,0 +1,112 @@
+"""opencode: ``opencode run``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .adapter import Refused
+from .argv import Grammar
+from .program import CONTINUE, Program
+from .reading import EventReader, mapping, number, text
+
+if TYPE_CHECKING:
+    from .adapter import Launch, Reader
+    from .argv import Part
+    from .reading import Event
+
+__all__ = ("PROGRAM", "Opencode", "OpencodeReader")
+
+
+class Opencode(Program):
+    """Measured with 1.18.33. Its own retries have no option, and it says nothing of them."""
+
+    name = "opencode"
+    # A tool is told of when it has ended, and a subagent is one tool: ten minutes would end it.
+    idle = 1800.0
+    grammar = Grammar(
+        values="""--log-level --command -s --session -m --model --agent --format --title --attach
+            -p --password -u --username --dir --port --variant --hostname --mdns-domain --prompt
+            --replay-limit""",
+        lists="-f --file --cors",
+        flags="""-h --help -v --version --print-logs --pure -c --continue --fork --share --thinking
+            -i --interactive --auto --mdns --mini --no-replay""",
+    )
+    asides = ("--help", "-h", "--version", "-v")
+    commands = """
+        completion acp mcp attach debug providers auth agent upgrade uninstall serve
+        web models stats export import github pr session plugin plug db
+    """
+    interactive = ("--interactive", "-i", "--mini")
+    usage = 'opencode run "…"'
+    formats = ("--format",)
+    format = ("--format", "json")
+    live = ("json", "default")
+    sessions = ("--session", "-s", "--continue", "-c")
+    session_values = ("--session", "-s")
+    session_pattern = re.compile(r"ses_[A-Za-z0-9]{4,60}")
+    forks = ("--fork",)
+    # A command is a prompt with a name, and its files have been given.
+    prompts = ("--command", "-f", "--file")
+    keys = ("OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT", "XDG_DATA_HOME", "OPENCODE_API_KEY")
+    folder = ".local/share/opencode"
+
+    def check(self, parts: tuple[Part, ...]) -> None:
+        if not self.place(parts):
+            raise Refused("opencode without run is interactive", f"write: {self.usage}")
+        super().check(parts)
+
+    def place(self, parts: tuple[Part, ...]) -> int:
+        found = (
+            at for at, part in enumerate(parts, 1) if not part.name and part.values[0] == "run"
+        )
+        return next(found, 0)
+
+    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
+        return ("--session", session, CONTINUE)
+
+    def reader(self, launch: Launch, /) -> Reader:
+        return OpencodeReader(launch)
+
+
+class OpencodeReader(EventReader):
+    """`--format json`. In text the answer goes to stdout, tools and errors to stderr."""
+
+    def read(self, event: Event) -> None:
+        self.session(event.get("sessionID"))
+        part = mapping(event, "part")
+        match event.get("type"):
+            case "text":
+                self.worked()
+                said = text(part, "text").strip("\n")
+                self.show("stdout", said + "\n" if said else "")
+            case "tool_use":
+                self.worked()
+                self._tool(part)
+            case "step_finish":
+                tokens = number(part, "tokens", "total") or sum(
+                    number(part, "tokens", *path)
+                    for path in (
+                        ("input",),
+                        ("output",),
+                        ("reasoning",),
+                        ("cache", "read"),
+                        ("cache", "write"),
+                    )
+                )
+                self.also_spent(cost=number(part, "cost"), tokens=tokens)
+            case "error":
+                error = mapping(event, "error")
+                said = text(error, "data", "message") or text(error, "message")
+                self.show("stderr", f"Error: {said or text(error, 'name')}\n")
+
+    def _tool(self, part: Event) -> None:
+        state, tool = mapping(part, "state"), text(part, "tool")
+        said = text(state, "title") or text(state, "input", "command")
+        sign = "$" if tool == "bash" else f"| {tool}"
+        output = (text(state, "output") or text(state, "error")).rstrip("\n")
+        shown = output + "\n" if output and tool == "bash" else ""
+        self.show("stderr", f"{sign} {said}\n{shown}")
+
+
+PROGRAM = Opencode()

@@ -1,0 +1,111 @@
+"""pi: ``pi -p``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .argv import Grammar, value_of
+from .program import CONTINUE, Program
+from .reading import EventReader, contents, mapping, number, text
+
+if TYPE_CHECKING:
+    from .adapter import Launch, Reader
+    from .argv import Part
+    from .reading import Event
+
+__all__ = ("PROGRAM", "Pi", "PiReader")
+
+
+class Pi(Program):
+    """Measured with 0.73.1. Its own retries are a setting in a file of the user's: counted."""
+
+    name = "pi"
+    # In json it exits 0 on every failure of the API.
+    is_exit_trusted = False
+    grammar = Grammar(
+        values="""--provider --model --api-key --system-prompt --append-system-prompt --mode
+            --session --fork --session-dir --models --tools -t --thinking --extension -e --skill
+            --prompt-template --theme --export""",
+        maybes="--list-models",
+        flags="""--print -p --continue -c --resume -r --no-session --no-tools -nt
+            --no-builtin-tools -nbt --no-extensions -ne --no-skills -ns --no-prompt-templates -np
+            --no-themes --no-context-files -nc --verbose --offline --help -h --version -v""",
+    )
+    asides = ("--help", "-h", "--version", "-v", "--export", "--list-models")
+    commands = "install remove uninstall update list config"
+    headless = ("-p", "--print")
+    interactive = ("-r", "--resume")
+    usage = 'pi -p "…"'
+    formats = ("--mode",)
+    format = ("--mode", "json")
+    live = ("json",)
+    sessions = ("--session", "--continue", "-c", "--resume", "-r")
+    session_values = ("--session",)
+    forks = ("--fork",)
+    unsaved = ("--no-session",)
+    keys = (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_OAUTH_TOKEN",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "OPENROUTER_API_KEY",
+        "PI_CODING_AGENT_DIR",
+    )
+    folder = ".pi/agent"
+
+    def check(self, parts: tuple[Part, ...]) -> None:
+        # Its json mode is for programs as it is.
+        if value_of(parts, "--mode") != "json":
+            super().check(parts)
+
+    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
+        return ("--session", session, "-p", CONTINUE)
+
+    def reader(self, launch: Launch, /) -> Reader:
+        return PiReader(launch)
+
+
+class PiReader(EventReader):
+    """`--mode json`. In text it prints the last answer when it is done, or why there is none."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(launch)
+        self._answer, self._error = "", ""
+
+    def skips(self, line: bytes) -> bool:
+        # Each update repeats the whole message so far: to parse them all would be quadratic.
+        return line.startswith(b'{"type":"message_update"')
+
+    def read(self, event: Event) -> None:
+        match event.get("type"):
+            case "session":
+                self.session(event.get("id"))
+            case "auto_retry_start":
+                self.retry(number(event, "delayMs") / 1000)
+            case "tool_execution_start":
+                self.tool_began(text(event, "toolCallId"))
+            case "tool_execution_end":
+                self.tool_ended(text(event, "toolCallId"))
+            case "message_end":
+                self._message(mapping(event, "message"))
+
+    def _message(self, message: Event) -> None:
+        if message.get("role") != "assistant":
+            return
+        usage = mapping(message, "usage")
+        self.also_spent(cost=number(usage, "cost", "total"), tokens=number(usage, "totalTokens"))
+        said = [text(part, "text") for part in contents(message, "content")]
+        self._answer, self._error = "\n".join(filter(None, said)), ""
+        if message.get("stopReason") in ("error", "aborted"):
+            self._error = text(message, "errorMessage") or f"Request {message['stopReason']}"
+        else:
+            self.worked()
+
+    def ended(self) -> None:
+        if self._error:
+            self.show("stderr", self._error + "\n")
+        elif self._answer:
+            self.show("stdout", self._answer + "\n")
+
+
+PROGRAM = Pi()

@@ -1,0 +1,85 @@
+"""Qwen Code: ``qwen "…"`` or ``qwen -p``.
+
+Its output is left as it is: 0.15 reports a failed request as a success in both of its structured
+forms, with exit code 0, while its text form exits 1. The session is known all the same, because we
+choose its id.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .adapter import Refused
+from .argv import Grammar, given, value_of, words
+from .claude import ClaudeReader
+from .program import CONTINUE, Program
+
+if TYPE_CHECKING:
+    from .adapter import Launch, Reader, Stream
+    from .argv import Part
+
+__all__ = ("PROGRAM", "Qwen", "QwenReader")
+
+
+class Qwen(Program):
+    """Measured with 0.15.10 and 0.24.4. Its own retries have no option; the outer are counted."""
+
+    name = "qwen"
+    is_exit_trusted = False
+    grammar = Grammar(
+        values="""--telemetry-target --telemetry-otlp-endpoint --telemetry-otlp-protocol
+            --telemetry-outfile --proxy -m --model -p --prompt -i --prompt-interactive
+            --system-prompt --append-system-prompt --sandbox-image --approval-mode --channel
+            --mcp-config --openai-logging-dir --openai-api-key --openai-base-url --input-format -o
+            --output-format --json-fd --json-file --json-schema --input-file -r --resume
+            --session-id --max-session-turns --auth-type""",
+        lists="""--allowed-mcp-server-names --allowed-tools -e --extensions --include-directories
+            --add-dir --core-tools --exclude-tools --disabled-slash-commands""",
+        flags="""--telemetry --telemetry-log-prompts -d --debug --bare --chat-recording
+            --no-chat-recording -s --sandbox -y --yolo --checkpointing --acp --experimental-lsp -l
+            --list-extensions --openai-logging --screen-reader --include-partial-messages -c
+            --continue -v --version -h --help""",
+    )
+    asides = ("--help", "-h", "--version", "-v", "--list-extensions", "-l", "--acp")
+    commands = "mcp extensions auth hooks hook channel review"
+    interactive = ("-i", "--prompt-interactive")
+    usage = 'qwen "…"'
+    sessions = ("--session-id", "--resume", "-r", "--continue", "-c")
+    session_values = ("--session-id", "--resume", "-r")
+    session_option = "--session-id"
+    unsaved = ("--no-chat-recording",)
+    prompts = ("-p", "--prompt", "--input-format")
+    keys = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY", "QWEN_HOME")
+    folder = ".qwen"
+
+    def check(self, parts: tuple[Part, ...]) -> None:
+        super().check(parts)
+        if not given(parts, "-p", "--prompt", "--input-format") and not words(parts):
+            raise Refused("qwen without a prompt is interactive", f"write: {self.usage}")
+
+    def is_live(self, parts: tuple[Part, ...]) -> bool:
+        # In text it is silent until it has the answer.
+        return value_of(parts, "-o", "--output-format") == "stream-json"
+
+    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:
+        asked = ("-p",) if given(parts, "-p", "--prompt") else ()
+        return ("--resume", session, *asked, CONTINUE)
+
+    def reader(self, launch: Launch, /) -> Reader:
+        return QwenReader(launch)
+
+
+_RETRYING = re.compile(r"\s*(?:Retrying in (\d{1,6}(?:\.\d+)?) ?s\b|Attempt \d+ failed\b)")
+
+
+class QwenReader(ClaudeReader):
+    """The events have Claude's shapes; retries are told on stderr."""
+
+    def words(self, stream: Stream, line: str) -> None:
+        found = _RETRYING.match(line)
+        if found and stream == "stderr":
+            self.retry(float(found[1] or 0))
+
+
+PROGRAM = Qwen()

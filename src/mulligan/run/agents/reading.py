@@ -1,0 +1,240 @@
+"""What the lines of a program say, gathered.
+
+A program's output is data of others: a line may be cut, doubled, several megabytes long, or not
+what it seems. Whatever does not have the expected shape says nothing; nothing here raises.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .adapter import Note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .adapter import Launch, Stream
+
+__all__ = ("Event", "EventReader", "contents", "fits", "mapping", "number", "parsed", "text")
+
+Event = Mapping[str, object]
+
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{7,63}")
+# A block of pretty-printed JSON longer than this is no report of a program about itself.
+_LONGEST_BLOCK = 4_000_000
+
+
+def fits(session: object) -> bool:
+    """Whether it can be given to a program as a session's id, and as nothing else."""
+    return isinstance(session, str) and _ID.fullmatch(session) is not None
+
+
+def mapping(found: object, *path: str) -> Event:
+    """The object at the end of `path`; an empty one if there is none."""
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def text(found: object, *path: str) -> str:
+    """The text at the end of `path`; empty if there is none."""
+    value = mapping(found, *path[:-1]).get(path[-1])
+    return value if isinstance(value, str) else ""
+
+
+def number(found: object, *path: str) -> float:
+    """The number at the end of `path`; 0 if there is none that can be counted."""
+    value = mapping(found, *path[:-1]).get(path[-1])
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and 0 < value < 1e15 else 0.0  # type: ignore[operator, arg-type]  # is_number
+
+
+def contents(event: Event, *path: str) -> Iterator[Event]:
+    """The objects in a list at the end of `path`."""
+    found = mapping(event, *path[:-1]).get(path[-1])
+    return (
+        each for each in (found if isinstance(found, list) else ()) if isinstance(each, Mapping)
+    )
+
+
+def parsed(line: bytes) -> list[Event] | None:
+    """The events in a line; None if it is no JSON at all, an empty list if it is broken JSON."""
+    if line.lstrip()[:1] not in (b"{", b"["):
+        return None
+    said = line.decode("utf-8", "replace").strip()
+    found = _events(said)
+    if found is None:
+        # Claude 2.1.74 could put an event into the middle of another line: its own end is whole.
+        at = said.rfind('{"type":"')
+        found = _events(said[at:]) if at > 0 else None
+    if found is None:
+        return [] if said.startswith(('{"', "[{")) else None
+    return found
+
+
+def _events(said: str) -> list[Event] | None:
+    try:
+        found = json.loads(said)
+    except (ValueError, RecursionError):
+        return None
+    many = found if isinstance(found, list) else [found]
+    return [event for event in many if isinstance(event, Mapping)]
+
+
+class EventReader:
+    """Reads one attempt of a program that prints events; a subclass knows what they mean.
+
+    A subclass's `read` looks at one event of stdout, `words` at a line that is none; both tell
+    what they find by the methods below, and the note is made of it.
+    """
+
+    _quiet: float
+
+    def __init__(self, launch: Launch) -> None:
+        self._is_translated = launch.is_translated
+        self._cost: float | None = None
+        self._tokens: int | None = None
+        self._tools: set[str] = set()
+        self._block: dict[Stream, bytearray] = {}
+        self.is_broken = False
+        self._fresh()
+
+    def line(self, stream: Stream, line: bytes, /) -> Note | None:
+        self._fresh()
+        if not self.skips(line):
+            self._take(stream, line)
+        return self._note()
+
+    def end(self) -> Note | None:
+        self._fresh()
+        for stream in tuple(self._block):
+            self._say(stream, bytes(self._block.pop(stream)))
+        self.ended()
+        return self._note()
+
+    # For subclasses to say.
+
+    def read(self, event: Event) -> None:
+        """What an event of its output says."""
+
+    def words(self, stream: Stream, line: str) -> None:
+        """What a line says that is no event."""
+
+    def ended(self) -> None:
+        """What is left to show when the output is over."""
+
+    def skips(self, line: bytes) -> bool:  # noqa: ARG002 -- for subclasses
+        """Whether a line is not worth parsing."""
+        return False
+
+    # For subclasses to tell.
+
+    def session(self, found: object) -> None:
+        if fits(found):
+            self._session = str(found)
+
+    def retry(self, quiet: float = 0.0) -> None:
+        """It tries again by itself, after `quiet` seconds."""
+        self._is_retry = True
+        self.silent(quiet)
+
+    def silent(self, seconds: float) -> None:
+        """It announced to be silent for so long."""
+        self._quiet = max(self._quiet, seconds)
+
+    def worked(self) -> None:
+        self._is_work = True
+
+    def tool_began(self, tool: str) -> None:
+        if tool and tool not in self._tools:
+            self._tools.add(tool)
+            self._change += 1
+
+    def tool_ended(self, tool: str) -> None:
+        if tool in self._tools:
+            self._tools.remove(tool)
+            self._change -= 1
+
+    def spent(self, *, cost: float | None = None, tokens: float | None = None) -> None:
+        """What the attempt has used so far; what was told is never taken back."""
+        if cost is not None:
+            self._cost = max(cost, self._cost or 0.0)
+        if tokens is not None:
+            self._tokens = max(int(tokens), self._tokens or 0)
+
+    def also_spent(self, *, cost: float | None = None, tokens: float | None = None) -> None:
+        """What a step has used, on top of what was used before."""
+        self.spent(
+            cost=None if cost is None else (self._cost or 0.0) + cost,
+            tokens=None if tokens is None else (self._tokens or 0) + tokens,
+        )
+
+    def show(self, stream: Stream, text: str) -> None:
+        """What the user would have seen; only where we changed the output's form."""
+        if not self._is_translated or not text:
+            return
+        if not text.isascii():
+            # JSON can hold halves of characters that no terminal takes.
+            text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        self._shown.append((stream, text))
+
+    # How lines become events.
+
+    def _take(self, stream: Stream, line: bytes) -> None:
+        if whole := self._gather(stream, line):
+            line = whole
+        elif stream in self._block:
+            return
+        events = parsed(line)
+        if events is None:
+            self._say(stream, line)
+            return
+        self.is_broken = self.is_broken or not events
+        for event in events:
+            self.read(event)
+
+    def _say(self, stream: Stream, line: bytes) -> None:
+        said = line.decode("utf-8", "replace")
+        if stream == "stdout":
+            self.show("stdout", said + "\n")
+        self.words(stream, said)
+
+    def _gather(self, stream: Stream, line: bytes) -> bytes:
+        """A pretty-printed object is gathered until its last line, which stands at the margin."""
+        block = self._block.get(stream)
+        bare = line.rstrip()
+        if block is None:
+            if bare in (b"{", b"["):
+                self._block[stream] = bytearray(bare)
+            return b""
+        block += b"\n" + bare
+        if bare in (b"}", b"]") or len(block) > _LONGEST_BLOCK:
+            return bytes(self._block.pop(stream))
+        return b""
+
+    def _fresh(self) -> None:
+        self._session = ""
+        self._is_retry = self._is_work = False
+        self._quiet = 0.0
+        self._change = 0
+        self._told = (self._cost, self._tokens)
+        self._shown: list[tuple[Stream, str]] = []
+
+    def _note(self) -> Note | None:
+        is_spent = self._told != (self._cost, self._tokens)
+        said = (self._session, self._is_retry, self._quiet, self._is_work, self._change)
+        if not any(said) and not is_spent and not self._shown:
+            return None
+        return Note(
+            session=self._session,
+            is_retry=self._is_retry,
+            quiet=self._quiet,
+            is_work=self._is_work,
+            tools=self._change,
+            cost=self._cost if is_spent else None,
+            tokens=self._tokens if is_spent else None,
+            shown=tuple(self._shown),
+        )

@@ -1,0 +1,248 @@
+"""A run put together: what was asked, who knows the program, the world around it.
+
+What every way to run something shares: a new command, a run taken up again, a worker that wakes
+what is due.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import Fenced, SettingError, StoreError
+from .agents.catalogue import recognise
+from .desk import LEASE
+from .process import supervise
+from .runner import Runner, Settings, Work, World
+from .spool import Spool
+from .steps import Made
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ..core.policy import Policy
+    from .desk import Claimed, Desk
+    from .limits import Limits
+    from .stop import Stop
+    from .view import View
+
+__all__ = ("Asked", "go", "machine", "make")
+
+# How often a holder looks whether somebody cancelled its run, and how often it renews its claim.
+_GLANCE, _RENEWAL = 1.0, LEASE / 3
+
+
+class Asked(NamedTuple):
+    """How a run is to be run; journaled, so plain data.
+
+    Args:
+        agent: The adapter, where it is named; empty to go by the command.
+        policy: A preset's name or the path of a policy file; empty for the one made for programs.
+        attempts: Attempts in total; None for what the policy says.
+        horizon: How far ahead a reset may lie to be waited for, in seconds.
+        idle: Seconds of silence before the program is ended; None for what its adapter says.
+        timeout: Seconds for each attempt.
+        deadline: Seconds for the whole run.
+        own_retries: How often the program may retry by itself.
+        may_restart: Whether it may be started anew after a crash.
+    """
+
+    agent: str = ""
+    policy: str = ""
+    attempts: int | None = None
+    horizon: float | None = None
+    idle: float | None = None
+    timeout: float | None = None
+    deadline: float | None = None
+    own_retries: int | None = None
+    may_restart: bool = False
+
+
+def machine(stop_wait: Callable[[Stop, float], bool] | None = None) -> World:
+    """The world as it is."""
+    from random import random
+
+    from .leftovers import end_leftovers
+
+    return World(
+        clock=_Clock(),
+        wait=stop_wait or (lambda stop, seconds: stop.wait(seconds)),
+        roll=random,
+        supervise=supervise,
+        end_leftovers=end_leftovers,
+    )
+
+
+class _Clock:
+    """The machine's clocks; drivers have one as well, and much else that is not needed here."""
+
+    @staticmethod
+    def now() -> float:
+        return time.monotonic()
+
+    @staticmethod
+    def wall() -> float:
+        return time.time()
+
+    @staticmethod
+    def sleep(delay: float) -> None:
+        time.sleep(delay)
+
+    @staticmethod
+    async def asleep(delay: float) -> None:
+        raise NotImplementedError
+
+
+def make(
+    desk: Desk,
+    command: tuple[str, ...],
+    asked: Asked,
+    *,
+    cwd: str,
+    environ: Mapping[str, str],
+    now: float,
+    name: str = "",
+) -> Claimed:
+    """A new run of `command`, in our hand; nothing is started.
+
+    Raises:
+        Refused: The command cannot be run unattended.
+        SettingError: Something was asked for that cannot be meant.
+    """
+    from .agents.adapter import Wish
+
+    adapter = recognise(command, asked.agent or None)
+    adapter.start(command, Wish(environ=environ))  # refused here, before anything is written
+    made = Made(
+        at=now,
+        agent=adapter.name,
+        command=_masked(command),
+        cwd=cwd,
+        host=os.uname().nodename,
+        user=os.geteuid(),
+        name=name,
+        terms=asked._asdict(),
+        variables=sorted(environ),
+    )
+    return desk.make(made, command)
+
+
+def go(
+    desk: Desk,
+    claimed: Claimed,
+    *,
+    environ: Mapping[str, str],
+    view: View,
+    stop: Stop,
+    world: World,
+    stdin: Spool | None = None,
+    is_parked_by_exit: bool = False,
+    may_restart: bool = False,
+) -> int:
+    """Drive the run in our hand until it ends, is parked, or is stopped; the exit code."""
+    state = desk.look(claimed.id)
+    assert state is not None  # noqa: S101 -- it is in our hand
+    made = state.made
+    asked = _asked(made.terms)
+    adapter = recognise(desk.command(claimed.id), made.agent)
+    settings = Settings(
+        idle=asked.idle,
+        timeout=asked.timeout,
+        own_retries=asked.own_retries,
+        may_restart=asked.may_restart or may_restart,
+        deadline_at=None if asked.deadline is None else made.at + asked.deadline,
+        is_parked_by_exit=is_parked_by_exit,
+    )
+    work = Work(
+        command=desk.command(claimed.id),
+        cwd=Path(made.cwd),
+        environ=environ,
+        program=Path(desk.command(claimed.id)[0]).name,
+        adapter=adapter,
+        policy=lambda: policy_of(asked),
+        settings=settings,
+        stdin=stdin or Spool.saved(desk.files(claimed.id) / "stdin"),
+    )
+    limits = _limits(desk, work, world) if adapter.name != "generic" else None
+    with _held(desk, claimed, stop):
+        runner = Runner(desk, claimed, work, world=world, view=view, stop=stop, limits=limits)
+        return runner.go()
+
+
+def policy_of(asked: Asked) -> Policy:
+    """The rules that were asked for.
+
+    Raises:
+        SettingError: There is no such preset.
+        FileError: The file cannot be used.
+    """
+    if asked.policy.endswith(".toml"):
+        from ..config.loader import load_policy
+
+        policy = load_policy(Path(asked.policy))
+    else:
+        from .recovery import run_policy
+
+        policy = run_policy(asked.policy or "default")
+    return policy.but(attempts=asked.attempts, horizon=asked.horizon)
+
+
+def _asked(terms: dict[str, Any]) -> Asked:
+    return Asked(**{name: value for name, value in terms.items() if name in Asked._fields})
+
+
+def _masked(command: tuple[str, ...]) -> str:
+    """The command as it may be shown and stored."""
+    import shlex
+
+    from ..core.text import presentable
+
+    return presentable(shlex.join(command))
+
+
+def _limits(desk: Desk, work: Work, world: World) -> Limits:
+    from .limits import Limits
+
+    store = desk.store
+    if shared := work.environ.get("MULLIGAN_STORE"):
+        from ..stores.url import open_store
+
+        store = open_store(shared)
+    adapter = work.adapter
+    return Limits(store, adapter.name, adapter.account(work.environ), world.clock, world.roll)
+
+
+@contextmanager
+def _held(desk: Desk, claimed: Claimed, stop: Stop) -> Iterator[None]:
+    """Keep the run in our hand, and stop when somebody takes or cancels it."""
+    done = Event()
+
+    def hold() -> None:
+        renew_at = time.monotonic() + _RENEWAL
+        while not done.wait(_GLANCE):
+            try:
+                if desk.is_cancelled(claimed.id):
+                    stop.set("cancelled")
+                    return
+                if time.monotonic() >= renew_at:
+                    renew_at = time.monotonic() + _RENEWAL
+                    if not desk.renew(claimed):
+                        stop.set("fenced")
+                        return
+            except StoreError:  # busy or full: the lease outlives a few of these
+                continue
+
+    thread = Thread(target=hold, name=f"hold {claimed.id}", daemon=True)
+    thread.start()
+    try:
+        yield
+    except Fenced as fenced:
+        raise SettingError(f"run {claimed.id} was taken over by another process") from fenced
+    finally:
+        done.set()
+        thread.join()
+        desk.release(claimed)

@@ -1,0 +1,257 @@
+"""What follows from the end of an attempt.
+
+Pure: what the program printed has been read, what time it is and how the dice fell comes in as
+arguments. The order of questions:
+
+    1. Did we end it, and why?                   an interrupted run is paused, not failed
+    2. Did it start at all?                      a program that is not there will not be there soon
+    3. Did it fail?                              its report first, its words second, its exit last
+    4. May it be started again?                  resumed where it can be, else only where harmless
+    5. What does the policy say about the kind?  the one judgement of the core
+    6. Could the stated time be over already?    one try before tomorrow is believed
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+
+from ..core.backoff import Exponential
+from ..core.call import Call
+from ..core.decision import Ending, GiveUp, RetryAfter, Verify
+from ..core.duration import duration_text
+from ..core.failure import Effects, Failure, Kind, Reach
+from ..core.hint import Confidence
+from ..core.policy import Policy
+from ..core.presets import preset
+from .advice import advice_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..classify.agent_output import Outcome
+    from ..core.hint import Hint
+    from .reading import Finished
+    from .steps import Ended, How, Then
+
+__all__ = ("Terms", "Verdict", "judge", "run_policy", "trouble")
+
+EX_TEMPFAIL = 75
+_INTERRUPTED = 130
+
+# A run that fails this often without a model having answered in between goes nowhere.
+_MOST_IN_A_ROW = 50
+
+# Runs that wait for the same reset come back spread over this part of the wait, or this long.
+_SPREAD, _LONGEST_SPREAD = 0.05, 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What the run was told, and what its program can do.
+
+    Args:
+        policy: The rules.
+        program: The command's name, for people.
+        can_resume: Whether there is a session to go on with.
+        may_restart: Whether the user allows a start anew after a crash.
+        is_exit_trusted: Whether exit code 0 outweighs words.
+        deadline_at: When the run must be over, in epoch seconds; None for never.
+    """
+
+    policy: Policy
+    program: str
+    can_resume: bool
+    may_restart: bool = False
+    is_exit_trusted: bool = True
+    deadline_at: float | None = None
+
+
+class Verdict(NamedTuple):
+    """What follows.
+
+    Args:
+        then: done, again, stop or pause.
+        failure: What went wrong; None if nothing did.
+        because: Why this follows, in one sentence.
+        how: How the next attempt is made.
+        until: When it is due, or when a stopped run could go on; epoch seconds.
+        exit: The exit code of the run, if this is its end.
+        advice: What the user can do about it.
+        is_probe: Whether the next attempt only finds out if the limit is over.
+    """
+
+    then: Then
+    failure: Failure | None = None
+    because: str = ""
+    how: How = "resume"
+    until: float | None = None
+    exit: int = 0
+    advice: str = ""
+    is_probe: bool = False
+
+
+def run_policy(name: str = "default") -> Policy:
+    """The preset for whole programs.
+
+    `default` is made for calls. A program is started anew for every attempt, so the backoff of a
+    limit without a time grows to half an hour, and patience lasts as long as the horizon.
+    """
+    policy = preset(name)
+    if policy.name != "default":
+        return policy
+    slow = Exponential(first=1, cap=1800)
+    rules = {
+        kind: replace(rule, backoff=slow) if kind.is_limit else rule
+        for kind, rule in policy.rules.items()
+    }
+    return replace(policy, rules=rules)
+
+
+def judge(
+    finished: Finished,
+    outcome: Outcome | None,
+    terms: Terms,
+    before: Iterable[Ended],
+    *,
+    now: float,
+    roll: float,
+) -> Verdict:
+    """What follows from the end of an attempt.
+
+    Args:
+        finished: How it ended.
+        outcome: What its output says; None if nobody could read it.
+        terms: What the run was told.
+        before: The attempts before this one, in order.
+        now: Epoch seconds.
+        roll: One roll of the dice.
+    """
+    if finished.stopped and finished.stopped not in {"idle", "timeout"}:
+        if finished.stopped == "fenced":
+            return Verdict("pause", None, "another process has taken it over", exit=EX_TEMPFAIL)
+        return Verdict("pause", None, "interrupted", exit=_INTERRUPTED)
+    if finished.error:
+        missing = Failure(kind=Kind.CLIENT, message=finished.error, because=finished.error)
+        return Verdict("stop", missing, finished.error, exit=_exit(finished), advice=_MISSING)
+    failure = trouble(finished, outcome, terms)
+    if failure is None:
+        return Verdict("done", None, "the program ended well", exit=finished.code or 0)
+    return _answer(failure, finished, terms, tuple(before), now=now, roll=roll)
+
+
+_MISSING = "check the spelling, and the PATH that it is looked for on"
+
+
+def trouble(finished: Finished, outcome: Outcome | None, terms: Terms) -> Failure | None:
+    """What went wrong in the attempt, or nothing."""
+    if finished.stopped == "idle":
+        silent = f"it was silent for {duration_text(finished.silent or 0)}, and was ended"
+        return Failure(kind=Kind.TIMEOUT, message=silent, reach=Reach.MAYBE_APPLIED, because=silent)
+    if finished.stopped == "timeout":
+        late = f"it was still running after {duration_text(finished.took)}, and was ended"
+        return Failure(kind=Kind.TIMEOUT, message=late, reach=Reach.MAYBE_APPLIED, because=late)
+    said = None if outcome is None else outcome.failure
+    is_report = outcome is not None and outcome.is_structured
+    if finished.code == 0 and not is_report and terms.is_exit_trusted:
+        # Words alone prove nothing against a program that says it did well: they could be quoted.
+        return None
+    if finished.signal is not None and (said is None or said.kind is Kind.UNKNOWN):
+        name = signal.Signals(finished.signal).name
+        crash = f"it died by {name}, which nobody here sent"
+        return Failure(kind=Kind.SERVER, message=crash, reach=Reach.MAYBE_APPLIED, because=crash)
+    return said
+
+
+def _answer(
+    failure: Failure,
+    finished: Finished,
+    terms: Terms,
+    before: tuple[Ended, ...],
+    *,
+    now: float,
+    roll: float,
+) -> Verdict:
+    code = _exit(finished)
+    how: How = "resume" if terms.can_resume else "restart"
+    if how == "restart" and not terms.may_restart and _is_cut_off(finished):
+        because = f"{failure.message or failure.kind}: starting it anew could do its work twice"
+        return Verdict("stop", failure, because, exit=code, advice="if that is harmless: --restart")
+    if _is_doubtful(failure.hint, before):
+        because = f"{failure.hint.source} could be over already: one try before it is believed"
+        return Verdict("again", failure, because, how, now + 1 + roll, is_probe=True)
+    call = _call(terms, before)
+    decision = call.failed(failure, now=now, wall=now, roll=roll)
+    assert not isinstance(decision, Verify)  # noqa: S101 -- effects are not unsafe here: see `_call`
+    if isinstance(decision, GiveUp):
+        is_later = decision.ending is Ending.HORIZON
+        return Verdict(
+            "stop",
+            failure,
+            decision.because,
+            until=decision.retry_at if is_later else None,
+            exit=EX_TEMPFAIL if is_later else code,
+            advice=advice_for(failure, terms.program),
+        )
+    row = sum(call.counts.values())
+    if row >= _MOST_IN_A_ROW:
+        because = f"{row} attempts in a row failed without a model having answered"
+        return Verdict("stop", failure, because, exit=code)
+    until = now + decision.delay if isinstance(decision, RetryAfter) else decision.until
+    if failure.hint is not None:
+        until += roll * min(_LONGEST_SPREAD, _SPREAD * (until - now))
+    return Verdict("again", failure, decision.because, how, until)
+
+
+def _is_doubtful(hint: Hint | None, before: tuple[Ended, ...]) -> TypeGuard[Hint]:
+    """Whether the time could mean another one, and nobody has tried yet."""
+    has_probed = bool(before) and before[-1].is_probe
+    return hint is not None and hint.confidence is Confidence.LOW and not has_probed
+
+
+def _is_cut_off(finished: Finished) -> bool:
+    """Whether a start anew could do something twice.
+
+    Wrapping a command permits starting it again after a limit, an overload or a network failure
+    that it reported. A crash, or a program that we had to end, has done nobody knows what.
+    """
+    return finished.signal is not None or bool(finished.stopped)
+
+
+def _exit(finished: Finished) -> int:
+    """The exit code that tells of a failure: the program's own, wherever that is one."""
+    if finished.signal is not None:
+        return 128 + finished.signal
+    return finished.code or 1
+
+
+def _call(terms: Terms, before: tuple[Ended, ...]) -> Call:
+    """The memory of this run as the core's judgement wants it.
+
+    An attempt in which a model answered got through: what is counted per kind, and patience, begin
+    anew behind it. So does patience behind a wait that the server asked for. Attempts in total are
+    never forgotten.
+    """
+    policy = terms.policy
+    if policy.patience is None:
+        policy = replace(policy, patience=max(policy.horizon, policy.bound))
+    call = Call(policy, Effects.IDEMPOTENT, name=terms.program)
+    if terms.deadline_at is not None:
+        call.deadline_at = terms.deadline_at
+    for ended in before:
+        if ended.is_work:
+            call.counts.clear()
+            call.unhinted.clear()
+            call.first_failed_at = None
+        if not ended.kind or ended.then != "again":
+            continue
+        kind = Kind(ended.kind)
+        call.counts[kind] = call.counts.get(kind, 0) + 1
+        call.unhinted[kind] = 0 if ended.reset_at is not None else call.unhinted.get(kind, 0) + 1
+        if ended.reset_at is not None:
+            call.first_failed_at = None
+        elif call.first_failed_at is None:
+            call.first_failed_at = ended.at
+    call.attempt = len(before) + 1
+    return call

@@ -1,0 +1,350 @@
+"""One run, from where it stands to where it ends or waits.
+
+    look ─▶ waiting ──time──▶ account open? ──▶ attempt ─▶ read ─▶ look …
+             └─parked: exit      └─later: moved
+
+It knows nothing that the journal does not: each round begins with what is written there. Whoever
+takes up a run after a crash is therefore in the same place as whoever never crashed.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from .reading import Finished, is_plainly_well, read_attempt, read_torn
+from .steps import Begun, Ended, Moved
+from .tap import Facts, Tap, read_again
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from ..core.policy import Policy
+    from ..core.ports import Clock
+    from .agents.adapter import Adapter, Launch, Note
+    from .desk import Claimed, Desk
+    from .limits import Limits
+    from .process import Ended as Exited
+    from .spool import Spool
+    from .state import RunState
+    from .steps import How, Step
+    from .stop import Stop
+    from .view import View
+
+__all__ = ("MARKER", "Runner", "Settings", "Work", "World")
+
+# In the environment of every attempt, so that what a dead supervisor left running can be found.
+MARKER = "MULLIGAN_RUN"
+
+EX_TEMPFAIL, _INTERRUPTED = 75, 130
+
+# A hold of the gate that is shorter than this is no news.
+_SHORT_HOLD = 5.0
+
+
+class World(NamedTuple):
+    """Time, luck and processes.
+
+    Args:
+        clock: Tells the time.
+        wait: (stop, seconds) → whether it was stopped; returns after so many seconds.
+        roll: Rolls the dice.
+        supervise: Runs a program to its end.
+        end_leftovers: Ends what a dead supervisor left running, by the value of `MARKER`.
+    """
+
+    clock: Clock
+    wait: Callable[[Stop, float], bool]
+    roll: Callable[[], float]
+    supervise: Callable[..., Exited]
+    end_leftovers: Callable[[str], object]
+
+
+class Settings(NamedTuple):
+    """How a run was asked to be run.
+
+    Args:
+        idle: Seconds of silence before the program is ended; None for what its adapter says, 0
+            for never.
+        timeout: Seconds for each attempt; None for any.
+        own_retries: How often the program may retry by itself; None for what is good for it.
+        may_restart: Whether it may be started anew after a crash.
+        deadline_at: When it must be over, in epoch seconds; None for never.
+        is_parked_by_exit: Whether to exit where it would wait.
+    """
+
+    idle: float | None = None
+    timeout: float | None = None
+    own_retries: int | None = None
+    may_restart: bool = False
+    deadline_at: float | None = None
+    is_parked_by_exit: bool = False
+
+
+class Work(NamedTuple):
+    """What is to be run.
+
+    Args:
+        command: The command as the user gave it.
+        cwd: The folder it runs in.
+        environ: The environment it inherits.
+        program: The command's name, for people.
+        adapter: Who knows the program.
+        policy: Loads the rules; asked at the first failure.
+        settings: How.
+        stdin: What the user gave it to read.
+    """
+
+    command: tuple[str, ...]
+    cwd: Path
+    environ: Mapping[str, str]
+    program: str
+    adapter: Adapter
+    policy: Callable[[], Policy]
+    settings: Settings
+    stdin: Spool | None
+
+
+class Runner:
+    """Drives one run that is in our hand.
+
+    Args:
+        desk: Where runs are kept.
+        claimed: The run.
+        work: What it runs.
+        world: Time, luck and processes.
+        view: Told of everything that a user wants to see.
+        stop: Set to interrupt it.
+        limits: What the program's account allows; None for programs that nobody knows.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        claimed: Claimed,
+        work: Work,
+        *,
+        world: World,
+        view: View,
+        stop: Stop,
+        limits: Limits | None = None,
+    ) -> None:
+        self._desk, self._claimed, self._work = desk, claimed, work
+        self._world, self._view, self._stop, self._limits = world, view, stop, limits
+
+    def go(self) -> int:
+        """Run it until it ends, is parked, or is stopped; the exit code."""
+        while True:
+            state = self._desk.look(self._claimed.id)
+            assert state is not None  # noqa: S101 -- it is in our hand
+            if not state.is_open:
+                self._view.over(state)
+                return _INTERRUPTED if state.status == "cancelled" else state.exit
+            if self._stop.is_set:
+                self._view.over(state)
+                return _INTERRUPTED
+            if state.is_torn:
+                self._mend(state)
+            elif state.until is not None and state.until > self._world.clock.wall():
+                if self._work.settings.is_parked_by_exit:
+                    self._view.over(state)
+                    return EX_TEMPFAIL
+                self._wait(state.until)
+            elif self._is_open(state):
+                self._attempt(state)
+
+    # Waiting
+
+    def _wait(self, until: float) -> None:
+        """Wait until then, or until stopped."""
+        clock = self._world.clock
+        # In steps: a machine that slept wakes to a calendar that went on without it.
+        while (left := until - clock.wall()) > 0:
+            self._view.waiting(until, left)
+            if self._world.wait(self._stop, min(left, 1.0)):
+                return
+
+    def _is_open(self, state: RunState) -> bool:
+        """Whether the account lets us in; if not, when it will is written down."""
+        shut = None if self._limits is None else self._limits.shut_for()
+        if shut is None:
+            return True
+        delay, because = shut
+        now = self._world.clock.wall()
+        if delay <= _SHORT_HOLD:
+            self._wait(now + delay)
+            return False
+        because = f"a run of this account met a limit: {because}"
+        step: Step = Moved(now, now + delay, because)
+        if delay > self._work.policy().horizon:
+            step = Ended(
+                now,
+                state.attempts,
+                0.0,
+                kind="quota",
+                then="stop",
+                until=now + delay,
+                exit=EX_TEMPFAIL,
+                because=f"{because}; that is beyond the horizon",
+            )
+        self._write(step, f"shut-{state.steps}")
+        return False
+
+    # Attempts
+
+    def _attempt(self, state: RunState) -> None:
+        work, world = self._work, self._world
+        number = state.attempts + 1
+        how, launch = self._launch(state)
+        session = launch.session or state.session
+        self._write(
+            Begun(world.clock.wall(), number, how, session, state.because), f"begun-{number}"
+        )
+        idle = work.adapter.idle if work.settings.idle is None else work.settings.idle or None
+        tap = Tap(
+            work.adapter.reader(launch),
+            is_translated=launch.is_translated,
+            log=self._log(number),
+            show=self._view.output,
+            noted=lambda note: self._noted(note, tap.facts),
+        )
+        try:
+            result = world.supervise(
+                launch.argv,
+                cwd=work.cwd,
+                environ={**work.environ, **launch.environ, MARKER: self._claimed.id},
+                stdin=work.stdin,
+                sink=tap,
+                idle=idle,
+                timeout=work.settings.timeout,
+                stop=self._stop,
+            )
+        finally:
+            tap.close()
+        if not tap.facts.session and not launch.is_translated and tap.facts.size:
+            # Its output is none that names sessions; the one that was chosen for it holds.
+            tap.facts.session = session
+        finished = Finished(
+            result.took, result.code, result.signal, result.stopped, idle, result.error
+        )
+        self._ended(state, number, finished, tap.facts)
+
+    def _launch(self, state: RunState) -> tuple[How, Launch]:
+        from .agents.adapter import Wish
+
+        adapter, command = self._work.adapter, self._work.command
+        own_retries = self._work.settings.own_retries
+        if state.session and adapter.can_resume:
+            wish = Wish(own_retries=own_retries, environ=self._work.environ)
+            return "resume", adapter.resume(command, state.session, wish)
+        session = _uuid() if adapter.can_resume else ""
+        wish = Wish(session=session, own_retries=own_retries, environ=self._work.environ)
+        return "restart" if state.attempts else "start", adapter.start(command, wish)
+
+    def _noted(self, note: Note, facts: Facts) -> None:
+        if note.is_work and self._limits is not None:
+            self._limits.answered()
+        self._view.noted(note, facts)
+
+    def _ended(self, state: RunState, number: int, finished: Finished, facts: Facts) -> None:
+        """Write down how the attempt ended, with what follows."""
+        now = self._world.clock.wall()
+        step = Ended(
+            now,
+            number,
+            finished.took,
+            finished.code,
+            finished.signal,
+            finished.stopped,
+            facts.session,
+            facts.cost,
+            facts.tokens,
+            facts.retries,
+            facts.is_work,
+        )
+        limit = None
+        if not is_plainly_well(finished, self._log(number), self._work.adapter):
+            settings = self._work.settings
+            verdict, message, source = read_attempt(
+                finished,
+                self._log(number),
+                self._work.adapter,
+                program=self._work.program,
+                session=facts.session or state.session,
+                policy=self._work.policy(),
+                before=state.ended,
+                may_restart=settings.may_restart,
+                deadline_at=settings.deadline_at,
+                now=now,
+                roll=self._world.roll(),
+            )
+            failure = verdict.failure
+            limit = None if verdict.is_probe else failure  # nobody else need believe it yet
+            hint = None if failure is None else failure.hint
+            step = step._replace(
+                kind="" if failure is None else str(failure.kind),
+                status=None if failure is None else failure.status,
+                message=message,
+                reading=source,
+                reset_at=None if hint is None else now + hint.delay,
+                then=verdict.then,
+                until=verdict.until,
+                exit=verdict.exit,
+                because=verdict.because,
+                advice=verdict.advice,
+                is_probe=verdict.is_probe,
+            )
+        if self._limits is not None:
+            self._limits.ended(limit)
+        self._write(step, f"ended-{number}")
+
+    def _mend(self, state: RunState) -> None:
+        """Find out how an attempt ended whose supervisor died, and write it down."""
+        from .agents.adapter import Launch
+
+        self._world.end_leftovers(self._claimed.id)
+        begun, work, now = state.begun[-1], self._work, self._world.clock.wall()
+        log = self._log(begun.attempt)
+        past = Launch(argv=work.command, session=begun.session, is_translated=True)
+        facts = read_again(log, work.adapter.reader(past))
+        session = facts.session or (begun.session if facts.size else "")
+        verdict = read_torn(
+            log,
+            work.adapter,
+            has_started=log.with_suffix(".out").exists(),
+            session=session,
+            may_restart=work.settings.may_restart,
+            now=now,
+        )
+        step = Ended(
+            now,
+            begun.attempt,
+            max(0.0, now - begun.at),
+            session=session,
+            cost=facts.cost,
+            tokens=facts.tokens,
+            retries=facts.retries,
+            is_work=facts.is_work,
+            message="" if verdict.then == "done" else "its supervisor died",
+            then=verdict.then,
+            until=verdict.until,
+            exit=verdict.exit,
+            because=verdict.because,
+            advice=verdict.advice,
+        )
+        self._write(step, f"torn-{begun.attempt}")
+
+    def _log(self, number: int) -> Path:
+        return self._desk.files(self._claimed.id) / f"attempt-{number}"
+
+    def _write(self, step: Step, name: str) -> None:
+        self._desk.write(self._claimed, step, name)
+        self._view.step(step)
+
+
+def _uuid() -> str:
+    raw = bytearray(os.urandom(16))
+    raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

@@ -1,0 +1,142 @@
+"""How a program is started, or why it cannot be.
+
+The program is looked for on the PATH that it will get, which need not be ours. Every way in which
+the system refuses has its own words, for each asks something else of the user.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+from ..errors import MulliganError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ("CannotStart", "find", "start")
+
+
+class CannotStart(MulliganError):
+    """A program that the system does not start, with the reason in words.
+
+    Args:
+        because: The reason.
+        code: What a shell's exit code would be: 127 where nothing was found, 126 for the rest.
+    """
+
+    def __init__(self, because: str, code: int = 126) -> None:
+        self.code = code
+        super().__init__(because)
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    environ: Mapping[str, str],
+    stdin: int | None,
+) -> subprocess.Popen[bytes]:
+    """Start `argv` in a session of its own, with pipes for its output.
+
+    A session of its own has no terminal: Ctrl-C reaches the program through us only, and no prompt
+    for a password can wait for somebody who is not there.
+
+    Args:
+        argv: The program as its user would call it, then its arguments.
+        cwd: The folder it runs in.
+        environ: Its whole environment.
+        stdin: A descriptor for its stdin; None for a pipe that we feed.
+
+    Raises:
+        CannotStart: The system refuses.
+    """
+    if not cwd.is_dir():
+        found = "is no folder" if cwd.exists() else "does not exist"
+        raise CannotStart(f"cannot start {argv[0]} in {cwd}: that {found}")
+    path = find(argv[0], cwd=cwd, environ=environ)
+    try:
+        return subprocess.Popen(  # noqa: S603 -- starting what the user named is the purpose
+            argv,
+            executable=path,
+            cwd=cwd,
+            env=environ,
+            stdin=subprocess.PIPE if stdin is None else stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except OSError as trouble:
+        raise CannotStart(_words(trouble, argv, path, cwd)) from trouble
+    except ValueError as trouble:  # a null byte in an argument, or "=" in a variable's name
+        raise CannotStart(f"cannot start {argv[0]}: {trouble}") from trouble
+
+
+def find(program: str, *, cwd: Path, environ: Mapping[str, str]) -> Path:
+    """The file that `program` means, as a shell in `cwd` with `environ` would find it.
+
+    Raises:
+        CannotStart: There is none, or it cannot be executed.
+    """
+    if not program:
+        raise CannotStart("cannot start a program without a name", 127)
+    if "/" in program:
+        places = [cwd / program]
+    else:
+        folders = environ.get("PATH", os.defpath).split(os.pathsep)
+        places = [cwd / folder / program for folder in folders]
+    because = "no such file" if "/" in program else "not found on the PATH"
+    # What comes first on the PATH is most likely what was meant; a later place may still have it.
+    for place in reversed(places):
+        if place.is_dir():
+            because = f"{place} is a folder"
+        elif place.is_symlink() and not place.exists():
+            because = f"{place} is a link to a file that does not exist"
+        elif place.exists() and not os.access(place, os.X_OK):
+            because = f"{place} is not executable; chmod +x makes it so"
+    for place in places:
+        if place.is_file() and os.access(place, os.X_OK):
+            return place
+    is_found = any(place.exists() for place in places)
+    raise CannotStart(f"cannot start {program}: {because}", 126 if is_found else 127)
+
+
+def _words(trouble: OSError, argv: Sequence[str], path: Path, cwd: Path) -> str:
+    """Why the system refused, told apart by what it found."""
+    name = argv[0]
+    if trouble.filename == str(cwd):
+        return f"cannot start {name} in {cwd}: {trouble.strerror}"
+    if trouble.errno == errno.E2BIG:
+        longest = max(len(os.fsencode(word)) for word in argv)
+        return (
+            f"cannot start {name}: its arguments and environment are too long for this system "
+            f"(the longest argument has {longest} bytes); give a long prompt on stdin"
+        )
+    if trouble.errno == errno.ENOEXEC:
+        return (
+            f"cannot start {name}: {path} is neither a program for this machine "
+            f"nor a script that begins with #!"
+        )
+    interpreter = _interpreter(path)
+    if trouble.errno == errno.ENOENT:
+        # The file is there, so what is missing is what the file asks for.
+        missing = interpreter or "the loader it was linked for"
+        return f"cannot start {name}: {path} needs {missing}, which does not exist"
+    if trouble.errno == errno.EACCES and interpreter:
+        return f"cannot start {name}: {path} needs {interpreter}, which is not executable"
+    return f"cannot start {name}: {trouble.strerror or trouble}"
+
+
+def _interpreter(path: Path) -> str:
+    """What the first line of a script names; empty for anything else."""
+    try:
+        with path.open("rb") as file:
+            first = file.read(256)
+    except OSError:
+        return ""
+    words = first[2:].split(b"\n", 1)[0].split() if first.startswith(b"#!") else []
+    return os.fsdecode(words[0]) if words else ""

@@ -1,0 +1,113 @@
+"""What the steps of a run amount to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from .steps import Begun, Ended, Made, Moved, Over
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .steps import Step
+
+__all__ = ("RunState", "Status", "state_of")
+
+# new: nothing was tried. running: an attempt is under way, or its supervisor died. waiting: the
+# next attempt has a time. paused: somebody interrupted it. limited: the time to go on lies beyond
+# the horizon.
+Status = Literal["new", "running", "waiting", "paused", "done", "failed", "limited", "cancelled"]
+
+OPEN: frozenset[str] = frozenset({"new", "running", "waiting", "paused"})
+
+
+class RunState(NamedTuple):
+    """A run as it stands.
+
+    Args:
+        made: How it was asked for.
+        status: Where it is.
+        begun: The attempts that were begun.
+        ended: The attempts that have ended.
+        until: When it is due, or could go on.
+        because: Why it stands there.
+        session: The session to go on with; empty if there is none.
+        is_torn: Whether the last attempt was begun, and nobody wrote down its end.
+        steps: How many steps the journal has.
+    """
+
+    made: Made
+    status: Status
+    begun: tuple[Begun, ...] = ()
+    ended: tuple[Ended, ...] = ()
+    until: float | None = None
+    because: str = ""
+    session: str = ""
+    is_torn: bool = False
+    steps: int = 0
+
+    @property
+    def attempts(self) -> int:
+        return len(self.begun)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it will go on by itself, or can be taken up where it is."""
+        return self.status in OPEN
+
+    @property
+    def exit(self) -> int:
+        return self.ended[-1].exit if self.ended else 0
+
+    @property
+    def cost(self) -> float | None:
+        """US dollars of all attempts, failed ones too; None if no attempt said."""
+        said = [each.cost for each in self.ended if each.cost is not None]
+        return sum(said) if said else None
+
+    @property
+    def tokens(self) -> int | None:
+        said = [each.tokens for each in self.ended if each.tokens is not None]
+        return sum(said) if said else None
+
+
+def state_of(steps: Iterable[Step]) -> RunState | None:
+    """Where a run with these steps stands; None if it was never made."""
+    state: RunState | None = None
+    for number, step in enumerate(steps, 1):
+        if isinstance(step, Made):
+            state = RunState(step, "new", steps=number)
+        elif state is not None:
+            state = _after(state, step)._replace(steps=number)
+    return state
+
+
+def _after(state: RunState, step: Begun | Ended | Moved | Over) -> RunState:
+    if isinstance(step, Begun):
+        return state._replace(
+            status="running",
+            begun=(*state.begun, step),
+            until=None,
+            because=step.because,
+            is_torn=True,
+        )
+    if isinstance(step, Over):
+        return state._replace(status="cancelled", until=None, because=step.because)
+    if isinstance(step, Moved):
+        return state._replace(status="waiting", until=step.until, because=step.because)
+    told = state._replace(
+        ended=(*state.ended, step), session=step.session or state.session, is_torn=False
+    )
+    if state.status == "cancelled":  # its attempt ended because of that
+        return told
+    return told._replace(status=_status(step), until=step.until, because=step.because)
+
+
+def _status(step: Ended) -> Status:
+    if step.then == "again":
+        return "waiting"
+    if step.then == "pause":
+        return "paused"
+    if step.then == "stop":
+        return "failed" if step.until is None else "limited"
+    return "done"

@@ -1,0 +1,136 @@
+"""A request to end what is under way.
+
+A signal makes it, or another thread; whoever waits or watches a program looks at it. Making it
+takes no lock, so that a signal handler may do it at any moment.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+__all__ = ("Stop", "signals")
+
+# What somebody at the keyboard, a service manager, or a closing terminal asks for.
+_REASONS = {
+    signal.SIGINT: "interrupt",
+    signal.SIGTERM: "terminate",
+    signal.SIGHUP: "hangup",
+    signal.SIGQUIT: "quit",
+}
+# poll() takes milliseconds in a C int; nobody notices one turn of a loop an hour.
+_LONGEST_POLL = 3600.0
+
+
+class Stop:
+    """Whether to end it, why, and how often that was said.
+
+    The first reason is kept. Each further time means: faster.
+    """
+
+    __slots__ = ("_asked", "_inlet", "_outlet", "groups")
+
+    def __init__(self) -> None:
+        self._asked: list[str] = []
+        self._outlet, self._inlet = os.pipe()
+        os.set_blocking(self._inlet, False)
+        #: Process groups that Ctrl-Z must stop with us; kept by whoever supervises them.
+        self.groups: set[int] = set()
+
+    def set(self, reason: str = "interrupt") -> None:
+        """Ask for the end; once more to ask for it faster."""
+        self._asked.append(reason)
+        if self._inlet >= 0:
+            # A full pipe is as readable as can be.
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._inlet, b"!")
+
+    @property
+    def is_set(self) -> bool:
+        return bool(self._asked)
+
+    @property
+    def reason(self) -> str:
+        """Why, as said first; empty while nobody asked."""
+        return self._asked[0] if self._asked else ""
+
+    @property
+    def count(self) -> int:
+        """How often it was asked for."""
+        return len(self._asked)
+
+    def fileno(self) -> int:
+        """A descriptor that is readable once this is set, and stays so: nobody reads it."""
+        return self._outlet
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until this is set, at most `seconds`; whether it is."""
+        ends_at = time.monotonic() + seconds
+        waiter = select.poll()
+        waiter.register(self._outlet, select.POLLIN)
+        while not self._asked:
+            left = ends_at - time.monotonic()
+            if left <= 0:
+                return False
+            waiter.poll(min(left, _LONGEST_POLL) * 1000)
+        return True
+
+    def close(self) -> None:
+        """Give the descriptors back; what was asked stays known."""
+        # Forgotten first: a signal between the two must not write to a number that is reused.
+        inlet, self._inlet = self._inlet, -1
+        outlet, self._outlet = self._outlet, -1
+        for descriptor in (inlet, outlet):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+@contextlib.contextmanager
+def signals(stop: Stop) -> Iterator[Stop]:
+    """Let the signals that end a program set `stop` instead, and Ctrl-Z stop its groups with us.
+
+    Works in the main thread only, as Python's signals do. A signal that our caller ignores stays
+    ignored: that is what nohup means.
+    """
+    olds = {}
+
+    def ask(number: int, _frame: FrameType | None) -> None:
+        stop.set(_REASONS[signal.Signals(number)])
+
+    def pause(number: int, _frame: FrameType | None) -> None:
+        # SIGSTOP, for the group of a session leader is orphaned, and such a group ignores SIGTSTP.
+        paused = tuple(stop.groups)
+        _tell(paused, signal.SIGSTOP)
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)  # here we stand still until somebody continues us
+        signal.signal(number, pause)
+        _tell(paused, signal.SIGCONT)
+
+    try:
+        for number in _REASONS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                olds[number] = signal.signal(number, ask)
+        if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
+            olds[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, pause)
+        # Inherited as ignored, it would make the kernel throw every exit code away.
+        if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+            olds[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        yield stop
+    finally:
+        for number, old in olds.items():
+            # None is a handler that C code installed: Python cannot put it back.
+            signal.signal(number, signal.SIG_DFL if old is None else old)
+
+
+def _tell(groups: tuple[int, ...], number: int) -> None:
+    for group in groups:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)

@@ -1,0 +1,230 @@
+"""The watch over one running program.
+
+    Running ──exits by itself────────────▶ Lingering ──▶ Sweeping (SIGTERM, SIGKILL) ──▶ Over
+       └─stop, idle, timeout, no reader──▶ Ending (SIGINT, SIGTERM, SIGKILL) ────────────┘
+
+It is over when the program has ended, nobody of its group runs, and its streams are read to the
+end, or to where somebody who left the group keeps them open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import time
+from typing import IO, TYPE_CHECKING
+
+from .feed import Feed
+from .group import ending, has_members, tell
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Sequence
+
+    from .process import Sink, Stream
+    from .spool import Spool
+    from .stop import Stop
+
+__all__ = ("VANISH", "Watch")
+
+# How long a process may take to vanish after SIGKILL.
+VANISH = 2.0
+
+_CHUNK = 65536
+# The longest look away. Time that we did not get ourselves (Ctrl-Z, a debugger, a paused machine)
+# shows as a look that took too long, and is not held against the program.
+_SLICE = 1.0
+_LATE = 0.5
+# While something is about to end, not everything that matters wakes a selector.
+_BRISK = 0.02
+# What `> >(tee log)` needs to write its last lines after the shell has ended.
+_SILENCE = 0.25
+_LINGER = 2.0
+# How much is read at the end from a stream that somebody else keeps open: more than a pipe holds.
+_LAST_BYTES = 2 * 1024 * 1024
+_NEVER = float("inf")
+
+_END = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+# Commands that a shell put into the background ignore SIGINT.
+_SWEEP = (signal.SIGTERM, signal.SIGKILL)
+# What the program would have got itself, had it written to a pipe whose reader went away.
+_UNREAD = (signal.SIGPIPE, signal.SIGTERM, signal.SIGKILL)
+
+
+class Watch:
+    """The state of one supervision; its arguments are those of `supervise`."""
+
+    def __init__(
+        self,
+        child: subprocess.Popen[bytes],
+        *,
+        sink: Sink,
+        idle: float | None,
+        timeout: float | None,
+        stop: Stop,
+        grace: tuple[float, float],
+    ) -> None:
+        now = time.monotonic()
+        #: What must be closed when it is over.
+        self.opened = contextlib.ExitStack()
+        #: Why the program was ended; empty if it ended by itself.
+        self.why = ""
+        #: What went wrong on the way, in words.
+        self.error = ""
+        #: Whether nobody of the group runs any more.
+        self.is_gone = False
+        self._child, self._sink, self._stop, self._grace = child, sink, stop, grace
+        self._idle = _NEVER if idle is None else idle
+        self._heard_at = now
+        self._times_out_at = _NEVER if timeout is None else now + timeout
+        self._exited_at: float | None = None
+        self._steps: list[signal.Signals] = []
+        self._next_step_at = _NEVER
+        self._asked = 0
+        self._is_over = False
+        self._feed: Feed | None = None
+        self._selector = self.opened.enter_context(selectors.DefaultSelector())
+        self._streams: dict[IO[bytes], Stream] = {}
+        if child.stdout is not None and child.stderr is not None:
+            self._streams = {child.stdout: "stdout", child.stderr: "stderr"}
+        for pipe in self._streams:
+            self.opened.callback(pipe.close)
+            os.set_blocking(pipe.fileno(), False)
+            self._selector.register(pipe, selectors.EVENT_READ, pipe)
+        self._selector.register(stop, selectors.EVENT_READ)
+        self._ending = ending(child.pid, self.opened)
+        if self._ending is not None:
+            self._selector.register(self._ending, selectors.EVENT_READ)
+
+    def give(self, spool: Spool, pipe: IO[bytes]) -> None:
+        """Feed the program's stdin, `pipe`, from `spool`."""
+        self.opened.callback(pipe.close)
+        self._feed = Feed(spool, pipe, self._selector, self._fed)
+
+    def run(self) -> None:
+        """Go on until it is over."""
+        while not self._is_over:
+            patience = self._patience(time.monotonic())
+            began = time.monotonic()
+            events = self._selector.select(patience)
+            now = time.monotonic()
+            late = now - began - patience
+            if late > _LATE:
+                self._heard_at = now
+                self._times_out_at += late
+                self._next_step_at += late
+            for key, _ in events:
+                self._handle(key)
+            if self._feed is not None:
+                self._feed.adjust()
+            self._judge(time.monotonic())
+
+    def _patience(self, now: float) -> float:
+        if self._exited_at is not None or self.why or self._ending is None:
+            return _BRISK
+        soonest = min(self._times_out_at, self._idle_at(now))
+        return min(max(soonest - now, 0.0), _SLICE)
+
+    def _idle_at(self, now: float) -> float:
+        """When silence has lasted too long; an announced one does not count."""
+        idle_at = self._heard_at + self._idle
+        return idle_at if idle_at > now else max(idle_at, self._sink.quiet_until() + self._idle)
+
+    def _handle(self, key: selectors.SelectorKey) -> None:
+        if key.data in self._streams:
+            self._hear(key.data)
+        elif callable(key.data):
+            key.data()
+        else:  # the stop, or the end of the program: seen once is enough
+            self._selector.unregister(key.fileobj)
+            if key.fileobj == self._ending:
+                # macOS tells a moment before the child can be reaped: from here on, look often.
+                self._ending = None
+
+    def _hear(self, pipe: IO[bytes]) -> int:
+        """Pass on what the program wrote; how much it was."""
+        try:
+            chunk = os.read(pipe.fileno(), _CHUNK)
+        except BlockingIOError:
+            return 0
+        stream = self._streams[pipe]
+        if not chunk:
+            self._close(pipe)
+            return 0
+        try:
+            self._sink.take(stream, chunk)
+        except BrokenPipeError:
+            self._close(pipe)
+            if self._exited_at is None:
+                self._end("pipe", _UNREAD)
+        # Time that the sink took is not silence of the program.
+        self._heard_at = time.monotonic()
+        return len(chunk)
+
+    def _close(self, pipe: IO[bytes]) -> None:
+        del self._streams[pipe]
+        self._selector.unregister(pipe)
+        pipe.close()
+
+    def _fed(self, trouble: OSError | None) -> None:
+        self._heard_at = time.monotonic()
+        if trouble is not None:
+            self.error = f"cannot keep the input: {trouble.strerror or trouble}"
+            self._end("input", _END)
+
+    def _judge(self, now: float) -> None:
+        if self._exited_at is None and self._ending is None and self._child.poll() is not None:
+            self._exited_at = now
+        if self._exited_at is not None:
+            self._clear(now, self._exited_at)
+        elif self.why:
+            self._escalate(now)
+        elif self._stop.is_set:
+            self._end(self._stop.reason, _END)
+        elif now >= self._times_out_at:
+            self._end("timeout", _END)
+        elif now >= self._idle_at(now):
+            self._end("idle", _END)
+
+    def _clear(self, now: float, exited_at: float) -> None:
+        """The program itself has ended: end its group, read what is left."""
+        if has_members(self._child.pid):
+            silent_at = max(exited_at, self._heard_at) + _SILENCE
+            is_finishing = self._streams and now < min(silent_at, exited_at + _LINGER)
+            if self._next_step_at != _NEVER:
+                self._escalate(now)
+            elif not is_finishing or self._stop.is_set:
+                self._climb(_SWEEP, now)
+            return
+        self.is_gone = self._is_over = True
+        for pipe in tuple(self._streams):
+            left = _LAST_BYTES
+            while left > 0 and pipe in self._streams and (heard := self._hear(pipe)):
+                left -= heard
+
+    def _end(self, why: str, steps: Sequence[signal.Signals]) -> None:
+        if not self.why:
+            self.why = why
+            self._climb(steps, time.monotonic())
+
+    def _climb(self, steps: Sequence[signal.Signals], now: float) -> None:
+        self._steps = list(steps)
+        self._asked = self._stop.count
+        self._step(now)
+
+    def _escalate(self, now: float) -> None:
+        is_hurried = self._stop.count > self._asked
+        if self._steps and (is_hurried or now >= self._next_step_at):
+            self._asked = self._stop.count
+            self._step(now)
+        elif now >= self._next_step_at:
+            self._is_over = True  # it survives SIGKILL: nothing more can be done
+
+    def _step(self, now: float) -> None:
+        number = self._steps.pop(0)
+        tell(self._child.pid, number)
+        first, second = self._grace
+        waits = {signal.SIGTERM: second, signal.SIGKILL: VANISH}
+        self._next_step_at = now + waits.get(number, first)

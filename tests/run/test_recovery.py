@@ -1,0 +1,234 @@
+"""What follows from the end of an attempt."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mulligan.classify.agent_output import Outcome
+from mulligan.core.failure import Failure, Kind
+from mulligan.core.hint import Confidence, Hint, Precision
+from mulligan.run.reading import Finished
+from mulligan.run.recovery import Terms, judge, run_policy
+from mulligan.run.steps import Ended
+
+NOW = 1_800_000_000.0
+HOUR = 3600.0
+
+
+def failure(kind, *, after=None, confidence=Confidence.HIGH, precision=Precision.EXACT, **more):
+    hint = None
+    if after is not None:
+        hint = Hint(delay=after, precision=precision, source="resets 7pm", confidence=confidence)
+    return Failure(kind=kind, message=f"a {kind}", hint=hint, **more)
+
+
+def said(failed, *, is_structured=True):
+    return Outcome(failure=failed, because="it said so", is_structured=is_structured)
+
+
+def judged(
+    outcome=None,
+    *,
+    code=1,
+    before=(),
+    roll=0.0,
+    can_resume=True,
+    policy=None,
+    finished=None,
+    **terms,
+):
+    policy = policy or run_policy()
+    return judge(
+        finished or Finished(10.0, code=code),
+        outcome,
+        Terms(policy=policy, program="claude", can_resume=can_resume, **terms),
+        before,
+        now=NOW,
+        roll=roll,
+    )
+
+
+def past(kind, *, at=NOW - 10, **more):
+    return Ended(at, 1, 1.0, kind=str(kind), then="again", **more)
+
+
+def test_a_program_that_ended_well_is_done():
+    verdict = judged(said(None), code=0)
+    assert (verdict.then, verdict.exit) == ("done", 0)
+
+
+def test_a_stated_reset_is_waited_for_and_the_session_goes_on():
+    verdict = judged(said(failure(Kind.QUOTA, after=2 * HOUR)))
+    assert (verdict.then, verdict.how, verdict.until) == ("again", "resume", NOW + 2 * HOUR)
+
+
+def test_a_clock_time_gets_its_margin():
+    verdict = judged(said(failure(Kind.QUOTA, after=HOUR, precision=Precision.MINUTE)))
+    assert verdict.until == NOW + HOUR + 60
+
+
+@given(after=st.floats(1, 6 * HOUR - 61), roll=st.floats(0, 1, exclude_max=True))
+def test_nobody_comes_back_before_the_reset_and_not_all_at_once(after, roll):
+    verdict = judged(said(failure(Kind.QUOTA, after=after)), roll=roll)
+    spread = min(30.0, after * 0.05)
+    assert NOW + after <= verdict.until <= NOW + after + spread
+
+
+def test_a_reset_in_five_days_is_not_waited_for_in_slices_of_six_hours():
+    verdict = judged(said(failure(Kind.QUOTA, after=5 * 24 * HOUR)))
+    assert (verdict.then, verdict.exit) == ("stop", 75)
+    assert verdict.until == NOW + 5 * 24 * HOUR
+    assert "beyond the horizon of 6h" in verdict.because
+
+
+def test_a_longer_horizon_waits_for_it():
+    policy = run_policy().but(horizon="7d")
+    verdict = judged(said(failure(Kind.QUOTA, after=5 * 24 * HOUR)), policy=policy)
+    assert verdict.then == "again"
+
+
+def test_a_time_that_could_be_over_is_tried_once_before_it_is_believed():
+    low = failure(Kind.QUOTA, after=5 * HOUR, confidence=Confidence.LOW)
+    first = judged(said(low))
+    assert first.is_probe
+    assert first.until < NOW + 10
+    again = judged(said(low), before=[past(Kind.QUOTA, is_probe=True, reset_at=NOW + 5)])
+    assert not again.is_probe
+    assert again.until == NOW + 5 * HOUR
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [Kind.BILLING, Kind.AUTH, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY, Kind.CLIENT, Kind.UNKNOWN],
+)
+def test_what_waiting_does_not_mend_stops_at_once_and_says_what_to_do(kind):
+    verdict = judged(said(failure(kind)), code=7)
+    assert (verdict.then, verdict.exit) == ("stop", 7)
+    assert verdict.advice
+
+
+@pytest.mark.parametrize("kind", [Kind.OVERLOADED, Kind.SERVER, Kind.NETWORK, Kind.TIMEOUT])
+def test_faults_back_off_five_attempts_long(kind):  # "only rate limits retried"
+    before: list[Ended] = []
+    for number in range(1, 5):
+        verdict = judged(said(failure(kind)), before=before, roll=0.99)
+        assert verdict.then == "again", number
+        assert 0 < verdict.until - NOW < 0.5 * 2 ** (number - 1)
+        before.append(past(kind))
+    verdict = judged(said(failure(kind)), before=before)
+    assert (verdict.then, verdict.exit) == ("stop", 1)
+
+
+def test_a_model_that_answered_begins_the_count_anew():
+    before = [past(Kind.NETWORK)] * 4
+    assert judged(said(failure(Kind.NETWORK)), before=before).then == "stop"
+    before[-1] = past(Kind.NETWORK, is_work=True)
+    assert judged(said(failure(Kind.NETWORK)), before=before).then == "again"
+
+
+def test_attempts_in_total_are_never_forgotten():
+    policy = run_policy().but(attempts=3)
+    before = [past(Kind.NETWORK, is_work=True)] * 2
+    assert judged(said(failure(Kind.NETWORK)), before=before, policy=policy).then == "stop"
+
+
+def test_nothing_goes_on_for_ever():
+    before = [past(Kind.QUOTA, reset_at=NOW - 5)] * 49
+    verdict = judged(said(failure(Kind.QUOTA, after=60)), before=before)
+    assert verdict.then == "stop"
+    assert "50 attempts in a row" in verdict.because
+
+
+def test_a_limit_without_a_time_is_asked_after_ever_more_rarely():
+    waits: list[float] = []
+    before: list[Ended] = []
+    for _ in range(15):
+        verdict = judged(said(failure(Kind.RATE_LIMIT)), before=before, roll=0.999)
+        waits.append(verdict.until - NOW)
+        before.append(past(Kind.RATE_LIMIT))
+    assert waits[0] < 1
+    assert waits[-1] > 1700
+    assert max(waits) <= 1800
+
+
+def test_the_cap_leaves_the_jitter_alone():  # "the cap that removed all jitter"
+    before = [past(Kind.RATE_LIMIT)] * 20
+    waits = {
+        judged(said(failure(Kind.RATE_LIMIT)), before=before, roll=roll / 10).until
+        for roll in range(10)
+    }
+    assert len(waits) == 10
+    assert max(waits) - min(waits) > 1000
+
+
+def test_a_limit_without_a_time_ends_with_the_horizon():
+    before = [past(Kind.RATE_LIMIT, at=NOW - 6 * HOUR)]
+    assert judged(said(failure(Kind.RATE_LIMIT)), before=before, roll=0.5).then == "stop"
+
+
+def test_waiting_for_a_stated_reset_costs_no_patience():
+    before = [past(Kind.QUOTA, at=NOW - 5.9 * HOUR, reset_at=NOW - 60)]
+    assert judged(said(failure(Kind.NETWORK)), before=before, roll=0.5).then == "again"
+
+
+def test_exit_code_zero_with_a_report_of_failure_is_a_failure():
+    verdict = judged(said(failure(Kind.AUTH)), code=0)
+    assert (verdict.then, verdict.exit) == ("stop", 1)
+
+
+def test_words_alone_prove_nothing_against_exit_code_zero():
+    outcome = said(failure(Kind.QUOTA, after=60), is_structured=False)
+    assert judged(outcome, code=0).then == "done"
+    assert judged(outcome, code=0, is_exit_trusted=False).then == "again"
+    assert judged(outcome, code=1).then == "again"
+
+
+def test_a_crash_resumes_where_the_program_can():
+    crash = Finished(5.0, signal=signal.SIGSEGV)
+    verdict = judged(None, finished=crash)
+    assert (verdict.then, verdict.how) == ("again", "resume")
+    assert "SIGSEGV" in verdict.failure.message
+
+
+def test_a_crash_of_a_program_that_cannot_resume_stops_unless_told():
+    crash = Finished(5.0, signal=signal.SIGKILL)
+    verdict = judged(None, finished=crash, can_resume=False)
+    assert (verdict.then, verdict.exit) == ("stop", 128 + signal.SIGKILL)
+    assert "--restart" in verdict.advice
+    verdict = judged(None, finished=crash, can_resume=False, may_restart=True)
+    assert (verdict.then, verdict.how) == ("again", "restart")
+
+
+def test_a_limit_lets_a_program_that_cannot_resume_start_anew():
+    verdict = judged(said(failure(Kind.QUOTA, after=60)), can_resume=False)
+    assert (verdict.then, verdict.how) == ("again", "restart")
+
+
+def test_silence_is_a_timeout_and_says_how_long():
+    verdict = judged(None, finished=Finished(700.0, signal=15, stopped="idle", silent=600.0))
+    assert verdict.then == "again"
+    assert verdict.failure.kind is Kind.TIMEOUT
+    assert verdict.failure.message == "it was silent for 10m, and was ended"
+
+
+@pytest.mark.parametrize("reason", ["interrupt", "terminate", "hangup"])
+def test_who_is_interrupted_pauses(reason):
+    verdict = judged(None, finished=Finished(1.0, signal=2, stopped=reason))
+    assert (verdict.then, verdict.exit) == ("pause", 130)
+
+
+def test_a_program_that_is_not_there_is_not_looked_for_twice():
+    missing = Finished(0.0, code=127, error="cannot start clod: not found on the PATH")
+    verdict = judged(None, finished=missing)
+    assert (verdict.then, verdict.exit) == ("stop", 127)
+    assert "not found on the PATH" in verdict.because
+
+
+def test_a_deadline_ends_it_before_a_wait_that_would_pass_it():
+    verdict = judged(said(failure(Kind.QUOTA, after=HOUR)), deadline_at=NOW + 60)
+    assert verdict.then == "stop"
+    assert "deadline" in verdict.because
