@@ -151,7 +151,7 @@ def test_every_command_does_what_the_page_shows(page, command, shown, code, tmp_
         command.replace("mulligan ", f"{sys.executable} -m mulligan ", 1),
         shell=True,
         cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"},
+        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "MULLIGAN_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
         timeout=30,
@@ -194,7 +194,7 @@ def test_every_link_leads_to_a_file(page):
 
 FEATURES = [
     *("retry", "guard-and-task", "classification", "policies", "testing", "fault-server"),
-    "telemetry",
+    *("once", "dead-letters", "telemetry"),
 ]
 
 
