@@ -13,6 +13,7 @@ import trio
 import mulligan
 from mulligan import DeadLetters, Guard, Once, replayable
 from mulligan.api import replayable as registry
+from mulligan.core.letters import Mark
 from mulligan.errors import StoreDown
 from mulligan.testing import VirtualClock
 
@@ -262,7 +263,9 @@ def test_a_key_that_is_kept_elsewhere_makes_a_letter_unfit(place, hook):
     with pytest.raises(ConnectionRefusedError):
         guard(place, dead_letters=elsewhere).once("event-7", hook.function, "u", 1, "t")
     (record,) = DeadLetters(elsewhere).all()
-    assert record.letter.unfit.startswith(f"its key is kept in {place.store.url}")
+    assert record.letter.unfit == (
+        "its key is kept in another store than the letter; give both one store"
+    )
     assert record.letter.arguments is None
 
 
@@ -409,6 +412,49 @@ def test_a_letter_that_cannot_be_written_waits_in_a_file(place, hook, tmp_path, 
     assert not path.exists()
     (record,) = box.all()
     assert (record.state, record.spooled) == ("replayed", False)
+
+
+def test_an_address_that_cannot_be_meant_costs_no_letter(hook, monkeypatch, caplog):
+    with pytest.raises(mulligan.SettingError, match="a store needs an address"):
+        Guard("hooks", dead_letters="mongo:x")
+    with pytest.raises(mulligan.SettingError, match="dead_letters needs True, a store or its"):
+        Guard("hooks", dead_letters=5)  # type: ignore[arg-type]
+    monkeypatch.setenv("MULLIGAN_STORE", "mongo:x")
+    with pytest.raises(ConnectionRefusedError):
+        mulligan.retry(attempts=1, dead_letters=True)(hook.function)("u", 1, "t")
+    assert "a store needs an address" in caplog.text
+    assert len(DeadLetters("memory:").spooled()) == 1
+
+
+def test_without_a_store_letters_go_to_a_file_of_this_users(hook, monkeypatch, tmp_path):
+    monkeypatch.delenv("MULLIGAN_STORE", raising=False)
+    with pytest.raises(ConnectionRefusedError):
+        mulligan.retry(attempts=1, dead_letters=True)(hook.function)("u", 1, "t")
+    assert (tmp_path / "home" / "mulligan.journal.db").exists()
+    assert len(DeadLetters().all()) == 1
+
+
+def test_blocks_are_not_written_down():
+    with pytest.raises(mulligan.SettingError, match=r"attempts\(\) takes no dead_letters"):
+        mulligan.attempts(dead_letters=True).__iter__()
+
+
+def test_a_replay_that_was_killed_is_taken_up_after_its_lease(place, hook, monkeypatch):
+    from mulligan.api import replay
+
+    monkeypatch.setattr(replay, "_LEASE", 0.3)
+    fail(place, hook)
+    hook.is_up = True
+    box = DeadLetters(place.store)
+    (record,) = box.all()
+    dead = replay._holding(box._letters, record.letter)
+    place.store.keys.transact(dead.terms.place, dead.take())
+    box._letters.mark(record.letter, Mark(state="replaying", at=0))
+    assert box.replay(record) is None
+    place.wait(0.35)
+    mark = box.replay(record)
+    assert mark is not None
+    assert (mark.state, len(hook.got)) == ("replayed", 1)
 
 
 def test_a_letter_that_can_be_written_nowhere_is_said_aloud(

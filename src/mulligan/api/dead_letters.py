@@ -15,8 +15,9 @@ from ..core.letters import Letter
 from ..core.text import mask, presentable
 from ..drivers.ambient import ambient_world
 from ..drivers.notes import marked
-from ..errors import SettingError
-from ..stores.letters import Letters, new_id
+from ..errors import MulliganError, SettingError
+from ..stores.letters import Letters, new_id, put_aside
+from ..stores.spool import Spool
 from .engine import name_of
 from .replayable import fit, replayable_of
 from .shared import STORE, store_for
@@ -30,6 +31,9 @@ __all__ = ("Undertaker", "letters_at", "replaying")
 # On the exception: a guard further out must not write the same call down again.
 _WRITTEN = "__mulligan_letter__"
 
+# A replay could not see that the operation was done after all.
+_APART = "its key is kept in another store than the letter; give both one store"
+
 # Set while a letter is replayed: what fails again is a mark on that letter, and no new one.
 replaying: ContextVar[bool] = ContextVar("mulligan.replaying", default=False)
 
@@ -38,54 +42,58 @@ class Undertaker:
     """Writes letters for one guard.
 
     Args:
-        where: True for the guard's own store; or a store, or its address.
+        where: A store, or its address; None for the guard's own.
         store: The guard's option.
 
     Raises:
         SettingError: It is neither.
     """
 
-    def __init__(self, where: bool | Store | str, store: Store | str | None) -> None:  # noqa: FBT001 -- the option, as it was given
-        if where is not True and not isinstance(where, str) and not hasattr(where, "journal"):
-            raise SettingError(
-                f"dead_letters needs True, a store or its address such as sqlite:PATH; "
-                f"got {where!r}"
-            )
+    def __init__(self, where: Store | str | None, store: Store | str | None) -> None:
+        if where is not None:
+            if not isinstance(where, str) and not hasattr(where, "journal"):
+                raise SettingError(
+                    f"dead_letters needs True, a store or its address such as sqlite:PATH; "
+                    f"got {where!r}"
+                )
+            store_for(where)  # an address that cannot be meant shows where it is written
         self._where, self._store = where, store
 
     def write(self, lost: Lost) -> None:
         """Write a letter about a call, unless a guard inside has."""
-        letters = self._letters()
-        letter = self._letter(lost, letters)
-        if letter is not None:
+        found = self._found(lost)
+        if found is not None:
+            letters, letter = found
             letters.write(letter)
 
     async def awrite(self, lost: Lost) -> None:
         """Like `write`, without holding up the loop."""
-        letters = self._letters()
-        letter = self._letter(lost, letters)
-        if letter is not None:
+        found = self._found(lost)
+        if found is not None:
+            letters, letter = found
             await letters.awrite(letter)
 
-    def _letters(self) -> Letters:
-        if self._where is True:
-            return letters_at(self._store)
-        return Letters(store_for(self._where))  # type: ignore[arg-type]  # True is gone
-
-    def _letter(self, lost: Lost, letters: Letters) -> Letter | None:
+    def _found(self, lost: Lost) -> tuple[Letters, Letter] | None:
+        """The letter about a call, with where it goes; None if there is nothing left to write."""
         if replaying.get() or marked(lost.error, _WRITTEN):
             return None
         letter = letter_of(lost)
-        keys = store_for(self._store)
-        if lost.under is not None and letters.store is not keys:
-            # A replay could not see that the operation was done after all.
-            unfit = f"its key is kept in {keys.url} and not with the letter; give both one store"
-            letter = replace(letter, arguments=None, unfit=unfit)
-        with suppress(
-            Exception
-        ):  # an exception class with a will of its own: then it is told twice
+        # An exception class with a will of its own may refuse; then an outer guard tells it again.
+        with suppress(Exception):
             BaseException.__setattr__(lost.error, _WRITTEN, letter.id)
-        return letter
+        try:
+            letters = self._letters()
+            if lost.under is not None and letters.store is not store_for(self._store):
+                letter = replace(letter, arguments=None, unfit=_APART)
+        except MulliganError as trouble:  # an address in the environment that cannot be meant
+            put_aside(letter, trouble, Spool())
+            return None
+        return letters, letter
+
+    def _letters(self) -> Letters:
+        if self._where is None:
+            return letters_at(self._store)
+        return Letters(store_for(self._where))
 
 
 def letters_at(store: Store | str | None) -> Letters:

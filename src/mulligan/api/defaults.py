@@ -106,12 +106,12 @@ def _check(options: GuardOptions) -> None:
 
 
 def _letters(options: GuardOptions) -> DeadLetters | None:
-    given = options.get("dead_letters", False)
-    if given is False or given is None:
+    given = options.get("dead_letters")
+    if given is None or given is False:
         return None
     from .dead_letters import Undertaker
 
-    return Undertaker(given, options.get("store"))
+    return Undertaker(None if given is True else given, options.get("store"))
 
 
 def _timeouts(policy: Policy, given: Any) -> Timeouts | None:

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from ..core.letters import Letter, Mark, Record
 from ..core.ports import Entry
 from ..core.text import clean
-from ..errors import StoreError
+from ..errors import MulliganError, StoreError
 from .spool import Spool
 
 if TYPE_CHECKING:
     from ..core.ports import Store
 
-__all__ = ("Letters", "new_id")
+__all__ = ("Letters", "new_id", "put_aside")
 
 _STREAM = "dead/"
 _FIRST = "letter"
@@ -28,6 +28,26 @@ _FIRST = "letter"
 def new_id() -> str:
     """An id that sorts by time, and is like no other."""
     return f"{time.time_ns() // 1000:013x}{os.urandom(3).hex()}"
+
+
+def put_aside(letter: Letter, trouble: MulliganError, spool: Spool) -> None:
+    """Keep `letter` in a file, since its store cannot be used; if that fails say so aloud."""
+    import logging
+
+    log = logging.getLogger("mulligan")
+    what = clean(f"{letter.target or letter.function}: {letter.because}")
+    try:
+        path = spool.put(letter.id, letter.pack())
+    except (OSError, StoreError) as second:
+        log.error(  # noqa: TRY400 -- the traceback of a full disk helps nobody
+            "dead letter %s (%s) could be written neither to the store (%s) nor to a file (%s)",
+            letter.id,
+            what,
+            trouble,
+            second,
+        )
+    else:
+        log.warning("dead letter %s (%s) waits in %s: %s", letter.id, what, path, trouble)
 
 
 class Letters:
@@ -46,7 +66,7 @@ class Letters:
         try:
             self.store.journal.append(f"{_STREAM}{letter.id}", Entry(_FIRST, letter.pack()))
         except StoreError as trouble:
-            self._put_aside(letter, trouble)
+            put_aside(letter, trouble, self.spool)
 
     async def awrite(self, letter: Letter) -> None:
         """Like `write`, without holding up the loop for a store that does not answer."""
@@ -54,25 +74,7 @@ class Letters:
             entry = Entry(_FIRST, letter.pack())
             await self.store.journal.aappend(f"{_STREAM}{letter.id}", entry)
         except StoreError as trouble:
-            self._put_aside(letter, trouble)
-
-    def _put_aside(self, letter: Letter, trouble: StoreError) -> None:
-        import logging
-
-        log = logging.getLogger("mulligan")
-        what = clean(f"{letter.target or letter.function}: {letter.because}")
-        try:
-            path = self.spool.put(letter.id, letter.pack())
-        except (OSError, StoreError) as second:
-            log.error(  # noqa: TRY400 -- the traceback of a full disk helps nobody
-                "dead letter %s (%s) could be written neither to the store (%s) nor to a file (%s)",
-                letter.id,
-                what,
-                trouble,
-                second,
-            )
-        else:
-            log.warning("dead letter %s (%s) waits in %s: %s", letter.id, what, path, trouble)
+            put_aside(letter, trouble, self.spool)
 
     def all(self) -> tuple[Record, ...]:
         """Every letter, oldest first; one that cannot be read is left out.
