@@ -108,8 +108,8 @@ def restore(variable: ContextVar[Any], token: Token[Any]) -> None:
 def current() -> Context | None:
     """The attempt that is being made, or None.
 
-    Known in every attempt after the first, inside `task()`, and with ``context=True``: a first
-    attempt outside of these is not worth the time it takes to say so.
+    Known in every attempt after the first, inside `task()`, under a key, and with
+    ``context=True``: a first attempt outside of these is not worth the time it takes to say so.
     """
     found = ambient_context.get()
     return found if found is None or isinstance(found, Context) else found.context()
