@@ -14,16 +14,31 @@ if TYPE_CHECKING:
     from .api.once import Once, new_key
     from .api.replayable import replayable
     from .api.retry import acall, attempts, call, retry
+    from .api.sharing import headers_of
     from .api.task import task
     from .classify.classifier import Classifier, classifier
     from .config.loader import load_policy
     from .core.backoff import Exponential, Fixed, Linear, Schedule
     from .core.decision import Ending, GiveUp, Park, RetryAfter, Verify
-    from .core.events import Cancelled, Ended, Event, Failed, Held, Recovered, Succeeded, Verified
+    from .core.events import (
+        BreakerChanged,
+        Cancelled,
+        Ended,
+        Event,
+        Failed,
+        GateShut,
+        Held,
+        Recovered,
+        StoreBack,
+        StoreLost,
+        Succeeded,
+        Verified,
+    )
     from .core.failure import Effects, Failure, Family, Kind, Reach, View
     from .core.hint import Hint
     from .core.policy import Policy, Rule
     from .core.presets import preset
+    from .core.sharing import Breaker, Gate, Tokens
     from .core.story import Story, Try
     from .core.timeouts import SERVICE_TIMEOUTS, Timeouts
     from .drivers.ambient import Context, current
@@ -52,6 +67,8 @@ if TYPE_CHECKING:
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
     "APPLIED": "drivers.verdict",
+    "Breaker": "core.sharing",
+    "BreakerChanged": "core.events",
     "Cancelled": "core.events",
     "CircuitOpen": "errors",
     "Classifier": "classify.classifier",
@@ -71,6 +88,8 @@ _HOME = {
     "Fenced": "errors",
     "FileError": "errors",
     "Fixed": "core.backoff",
+    "Gate": "core.sharing",
+    "GateShut": "core.events",
     "GiveUp": "core.decision",
     "Guard": "api.guard",
     "Held": "core.events",
@@ -96,11 +115,14 @@ _HOME = {
     "SERVICE_TIMEOUTS": "core.timeouts",
     "Schedule": "core.backoff",
     "SettingError": "errors",
+    "StoreBack": "core.events",
     "StoreDown": "errors",
     "StoreError": "errors",
+    "StoreLost": "core.events",
     "Story": "core.story",
     "Succeeded": "core.events",
     "Timeouts": "core.timeouts",
+    "Tokens": "core.sharing",
     "Try": "core.story",
     "Verified": "core.events",
     "Verify": "core.decision",
@@ -110,6 +132,7 @@ _HOME = {
     "call": "api.retry",
     "classifier": "classify.classifier",
     "current": "drivers.ambient",
+    "headers_of": "api.sharing",
     "judge_response": "api.judge",
     "load_policy": "config.loader",
     "new_key": "api.once",
@@ -124,6 +147,8 @@ __all__ = [
     "APPLIED",
     "NOT_APPLIED",
     "SERVICE_TIMEOUTS",
+    "Breaker",
+    "BreakerChanged",
     "Cancelled",
     "CircuitOpen",
     "Classifier",
@@ -143,6 +168,8 @@ __all__ = [
     "Fenced",
     "FileError",
     "Fixed",
+    "Gate",
+    "GateShut",
     "GiveUp",
     "Guard",
     "Held",
@@ -166,11 +193,14 @@ __all__ = [
     "Rule",
     "Schedule",
     "SettingError",
+    "StoreBack",
     "StoreDown",
     "StoreError",
+    "StoreLost",
     "Story",
     "Succeeded",
     "Timeouts",
+    "Tokens",
     "Try",
     "Verified",
     "Verify",
@@ -180,6 +210,7 @@ __all__ = [
     "call",
     "classifier",
     "current",
+    "headers_of",
     "judge_response",
     "load_policy",
     "new_key",

@@ -250,9 +250,19 @@ REFUSED = {
     f"{_PRESET}deadlin = 3": ":2: deadlin: unknown key; did you mean 'deadline'?",
     f"{_PRESET}backoff = 3": ":2: backoff: unknown key; 'backoff' belongs into a rule, "
     "[rules.KIND]",
-    f'{_PRESET}"odd key" = 3': ":2: 'odd key': unknown key; known here: attempts, budget, codes, "
-    "deadline, effects, horizon, in_place, key_ttl, max_retries, most_attempts, name, patience, "
-    "preset, rules, statuses, timeouts",
+    f'{_PRESET}"odd key" = 3': ":2: 'odd key': unknown key; known here: attempts, breaker, "
+    "breakers, budget, codes, deadline, effects, gate, horizon, in_place, key_ttl, max_retries, "
+    "most_attempts, name, patience, preset, rules, statuses, store, timeouts, tokens",
+    f'{_PRESET}store = "redis://me:secret@host"': ":2: store: carries a password, and a policy is "
+    "no place for one; leave it out and give the address as MULLIGAN_STORE",
+    f"{_PRESET}breaker = false": ':2: breaker: needs a table, or "off"; got false',
+    f"{_PRESET}[breaker]\nthreshold = 3": ":3: breaker.threshold: unknown key; mulligan's word is "
+    "'failures'",
+    f"{_PRESET}[gate]\nopen_for = 3": ":3: gate.open_for: unknown key; 'open_for' belongs into "
+    "[breaker]",
+    f"{_PRESET}[tokens]\ncapacity = -1": ":3: tokens.capacity: needs a number >= 0; got -1.0",
+    f"{_PRESET}[breakers.acme]\nfailures = 0": ":3: breakers.acme.failures: needs a whole number "
+    ">= 1; got 0",
     f"{_PRESET}deadline = 0": ":2: deadline: needs more than 0 s; got 0",
     f"{_PRESET}patience = inf": ":2: patience: needs a finite number of seconds, not negative; "
     "got inf",

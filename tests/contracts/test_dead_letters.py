@@ -480,7 +480,8 @@ def test_no_secret_is_in_any_file(tmp_path, hook):
     from mulligan.stores.url import open_store
 
     for store in (url, Down(open_store(url))):
-        leak = Guard("hooks", store=store, dead_letters=True, attempts=1, effects="read")
+        options: Any = {"attempts": 1, "effects": "read", "breaker": False}
+        leak = Guard("hooks", store=store, dead_letters=True, **options)
         for call in (
             lambda: leak.call(leaky, "u", 1, SECRET),  # noqa: B023 -- called at once
             lambda: leak.call(leaky, f"https://h/?token={SECRET}", 1, SECRET),  # noqa: B023 -- at once

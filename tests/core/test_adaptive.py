@@ -41,7 +41,7 @@ def test_nothing_becomes_retried_that_was_not():
 
 def test_a_guard_learns_from_the_failures_of_its_earlier_calls_and_forgets_them():
     clock = VirtualClock()
-    guard = mulligan.Guard("api", adaptive=True, clock=clock, dice=None)
+    guard = mulligan.Guard(adaptive=True, clock=clock, dice=None)
     limited = status_error(429)
     assert guard.call(Scripted(limited, limited, limited, "ok")) == "ok"
     clock.sleeps.clear()
@@ -55,7 +55,7 @@ def test_a_guard_learns_from_the_failures_of_its_earlier_calls_and_forgets_them(
 
 def test_a_guard_that_was_not_told_to_does_not_learn():
     clock = VirtualClock()
-    guard = mulligan.Guard("api", clock=clock)
+    guard = mulligan.Guard(clock=clock)
     for _ in range(3):
         with pytest.raises(ConnectionRefusedError):
             guard.call(Scripted(ConnectionRefusedError()))

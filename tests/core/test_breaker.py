@@ -130,8 +130,18 @@ def test_a_hung_probe_loses_its_lease():  # E-B3
     world.ask("hung")
     world.now = 70.0
     assert world.ask("next") == Passed(1, is_probe=True)
-    assert world.tell("success", "hung") is False
+    assert world.tell("failure", "hung") is False
     assert world.ask("third") == Shut(10.0, "5 failures in a row; a probe is under way")
+
+
+def test_a_probe_that_was_only_slow_closes_it():
+    world = World(Breaker(lease=10)).opened()
+    world.now = 60.0
+    world.ask("slow")
+    world.now = 95.0
+    world.ask("next")
+    assert world.tell("success", "slow") is True
+    assert world.ask("third") == Passed(2)
 
 
 @pytest.mark.parametrize("result", ["success", "failure"])

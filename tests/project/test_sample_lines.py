@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,9 @@ from mulligan.core.admission import Admitted, Hold
 from mulligan.testing import LoadedDice, Scripted, VirtualClock, status_error
 
 DOCS = Path(__file__).parents[2] / "docs"
+
+
+NONE = mulligan.Tokens(capacity=0, floor=0)
 
 
 def fetch(outcomes):
@@ -61,8 +65,10 @@ def quoted(page: str, heading: str, beginning: str) -> set[str]:
 def lines_of(virtual_clock, caplog):
     """Notes and log lines of calls that end in every way there is."""
     log = mulligan.LogListener(successes=True)
-    read = mulligan.Guard("acme", effects="read", listeners=[log])
-    unsafe = mulligan.Guard("mail", listeners=[log])
+    # Each call alone: what one of them did to the target is no matter for the next.
+    alone: Any = {"breaker": False, "gate": False, "tokens": False}
+    read = mulligan.Guard("acme", effects="read", listeners=[log], **alone)
+    unsafe = mulligan.Guard("mail", listeners=[log], **alone)
     hour, day = ({"retry-after": wait} for wait in ("3600", "86400"))
 
     def stream():
@@ -75,8 +81,10 @@ def lines_of(virtual_clock, caplog):
             read.call(fetch, Scripted(status_error(500)))
 
     limited = status_error(429, "slow down", headers={"retry-after": "7"})
-    looked = mulligan.Guard("acme", listeners=[log], verify=lambda _: mulligan.NOT_APPLIED)
-    gated = mulligan.Guard("acme", listeners=[log], admissions=[Gate()])
+    looked = mulligan.Guard("acme", listeners=[log], verify=lambda _: mulligan.NOT_APPLIED, **alone)
+    gated = mulligan.Guard("acme", listeners=[log], admissions=[Gate()], **alone)
+    shared = mulligan.Guard("acme", effects="read", listeners=[log])
+    poor = mulligan.Guard("poor", effects="read", listeners=[log], tokens=NONE)
     calls = [
         lambda: read.call(fetch, Scripted(status_error(429, headers=hour))),  # at midnight
         lambda: read.call(fetch, Scripted("well")),
@@ -91,6 +99,11 @@ def lines_of(virtual_clock, caplog):
         lambda: read.call(fetch, Scripted(status_error(429, headers=day))),
         lambda: unsafe.call(send, Scripted(TimeoutError("no reply"))),
         lambda: list(read.stream(stream)),
+        lambda: poor.call(fetch, Scripted(status_error(503))),
+        lambda: shared.call(fetch, Scripted(limited, "well")),
+        lambda: shared.call(fetch, Scripted(status_error(503))),
+        lambda: virtual_clock.advance(60),
+        lambda: shared.call(fetch, Scripted("well")),
     ]
     notes = set()
     with caplog.at_level(logging.DEBUG, logger="mulligan"):
@@ -105,14 +118,14 @@ def lines_of(virtual_clock, caplog):
 def test_every_note_on_the_page_is_one_that_is_written(virtual_clock, caplog):
     notes, _ = lines_of(virtual_clock, caplog)
     shown = quoted("retry", "What it reports", "mulligan: ")
-    assert len(shown) == 8
+    assert len(shown) == 9
     assert shown <= notes
 
 
 def test_every_log_line_on_the_page_is_one_that_is_written(virtual_clock, caplog):
     _, lines = lines_of(virtual_clock, caplog)
     shown = quoted("telemetry", "What it reports", "acme: ")
-    assert len(shown) == 8
+    assert len(shown) == 11
     assert shown <= lines
 
 

@@ -182,7 +182,7 @@ def test_a_hand_elsewhere_is_felt_within_50_ms(clock, shared):
 
 
 def test_without_a_gate_a_stated_limit_opens_it_exactly_so_long(clock, shared):
-    told: list[tuple[bool, str]] = []
+    told: list[tuple[bool, float, str]] = []
     breaker = BreakerAdmission(
         BREAKER_KEY,
         Breaker(),
@@ -196,7 +196,7 @@ def test_without_a_gate_a_stated_limit_opens_it_exactly_so_long(clock, shared):
     assert isinstance(answer, Refused)
     assert isinstance(answer.error, mulligan.CircuitOpen)
     assert answer.error.retry_in == 300
-    assert told == [(True, "rate_limit 429: slow down")]
+    assert told == [(True, 300, "rate_limit 429: slow down")]
 
 
 def test_cancellation_is_neither_success_nor_failure(clock):  # E-B5

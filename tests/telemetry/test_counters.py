@@ -58,7 +58,9 @@ def test_retries_are_attempts_that_were_followed_by_another():  # R-X4
 def test_what_is_no_exhaustion_is_not_counted_as_one(error, ending):
     counters = Counters()
     run(counters, "acme", error, policy="default")
-    assert counters.totals == {("ended_total", "acme", ending): 1}
+    assert counters.totals["ended_total", "acme", ending] == 1
+    assert counters.total("ended_total") == 1
+    assert counters.total("retry_exhausted_total") == counters.total("retries_total") == 0
 
 
 def test_a_call_that_succeeds_at_once_counts_nothing():

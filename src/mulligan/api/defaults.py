@@ -1,4 +1,4 @@
-"""Where every default is wired."""
+"""Where every default is wired, but for what a target's callers share (`sharing`)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from ..drivers.habits import Habits
 from ..drivers.settings import NO_FALLBACK, Settings
 from ..errors import SettingError
 from .flavour import ASYNC, flavour
+from .sharing import observer, overhear, sharing
 
 if TYPE_CHECKING:
-    from ..core.events import Ended, Event
+    from ..core.events import Event
     from ..drivers.settings import DeadLetters
     from .options import GuardOptions
+    from .sharing import Sharing
 
 __all__ = ("resolve",)
 
 
-def resolve(target: str, options: GuardOptions) -> Settings:
-    """The settings for `options`, every omission filled in.
+def resolve(target: str, options: GuardOptions) -> tuple[Settings, Sharing | None]:
+    """The settings for `options`, every omission filled in, and what is shared by them.
 
     Raises:
         SettingError: An option that cannot be meant.
@@ -33,7 +35,8 @@ def resolve(target: str, options: GuardOptions) -> Settings:
     policy = _policy(options)
     listeners = _listeners(options.get("listeners", ()))
     _check(options)
-    return Settings(
+    shares = sharing(target, policy, options)
+    settings = Settings(
         policy=policy,
         effects=_effects(policy, options.get("effects")),
         classify=_classifier(policy, options).classify,
@@ -50,10 +53,14 @@ def resolve(target: str, options: GuardOptions) -> Settings:
         metadata=dict(options.get("metadata") or {}),
         admissions=tuple(options.get("admissions", ())),
         letters=_letters(options),
+        commons=shares,
+        observe=observer(options.get("observe")) if shares is not None else None,
+        overhear=overhear if shares is not None and shares.wants.gate is not None else None,
         habits=Habits(policy) if options.get("adaptive") else None,
         clock=options.get("clock"),
         dice=options.get("dice"),
     )
+    return settings, shares
 
 
 def _policy(options: GuardOptions) -> Policy:
@@ -90,11 +97,11 @@ def _listeners(given: Any) -> tuple[Callable[[Event], None], ...]:
 
 def _check(options: GuardOptions) -> None:
     """Refuse what is not what its option needs, where it is written."""
-    for name in ("judge", "verify", "on_exhausted", "validator"):
+    for name in ("judge", "verify", "on_exhausted", "validator", "observe"):
         function = options.get(name)
         if function is not None and not callable(function):
             raise SettingError(f"{name} needs a function; got {function!r}")
-        if name in ("judge", "validator", "on_exhausted") and flavour(function) == ASYNC:
+        if name != "verify" and flavour(function) == ASYNC:
             raise SettingError(f"{name} needs a plain function; got a coroutine function")
     metadata = options.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
@@ -145,14 +152,13 @@ def _classifier(policy: Policy, options: GuardOptions) -> Classifier:
     return known
 
 
-def _warn_once() -> Callable[[Ended], None]:
-    """A function that logs the first end it is told of, for a guard that nobody listens to."""
-    is_told = False
+def _warn_once() -> Callable[[Event], None]:
+    """A function that logs the first event of a kind, for a guard that nobody listens to."""
+    told: set[type] = set()
 
-    def warn(event: Ended) -> None:
-        nonlocal is_told
-        if not is_told:
-            is_told = True
+    def warn(event: Event) -> None:
+        if type(event) not in told:
+            told.add(type(event))
             from ..telemetry.logging import log
 
             log(event)

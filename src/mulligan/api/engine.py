@@ -6,19 +6,25 @@ before it is needed: at the first failure, or when an option is given that only 
 
 from __future__ import annotations
 
+import os
 from functools import partial
 
+from ..drivers.ambient import ambient_world
 from ..errors import SettingError
 from .flavour import ASYNC, flavour
+from .shared import ALONE, STORE, place_for, place_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
     from typing import Any
 
+    from ..core.sharing import Breaker, Gate, Tokens
     from ..drivers.session import Session
     from ..drivers.settings import Settings
     from .options import GuardOptions
+    from .shared import Place
+    from .sharing import Sharing
 
     # What is known of the attempt that has failed: the mark before it, when it began, its context.
     Begun = tuple[Any, ...]
@@ -47,6 +53,8 @@ class Engine:
         "metadata",
         "options",
         "path",
+        "place",
+        "sharing",
         "target",
     )
 
@@ -60,8 +68,11 @@ class Engine:
         self.metadata = options.get("metadata") or {}
         self.options = options
         self._settings: Settings | None = None
+        self.sharing: Sharing | None = None
         self.deadline: float | None = None
         self.path = "known" if options.get("context") else "calm"
+        # Where the callers of the target meet; who goes into a test's world meets others there.
+        self.place = ALONE
         if not options.keys() <= _LIGHT or options.get("effects") not in _EFFECTS:
             self._check_names()
             settings = self.settings
@@ -70,6 +81,7 @@ class Engine:
                 settings.judge is not None
                 or settings.timeouts is not None
                 or settings.admissions
+                or settings.observe is not None
                 or settings.wants_successes
             ):
                 self.path = "watched"
@@ -77,10 +89,29 @@ class Engine:
                 # A clock of one's own is for tests; the calm paths read the machine's.
                 is_plain = self.path == "calm" and settings.clock is None
                 self.path = "timed" if is_plain else "watched"
+        elif target:
+            self._settle()
         self.is_calm = self.path == "calm"
 
+    def _settle(self) -> None:
+        """Take the place of a guard that was given no settings."""
+        self.place = place_for(self.target, "")
+        place = self.here()
+        place.has_default = True
+        if place.parts is not None or os.environ.get(STORE):
+            _ = self.settings  # another guard has settings: they must be the same
+
+    def here(self) -> Place:
+        """The place in the world around the call."""
+        place = self.place
+        if place is not ALONE and self.options.get("store") is None:
+            world = ambient_world.get()
+            if world is not None and world.store is not None:
+                return place_in(world.store, place.target, place.scope)
+        return place
+
     def _check_names(self) -> None:
-        from .options import OPTIONS
+        from .options import OPTIONS, SHARED
 
         unknown = sorted(self.options.keys() - OPTIONS)
         if unknown:
@@ -92,6 +123,13 @@ class Engine:
             from ..core.nearest import nearest
 
             raise SettingError(f"no option {name!r}; {nearest(name, sorted(OPTIONS))}")
+        if not self.target:
+            for name in SHARED:
+                if self.options.get(name):
+                    raise SettingError(
+                        f"{name} belongs to a target, and this call has none; "
+                        f'write mulligan.Guard("name", {name}=…)'
+                    )
 
     @property
     def settings(self) -> Settings:
@@ -99,8 +137,22 @@ class Engine:
         if settings is None:
             from .defaults import resolve
 
-            settings = self._settings = resolve(self.target, self.options)
+            settings, self.sharing = resolve(self.target, self.options)
+            if self.sharing is not None:
+                self.sharing.join()
+                self.place = self.sharing.place
+            self._settings = settings
         return settings
+
+    def adjust(self, **changes: Breaker | Gate | Tokens | None) -> None:
+        """Change what the callers of the target go by."""
+        _ = self.settings  # they are resolved by now
+        if self.sharing is None:
+            raise SettingError(
+                f"Guard({self.target!r}) shares nothing that could be adjusted; "
+                f"it needs a target, and a breaker, a gate or tokens"
+            )
+        self.sharing.adjust(**changes)
 
     @staticmethod
     def now() -> float:

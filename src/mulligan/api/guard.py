@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..drivers.ambient import ambient_task, endings
+from ..drivers.ambient import ambient_task, endings, replaced
 from .engine import Engine
 from .wrap import COROUTINE, wrap
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, TypeVar, Unpack
 
     from ..core.policy import Policy
+    from ..core.sharing import Breaker, Gate, Tokens
     from .attempts import Attempts
     from .once import Once
     from .options import GuardOptions, OnceOptions
@@ -33,7 +34,8 @@ __all__ = ("Guard",)
 class Guard:
     """One dependency, and how calls to it get their second chance.
 
-    Make one a dependency, keep it, and share it: it holds no state of any single call.
+    Make one a dependency, keep it, and share it: it holds no state of any single call. With every
+    other guard of the same target, scope and store it shares a breaker, a gate and retry tokens.
 
     Args:
         target: The dependency's name, ``"anthropic"``; it stands in events, stories and errors.
@@ -61,7 +63,8 @@ class Guard:
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `function` with these arguments, as often as it takes and is allowed."""
         engine = self._engine
-        if engine.is_calm and ambient_task.get() is None:
+        here = engine.here() if replaced.worlds else engine.place
+        if engine.is_calm and here.is_calm and ambient_task.get() is None:
             mark = endings.count
             try:
                 answer = function(*args, **kwargs)
@@ -82,7 +85,8 @@ class Guard:
     ) -> T:
         """Call and await `function` with these arguments, as often as it takes and is allowed."""
         engine = self._engine
-        if engine.is_calm and ambient_task.get() is None:
+        here = engine.here() if replaced.worlds else engine.place
+        if engine.is_calm and here.is_calm and ambient_task.get() is None:
             mark = endings.count
             try:
                 answer = function(*args, **kwargs)
@@ -171,6 +175,19 @@ class Guard:
         from .attempts import Attempts
 
         return Attempts(self._engine, name)
+
+    def adjust(
+        self,
+        *,
+        breaker: Breaker | None = None,
+        gate: Gate | None = None,
+        tokens: Tokens | None = None,
+    ) -> None:
+        """Change what the callers of this target go by, from now on, in this process.
+
+        Every guard of the same target, scope and store goes by it; None leaves one as it is.
+        """
+        self._engine.adjust(breaker=breaker, gate=gate, tokens=tokens)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _made, (self.target, self._engine.options)

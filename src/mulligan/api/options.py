@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from ..core.failure import Effects, Failure
     from ..core.policy import Policy
     from ..core.ports import Clock, Dice, Store
+    from ..core.sharing import Breaker, Gate, Tokens
     from ..core.timeouts import Timeouts
 
-__all__ = ("OPTIONS", "GuardOptions", "OnceOptions", "Options")
+__all__ = ("OPTIONS", "SHARED", "GuardOptions", "OnceOptions", "Options")
 
 
 class Options(TypedDict, total=False):
@@ -86,12 +87,23 @@ class GuardOptions(Options, total=False):
         scope: Which account at the target; state is shared within it. Stored as a salted hash.
         store: Where it is shared: a store or its address, ``sqlite:PATH``, ``redis://HOST``.
             Default: ``MULLIGAN_STORE``, else this process's memory.
+        breaker: When the target is not called any more: a Breaker, or whether to go by the
+            policy's. Default: True.
+        gate: How its limits are read: a Gate, or whether to go by the policy's. Default: True.
+        tokens: How much retrying it allows everybody together: Tokens, or whether to go by the
+            policy's. Default: True.
+        observe: (answer) → its headers, or the quotas it states; the gate then knows how much is
+            left before a limit is reached. ``mulligan.headers_of`` does it by shape.
         fallback: What to return, or a function of the error to call, instead of raising. Apart
             from the others because it changes what the guarded function returns.
     """
 
     scope: str
     store: Store | str | None
+    breaker: bool | Breaker
+    gate: bool | Gate
+    tokens: bool | Tokens
+    observe: Callable[[Any], Any] | None
     fallback: Any
 
 
@@ -107,3 +119,6 @@ class OnceOptions(TypedDict, total=False):
 
 
 OPTIONS = frozenset(GuardOptions.__annotations__) | frozenset(Options.__annotations__)
+
+# What belongs to a target, and means nothing without one.
+SHARED = ("scope", "store", "breaker", "gate", "tokens", "observe")

@@ -1,7 +1,12 @@
-"""The store that a guard shares its state through.
+"""Where the callers of a target meet.
 
-An option wins over everything; then what a test has put in its place, the environment, and at
-last one memory for the whole process.
+That is a store, in it the target's own place.
+
+An option wins over everything; then what a test has put in its place, the environment, what the
+policy says, and at last one memory for the whole process.
+
+Loaded with the first guard, so a place is next to nothing until something happens there: whether
+all is calm, which is what every call asks, and room for the parts that a failure brings.
 """
 
 from __future__ import annotations
@@ -14,18 +19,20 @@ from ..errors import SettingError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.ports import Store
+    from .commons import Parts
 
-__all__ = ("STORE", "store_for")
+__all__ = ("ALONE", "STORE", "Place", "forget", "place_for", "place_in", "store_for")
 
 # The environment's word for where state is shared.
 STORE = "MULLIGAN_STORE"
 
 
-def store_for(option: Store | str | None = None) -> Store:
+def store_for(option: Store | str | None = None, otherwise: str = "") -> Store:
     """The store that `option` means; the same one every time it is asked for in a process.
 
     Args:
         option: A store, its address, or None for ``MULLIGAN_STORE``, else the process's memory.
+        otherwise: An address to use instead of that memory.
 
     Raises:
         SettingError: It is neither, or no store has such an address.
@@ -36,7 +43,7 @@ def store_for(option: Store | str | None = None) -> Store:
         world = ambient_world.get()
         if world is not None and world.store is not None:
             return world.store
-        option = os.environ.get(STORE) or "memory:"
+        option = os.environ.get(STORE) or otherwise or "memory:"
     if isinstance(option, str):
         from ..stores.url import open_store
 
@@ -47,3 +54,53 @@ def store_for(option: Store | str | None = None) -> Store:
             f"got {option!r}"
         )
     return option
+
+
+class Place:
+    """What the callers of one target share in one store.
+
+    Attributes:
+        is_calm: Whether a call may be made unasked, and its success told to nobody.
+        has_default: Whether a guard that was given no settings is among the callers.
+        parts: Breaker, gate and tokens, once somebody needed them.
+    """
+
+    __slots__ = ("has_default", "is_calm", "parts", "scope", "target")
+
+    def __init__(self, target: str, scope: str, *, is_calm: bool = True) -> None:
+        self.target, self.scope, self.is_calm = target, scope, is_calm
+        self.has_default = False
+        self.parts: Parts | None = None
+
+
+# Where calls without a target are: nobody else is there.
+ALONE = Place("", "")
+
+# The places in the process's memory, which is a store like any other once it is needed.
+_here: dict[tuple[str, str], Place] = {}
+
+
+def place_for(
+    target: str, scope: str, option: Store | str | None = None, otherwise: str = ""
+) -> Place:
+    """The place of `target`, for one account, where these options mean; in no test's world."""
+    option = option or os.environ.get(STORE) or otherwise or None
+    return place_in(None if option is None else store_for(option), target, scope)
+
+
+def place_in(store: Store | None, target: str, scope: str) -> Place:
+    """The place of `target` in `store`; None for the process's memory."""
+    if store is None:
+        place = _here.get((target, scope))
+        if place is None:
+            place = _here.setdefault((target, scope), Place(target, scope))
+        return place
+    from .commons import home_of
+
+    return home_of(store).place(target, scope)
+
+
+def forget() -> None:
+    """Forget what is shared in the process's memory, as a new process would; for tests."""
+    for place in _here.values():
+        place.parts, place.is_calm, place.has_default = None, True, False

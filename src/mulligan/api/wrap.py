@@ -1,8 +1,9 @@
 """The calm path: what a call costs when nothing goes wrong.
 
 Calm means that nobody needs to know of a success: no judge, no deadline, no timeout, no context,
-no listener for successes, no admissions, no task around the call. A calm call costs a check and a
-`try`; drivers and core load at the first failure.
+no listener for successes, no admissions, no task around the call, and nothing amiss at the place
+where callers of the target meet. A calm call costs two checks and a `try`; drivers and core load
+at the first failure.
 """
 
 from __future__ import annotations
@@ -55,10 +56,11 @@ def wrap(engine: Engine, function: Any) -> Any:
 
 
 def _plain(engine: Engine, function: Any) -> Any:
-    task, marks = ambient_task.get, endings
+    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
 
     def calm(*args: Any, **kwargs: Any) -> Any:
-        if task() is not None:
+        here = engine.here() if worlds.worlds else place
+        if not here.is_calm or task() is not None:
             return engine.run(function, args, kwargs)
         mark = marks.count
         try:
@@ -78,10 +80,11 @@ def _plain(engine: Engine, function: Any) -> Any:
 
 
 def _async(engine: Engine, function: Any) -> Any:
-    task, marks = ambient_task.get, endings
+    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
 
     async def calm(*args: Any, **kwargs: Any) -> Any:
-        if task() is not None:
+        here = engine.here() if worlds.worlds else place
+        if not here.is_calm or task() is not None:
             return await engine.arun(function, args, kwargs)
         mark = marks.count
         try:
@@ -97,11 +100,12 @@ def _async(engine: Engine, function: Any) -> Any:
 
 
 def _plain_timed(engine: Engine, function: Any) -> Any:
-    task, marks = ambient_task.get, endings
+    task, marks, place = ambient_task.get, endings, engine.place
     now = engine.now
 
     def timed(*args: Any, **kwargs: Any) -> Any:
-        if task() is not None:
+        here = engine.here() if replaced.worlds else place
+        if not here.is_calm or task() is not None:
             return engine.run(function, args, kwargs)
         mark = marks.count
         started_at = now() if replaced.worlds else monotonic()
@@ -124,7 +128,7 @@ def _plain_timed(engine: Engine, function: Any) -> Any:
 def _async_timed(engine: Engine, function: Any) -> Any:
     from ..drivers.aio_time import armed, cut, kept
 
-    task, marks = ambient_task.get, endings
+    task, marks, place = ambient_task.get, endings, engine.place
     now = engine.now
     deadline = engine.deadline or 0.0
     name, loaded = engine.target or name_of(function), sys.modules
@@ -136,7 +140,8 @@ def _async_timed(engine: Engine, function: Any) -> Any:
         return TimeoutError(f"{name} was cut at its deadline, {deadline:g}s into attempt 1")
 
     async def timed(*args: Any, **kwargs: Any) -> Any:
-        if task() is not None:
+        here = engine.here() if replaced.worlds else place
+        if not here.is_calm or task() is not None:
             return await engine.arun(function, args, kwargs)
         mark = marks.count
         started_at = now() if replaced.worlds else monotonic()
@@ -163,11 +168,12 @@ def _async_timed(engine: Engine, function: Any) -> Any:
 
 
 def _plain_known(engine: Engine, function: Any) -> Any:
-    task, marks, known = ambient_task.get, endings, ambient_context
+    task, marks, known, place = ambient_task.get, endings, ambient_context, engine.place
     name, target, metadata = name_of(function), engine.target, engine.metadata
 
     def in_context(*args: Any, **kwargs: Any) -> Any:
-        if task() is not None:
+        here = engine.here() if replaced.worlds else place
+        if not here.is_calm or task() is not None:
             return engine.run(function, args, kwargs)
         mark, context = marks.count, Context(name, target, metadata)
         token = known.set(context)
@@ -190,11 +196,12 @@ def _plain_known(engine: Engine, function: Any) -> Any:
 
 
 def _async_known(engine: Engine, function: Any) -> Any:
-    task, marks, known = ambient_task.get, endings, ambient_context
+    task, marks, known, place = ambient_task.get, endings, ambient_context, engine.place
     name, target, metadata = name_of(function), engine.target, engine.metadata
 
     async def in_context(*args: Any, **kwargs: Any) -> Any:
-        if task() is not None:
+        here = engine.here() if replaced.worlds else place
+        if not here.is_calm or task() is not None:
             return await engine.arun(function, args, kwargs)
         mark, context = marks.count, Context(name, target, metadata)
         token = known.set(context)

@@ -12,10 +12,12 @@ from ..config.forecast import attempts_within, distinct_rules, time_for_waits
 from ..core.backoff import Exponential, Fixed, Linear, Schedule
 from ..core.duration import duration_text
 from ..core.failure import Effects, Kind
+from ..stores.address import printable
 
 if TYPE_CHECKING:
     from ..core.backoff import Backoff
     from ..core.policy import Policy, Rule
+    from ..core.sharing import Breaker, Gate, Tokens
     from ..core.timeouts import Timeouts
 
 __all__ = ("ABOUT", "attempts_text", "backoff_text", "sheet")
@@ -59,8 +61,13 @@ def sheet(policy: Policy) -> list[tuple[str, str]]:
         ("timeouts", _timeouts(policy, policy.timeouts)),
         ("waits", _bands(policy)),
         ("time", _time(policy)),
+        ("breaker", _breaker(policy)),
+        ("gate", _gate(policy.gate)),
+        ("tokens", _tokens(policy.tokens)),
         ("on exhaustion", _EXHAUSTED),
     ]
+    if policy.store:
+        lines.insert(-1, ("store", printable(policy.store)))
     if policy.codes:
         codes = ", ".join(f"{code} is {kind}" for code, kind in policy.codes.items())
         lines.insert(6, ("codes", codes))
@@ -202,3 +209,43 @@ def _time(policy: Policy) -> str:
     if policy.deadline is not None:
         words += f"; the whole call takes {duration_text(policy.deadline)} at most (deadline)"
     return words
+
+
+def _breaker(policy: Policy) -> str:
+    words = "off" if policy.breaker is None else _opens(policy.breaker)
+    for target, breaker in policy.breakers.items():
+        words += f"\nfor {target}: {_opens(breaker)}"
+    return words
+
+
+def _opens(breaker: Breaker) -> str:
+    probes = "one probe" if breaker.probes == 1 else f"{breaker.probes} probes"
+    good = (
+        "one success closes" if breaker.successes == 1 else f"{breaker.successes} successes close"
+    )
+    failures = "1 failure" if breaker.failures == 1 else f"{breaker.failures} failures in a row"
+    return (
+        f"{failures} open it for {duration_text(breaker.open_for)}, "
+        f"then {probes} at a time; {good} it"
+    )
+
+
+def _gate(gate: Gate | None) -> str:
+    if gate is None:
+        return "off"
+    words = "what a target states about its limits is believed by all its callers"
+    if gate.keep:
+        words += f"; the last {gate.keep:g} requests are kept"
+    if gate.low:
+        words += f"; below {gate.low:g} calls are spaced out, until there are {gate.high:g} again"
+    return words
+
+
+def _tokens(tokens: Tokens | None) -> str:
+    if tokens is None:
+        return "off"
+    return (
+        f"{tokens.capacity:g} a target: a retry takes {tokens.transient:g}, after a limit "
+        f"{tokens.throttle:g}; a success puts {tokens.success:g} in; "
+        f"{tokens.floor} at a time are always allowed"
+    )

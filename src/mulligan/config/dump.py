@@ -16,10 +16,23 @@ if TYPE_CHECKING:
     from ..core.policy import Policy, Rule
     from ..core.timeouts import Timeouts
 
-__all__ = ("ANY", "as_data", "as_toml", "backoff_data", "rule_data", "timeouts_data")
+__all__ = (
+    "ANY",
+    "OFF",
+    "SHARED",
+    "as_data",
+    "as_toml",
+    "backoff_data",
+    "rule_data",
+    "settings_data",
+    "timeouts_data",
+)
 
-# What a file says where Python says None: any number of attempts, any status.
-ANY = "any"
+# What a file says where Python says None: any number of attempts, any status; no breaker.
+ANY, OFF = "any", "off"
+
+# Tables of what the callers of a target share; each can be switched off.
+SHARED = ("breaker", "gate", "tokens")
 
 
 def as_data(policy: Policy) -> dict[str, Any]:
@@ -32,6 +45,11 @@ def as_data(policy: Policy) -> dict[str, Any]:
     data["effects"] = None if policy.effects is None else str(policy.effects)
     data["timeouts"] = None if policy.timeouts is None else timeouts_data(policy.timeouts)
     data["codes"] = {code: str(kind) for code, kind in policy.codes.items()}
+    for name in SHARED:
+        shared = getattr(policy, name)
+        data[name] = OFF if shared is None else settings_data(shared)
+    data["breakers"] = {name: settings_data(each) for name, each in policy.breakers.items()}
+    data["store"] = policy.store or None
     return data
 
 
@@ -54,13 +72,20 @@ def backoff_data(backoff: Backoff) -> dict[str, Any]:
 
 def timeouts_data(timeouts: Timeouts) -> dict[str, Any]:
     """`timeouts` as the table ``[timeouts]``."""
-    return {each.name: getattr(timeouts, each.name) for each in fields(timeouts)}
+    return settings_data(timeouts)
+
+
+def settings_data(settings: Any) -> dict[str, Any]:
+    """A dataclass of plain values as its table."""
+    return {each.name: getattr(settings, each.name) for each in fields(settings)}
 
 
 def as_toml(policy: Policy) -> str:
     """`policy` as a file that loads as an equal one: a good start for one's own."""
     data = as_data(policy)
     rules, timeouts, codes = data.pop("rules"), data.pop("timeouts"), data.pop("codes")
+    breakers = data.pop("breakers")
+    shared = {name: data.pop(name) for name in SHARED if isinstance(data[name], dict)}
     lines = _lines(data)
     if not rules:
         lines += ["", "[rules]"]
@@ -69,6 +94,10 @@ def as_toml(policy: Policy) -> str:
         lines += ["", f"[rules.{kind}]", *_lines({**rule, "attempts": attempts})]
     if timeouts is not None:
         lines += ["", "[timeouts]", *_lines(timeouts)]
+    for name, table in shared.items():
+        lines += ["", f"[{name}]", *_lines(table)]
+    for target, table in breakers.items():
+        lines += ["", f"[breakers.{_value(target)}]", *_lines(table)]
     if codes:
         lines += ["", "[codes]", *_lines({_value(code): kind for code, kind in codes.items()})]
     return "\n".join(lines) + "\n"
@@ -79,6 +108,8 @@ def _lines(table: Mapping[str, Any]) -> list[str]:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, dict):
         return "{ " + ", ".join(_lines(value)) + " }"
     if isinstance(value, list):

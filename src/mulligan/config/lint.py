@@ -49,6 +49,7 @@ def lint(policy: Policy) -> tuple[Finding, ...]:
     found = [*_bounds(policy), *_effects(policy), *_statuses(policy)]
     if policy.timeouts is not None:
         found += _timeouts(policy, policy.timeouts)
+    found += _shared(policy)
     for kind, rule in policy.rules.items():
         found += _rule(kind, rule)
     for rule, kinds in distinct_rules(policy):
@@ -140,6 +141,23 @@ def _timeouts(policy: Policy, limits: Timeouts) -> Iterator[Finding]:
             key="timeouts.shrink",
             message="timeouts are not retried, so none ever shrinks",
             hint="add [rules.timeout], or leave shrink out",
+        )
+
+
+def _shared(policy: Policy) -> Iterator[Finding]:
+    gate, tokens = policy.gate, policy.tokens
+    if gate is not None and gate.high and not gate.low:
+        yield Finding(
+            key="gate.high",
+            message="calls are never spaced out, so there is nothing to end above it",
+            hint="set gate.low, too, or leave gate.high out",
+        )
+    if tokens is not None and tokens.capacity < max(tokens.transient, tokens.throttle):
+        yield Finding(
+            key="tokens.capacity",
+            message=f"a retry costs up to {max(tokens.transient, tokens.throttle):g}, more than "
+            f"there can be: only the {tokens.floor} of tokens.floor are ever made at a time",
+            hint="raise tokens.capacity",
         )
 
 

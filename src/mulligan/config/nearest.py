@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..core.backoff import Exponential, Fixed, Linear, Schedule
 from ..core.failure import Kind
 from ..core.policy import Policy, Rule
+from ..core.sharing import Breaker, Gate, Tokens
 from ..core.timeouts import Timeouts
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ def _names(cls: type) -> set[str]:
 _POLICY = (_names(Policy) - {"validator"}) | {"preset", "attempts", "max_retries"}
 _RULE = _names(Rule) | {"max_retries"}
 _TIMEOUTS = _names(Timeouts) | {"service"}
+_TABLES = {
+    "timeouts": _TIMEOUTS,
+    "breaker": _names(Breaker),
+    "gate": _names(Gate),
+    "tokens": _names(Tokens),
+}
 _BACKOFF = {name: _names(cls) for name, cls in _SHAPES.items()}
 _ANY_BACKOFF: set[str] = set().union(*_BACKOFF.values())
 
@@ -71,6 +78,14 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "wait_jitter": ("jitter",),
     "retry_after": ("hint",),
     "ttl": ("key_ttl",),
+    "fail_max": ("failures",),
+    "failure_threshold": ("failures",),
+    "threshold": ("failures",),
+    "recovery_timeout": ("open_for",),
+    "reset_timeout": ("open_for",),
+    "success_threshold": ("successes",),
+    "circuit_breaker": ("breaker",),
+    "rate_limiter": ("gate",),
     "extends": ("preset",),
     "retry_on": ("rules",),
     "retryable_statuses": ("statuses",),
@@ -103,8 +118,8 @@ def about_key(path: KeyPath, shape: str) -> str:
     for home, keys in (
         ("a backoff, backoff = { … }", _ANY_BACKOFF),
         ("a rule, [rules.KIND]", _RULE),
-        ("[timeouts]", _TIMEOUTS),
-        ("[rules]", set(Kind)),
+        *((f"[{table}]", keys) for table, keys in _TABLES.items()),
+        ("[rules]", {str(kind) for kind in Kind}),
         ("the top of the file", _POLICY),
     ):
         if key in keys:
@@ -116,8 +131,10 @@ def _known(table: KeyPath, shape: str) -> set[str]:
     match table:
         case ():
             return _POLICY
-        case ("timeouts",):
-            return _TIMEOUTS
+        case ("timeouts" | "breaker" | "gate" | "tokens" as name,):
+            return _TABLES[str(name)]
+        case ("breakers", _):
+            return _TABLES["breaker"]
         case ("rules", _):
             return _RULE
         case ("rules", _, "backoff" | "missing_hint"):

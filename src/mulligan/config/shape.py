@@ -7,13 +7,14 @@ a file's keys override the preset's, one by one, at every level.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from ..core.backoff import Exponential
 from ..core.policy import Rule
 from ..core.presets import PRESETS, preset
 from ..core.timeouts import SERVICE_TIMEOUTS
-from .dump import ANY, as_data, backoff_data, rule_data, timeouts_data
+from .dump import ANY, OFF, SHARED, as_data, backoff_data, rule_data, timeouts_data
 from .nearest import guess
 from .source import shown
 
@@ -44,6 +45,7 @@ def resolve(data: Mapping[str, Any]) -> dict[str, Any]:
         )
     if not own:
         raise Misshapen((), "is empty: nothing is set", _START)
+    _check_store(own.get("store"))
     base = _base(own)
     if not base and "rules" not in own:
         raise Misshapen((), "has neither a preset nor rules: nothing would be retried", _START)
@@ -53,7 +55,11 @@ def resolve(data: Mapping[str, Any]) -> dict[str, Any]:
     if own.get("statuses") == ANY:
         merged["statuses"] = None
     merged["timeouts"] = _timeouts(base.get("timeouts"), own.get("timeouts"))
-    return {key: value for key, value in merged.items() if value is not None}
+    merged["breakers"] = _breakers(base.get("breakers", {}), own.get("breakers", {}))
+    for name in SHARED:
+        merged[name] = _shared(name, base.get(name), own.get(name))
+    # Only here None says something: that there is none.
+    return {key: value for key, value in merged.items() if value is not None or key in SHARED}
 
 
 _START = 'start with preset = "default", or give rules such as [rules.server]'
@@ -130,6 +136,39 @@ def _backoff(start: dict[str, Any] | None, own: dict[str, Any]) -> dict[str, Any
     if "jitter" in own:
         start.pop("spread")  # seconds for one jitter, a share for another
     return {**start, **own}
+
+
+# Who may enter is no business of a file that is read by many, printed and committed.
+_WITH_PASSWORD = re.compile(r"://[^/?#]*:[^/?#]*@")
+
+
+def _check_store(store: object) -> None:
+    if isinstance(store, str) and _WITH_PASSWORD.search(store):
+        raise Misshapen(
+            ("store",),
+            "carries a password, and a policy is no place for one",
+            "leave it out and give the address as MULLIGAN_STORE",
+        )
+
+
+def _shared(name: str, base: object, own: object) -> Any:
+    """A table of what callers share; None where it is switched off."""
+    if own == OFF or (own is None and base == OFF):
+        return None
+    if own is not None and not isinstance(own, dict):
+        raise Misshapen((name,), f'needs a table, or "{OFF}"; got {shown(own)}')
+    return {**(base if isinstance(base, dict) else {}), **(own or {})}
+
+
+def _breakers(base: dict[str, Any], own: object) -> Any:
+    if not isinstance(own, dict):
+        return own
+    tables = {
+        target: {**base.get(target, {}), **each}
+        for target, each in own.items()
+        if isinstance(each, dict)
+    }
+    return {**base, **own, **tables}
 
 
 def _timeouts(base: dict[str, Any] | None, own: object) -> Any:

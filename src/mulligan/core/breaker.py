@@ -21,10 +21,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from ..errors import SettingError
 from .failure import Failure, Kind
 from .machine import Machine
 from .moment import Due, Lease, Moment
+from .sharing import Breaker
 
 __all__ = (
     "BREAKER",
@@ -53,38 +53,6 @@ def verdict_on(failure: Failure) -> Result:
     does not stop them (E-B12).
     """
     return "failure" if failure.kind in _UNHEALTHY else "neither"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breaker:
-    """When to stop calling, and when to try again.
-
-    Args:
-        failures: Failures in a row that open it (R-K1).
-        open_for: Seconds it stays open (R-K2).
-        probes: Calls let through at a time once that has passed (R-K3).
-        successes: Probes that must succeed to close it (R-K4).
-        lease: Seconds after which a probe that has not come back is given up.
-        quorum: Different workers that must have seen the failures. A worker alone that cannot
-            reach the target has a broken network, not a broken target (E-B15).
-    """
-
-    failures: int = 5
-    open_for: float = 60.0
-    probes: int = 1
-    successes: int = 1
-    lease: float = 30.0
-    quorum: int = 1
-
-    def __post_init__(self) -> None:
-        for name in ("failures", "probes", "successes", "quorum"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise SettingError(f"Breaker.{name} needs a whole number >= 1; got {value!r}")
-        for name in ("open_for", "lease"):
-            value = getattr(self, name)
-            if not 0 < value < float("inf"):
-                raise SettingError(f"Breaker.{name} needs more than 0 seconds; got {value!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +181,11 @@ class Tell(_Step):
         if state.until is None:
             return self._closed(state, moment)
         mine = [probe for probe in state.probes if probe.id == self.permit]
-        if not mine or mine[0].due.left(moment) <= 0:
-            return state, False  # its lease is over: another probe speaks for the target now
+        is_late = not mine or mine[0].due.left(moment) <= 0
+        if is_late and not (self.permit and self.result == "success"):
+            # Its lease is over: another probe speaks for the target now. A success counts all the
+            # same, or a target whose answers take longer than a lease would stay shut for ever.
+            return state, False
         others = tuple([probe for probe in state.probes if probe.id != self.permit])
         state = replace(state, probes=others)
         if self.result == "failure":

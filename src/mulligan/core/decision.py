@@ -21,6 +21,7 @@ class Ending(StrEnum):
     EXHAUSTED = "exhausted"  # its attempts are used up
     DEADLINE = "deadline"  # the next attempt would come too late
     BUDGET = "budget"  # the time allowed for retrying is used up
+    TOKENS = "tokens"  # so many calls to the target fail that retrying would keep it down
     PARKED = "parked"  # it can pass later; the wait is too long to be slept through
     HORIZON = "horizon"  # it can pass later; the wait is too long for anybody
     MAYBE_APPLIED = "maybe_applied"  # repeating could do it twice
@@ -36,7 +37,14 @@ class Ending(StrEnum):
 
 
 _EXHAUSTIONS = frozenset(
-    {Ending.EXHAUSTED, Ending.DEADLINE, Ending.BUDGET, Ending.HORIZON, Ending.REFUSED}
+    {
+        Ending.EXHAUSTED,
+        Ending.DEADLINE,
+        Ending.BUDGET,
+        Ending.TOKENS,
+        Ending.HORIZON,
+        Ending.REFUSED,
+    }
 )
 
 

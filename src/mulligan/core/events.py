@@ -1,7 +1,8 @@
 """What happened, as frozen facts for whoever listens.
 
 One event a failed attempt, one for each call that ends in a way worth knowing. A call that
-succeeds at once makes no event unless a listener asked for successes.
+succeeds at once makes no event unless a listener asked for successes. What calls share changes
+with one of them: that call is named, and the listeners of its guard are told.
 """
 
 from __future__ import annotations
@@ -13,7 +14,20 @@ from .decision import Decision, Ending
 from .failure import Failure
 from .story import Story
 
-__all__ = ("Cancelled", "Ended", "Event", "Failed", "Held", "Recovered", "Succeeded", "Verified")
+__all__ = (
+    "BreakerChanged",
+    "Cancelled",
+    "Ended",
+    "Event",
+    "Failed",
+    "GateShut",
+    "Held",
+    "Recovered",
+    "StoreBack",
+    "StoreLost",
+    "Succeeded",
+    "Verified",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,4 +142,68 @@ class Ended(_Happened):
     is_answered: bool = False
 
 
-Event: TypeAlias = Failed | Verified | Held | Recovered | Succeeded | Cancelled | Ended
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerChanged(_Happened):
+    """The target's breaker has opened or closed, with the end of this attempt.
+
+    Args:
+        is_open: Whether calls are refused now.
+        retry_in: Seconds until one is let through; 0 if it has closed.
+        because: Why it has opened; empty if it has closed.
+    """
+
+    is_open: bool
+    retry_in: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateShut(_Happened):
+    """The target's gate was shut for everybody, by the answer to this attempt.
+
+    Args:
+        delay: Seconds until it opens.
+        because: What the target said.
+    """
+
+    delay: float
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreLost(_Happened):
+    """The store does not answer; this process goes on with a copy of its own.
+
+    Args:
+        url: The store, without its password.
+        because: What was found.
+    """
+
+    url: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreBack(_Happened):
+    """The store answers again.
+
+    Args:
+        url: The store, without its password.
+    """
+
+    url: str
+
+
+Event: TypeAlias = (
+    Failed
+    | Verified
+    | Held
+    | Recovered
+    | Succeeded
+    | Cancelled
+    | Ended
+    | BreakerChanged
+    | GateShut
+    | StoreLost
+    | StoreBack
+)

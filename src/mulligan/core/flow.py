@@ -7,51 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..errors import SettingError
 from .belief import Belief, refilled
 from .machine import Machine
 from .moment import Due, Moment
 from .opening import Opening
+from .sharing import Gate
 
 __all__ = ("GATE", "Flow", "Gate", "Permit", "advanced", "bounded")
 
 # Permits that the state tells apart.
 _MOST_PERMITS = 48
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
-    """How a gate reads what it is told.
-
-    Args:
-        keep: Requests that are never used: below it, wait for the reset (R-L7).
-        low: Below this many remaining, space calls out (R-L8); 0 for never.
-        high: Above this many, no longer.
-        lease: Seconds after which a probe that has not come back is given up.
-        block: The longest that a block of permits is leased for, in seconds.
-        horizon: The longest that a rejection is believed, in seconds.
-        scout: Whether the first call goes ahead alone, to learn what the answers state.
-    """
-
-    keep: float = 0.0
-    low: float = 0.0
-    high: float = 0.0
-    lease: float = 30.0
-    block: float = 10.0
-    horizon: float = 21_600.0
-    scout: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("keep", "low", "high"):
-            value = getattr(self, name)
-            if not 0 <= value < float("inf"):
-                raise SettingError(f"Gate.{name} needs a number >= 0; got {value!r}")
-        for name in ("lease", "block", "horizon"):
-            value = getattr(self, name)
-            if not 0 < value < float("inf"):
-                raise SettingError(f"Gate.{name} needs more than 0 seconds; got {value!r}")
-        if self.high < self.low:
-            raise SettingError(f"Gate needs low <= high; got low={self.low:g}, high={self.high:g}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,19 @@ if TYPE_CHECKING:
     from .machine import Machine
     from .moment import Moment
 
-__all__ = ("GATE", "Enter", "Flow", "Gate", "Go", "Leave", "Permit", "Reply", "Wait", "advanced")
+__all__ = (
+    "GATE",
+    "Enter",
+    "Flow",
+    "Gate",
+    "Go",
+    "Leave",
+    "Permit",
+    "Reply",
+    "Tick",
+    "Wait",
+    "advanced",
+)
 
 Reply: TypeAlias = Literal["answered", "rejected", "cancelled"]
 
@@ -275,6 +287,14 @@ class Leave(_Step):
             permits=(),
         )
         return shut, True
+
+
+@dataclass(frozen=True, slots=True)
+class Tick(_Step):
+    """Time has passed, and nothing else."""
+
+    def __call__(self, state: Flow, moment: Moment) -> tuple[Flow, None]:
+        return advanced(state, moment), None
 
 
 def _noted(state: Flow, stated: tuple[Stated, ...], moment: Moment, *, turn: int) -> Flow:

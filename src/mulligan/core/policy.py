@@ -16,6 +16,7 @@ from .duration import Duration, is_number, seconds
 from .failure import Effects, Failure, Kind
 from .frozen import FrozenDict
 from .schema import Seconds
+from .sharing import Breaker, Gate, Tokens
 from .timeouts import Timeouts
 
 __all__ = ("Check", "HintMode", "Policy", "Rule")
@@ -113,6 +114,12 @@ class Policy:
         timeouts: Limits of each attempt.
         codes: Application codes with their kind, ``{"ORDER_LOCKED": "conditional"}`` (R-C16).
         key_ttl: How long an idempotency key is remembered; not less than the longest wait (E-F8).
+        breaker: When a target is not called any more; None for never (R-K9).
+        breakers: The same for targets of these names, instead of `breaker`.
+        gate: How a target's limits are read; None to read none.
+        tokens: How much retrying a target allows everybody together; None for any amount.
+        store: The address of the store where these are shared, unless a guard or the environment
+            names another.
         validator: Asked before a repeat where a rule's `check` says so: has the condition changed?
     """
 
@@ -129,6 +136,11 @@ class Policy:
     timeouts: Timeouts | None = None
     codes: Mapping[str, Kind] = field(default_factory=dict)
     key_ttl: Seconds | None = None
+    breaker: Breaker | None = Breaker()  # noqa: RUF009 -- frozen
+    breakers: Mapping[str, Breaker] = field(default_factory=dict)
+    gate: Gate | None = Gate()  # noqa: RUF009 -- frozen
+    tokens: Tokens | None = Tokens()  # noqa: RUF009 -- frozen
+    store: str = ""
     validator: Annotated[Callable[[Failure], bool] | None, "python only"] = None
 
     # Read by pydantic when a file is validated against this class: an unknown key is an error.
@@ -138,6 +150,8 @@ class Policy:
         codes = {code: Kind.of(kind, f"codes[{code!r}]") for code, kind in self.codes.items()}
         object.__setattr__(self, "rules", FrozenDict(_checked(self.rules)))
         object.__setattr__(self, "codes", FrozenDict(codes))
+        object.__setattr__(self, "breakers", FrozenDict(self.breakers))
+        self._check_shared()
         if self.statuses is not None:
             if not all(is_number(status) for status in self.statuses):
                 raise SettingError(f"statuses needs numbers such as 429; got {self.statuses!r}")
@@ -157,6 +171,17 @@ class Policy:
         if self.horizon < self.in_place:
             # A wait that may be slept through may be waited at all.
             object.__setattr__(self, "horizon", self.in_place)
+
+    def _check_shared(self) -> None:
+        named = {f"breakers[{target!r}]": each for target, each in self.breakers.items()}
+        for name, needed, value in (
+            ("breaker", Breaker, self.breaker),
+            ("gate", Gate, self.gate),
+            ("tokens", Tokens, self.tokens),
+            *((name, Breaker, each) for name, each in named.items()),
+        ):
+            if not isinstance(value, needed) and (value is not None or name in named):
+                raise SettingError(f"{name} needs a {needed.__name__} or None; got {value!r}")
 
     @property
     def bound(self) -> float:

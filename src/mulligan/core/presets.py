@@ -15,6 +15,7 @@ from ..errors import SettingError
 from .backoff import Exponential, Fixed, Linear, Schedule
 from .failure import Effects, Kind
 from .policy import Policy, Rule
+from .sharing import Breaker, Gate
 from .timeouts import Timeouts
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ _TRANSIENT = (
     Kind.NETWORK,
     Kind.TIMEOUT,
 )
+
+# R-K1, R-K2: a model's server that is down stays down for longer than others.
+_BY_TARGET = {"anthropic": Breaker(failures=3, open_for=120)}
 
 _cache: dict[str, Policy] = {}
 
@@ -63,6 +67,7 @@ def _default() -> Policy:
             # One more try, if somebody can say that the condition has changed (R-A3).
             Kind.CONDITIONAL: Rule(attempts=2, backoff=Exponential(first=1), check="required"),
         },
+        breakers=_BY_TARGET,
     )
 
 
@@ -74,6 +79,7 @@ def _skill() -> Policy:
         rules=dict.fromkeys(_TRANSIENT, rule),
         statuses=frozenset({429, 502, 503, 504}),
         effects=Effects.IDEMPOTENT,
+        breakers=_BY_TARGET,
     )
 
 
@@ -97,7 +103,7 @@ def _tools() -> Policy:
 
 
 def _pattern() -> Policy:
-    """R-B5 to R-B10, R-L4: a strategy a kind; linear for a server short of capacity."""
+    """R-B5 to R-B10, R-L4, R-L8: a strategy a kind; linear for a server short of capacity."""
     slow = Exponential(first=2, cap=30)
     limit = Rule(attempts=4, backoff=Fixed(wait=5))
     return Policy(
@@ -114,13 +120,21 @@ def _pattern() -> Policy:
             ),
         },
         effects=Effects.IDEMPOTENT,
+        breaker=Breaker(successes=2),  # R-K4
+        gate=Gate(low=10, high=20),
     )
 
 
 def _surface() -> Policy:
-    """R-B11, R-C10, R-L5: additive jitter, the header where there is one."""
+    """R-B11, R-C10, R-L5, R-L7: additive jitter, the header where there is one."""
     rule = Rule(attempts=4, backoff=Exponential(first=1, cap=60, jitter="additive", spread=1))
-    return Policy(name="surface", rules=dict.fromkeys(_TRANSIENT, rule), effects=Effects.IDEMPOTENT)
+    return Policy(
+        name="surface",
+        rules=dict.fromkeys(_TRANSIENT, rule),
+        effects=Effects.IDEMPOTENT,
+        breaker=Breaker(open_for=30),  # R-K2
+        gate=Gate(keep=5),
+    )
 
 
 def _pipeline() -> Policy:
@@ -136,6 +150,7 @@ def _pipeline() -> Policy:
         in_place=21_600,
         horizon=21_600,
         patience=4 * 21_600,  # four attempts with six hours between them
+        breaker=None,  # R-K9: calls are few, and resets are known
     )
 
 

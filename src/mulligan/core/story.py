@@ -19,6 +19,7 @@ _WORDS = {
     "exhausted": "gave up",
     "deadline": "out of time",
     "budget": "out of retry budget",
+    "tokens": "out of retry tokens",
     "parked": "parked",
     "horizon": "limited beyond the horizon",
     "maybe_applied": "stopped",

@@ -16,37 +16,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..errors import SettingError
 from .failure import Failure, Reach
 from .machine import Machine
 from .moment import Due, Moment
+from .sharing import Tokens
 
 __all__ = ("TOKENS", "Allowed", "Bucket", "Fund", "Reserve", "Settle", "Tokens", "cost_of")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tokens:
-    """How many tokens there are, and what a retry costs.
-
-    Args:
-        capacity: The most there can be: a quiet day must not bank a storm (E-C1).
-        transient: What a retry costs after a fault.
-        throttle: What it costs after a limit.
-        success: What a call that succeeds at once puts in.
-        floor: Retries that may always be under way, however empty the bucket (E-C6).
-    """
-
-    capacity: float = 500.0
-    transient: float = 14.0
-    throttle: float = 5.0
-    success: float = 1.0
-    floor: int = 3
-
-    def __post_init__(self) -> None:
-        for name in ("capacity", "transient", "throttle", "success", "floor"):
-            value = getattr(self, name)
-            if not 0 <= value < float("inf"):
-                raise SettingError(f"Tokens.{name} needs a number >= 0; got {value!r}")
 
 
 def cost_of(failure: Failure, tokens: Tokens) -> float:

@@ -6,11 +6,11 @@ Its twin is `sync`. A difference between the two that is not about awaiting is a
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
 from ..core.decision import GiveUp, Park, RetryAfter, Verify
 from ..errors import NotAdmitted
-from .aio_time import being_cancelled, cut
+from .aio_time import being_cancelled, cut, in_thread
 from .announce import report
 from .burial import abury
 from .judging import judge
@@ -20,10 +20,13 @@ from .verdict import APPLIED, NOT_APPLIED, Answered, Instead, Lost, Opened
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
+    from ..core.admission import Hold
     from .session import Session
     from .verdict import Over
 
 __all__ = ("run", "stream", "wait")
+
+T = TypeVar("T")
 
 
 async def run(
@@ -66,7 +69,9 @@ async def run(
                 session.cancelled()
                 raise
             else:
-                session.succeeded()
+                if session.settings.observe is not None:
+                    session.observe(answer)
+                await _succeeded(session)
                 return answer
     finally:
         # A frame that holds the error it raises is a cycle; only the collector could free it.
@@ -81,10 +86,12 @@ async def wait(
         if error is not None:
             decided = await _decided(session, error, args, kwargs)
             if not isinstance(decided, RetryAfter):
+                if session.breath:
+                    await session.clock.asleep(session.breath)
                 return decided
             await session.clock.asleep(decided.delay)
         if session.is_bounded:
-            while (hold := session.enter()) is not None:
+            while (hold := session.held(await _asked(session))) is not None:
                 await session.clock.asleep(hold.delay)
     except NotAdmitted as refusal:
         return Lost(*session.refused(refusal))
@@ -103,7 +110,9 @@ async def _decided(
     """What happens after `error`: another attempt, or the end."""
     if being_cancelled():
         return Lost(error, session.abandoned(error))
-    decision = session.failed(error, args, kwargs)
+    session.read(error, args, kwargs)
+    await _aside(session, session.tell)
+    decision = session.announced(await _aside(session, session.book, session.judged(error)))
     if isinstance(decision, Verify):
         found = await _verify(session, error, args, kwargs)
         if isinstance(found, Answered | Lost):
@@ -116,6 +125,22 @@ async def _decided(
             return Lost(error, decision)
         case _:
             assert_never(decision)
+
+
+async def _asked(session: Session) -> Hold | None:
+    """The answer to `ask`; in a thread where it could take a round trip to a store."""
+    return await in_thread(session.ask) if session.may_wait else session.ask()
+
+
+async def _aside(session: Session, work: Callable[..., T], *args: Any) -> T:
+    """What `work` returns; in a thread where what calls share lives outside of the process."""
+    return await in_thread(work, *args) if session.is_remote else work(*args)
+
+
+async def _succeeded(session: Session) -> None:
+    if session.may_tell:
+        await in_thread(session.leave)
+    session.succeeded()
 
 
 async def _verify(
@@ -132,7 +157,7 @@ async def _verify(
     finally:
         error = None  # type: ignore[assignment]
     if answer is NOT_APPLIED:
-        return session.not_applied()
+        return session.verified(await _aside(session, session.book, session.not_applied()))
     session.applied()
     return Answered(None if answer is APPLIED else answer)
 
@@ -227,7 +252,7 @@ async def stream(  # noqa: C901 -- the generator protocol, in one place
         try:
             item = await step
         except StopAsyncIteration:
-            session.succeeded()
+            await _succeeded(session)
             return
         except Exception as caught:
             session.end(caught, session.broken(caught))
@@ -267,7 +292,7 @@ async def _open(
             try:
                 items, item = await _limited(session, _first, (function, args), kwargs, None)
             except StopAsyncIteration:
-                session.succeeded()
+                await _succeeded(session)
                 return Answered(None)
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught

@@ -8,12 +8,23 @@ from __future__ import annotations
 
 import sys
 from types import CoroutineType, coroutine
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator
 
-__all__ = ("armed", "asleep", "being_cancelled", "cut", "kept", "lazily", "on_trio")
+__all__ = (
+    "armed",
+    "asleep",
+    "being_cancelled",
+    "cut",
+    "in_thread",
+    "kept",
+    "lazily",
+    "on_trio",
+)
+
+T = TypeVar("T")
 
 
 def on_trio() -> bool:
@@ -47,6 +58,33 @@ async def asleep(delay: float) -> None:
         import asyncio
 
         await asyncio.sleep(delay)
+
+
+async def in_thread(work: Callable[..., T], *args: Any) -> T:
+    """What `work` returns, called in a thread: a store may take 250 ms, a loop must not.
+
+    It is awaited to its end even if the caller is cancelled meanwhile: a permit that it brings
+    must be there to be given back.
+    """
+    if on_trio():
+        import trio
+
+        answer: T = await trio.to_thread.run_sync(work, *args)
+        return answer
+    import asyncio
+
+    future = asyncio.ensure_future(asyncio.to_thread(work, *args))
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        while not future.done():
+            try:
+                await asyncio.wait([future])
+            except asyncio.CancelledError:
+                continue
+        if not future.cancelled():
+            future.exception()  # seen; the cancellation is what the caller hears of
+        raise
 
 
 async def cut(work: Awaitable[Any], limit: float, overtime: Callable[[], TimeoutError]) -> Any:

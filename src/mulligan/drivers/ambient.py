@@ -27,6 +27,7 @@ __all__ = (
     "ambient_world",
     "current",
     "endings",
+    "key_around",
     "replaced",
     "restore",
 )
@@ -65,9 +66,7 @@ class Context:
         self.name, self.target, self.metadata = name, target, metadata
         self.attempt, self.failures, self._first = attempt, failures, first
         self._request_id = ""
-        # A guard inside an operation repeats a part of it, hence under the same key.
-        around = ambient_context.get()
-        self.key: str = "" if around is None else around.key
+        self.key = key_around()
 
     @property
     def first(self) -> Context:
@@ -90,6 +89,15 @@ class Context:
 
 # A session stands for the context of its attempt until somebody asks: almost nobody does.
 ambient_context: ContextVar[Context | Session | None] = ContextVar("mulligan.context", default=None)
+
+
+def key_around() -> str:
+    """The key of the operation around us, or empty.
+
+    A guard inside an operation repeats a part of it, hence under the same key.
+    """
+    around = ambient_context.get()
+    return "" if around is None else around.key
 
 
 def restore(variable: ContextVar[Any], token: Token[Any]) -> None:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.events import Ended, Succeeded
+from ..core.events import Succeeded
 from ..core.text import presentable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..core.events import Event
-    from .session import Session
+    from .passage import Passage
 
 __all__ = ("announce", "report", "safely", "warn")
 
 
-def announce(session: Session, event: type[Event], **facts: Any) -> None:
+def announce(session: Passage, event: type[Event], **facts: Any) -> None:
     """Tell the listeners of `session` that this happened to its call."""
     told = _happened(session, event, **facts)
     for listener in session.settings.listeners:
@@ -28,7 +28,7 @@ def announce(session: Session, event: type[Event], **facts: Any) -> None:
             safely("listener", listener, told)
 
 
-def _happened(session: Session, event: type[Event], **facts: Any) -> Any:
+def _happened(session: Passage, event: type[Event], **facts: Any) -> Any:
     """The event, with what every event says."""
     call = session.call
     common: dict[str, Any] = {
@@ -41,9 +41,9 @@ def _happened(session: Session, event: type[Event], **facts: Any) -> Any:
     return event(**(common | facts))
 
 
-def warn(session: Session, **facts: Any) -> None:
-    """Tell of an end that no listener hears."""
-    safely("warning", session.settings.unheard, _happened(session, Ended, **facts))
+def warn(session: Passage, event: type[Event], **facts: Any) -> None:
+    """Tell of something grave that no listener hears."""
+    safely("warning", session.settings.unheard, _happened(session, event, **facts))
 
 
 def safely(role: str, function: Callable[..., object], *args: object) -> None:

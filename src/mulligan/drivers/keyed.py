@@ -69,15 +69,15 @@ class KeyedSession(Session):
         left = self._gives_up_at - now
         if left <= 0:
             self._refusal = KeyBusy(self._who(), answer.retry_in, f"{because} by another caller")
-            self.is_bounded = True  # so that `enter` is asked, and says so
+            self.is_bounded = True  # so that `ask` is called, and says so
             return None
         look, self._look = self._look, min(self._look * _SLOWER, _LAST_LOOK)
         return min(look * (0.5 + self.dice.roll()), left)
 
-    def enter(self) -> Hold | None:
+    def ask(self) -> Hold | None:
         if self._refusal is not None:
             raise self._refusal
-        return super().enter()
+        return super().ask()
 
     def succeeded(self) -> None:
         super().succeeded()

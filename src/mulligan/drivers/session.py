@@ -12,22 +12,36 @@ from typing import TYPE_CHECKING, Any
 from ..core.call import Call
 from ..core.decision import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
 from ..core.duration import duration_text
-from ..core.events import Cancelled, Ended, Failed, Held, Recovered, Succeeded, Verified
-from ..errors import DeadlinePassed, LimitReached
-from .ambient import Context, ambient_context, ambient_task, ambient_world, endings, restore
+from ..core.events import (
+    Cancelled,
+    Ended,
+    Failed,
+    Recovered,
+    Succeeded,
+    Verified,
+)
+from ..errors import CircuitOpen, DeadlinePassed, LimitReached
+from .ambient import (
+    Context,
+    ambient_context,
+    ambient_task,
+    ambient_world,
+    endings,
+    key_around,
+    restore,
+)
 from .announce import announce, safely, warn
 from .arguments import used_up
 from .entrance import Entrance
 from .notes import annotate, settled
+from .passage import Passage
 from .settings import NO_FALLBACK, Settings
 from .world import REAL
 
 if TYPE_CHECKING:
     from contextvars import Token
 
-    from ..core.admission import Hold
     from ..core.decision import Decision
-    from ..core.failure import Failure
     from ..core.letters import UnderKey
     from ..core.story import Story
     from ..errors import NotAdmitted
@@ -40,7 +54,7 @@ _ENDINGS = frozenset(Ending)
 _UNANSWERED = (Ending.UNKNOWN, Ending.CANCELLED)
 
 
-class Session:
+class Session(Passage):
     """One call, from its first failure or, where somebody watches, from its start.
 
     Args:
@@ -49,10 +63,12 @@ class Session:
         mark: `endings.count` before the attempt that has already been made; None if none was.
         started_at: When that attempt began, if anybody looked.
         context: The context that attempt ran in, if it had one.
+
+    Attributes:
+        key: Of the operation that this call is, or is a part of; or empty.
     """
 
     # Read before it is first written: most calls never touch these.
-    failure: Failure | None = None
     last_error: BaseException | None = None
     work: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None  # what is called, with what
     under: UnderKey | None = None  # the key it is called under, for a dead letter
@@ -61,11 +77,7 @@ class Session:
     _before_cut: BaseException | None = None
     _passed: Story | None = None
     _token: Token[Any] | None = None
-    _context: Context | None = None
-    _entrance: Entrance | None = None
-    _held = 0.0  # seconds spent waiting to be admitted
-    key = ""  # of the operation that this call is, or is a part of
-    _used_up = ""  # an argument that a second attempt would find empty
+    _took: float | None = None  # how long the attempt took that is being judged
 
     def __init__(
         self,
@@ -107,37 +119,15 @@ class Session:
             self.call.attempt = 0  # no attempt has been made yet; `begin` counts
             mark = endings.count
         self._mark = mark
-        around = ambient_context.get()
-        if around is not None and around.key:
-            self.key = around.key
-        if settings.admissions:
-            self._entrance = Entrance(settings.admissions, self.clock)
+        self.key = key_around()
+        if settings.commons is not None or settings.admissions:
+            commons = None if settings.commons is None else settings.commons()
+            self._entrance = Entrance(settings.admissions, commons, self.clock)
+            if self.call.attempt:
+                self._entrance.begun(mark)
         self.is_bounded = deadline_at < inf or self._entrance is not None
 
     # Before an attempt
-
-    def enter(self) -> Hold | None:
-        """Ask for admission: None if the attempt may be made, else how long to hold.
-
-        Raises:
-            NotAdmitted: The attempt must not be made.
-        """
-        call, clock = self.call, self.clock
-        left = call.deadline_at - clock.now() if call.deadline_at < inf else inf
-        if left <= 0:
-            raise DeadlinePassed(self._who(), "the deadline passed before the attempt could begin")
-        hold = None if self._entrance is None else self._entrance.enter(call.attempt + 1)
-        if hold is None:
-            return None
-        # A gate that opens a little later every time is a closed gate: all its holds count.
-        self._held += hold.delay
-        if self._held > self.settings.policy.in_place or hold.delay >= left:
-            raise LimitReached(self._who(), clock.wall() + hold.delay, hold.because)
-        call.waited += hold.delay
-        if self.settings.listeners:
-            waiting = call.attempt + 1
-            announce(self, Held, attempt=waiting, delay=hold.delay, because=hold.because)
-        return hold
 
     def begin(self) -> None:
         """An attempt begins now."""
@@ -154,27 +144,13 @@ class Session:
         """The attempt is handed to another context: `rejoin` there."""
         self._exit()
 
-    def context(self) -> Context:
-        """What `current()` says about the attempt under way."""
-        call, known = self.call, self._context
-        if known is None or known.attempt != call.attempt:
-            metadata = self.settings.metadata
-            if self.task is not None:
-                metadata = {**self.task.metadata, **metadata}
-            failures = tuple(failure for failure, _, _ in call.tries)
-            first = known.first if known is not None else None
-            known = self._context = Context(
-                call.name, call.target, metadata, call.attempt, failures, first
-            )
-        return known
-
     def limit(self) -> tuple[float, bool]:
         """Seconds this attempt may take, and whether that is all that is left of the deadline."""
         timeouts = self.settings.timeouts
         own = inf
         if timeouts is not None:
             own = timeouts.after(self.call.timeouts).total or inf
-        left = self.call.deadline_at - self.clock.now() if self.call.deadline_at < inf else inf
+        left = self._left()
         return (left, True) if left < own else (own, False)
 
     def overtime(self, limit: float, *, is_deadline: bool) -> TimeoutError:
@@ -193,8 +169,8 @@ class Session:
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
         self._exit()
-        if self._entrance is not None:
-            self._entrance.leave("succeeded", None)
+        self.leave()
+        self._speak()
         call, settings = self.call, self.settings
         if call.tries:
             if self.task is not None and call.attempt > 1 and self._began_at is not None:
@@ -208,8 +184,7 @@ class Session:
     def cancelled(self) -> None:
         """The call ended with something that is no Exception: neither success nor failure."""
         self._exit()
-        if self._entrance is not None:
-            self._entrance.leave("cancelled", None)
+        self._give_back()
         if self.call.tries and self.settings.listeners:
             announce(self, Cancelled, elapsed=self._elapsed())
         self.last_error = None
@@ -218,17 +193,31 @@ class Session:
         self, error: Exception, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Decision:
         """The attempt, made with these arguments, failed: read, judge, record, announce."""
+        self.read(error, args, kwargs)
+        self.tell()
+        return self.announced(self.book(self.judged(error)))
+
+    def read(
+        self, error: Exception, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> None:
+        """Find out what `error` is."""
         if self._token is not None:
             self._exit()
-        call, clock = self.call, self.clock
-        if call.attempt == 1 and (args or kwargs):
+        if self.call.attempt == 1 and (args or kwargs):
             self._used_up = used_up(args, kwargs or {})
-        now, wall = clock.now(), clock.wall()
-        took = None if self._began_at is None else now - self._began_at
-        self.failure = failure = self.settings.classify(error, now=wall)
+        now, wall = self.clock.now(), self.clock.wall()
+        self._took = None if self._began_at is None else now - self._began_at
+        self.failure = self.settings.classify(error, now=wall)
         self.last_error = error
-        if self._entrance is not None:
-            self._entrance.leave("failed", failure)
+        overhear = self.settings.overhear
+        if overhear is not None and self._entrance is not None:
+            self._entrance.states(overhear(error, now=wall))
+
+    def judged(self, error: Exception) -> Decision:
+        """What happens after `error`, which has been read."""
+        call, clock, failure, took = self.call, self.clock, self.failure, self._took
+        assert failure is not None  # noqa: S101 -- only after `read`
+        now, wall = clock.now(), clock.wall()
         if self.settings.habits is not None:
             self.settings.habits.note(failure.kind, now)
         if self.task is not None:
@@ -243,8 +232,21 @@ class Session:
             # A story from another version may know endings that we do not.
             ending = Ending(passed.ending) if passed.ending in _ENDINGS else Ending.EXHAUSTED
             return GiveUp(ending, passed.because, passed.retry_at)
-        decision = call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
-        return self._announced(decision, failure, now, wall)
+        return call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
+
+    def announced(self, decision: Decision) -> Decision:
+        """`decision`, once everybody has been told."""
+        if self.settings.listeners and self._passed is None:
+            announce(
+                self,
+                Failed,
+                failure=self.failure,
+                decision=decision,
+                elapsed=self._elapsed(),
+                remark=self.call.remark,
+            )
+        self._speak()
+        return decision
 
     def applied(self) -> None:
         """The last attempt, which may have been applied, was: the call has succeeded."""
@@ -252,12 +254,15 @@ class Session:
             announce(self, Verified, was_applied=True, decision=None)
         self.succeeded()
 
-    def not_applied(self) -> RetryAfter | Park | GiveUp:
+    def not_applied(self) -> Decision:
         """The last attempt, which may have been applied, was not: judge it again."""
-        assert self.failure is not None  # noqa: S101 -- only after `failed`
+        assert self.failure is not None  # noqa: S101 -- only after `read`
         now, wall = self.clock.now(), self.clock.wall()
-        decision = self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
-        decision = self._reserved(decision)
+        return self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
+
+    def verified(self, decision: Decision) -> RetryAfter | Park | GiveUp:
+        """`decision`, made after it was found out, once everybody has been told."""
+        self._speak()
         assert not isinstance(decision, Verify)  # noqa: S101 -- it was never applied
         if self.settings.listeners:
             announce(self, Verified, was_applied=False, decision=decision)
@@ -276,8 +281,7 @@ class Session:
         """An error came instead of a cancellation that is still wanted: the call is over."""
         self._exit()
         self.failure = self.settings.classify(error, now=self.clock.wall())
-        if self._entrance is not None:
-            self._entrance.leave("cancelled", None)
+        self._give_back()
         decision = GiveUp(Ending.CANCELLED, "the task that made the call is being cancelled")
         self.call.tries.append((self.failure, decision, None))
         return decision
@@ -294,11 +298,12 @@ class Session:
 
     def refused(self, error: NotAdmitted) -> tuple[BaseException, GiveUp]:
         """The next attempt is not admitted: the last real error ends the call, if there is one."""
+        self._give_back()
         ending = Ending.DEADLINE if isinstance(error, DeadlinePassed) else Ending.REFUSED
-        if isinstance(error, LimitReached):
-            decision = GiveUp(ending, error.because, error.until)
-        else:
-            decision = GiveUp(ending, error.because)
+        until = error.until if isinstance(error, LimitReached) else None
+        if isinstance(error, CircuitOpen) and error.retry_in < inf:
+            until = self.clock.wall() + error.retry_in
+        decision = GiveUp(ending, error.because, until)
         if self.last_error is None:
             self.failure = self.settings.classify(error, now=self.clock.wall())
             return error, decision
@@ -335,7 +340,7 @@ class Session:
             announce(self, Ended, **facts)
         elif self._passed is None and (ending.is_exhaustion or is_answered):
             # Never silent: neither an exhaustion, nor an error that a fallback hides.
-            warn(self, **facts)
+            warn(self, Ended, **facts)
         if ending.is_exhaustion and settings.on_exhausted is not None:
             safely("on_exhausted", settings.on_exhausted, error)
         # Nothing of ours keeps the error, hence its frames, alive.
@@ -344,42 +349,10 @@ class Session:
 
     # Small things
 
-    def _who(self) -> str:
-        return self.call.target or self.call.name or "the call"
-
     def _exit(self) -> None:
         token, self._token = self._token, None
         if token is not None:
             restore(ambient_context, token)
-
-    def _reserved(self, decision: Decision) -> Decision:
-        """`decision`, with the wait booked; or the end, where there is nothing to book it on."""
-        if not isinstance(decision, RetryAfter):
-            return decision
-        if self._used_up:
-            decision = GiveUp(Ending.FINAL, f"not repeated: {self._used_up}")
-        elif self.task is not None and not self.task.reserve(decision.delay):
-            decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
-        else:
-            self.call.waits(decision.delay)
-            return decision
-        self.call.overruled(decision)
-        return decision
-
-    def _announced(self, decision: Decision, failure: Failure, now: float, wall: float) -> Decision:
-        decision = self._reserved(decision)
-        if self.settings.listeners:
-            first = self.call.first_failed_at
-            announce(
-                self,
-                Failed,
-                at=wall,
-                failure=failure,
-                decision=decision,
-                elapsed=0.0 if first is None else now - first,
-                remark=self.call.remark,
-            )
-        return decision
 
     def _elapsed(self) -> float:
         first = self.call.first_failed_at

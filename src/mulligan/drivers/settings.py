@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..core.admission import Admission
-from ..core.events import Ended, Event
+from ..core.admission import Admission, Commons
+from ..core.events import Event
 from ..core.failure import Effects, Failure
 from ..core.policy import Policy
 from ..core.ports import Clock, Dice
@@ -44,6 +44,12 @@ class DeadLetters(Protocol):
     async def awrite(self, lost: Lost, /) -> None: ...
 
 
+class Observe(Protocol):
+    """What reads the limits that an answer or an exception states."""
+
+    def __call__(self, thing: Any, /, *, now: float) -> Iterable[Any]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Settings:
     """Everything a driver needs to know about the guard it works for.
@@ -52,7 +58,7 @@ class Settings:
         policy: The rules.
         effects: What repeating does.
         classify: (exception, now=wall time) → Failure.
-        unheard: Told of an exhaustion that no listener heard.
+        unheard: Told of an exhaustion or a lost store that no listener heard.
         target: The dependency, or empty.
         listeners: Who hears of events.
         wants_successes: Whether one of them wants to hear of first successes.
@@ -65,6 +71,10 @@ class Settings:
         metadata: What `current().metadata` carries.
         admissions: Who is asked before each attempt, outermost first.
         letters: Where calls that ran out of something are written down, if anywhere.
+        commons: What all calls to the target share, in the world around the call; None without
+            a target.
+        observe: (answer, now=wall time) → what it stated about limits.
+        overhear: (exception, now=wall time) → the same for failures.
         habits: What the guard has seen fail lately, where its policy adapts.
         clock: Instead of the world's.
         dice: Instead of the world's.
@@ -73,7 +83,7 @@ class Settings:
     policy: Policy
     effects: Effects
     classify: Classify
-    unheard: Callable[[Ended], None]
+    unheard: Callable[[Event], None]
     target: str = ""
     listeners: tuple[Callable[[Event], None], ...] = ()
     wants_successes: bool = False
@@ -86,6 +96,9 @@ class Settings:
     metadata: Mapping[str, object]
     admissions: tuple[Admission, ...] = ()
     letters: DeadLetters | None = None
+    commons: Callable[[], Commons] | None = None
+    observe: Observe | None = None
+    overhear: Observe | None = None
     habits: Habits | None = None
     clock: Clock | None = None
     dice: Dice | None = None

@@ -69,6 +69,8 @@ def run(
                 session.cancelled()
                 raise
             else:
+                if settings.observe is not None:
+                    session.observe(answer)
                 session.succeeded()
                 return answer
     finally:
@@ -84,10 +86,12 @@ def wait(
         if error is not None:
             decided = _decided(session, error, args, kwargs)
             if not isinstance(decided, RetryAfter):
+                if session.breath:
+                    session.clock.sleep(session.breath)
                 return decided
             session.clock.sleep(decided.delay)
         if session.is_bounded:
-            while (hold := session.enter()) is not None:
+            while (hold := session.held(session.ask())) is not None:
                 session.clock.sleep(hold.delay)
     except NotAdmitted as refusal:
         return Lost(*session.refused(refusal))
@@ -136,7 +140,7 @@ def _verify(
     finally:
         error = None  # type: ignore[assignment]
     if answer is NOT_APPLIED:
-        return session.not_applied()
+        return session.verified(session.book(session.not_applied()))
     session.applied()
     return Answered(None if answer is APPLIED else answer)
 

@@ -48,7 +48,7 @@ class BreakerAdmission:
         quorum: Different processes that must have seen the failures before all of them stop.
         opens_on_limits: Whether a limit that names a time opens it until then. A gate does that
             better, where there is one.
-        on_change: Told that it has opened or closed, and why.
+        on_change: Told whether it has opened or closed, for how many seconds, and why.
     """
 
     def __init__(
@@ -59,14 +59,38 @@ class BreakerAdmission:
         shared: State | None = None,
         quorum: int = 2,
         opens_on_limits: bool = False,
-        on_change: Callable[[bool, str], None] = lambda _is_open, _because: None,
+        on_change: Callable[[bool, float, str], None] = lambda _is_open, _seconds, _because: None,
     ) -> None:
-        self.target = key.target
-        self._settings = replace(settings, quorum=1)
-        self._shared_settings = replace(settings, quorum=quorum)
+        self.target, self._quorum = key.target, quorum
+        self.settings = settings
         self._opens_on_limits, self._on_change = opens_on_limits, on_change
         self._own = View(BREAKER, key)
         self._shared = None if shared is None else View(BREAKER, key, shared)
+
+    @property
+    def settings(self) -> Breaker:
+        """When it opens; may be changed at any time."""
+        return self._settings
+
+    @settings.setter
+    def settings(self, settings: Breaker) -> None:
+        self._settings = replace(settings, quorum=1)
+        self._shared_settings = replace(settings, quorum=self._quorum)
+
+    def is_near(self, now: float) -> bool:
+        """Whether `enter` is answered from what was seen already, without a round trip."""
+        if self._shared is None:
+            return True
+        if not self._shared.is_fresh(now):
+            return False
+        return not _is_half_open(*self._shared.seen(now))
+
+    def has_news(self, ticket: object, stated: object) -> bool:  # noqa: ARG002 -- the gate's signature, too
+        """Whether a success with `ticket` is written down where others see it."""
+        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        if self._shared is None or ticket.shared is None:
+            return False
+        return ticket.shared.is_probe or not self._shared.state.is_calm
 
     @property
     def is_calm(self) -> bool:
@@ -103,10 +127,15 @@ class BreakerAdmission:
             stated = 0.0 if failure.hint is None else failure.hint.floor
             if self._opens_on_limits and failure.kind.is_limit and stated:
                 self._open(stated, failure, now, wall)
-        self._tell(self._own, ticket.own_permit, ticket.own, result, now, wall, stated)
+        changed = self._tell(self._own, ticket.own_permit, ticket.own, result, now, wall, stated)
         if self._shared is not None and ticket.shared is not None:
             permit, passed = ticket.shared_permit, ticket.shared
-            self._tell(self._shared, permit, passed, result, now, wall, stated)
+            # Where everybody's has changed with it, that is the news.
+            changed = self._tell(self._shared, permit, passed, result, now, wall, stated) or changed
+        if changed is not None:
+            state, moment = changed.look(now, wall)
+            retry_in = state.retry_in(moment)
+            self._on_change(retry_in > 0, retry_in, state.because)
 
     def _tell(  # noqa: PLR0917 -- the arguments of one operation
         self,
@@ -117,12 +146,13 @@ class BreakerAdmission:
         now: float,
         wall: float,
         stated: float = 0.0,
-    ) -> None:
+    ) -> View[Circuit] | None:
+        """`view`, if this opened or closed its circuit."""
         # A success is news only to a circuit that counts failures; then it is worth a write.
         if not passed.is_probe and (
             result == "neither" or (result == "success" and view.state.is_calm)
         ):
-            return
+            return None
         settings = self._settings if view is self._own else self._shared_settings
         tell = Tell(
             permit=permit,
@@ -132,15 +162,13 @@ class BreakerAdmission:
             settings=settings,
             stated=stated,
         )
-        if view.do(tell, now, wall):
-            state, moment = view.look(now, wall)
-            self._on_change(state.retry_in(moment) > 0, state.because)
+        return view if view.do(tell, now, wall) else None
 
     def _open(self, stated: float, failure: Failure, now: float, wall: float) -> None:
         operation = Open(stated=stated, because=str(failure))
         for view in (self._own, self._shared):
             if view is not None and view.do(operation, now, wall) and view is self._own:
-                self._on_change(True, str(failure))  # noqa: FBT003 -- the callback's one flag
+                self._on_change(True, stated, str(failure))  # noqa: FBT003 -- the callback's one flag
 
     def _refused(self, shut: Shut) -> Refused:
         return Refused(CircuitOpen(self.target, shut.retry_in, shut.because))

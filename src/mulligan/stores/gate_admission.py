@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ..core.admission import Admitted, Hold
 from ..core.belief import Stated
-from ..core.gate import GATE, Enter, Flow, Go, Leave, advanced
+from ..core.gate import GATE, Enter, Flow, Go, Leave, Tick, advanced
 from .view import View
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ class GateAdmission:
         shared: State | None = None,
         on_shut: Callable[[float, str], None] = lambda _seconds, _because: None,
     ) -> None:
-        self.target, self._settings = key.target, settings
+        self.target = key.target
+        self.settings = settings  # may be changed at any time
         self._roll, self._on_shut = roll, on_shut
         self._view = View(GATE, key, shared)
         self._block = _Block("", 0, 0, 0.0)
@@ -110,7 +111,25 @@ class GateAdmission:
     @property
     def is_calm(self) -> bool:
         """Whether nothing is believed, as last seen, and nothing is to be found out."""
-        return self._view.state.is_idle and not self._settings.scout
+        return self._view.state.is_idle and not self.settings.scout
+
+    def is_near(self, now: float) -> bool:
+        """Whether `enter` is answered from what was seen already, without a round trip."""
+        view = self._view
+        if view.shared is None:
+            return True
+        if not view.is_fresh(now):
+            return False
+        state, moment = view.seen(now)
+        after = advanced(state, moment)
+        return self._may_pass(after) or after.shut is not None or self._block.left > 0
+
+    def has_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
+        """Whether a success with `ticket`, and what it stated, is written down for others."""
+        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        if self._view.shared is None:
+            return False
+        return bool(ticket.permit) or ticket.block is not None or self._is_news(stated)
 
     def calm_ticket(self) -> object:
         """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
@@ -119,10 +138,12 @@ class GateAdmission:
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
         view = self._view
         state, moment = view.look(now, wall)
-        if state.is_idle and not self._settings.scout:
+        if state.is_idle and not self.settings.scout:
             return self._passing(state.turn)
         after = advanced(state, moment)
         if self._may_pass(after):
+            if after.is_idle and view.shared is None:
+                view.do(Tick(), now, wall)  # what was believed is over: calm again
             return self._passing(after.turn)
         return self._counted(state, moment, now, wall)
 
@@ -135,10 +156,10 @@ class GateAdmission:
     def _may_pass(self, state: Flow) -> bool:
         """Whether so much is left that a call need not be counted."""
         if state.is_idle:
-            return not self._settings.scout or state.plain is not None
+            return not self.settings.scout or state.plain is not None
         if self._view.shared is None or state.is_counting:
             return False  # counting in one's own memory costs nothing
-        plenty, settings = _PLENTY * self._under_way, self._settings
+        plenty, settings = _PLENTY * self._under_way, self.settings
         return all(
             each.remaining > max(plenty, each.low_water, settings.keep, settings.high)
             for each in state.beliefs
@@ -159,7 +180,7 @@ class GateAdmission:
         enter = Enter(
             id=view.name(),
             holder=view.worker,
-            settings=self._settings,
+            settings=self.settings,
             most=1 if view.shared is None else _BLOCK,
             unasked=unasked,
             stated=_heard(state, moment) if view.has_notes else (),
@@ -191,7 +212,7 @@ class GateAdmission:
                 id=block.permit,
                 turn=block.turn,
                 reply="cancelled",
-                settings=self._settings,
+                settings=self.settings,
                 unused=block.left,
             )
             self._view.do(leave, now, wall)
@@ -233,7 +254,7 @@ class GateAdmission:
             id=ticket.permit,
             turn=ticket.turn,
             reply="rejected" if is_limit else "cancelled" if outcome == "cancelled" else "answered",
-            settings=self._settings,
+            settings=self.settings,
             stated=ticket.stated,
             hint=0.0 if hint is None else hint.floor,
             because=str(failure) if is_limit else "",
@@ -246,15 +267,21 @@ class GateAdmission:
             state, moment = self._view.look(now, wall)
             self._on_shut(_shut_for(state, moment), state.because)
 
-    def _is_news(self, stated: tuple[Stated, ...]) -> bool:
+    def _is_news(self, stated: Iterable[QuotaLike]) -> bool:
         """Whether everybody has to know: little is left, or we know of more than there is."""
         if self._view.shared is None:
             return True
         return any(
-            said.remaining is not None and said.remaining < max(20.0, 0.1 * (said.limit or 0.0))
+            said.remaining is not None
+            and (
+                said.remaining == 0
+                or (
+                    said.unit == "requests"
+                    and said.remaining < max(20.0, 0.1 * (said.limit or 0.0))
+                )
+            )
             for said in stated
-            if said.unit == "requests"
-        ) or any(said.remaining == 0 for said in stated)
+        )
 
 
 def _heard(state: Flow, moment: Moment) -> tuple[Stated, ...]:

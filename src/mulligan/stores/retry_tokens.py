@@ -46,8 +46,13 @@ class RetryTokens:
         return not self._view.state.spent
 
     def reserve(self, failure: Failure, delay: float, *, now: float, wall: float) -> str | None:
-        """The name of a reservation for a retry in `delay` seconds; None if there is none left."""
+        """The name of a reservation for a retry in `delay` seconds; None if there is none left.
+
+        Empty for a retry that is free: it is bounded by its call alone (E-C5).
+        """
         cost = cost_of(failure, self.settings)
+        if not cost:
+            return ""
         name = self._view.name()
         funds, self._funds = self._funds, 0.0
         reserve = Reserve(

@@ -71,13 +71,23 @@ class View(Generic[S]):
         shared = self.shared
         if shared is None:
             return self.state, Moment(now, wall)
-        if self._is_stale or not 0 <= now - self._seen_at <= _FRESH:
+        if not self.is_fresh(now):
             self._is_stale = False
             state, moment = shared.peek(self.key, self.machine)
             with self._lock:
                 if state != self._base:
                     self.state = self._base = state
                 self._moment, self._seen_at = moment, now
+        return self.state, self._at(now)
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether `look` needs no round trip."""
+        if self.shared is None:
+            return True
+        return not self._is_stale and 0 <= now - self._seen_at <= _FRESH
+
+    def seen(self, now: float) -> tuple[S, Moment]:
+        """The state as it was last seen, and what the store's time is by now."""
         return self.state, self._at(now)
 
     def _at(self, now: float) -> Moment:

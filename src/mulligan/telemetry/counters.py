@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..core.decision import RetryAfter
-from ..core.events import Ended, Failed, Recovered
+from ..core.events import BreakerChanged, Ended, Failed, GateShut, Recovered, StoreLost
 
 if TYPE_CHECKING:
     from ..core.events import Event
@@ -24,6 +24,9 @@ class Counters:
     ``recovered_total``              calls that succeeded after a failure
     ``retry_exhausted_total``        calls that would have gone on, by kind (R-X1)
     ``ended_total``                  calls that ended without success, by ending
+    ``breaker_opened_total``         times that a breaker opened
+    ``gate_shut_total``              times that a limit shut a gate
+    ``store_lost_total``             times that a store stopped answering
     ===============================  ================================================
     """
 
@@ -41,6 +44,12 @@ class Counters:
                 if event.ending.is_exhaustion:
                     kind = str(event.failure.kind)
                     self.totals["retry_exhausted_total", event.target, kind] += 1
+            case BreakerChanged(is_open=True):
+                self.totals["breaker_opened_total", event.target, ""] += 1
+            case GateShut():
+                self.totals["gate_shut_total", event.target, ""] += 1
+            case StoreLost():
+                self.totals["store_lost_total", event.target, ""] += 1
             case _:
                 pass
 

@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 
 from ..core.decision import RetryAfter
 from ..core.duration import duration_text
-from ..core.events import Cancelled, Ended, Failed, Held, Recovered, Succeeded, Verified
+from ..core.events import (
+    BreakerChanged,
+    Cancelled,
+    Ended,
+    Failed,
+    GateShut,
+    Held,
+    Recovered,
+    StoreBack,
+    StoreLost,
+    Succeeded,
+    Verified,
+)
 from ..errors import SettingError
 
 if TYPE_CHECKING:
@@ -91,6 +103,34 @@ def _line(event: Event) -> tuple[int, str]:  # noqa: PLR0911 -- one an event
                 level = logging.DEBUG  # the guard further in has said it
             said = f": {event.failure.message}" if event.failure.message else ""
             return level, f"{who} {event.story.summary}{said}"
+        case BreakerChanged() | GateShut() | StoreLost() | StoreBack():
+            return _shared_line(event)
+        case _:
+            assert_never(event)
+
+
+def _shared_line(event: BreakerChanged | GateShut | StoreLost | StoreBack) -> tuple[int, str]:
+    """What concerns all callers of a target: the target speaks, not the call."""
+    match event:
+        case BreakerChanged(is_open=True):
+            wait = duration_text(event.retry_in)
+            return logging.WARNING, (
+                f"{event.target}: the breaker has opened for {wait}: {event.because}"
+            )
+        case BreakerChanged():
+            return logging.INFO, f"{event.target}: the breaker has closed"
+        case GateShut():
+            return logging.INFO, (
+                f"{event.target}: the gate is shut for {duration_text(event.delay)}: "
+                f"{event.because}"
+            )
+        case StoreLost():
+            return logging.WARNING, (
+                f"{event.url} does not answer, so {event.target} is guarded "
+                f"by this process alone: {event.because}"
+            )
+        case StoreBack():
+            return logging.INFO, f"{event.url} answers again"
         case _:
             assert_never(event)
 
@@ -126,6 +166,9 @@ def fields(event: Event) -> dict[str, Any]:
             facts |= {"elapsed": event.elapsed}
         case Succeeded():
             pass
+        case BreakerChanged() | GateShut() | StoreLost() | StoreBack():
+            own = ("is_open", "retry_in", "delay", "url", "because")
+            facts |= {name: getattr(event, name) for name in own if hasattr(event, name)}
         case Ended():
             facts |= _failure(event) | {
                 "ending": str(event.ending),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,14 @@ if TYPE_CHECKING:
     from .clock import VirtualClock
 
 __all__ = ("virtual_clock",)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_shared_with_other_tests() -> None:
+    """What guards share in the process's memory is forgotten before every test."""
+    shared = sys.modules.get("mulligan.api.shared")  # not loaded: no guard was made, either
+    if shared is not None:
+        shared.forget()
 
 
 @pytest.fixture

@@ -1,0 +1,167 @@
+"""What a guard shares with the other callers of its target.
+
+Its options say so, then its policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from ..classify.quota_headers import Quota, quotas, read_quotas
+from ..classify.shapes import careful_get, evidence_in
+from ..core.presets import preset
+from ..core.sharing import Breaker, Gate, Tokens
+from ..errors import SettingError
+from .commons import Line, Parts, Wants, home_of
+from .shared import place_for, store_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..core.policy import Policy
+    from ..core.ports import Store
+    from .commons import Home
+    from .options import GuardOptions
+    from .shared import Place
+
+__all__ = ("Sharing", "headers_of", "observer", "overhear", "sharing")
+
+# Two guards of a target that fail at the same time must find the same parts.
+_lock = Lock()
+
+
+def sharing(target: str, policy: Policy, options: GuardOptions) -> Sharing | None:
+    """What a guard of `target` shares; None if there is nothing.
+
+    Raises:
+        SettingError: An option that cannot be meant.
+    """
+    if not target:
+        return None
+    scope: object = options.get("scope", "")
+    if not isinstance(scope, str):
+        raise SettingError(f"scope needs the name of an account; got {scope!r}")
+    wants = _wants(target, policy, options)
+    if wants == Wants(None, None, None):
+        return None
+    return Sharing(target, scope, options.get("store"), policy.store, wants)
+
+
+def _wants(target: str, policy: Policy, options: GuardOptions) -> Wants:
+    breaker = policy.breakers.get(target, policy.breaker)
+    wants = Wants(
+        breaker=_wanted("breaker", Breaker, options.get("breaker", True), breaker),
+        gate=_wanted("gate", Gate, options.get("gate", True), policy.gate),
+        tokens=_wanted("tokens", Tokens, options.get("tokens", True), policy.tokens),
+    )
+    if options.get("observe") is None or wants.gate is None:
+        return wants
+    # Who reads answers can learn from the first one what the others may do.
+    return wants._replace(gate=replace(wants.gate, scout=True))
+
+
+def _wanted(name: str, kind: type, given: object, usual: Any) -> Any:
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, bool):
+        raise SettingError(f"{name} needs True, False or {kind.__name__}(…); got {given!r}")
+    return usual if given else None
+
+
+class Sharing:
+    """What one guard shares, wherever it is called.
+
+    Args:
+        target: The dependency.
+        scope: The account.
+        store: The guard's option.
+        otherwise: What the policy says about the store.
+        wants: The guard's settings.
+    """
+
+    def __init__(
+        self, target: str, scope: str, store: Store | str | None, otherwise: str, wants: Wants
+    ) -> None:
+        self.wants = wants
+        self._names = target, scope
+        self._store, self._otherwise = store, otherwise
+        self.place: Place = place_for(target, scope, store, otherwise)
+
+    def __call__(self) -> Line:
+        """The target's parts in the world around the call."""
+        parts = self._parts()
+        # Guards that met before have agreed; in a test's world the first one's settings count.
+        parts.join(self.wants, is_strict=False)
+        return Line(parts, self.wants)
+
+    def join(self) -> None:
+        """Agree with the other guards of the target.
+
+        Raises:
+            SettingError: They want the same with other settings.
+        """
+        self._parts().join(self.wants)
+
+    def adjust(self, **settings: Breaker | Gate | Tokens | None) -> None:
+        """Change the settings of all guards of the target, from now on."""
+        for name, value in settings.items():
+            if value is not None:
+                self._parts().adjust(name, value)
+
+    def _parts(self) -> Parts:
+        store = store_for(self._store, self._otherwise)
+        home = home_of(store)
+        place = home.place(*self._names)
+        return place.parts or self._met(place, home)
+
+    @staticmethod
+    def _met(place: Place, home: Home) -> Parts:
+        with _lock:
+            parts = place.parts
+            if parts is None:
+                parts = Parts(place, home)
+                if place.has_default:
+                    parts.join(_wants(place.target, preset("default"), {}))
+                place.parts = parts
+            return parts
+
+
+# What answers and exceptions state about limits
+
+
+def observer(read: Callable[[Any], Any] | None) -> Callable[..., Iterable[Any]] | None:
+    """`read`, made to answer with quotas, whether it finds headers or the quotas themselves."""
+    if read is None:
+        return None
+
+    def observe(answer: Any, /, *, now: float) -> Iterable[Any]:
+        found = read(answer)
+        if found is None:
+            return ()
+        if isinstance(found, tuple | list) and all(isinstance(each, Quota) for each in found):
+            return found
+        return quotas(found, now=now)
+
+    observe.__name__ = getattr(read, "__name__", type(read).__name__)
+    return observe
+
+
+def overhear(error: Any, /, *, now: float) -> Iterable[Quota]:
+    """The quotas in the headers of an exception, found by its shape."""
+    return read_quotas(evidence_in(error, is_known=False).headers, now=now)
+
+
+def headers_of(answer: Any, /) -> Any:
+    """The headers of an answer, found by its shape; for ``Guard(observe=…)``.
+
+    Responses of HTTP clients carry them, and what SDKs make of a response often has it behind
+    ``response`` or ``_response``. None where there are none.
+    """
+    for thing in (answer, careful_get(answer, "response"), careful_get(answer, "_response")):
+        headers = careful_get(thing, "headers")
+        if headers is not None and (isinstance(headers, Mapping) or hasattr(headers, "items")):
+            return headers
+    return None

@@ -1,0 +1,370 @@
+"""Guards of one target: what they share, on every driver."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+import mulligan
+from mulligan import Breaker, Event, Gate, Tokens
+from mulligan.testing import Scripted, status_error, virtual_time
+
+SERVER = status_error(503, "starting up")
+
+
+class Answer:
+    """An answer with headers."""
+
+    def __init__(self, remaining, limit=50, reset=20) -> None:
+        self.headers = {
+            "x-ratelimit-limit": str(limit),
+            "x-ratelimit-remaining": str(remaining),
+            "x-ratelimit-reset": str(reset),
+        }
+
+
+class Run:
+    """One world in which several calls are made, on one driver."""
+
+    def __init__(self, drive) -> None:
+        self.drive, self.clock = drive, drive.clock
+        self.heard: list[Event] = []
+
+    def guard(self, target="api", **options):
+        options.setdefault("effects", "read")
+        return mulligan.Guard(target, listeners=[self.heard.append], **options)
+
+    def call(self, guard, function, *args):
+        if self.drive.name == "sync":
+            return guard.call(function, *args)
+
+        async def main():
+            if isinstance(function, Scripted):
+                return await guard.acall(function.acall, *args)
+            return await guard.acall(function, *args)
+
+        return self.drive.arun(main)
+
+    def fails(self, guard, function, *args):
+        try:
+            self.call(guard, function, *args)
+        except Exception as error:  # noqa: BLE001 -- whatever it is, the test looks at it
+            return error
+        return pytest.fail("nothing was raised")
+
+    def events(self, kind):
+        return [event for event in self.heard if isinstance(event, kind)]
+
+
+@pytest.fixture
+def run(drive):
+    with virtual_time(drive.clock):
+        yield Run(drive)
+
+
+# Breaker
+
+
+def test_an_open_breaker_costs_no_request_and_no_attempt_and_says_when(run):  # R-K1, R-K6, E-B13
+    down = Scripted(SERVER)
+    assert run.fails(run.guard(), down) is SERVER
+    assert len(down.calls) == 5
+    (opened,) = run.events(mulligan.BreakerChanged)
+    assert (opened.target, opened.is_open, opened.retry_in) == ("api", True, 60.0)
+    run.clock.advance(20)
+    began = run.clock.now()
+    error = run.fails(run.guard(), down)
+    assert isinstance(error, mulligan.CircuitOpen)
+    assert error.retry_in == 40.0
+    story = mulligan.story(error)
+    assert story is not None
+    assert (story.ending, story.attempts, story.waited) == ("refused", 0, 0.0)
+    assert story.retry_at == run.clock.wall() + 40
+    assert (len(down.calls), run.clock.now()) == (5, began)
+
+
+def test_a_probe_that_succeeds_closes_it_and_all_is_calm_again(run):
+    guard = run.guard(tokens=False)
+    run.fails(guard, Scripted(SERVER))
+    run.clock.advance(60)
+    assert run.call(guard, Scripted("well")) == "well"
+    assert [event.is_open for event in run.events(mulligan.BreakerChanged)] == [True, False]
+    assert guard._engine.here().is_calm
+
+
+def test_a_probe_that_fails_opens_it_again(run):  # R-K5
+    guard = run.guard(attempts=1)
+    for _ in range(5):
+        run.fails(guard, Scripted(SERVER))
+    run.clock.advance(60)
+    assert run.fails(guard, Scripted(SERVER)) is SERVER
+    assert isinstance(run.fails(guard, Scripted("well")), mulligan.CircuitOpen)
+
+
+def test_refused_calls_do_not_grow_a_chain_of_exceptions(run):  # E-B11
+    guard = run.guard()
+    run.fails(guard, Scripted(SERVER))
+    depths = set()
+    for _ in range(20):
+        error = run.fails(guard, Scripted(SERVER))
+        assert isinstance(error, mulligan.CircuitOpen)
+        assert error.__cause__ is error.__context__ is None
+        depths.add(len(traceback.extract_tb(error.__traceback__)))
+    assert len(depths) == 1
+
+
+def test_a_call_whose_breaker_opens_on_the_way_ends_with_its_own_error(run):
+    error = run.fails(run.guard(attempts=9), Scripted(SERVER))
+    assert error is SERVER
+    story = mulligan.story(error)
+    assert story is not None
+    assert (story.ending, story.attempts) == ("refused", 5)
+
+
+def test_a_permanent_401_costs_one_request_a_task_and_opens_nothing(run):  # R-C9
+    wrong = Scripted(status_error(401, "wrong key"))
+    guard = run.guard()
+    for _ in range(20):
+        with mulligan.task(budget=30):
+            run.fails(guard, wrong)
+    assert len(wrong.calls) == 20
+    assert run.events(mulligan.BreakerChanged) == []
+
+
+def test_scopes_do_not_share(run):
+    run.fails(run.guard(scope="one"), Scripted(SERVER))
+    assert isinstance(run.fails(run.guard(scope="one"), Scripted("x")), mulligan.CircuitOpen)
+    assert run.call(run.guard(scope="two"), Scripted("well")) == "well"
+    assert run.call(run.guard("other"), Scripted("well")) == "well"
+
+
+@pytest.mark.parametrize(
+    ("policy", "target", "failures", "open_for"),
+    [
+        ("default", "api", 5, 60),
+        ("default", "anthropic", 3, 120),
+        ("skill", "anthropic", 3, 120),
+        ("surface", "api", 5, 30),
+    ],
+)
+def test_presets_open_as_their_tables_say(run, policy, target, failures, open_for):  # R-K1, R-K2
+    guard = run.guard(target, policy=policy, attempts=1)
+    for _ in range(failures):
+        assert run.fails(guard, Scripted(SERVER)) is SERVER
+    error = run.fails(guard, Scripted(SERVER))
+    assert isinstance(error, mulligan.CircuitOpen)
+    assert error.retry_in == open_for
+
+
+def test_pattern_closes_after_two_successes(run):  # R-K4
+    guard = run.guard(policy="pattern", attempts=1)
+    for _ in range(5):
+        run.fails(guard, Scripted(SERVER))
+    run.clock.advance(60)
+    run.call(guard, Scripted("well"))
+    assert len(run.events(mulligan.BreakerChanged)) == 1
+    run.call(guard, Scripted("well"))
+    assert len(run.events(mulligan.BreakerChanged)) == 2
+
+
+def test_pipelines_have_no_breaker(run):  # R-K9
+    guard = run.guard(policy="pipeline", attempts=1)
+    for _ in range(10):
+        assert run.fails(guard, Scripted(SERVER)) is SERVER
+
+
+def test_cancellation_is_neither_success_nor_failure(run):  # E-B2, E-B5
+    guard = run.guard(attempts=1)
+    for _ in range(5):
+        run.fails(guard, Scripted(SERVER))
+    run.clock.advance(60)
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        guard.call(interrupted)
+    assert run.call(guard, Scripted("well")) == "well"
+
+
+# Gate
+
+
+def test_one_calls_rejection_holds_the_next_one_and_says_so(run):
+    limited = status_error(429, "slow down", headers={"retry-after": "7"})
+    run.fails(run.guard(attempts=1), Scripted(limited))
+    assert [event.delay for event in run.events(mulligan.GateShut)] == [7.0]
+    run.clock.advance(2)
+    assert run.call(run.guard(), Scripted("well")) == "well"
+    (held,) = run.events(mulligan.Held)
+    assert 5 <= held.delay <= 5.25
+    assert run.clock.sleeps == [held.delay]
+    assert held.attempt == 1
+
+
+def test_a_gate_shut_for_long_ends_a_call_before_anything_is_sent(run):
+    limited = status_error(429, "daily limit", headers={"retry-after": "3600"})
+    run.fails(run.guard(), Scripted(limited))
+    script = Scripted("never")
+    error = run.fails(run.guard(), script)
+    assert isinstance(error, mulligan.LimitReached)
+    assert error.until >= run.clock.wall() + 3600
+    assert "daily limit" in error.because
+    assert script.calls == run.clock.sleeps == []
+    assert run.call(run.guard(in_place="2h"), Scripted("well")) == "well"
+
+
+def test_a_hold_counts_against_the_deadline_and_not_against_attempts(run):
+    limited = status_error(429, headers={"retry-after": "60"})
+    run.fails(run.guard(attempts=1), Scripted(limited))
+    assert isinstance(run.fails(run.guard(deadline=30), Scripted("x")), mulligan.LimitReached)
+    assert run.call(run.guard(attempts=1, deadline=90), Scripted("well")) == "well"
+
+
+def test_what_an_answer_states_is_known_to_the_next_call(run):
+    guard = run.guard(observe=mulligan.headers_of)
+    run.call(guard, Scripted(Answer(remaining=1)))
+    run.call(guard, Scripted(Answer(remaining=0)))
+    assert run.clock.sleeps == []
+    run.call(guard, Scripted(Answer(remaining=49)))
+    assert 20 <= run.clock.now() <= 21
+
+
+def test_what_a_failure_states_is_known_without_an_observer(run):
+    headers = Answer(remaining=0, reset=30).headers
+    run.fails(run.guard(attempts=1, breaker=False), Scripted(status_error(500, headers=headers)))
+    run.call(run.guard(), Scripted("well"))
+    assert 30 <= run.clock.now() <= 31.5
+
+
+def test_below_five_left_it_waits_for_the_reset(run):  # R-L7
+    guard = run.guard(policy="surface", observe=mulligan.headers_of)
+    run.call(guard, Scripted(Answer(remaining=5)))
+    run.call(guard, Scripted(Answer(remaining=4)))
+    assert run.clock.sleeps == []
+    run.call(guard, Scripted(Answer(remaining=49)))
+    assert 20 <= run.clock.now() <= 21
+
+
+def test_below_ten_left_calls_are_spaced_out(run):  # R-L8
+    guard = run.guard(gate=Gate(low=10, high=20), observe=mulligan.headers_of)
+    run.call(guard, Scripted(Answer(remaining=9, limit=60, reset=50)))
+    run.call(guard, Scripted(Answer(remaining=8, limit=60, reset=50)))
+    run.call(guard, Scripted(Answer(remaining=7, limit=60, reset=49)))
+    assert run.clock.now() == pytest.approx(1.1, rel=0.1)  # 60 / 60 · 1.1
+
+
+def test_an_observer_that_raises_costs_no_answer(run, caplog):
+    def reads(_answer):
+        raise KeyError("headers")
+
+    assert run.call(run.guard(observe=reads), Scripted("well")) == "well"
+    assert "the observer reads raised KeyError" in caplog.text
+
+
+def test_without_a_gate_a_stated_limit_opens_the_breaker_until_then(run):
+    limited = status_error(429, headers={"retry-after": "600"})
+    run.fails(run.guard(gate=False), Scripted(limited))
+    error = run.fails(run.guard(gate=False), Scripted("x"))
+    assert isinstance(error, mulligan.CircuitOpen)
+    assert error.retry_in == 600
+
+
+# Tokens
+
+
+def test_tokens_run_out_while_most_calls_fail(run):  # E-C1, E-C2
+    guard = run.guard(breaker=False)
+    down = Scripted(SERVER)
+    for _ in range(30):
+        run.fails(guard, down)
+    # 500 tokens at 14 a retry are 35 retries; three may always be under way.
+    endings = [event.ending for event in run.events(mulligan.Ended)]
+    assert endings.count(mulligan.Ending.TOKENS) == 0  # the floor: one caller is never three
+    strict = run.guard("strict", breaker=False, tokens=Tokens(floor=0))
+    down = Scripted(SERVER)
+    errors = [run.fails(strict, down) for _ in range(30)]
+    assert len(down.calls) == 30 + 500 // 14
+    story = mulligan.story(errors[-1])
+    assert story is not None
+    assert (story.ending, story.attempts) == ("tokens", 1)
+    assert story.because == "the retry tokens are used up: too many calls to the target fail"
+
+
+def test_out_of_tokens_a_polling_loop_still_sleeps(run):  # E-C9
+    guard = run.guard(breaker=False, tokens=Tokens(capacity=0, floor=0))
+    for _ in range(10):
+        run.fails(guard, Scripted(SERVER))
+    assert 0 < run.clock.now() <= 10
+    assert len(run.clock.sleeps) == 10
+
+
+def test_a_retry_that_succeeds_gives_its_tokens_back_and_successes_fund_the_rest(run):
+    guard = run.guard(tokens=Tokens(capacity=20, floor=0))
+    for _ in range(30):
+        assert run.call(guard, Scripted(SERVER, "well")) == "well"
+    run.fails(run.guard(attempts=2, tokens=Tokens(capacity=20, floor=0)), Scripted(SERVER))
+    poor = run.guard(tokens=Tokens(capacity=20, floor=0), attempts=2)
+    assert mulligan.story(run.fails(poor, Scripted(SERVER))).ending == "tokens"  # type: ignore[union-attr]
+    for _ in range(14):
+        run.call(guard, Scripted("well"))
+    assert run.call(poor, Scripted(SERVER, "well")) == "well"
+
+
+def test_a_call_that_was_never_sent_is_retried_for_free_and_bounded(run):  # E-C5
+    guard = run.guard(breaker=False, tokens=Tokens(capacity=0, floor=0))
+    refused = Scripted(ConnectionRefusedError("refused"))
+    error = run.fails(guard, refused)
+    assert len(refused.calls) == 5
+    assert mulligan.story(error).ending == "exhausted"  # type: ignore[union-attr]
+
+
+def test_tokens_can_be_changed_at_run_time(run):  # E-C4
+    guard = run.guard(breaker=False, tokens=Tokens(floor=0))
+    assert run.call(guard, Scripted(SERVER, "well")) == "well"
+    guard.adjust(tokens=Tokens(capacity=0, floor=0))
+    assert mulligan.story(run.fails(guard, Scripted(SERVER, "well"))).ending == "tokens"  # type: ignore[union-attr]
+    guard.adjust(tokens=Tokens(capacity=14, floor=0))
+    assert run.call(guard, Scripted(SERVER, "well")) == "well"
+
+
+# Settings
+
+
+def test_two_settings_for_one_target_are_an_error_that_names_both(run):
+    run.guard(breaker=Breaker(failures=2))
+    with pytest.raises(
+        mulligan.SettingError,
+        match=r"^'api' has one breaker for all its guards; this one wants Breaker\(failures=3\), "
+        r"another has Breaker\(failures=2\): give both the same, or another scope$",
+    ):
+        run.guard(breaker=Breaker(failures=3))
+    run.guard(breaker=False)
+    run.guard(breaker=Breaker(failures=3), scope="other")
+
+
+def test_a_guard_without_settings_has_the_usual_ones(run):
+    mulligan.Guard("api")
+    with pytest.raises(mulligan.SettingError, match="another has Tokens"):
+        run.guard(tokens=Tokens(capacity=1))
+    run.guard("billing", gate=Gate(keep=5))
+    with pytest.raises(mulligan.SettingError, match=r"wants Gate\(\), another has Gate\(keep=5\)"):
+        mulligan.Guard("billing")
+
+
+@pytest.mark.parametrize("option", ["breaker", "gate", "tokens", "store", "scope", "observe"])
+def test_what_is_shared_needs_a_target(option):
+    with pytest.raises(mulligan.SettingError, match=rf"^{option} belongs to a target"):
+        mulligan.Guard(**{option: "x"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", ["breaker", "gate", "tokens"])
+def test_what_is_no_setting_is_refused(option):
+    with pytest.raises(mulligan.SettingError, match=rf"^{option} needs True, False or .* got 5$"):
+        mulligan.Guard("api", **{option: 5})  # type: ignore[arg-type]
+
+
+def test_a_guard_that_shares_nothing_has_nothing_to_adjust():
+    with pytest.raises(mulligan.SettingError, match="shares nothing"):
+        mulligan.Guard().adjust(tokens=Tokens())
