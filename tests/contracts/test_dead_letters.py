@@ -367,6 +367,31 @@ def test_filters_choose(place, hook):
     assert box.all() == (two,)
 
 
+def test_a_replay_goes_through_the_guard_that_is_its_own(place):
+    seen = []
+    strict: Any = {"store": place.store, "breaker": mulligan.Breaker(failures=3), "attempts": 1}
+    own = Guard("strict", dead_letters=True, fallback="none", metadata={"mine": 1}, **strict)
+
+    @replayable("own", guard=own)
+    def call(n):
+        here = mulligan.current()
+        seen.append({} if here is None else dict(here.metadata))
+        raise ConnectionRefusedError("nobody listens")
+
+    assert own.call(call, 1) == own.once("k", call, 1) == "none"
+    box = DeadLetters(place.store)
+    marks = [box.replay(record) for record in box.all()]
+    # A fallback is no success, and the breaker counts what replays fail with.
+    assert [mark and (mark.state, mark.because) for mark in marks] == [
+        ("failed", "ConnectionRefusedError: nobody listens"),
+        ("failed", "CircuitOpen: strict: 3 failures in a row"),
+    ]
+    assert seen[-1] == {"mine": 1}
+    registry._known["own"] = registry.Replayable(name="own", function=lambda n: n)
+    marks = [box.replay(record) for record in box.all()]
+    assert [mark and mark.state for mark in marks] == ["replayed", "replayed"]
+
+
 # Where the store is down
 
 

@@ -44,12 +44,15 @@ class Undertaker:
     Args:
         where: A store, or its address; None for the guard's own.
         store: The guard's option.
+        otherwise: What its policy says about the store.
 
     Raises:
         SettingError: It is neither.
     """
 
-    def __init__(self, where: Store | str | None, store: Store | str | None) -> None:
+    def __init__(
+        self, where: Store | str | None, store: Store | str | None, otherwise: str = ""
+    ) -> None:
         if where is not None:
             if not isinstance(where, str) and not hasattr(where, "journal"):
                 raise SettingError(
@@ -57,7 +60,7 @@ class Undertaker:
                     f"got {where!r}"
                 )
             store_for(where)  # an address that cannot be meant shows where it is written
-        self._where, self._store = where, store
+        self._where, self._store, self._otherwise = where, store, otherwise
 
     def write(self, lost: Lost) -> None:
         """Write a letter about a call, unless a guard inside has."""
@@ -83,7 +86,9 @@ class Undertaker:
             BaseException.__setattr__(lost.error, _WRITTEN, letter.id)
         try:
             letters = self._letters()
-            if lost.under is not None and letters.store is not store_for(self._store):
+            if lost.under is not None and letters.store is not store_for(
+                self._store, self._otherwise
+            ):
                 letter = replace(letter, arguments=None, unfit=_APART)
         except MulliganError as trouble:  # an address in the environment that cannot be meant
             put_aside(letter, trouble, Spool())
@@ -92,11 +97,11 @@ class Undertaker:
 
     def _letters(self) -> Letters:
         if self._where is None:
-            return letters_at(self._store)
+            return letters_at(self._store, self._otherwise)
         return Letters(store_for(self._where))
 
 
-def letters_at(store: Store | str | None) -> Letters:
+def letters_at(store: Store | str | None, otherwise: str = "") -> Letters:
     """The letters of `store`, ``MULLIGAN_STORE``, or a file of this user's.
 
     Not of this process's memory, unless somebody says so: what is written down there is lost with
@@ -105,11 +110,12 @@ def letters_at(store: Store | str | None) -> Letters:
     import os
 
     world = ambient_world.get()
-    if store is None and (world is None or world.store is None) and not os.environ.get(STORE):
+    is_said = store is not None or otherwise or os.environ.get(STORE)
+    if not is_said and (world is None or world.store is None):
         from ..stores.home import home
 
         store = f"sqlite:{home() / 'mulligan.db'}"
-    return Letters(store_for(store))
+    return Letters(store_for(store, otherwise))
 
 
 def letter_of(lost: Lost) -> Letter:

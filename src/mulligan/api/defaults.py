@@ -52,7 +52,7 @@ def resolve(target: str, options: GuardOptions) -> tuple[Settings, Sharing | Non
         timeout_to=options.get("timeout_to") or "",
         metadata=dict(options.get("metadata") or {}),
         admissions=tuple(options.get("admissions", ())),
-        letters=_letters(options),
+        letters=_letters(options, policy),
         commons=shares,
         observe=observer(options.get("observe")) if shares is not None else None,
         overhear=overhear if shares is not None and shares.wants.gate is not None else None,
@@ -112,13 +112,13 @@ def _check(options: GuardOptions) -> None:
             raise SettingError(f"{name} needs an object with {method}(); got {part!r}")
 
 
-def _letters(options: GuardOptions) -> DeadLetters | None:
+def _letters(options: GuardOptions, policy: Policy) -> DeadLetters | None:
     given = options.get("dead_letters")
     if given is None or given is False:
         return None
     from .dead_letters import Undertaker
 
-    return Undertaker(None if given is True else given, options.get("store"))
+    return Undertaker(None if given is True else given, options.get("store"), policy.store)
 
 
 def _timeouts(policy: Policy, given: Any) -> Timeouts | None:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import update_wrapper
 from inspect import unwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.canonical import digest
 from ..core.duration import Duration, duration_text, seconds
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..core.policy import Policy
     from .engine import Engine
 
-__all__ = ("Once", "aonce", "new_key", "once", "once_per", "way_of")
+__all__ = ("Once", "aonce", "keyed_of", "new_key", "once", "once_per")
 
 # What servers keep (R-I5); longer where a repeat may come later than that.
 _DAY = 86_400.0
@@ -132,7 +132,7 @@ def once_per(engine: Engine, parameters: tuple[str, ...], way: Once) -> Callable
         if both:
             raise SettingError(f"{both[0]!r} makes the key and is excluded from it; keep one")
         with suppress(AttributeError):  # a builtin takes no marks; its letters are replayed without
-            unwrap(function).__mulligan_once__ = way
+            unwrap(function).__mulligan_once__ = Keyed(engine, way)
         if flavour(function) == ASYNC:
 
             async def awaited(*args: Any, **kwargs: Any) -> Any:
@@ -150,10 +150,17 @@ def once_per(engine: Engine, parameters: tuple[str, ...], way: Once) -> Callable
     return decorate
 
 
-def way_of(function: Any) -> Once | None:
+class Keyed(NamedTuple):
+    """What `once_per` leaves on the function that it decorates, for replays."""
+
+    engine: Engine
+    way: Once
+
+
+def keyed_of(function: Any) -> Keyed | None:
     """How `function` is done once, where a decorator says so."""
     found = getattr(unwrap(function), "__mulligan_once__", None)
-    return found if isinstance(found, Once) else None
+    return found if isinstance(found, Keyed) else None
 
 
 def _once(  # noqa: PLR0917 -- a call, whole
@@ -197,7 +204,8 @@ def _session(  # noqa: PLR0917 -- a call, whole
     exclude = way.exclude if made is None else (*way.exclude, *made.secrets)
     if key is None:
         key = key_of(function, arguments, parameters, exclude, scope, settings.target)
-    store, ttl = store_for(engine.options.get("store")), _ttl(settings.policy, way)
+    store = store_for(engine.options.get("store"), settings.policy.store)
+    ttl = _ttl(settings.policy, way)
     clock = settings.clock or world().clock
     # Not by the store's salt, which lives in another file: a salt that is lost would free every
     # key. Neither the key nor the scope can be read from it.

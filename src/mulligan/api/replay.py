@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
 from ..core.claims import Busy, Done
+from ..core.failure import Effects
 from ..core.letters import Mark
 from ..core.machine import Key
 from ..core.text import presentable
+from ..drivers import aio, keyed, sync
 from ..drivers.holding import Holding, Terms
-from ..drivers.keyed import KeyedSession, arun, run
+from ..drivers.keyed import KeyedSession
+from ..drivers.session import Session
+from ..drivers.settings import NO_FALLBACK
 from ..errors import MulliganError, NotKept, StoreError
 from .dead_letters import replaying
 from .engine import Engine, name_of
 from .flavour import ASYNC, flavour
-from .once import way_of
+from .once import keyed_of
 from .replayable import known, rebuilt
 
 if TYPE_CHECKING:
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
 
     from ..core.letters import Letter, State
     from ..stores.letters import Letters
+    from .replayable import Replayable
 
 __all__ = ("hindrance", "replay")
 
@@ -167,25 +173,39 @@ def _call(letters: Letters, letter: Letter) -> str:
         args, kwargs = rebuilt(function, letter.arguments or {}, secrets)
     except TypeError as trouble:
         raise _Hindered(f"{name_of(function)}() has changed: {trouble}") from None
-    options: Any = {"effects": letter.effects, "store": letters.store}
-    engine = Engine(letter.target, options)
+    # A fallback would make a failure look like a success.
+    settings = replace(_engine(made, letter).settings, fallback=NO_FALLBACK)
     is_async = flavour(function) == ASYNC or bool(letter.loop)
     if letter.under is None:
+        session = Session(settings, name_of(function))
         if is_async:
-            _awaited(letter.loop, engine.arun, function, args, kwargs)
+            _awaited(letter.loop, aio.run, session, function, args, kwargs)
         else:
-            engine.run(function, args, kwargs)
+            sync.run(session, function, args, kwargs)
         return ""
-    session = KeyedSession(engine.settings, name_of(function), _under(letters, letter, function))
+    settings = replace(settings, effects=Effects.KEYED)
+    under = KeyedSession(settings, name_of(function), _under(letters, letter, function))
     if is_async:
-        _awaited(letter.loop, arun, session, function, args, kwargs)
+        _awaited(letter.loop, keyed.arun, under, function, args, kwargs)
     else:
-        run(session, function, args, kwargs)
-    return "" if session.is_done else "it had been done under its key meanwhile"
+        keyed.run(under, function, args, kwargs)
+    return "" if under.is_done else "it had been done under its key meanwhile"
+
+
+def _engine(made: Replayable, letter: Letter) -> Engine:
+    """What the call goes through: the guard that is known to be its own, if one is."""
+    if made.guard is not None:
+        return made.guard._engine  # noqa: SLF001 -- the guard's other half
+    way = keyed_of(made.function)
+    if way is not None:
+        return way.engine
+    # Its breaker, gate and tokens have settings that nobody here knows.
+    alone: Any = {"effects": letter.effects, "breaker": False, "gate": False, "tokens": False}
+    return Engine(letter.target, alone)
 
 
 def _under(letters: Letters, letter: Letter, function: Any) -> Holding:
-    under, way = letter.under, way_of(function)
+    under, way = letter.under, keyed_of(function)
     assert under is not None  # noqa: S101 -- asked before
     return Holding(
         Terms(
@@ -195,8 +215,8 @@ def _under(letters: Letters, letter: Letter, function: Any) -> Holding:
             fingerprint=under.fingerprint,
             lease=under.lease,
             ttl=under.ttl,
-            dump=None if way is None else way.dump,
-            load=None if way is None else way.load,
+            dump=None if way is None else way.way.dump,
+            load=None if way is None else way.way.load,
         )
     )
 

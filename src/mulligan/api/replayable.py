@@ -16,6 +16,7 @@ from ..core.text import clean, mask
 from ..errors import SettingError
 from .engine import name_of
 from .flavour import ASYNC_GENERATOR, GENERATOR, flavour
+from .guard import Guard
 from .identity import check_parameters
 
 __all__ = ("Replayable", "fit", "known", "rebuilt", "replayable", "replayable_of")
@@ -39,12 +40,14 @@ class Replayable:
         function: What a replay calls.
         secrets: Parameters that are never stored.
         supply: Returns the secrets by parameter, at replay.
+        guard: What a replay goes through.
     """
 
     name: str
     function: Callable[..., Any]
     secrets: tuple[str, ...] = ()
     supply: Callable[[], Mapping[str, Any]] | None = None
+    guard: Guard | None = None
 
 
 def replayable(
@@ -52,6 +55,7 @@ def replayable(
     *,
     secrets: str | tuple[str, ...] = (),
     supply: Callable[[], Mapping[str, Any]] | None = None,
+    guard: Guard | None = None,
 ) -> Callable[[F], F]:
     """Allow dead letters to store what a function was called with, so that it can be replayed.
 
@@ -61,6 +65,8 @@ def replayable(
         name: What letters call the function. Keep it when the function moves or is renamed.
         secrets: Parameters that are never stored.
         supply: Called at replay for the secrets, by parameter.
+        guard: What a replay goes through, where the function is not decorated by it: its policy,
+            its gate, its breaker. Else it is tried again by the policy ``default``.
 
     Raises:
         SettingError: Another function has that name, or the secrets are none of its parameters.
@@ -75,7 +81,7 @@ def replayable(
         if flavour(function) in (GENERATOR, ASYNC_GENERATOR):
             raise SettingError(f"{name_of(function)}() is a stream, and streams are not replayed")
         check_parameters(function, names, "secrets")
-        made = Replayable(name=name, function=function, secrets=names, supply=supply)
+        made = Replayable(name=name, function=function, secrets=names, supply=supply, guard=guard)
         other = _known.get(name)
         if other is not None and _home(other.function) != _home(function):
             raise SettingError(
