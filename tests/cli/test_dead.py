@@ -64,6 +64,7 @@ def shop(tmp_path, monkeypatch):
     monkeypatch.setenv("UP", str(tmp_path / "received"))
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "shop_app.py").write_text(APP)
+    (tmp_path / "broken_app.py").write_text("{}['setting']")
     sys.modules.pop("shop_app", None)
     from mulligan.api import replayable as registry
 
@@ -186,6 +187,7 @@ def test_a_rehearsal_calls_nothing(shop, capsys):
         (["replay", "x", "--all"], "letters are chosen by ID or by filters, not by both"),
         (["replay", "--all", "--app", "no.such.module"], "--app no.such.module cannot be loaded"),
         (["replay", "--all", "--app", "shop_app:nobody"], "--app shop_app:nobody cannot be"),
+        (["replay", "--all", "--app", "broken_app"], "--app broken_app cannot be loaded: KeyError"),
         (["list", "--older", "yesterday"], "older needs a duration"),
         (["list", "--state", "lost"], "invalid value for '--state'"),
         (["list", "--store", "mongo:x"], "a store needs an address such as"),

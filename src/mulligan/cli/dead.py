@@ -12,7 +12,7 @@ import click
 
 from ..api.letterbox import DeadLetters
 from ..core.letters import State
-from ..core.text import clean
+from ..core.text import clean, presentable
 from ..errors import SettingError, StoreDown
 from . import Unusable
 from .dead_text import as_json, letter_sheet, letter_table, outcome_lines
@@ -60,7 +60,7 @@ def command() -> None:
 
     \b
     mulligan dead list                              what is there
-    mulligan dead show 19c2                         one letter, by the beginning of its id
+    mulligan dead show 6605                         one letter, by the beginning of its id
     mulligan dead replay --app shop.hooks --all     make the calls again
     mulligan dead purge --state replayed --older 7d
 
@@ -139,7 +139,7 @@ def replay(
     functions must be known: --app imports the module that has them, from the current folder, too.
 
     \b
-    mulligan dead replay --app shop.hooks 19c2a1
+    mulligan dead replay --app shop.hooks 6605a1
     mulligan dead replay --app shop.hooks:setup --target billing --newer 2d
     mulligan dead replay --app shop.hooks --all --dry-run
 
@@ -165,8 +165,11 @@ def replay(
     if is_dry:
         _rehearse(box, found, is_json=is_json)
         return
-    results = _replayed(box, found, is_quiet=is_json)
-    outcome_lines(results, is_json=is_json)
+    results: list[tuple[Record, Mark | None]] = []
+    try:
+        _replay(box, found, results, is_quiet=is_json)
+    finally:
+        outcome_lines(results, is_json=is_json)
     if any(mark is None or mark.state != "replayed" for _, mark in results):
         sys.exit(_EXIT_FAILED)
 
@@ -184,7 +187,7 @@ def purge(
 
     \b
     mulligan dead purge --state replayed --older 7d
-    mulligan dead purge 19c2a1
+    mulligan dead purge 6605a1
 
     Exit codes: 0 done, 1 the store cannot be written, 2 wrong usage.
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
@@ -224,13 +227,14 @@ def _load(app: str) -> None:
         loaded: Any = import_module(module)
         for name in setup.split(".") if colon else ():
             loaded = getattr(loaded, name)
-    except (ImportError, AttributeError, ValueError) as trouble:
+        if colon and callable(loaded):
+            loaded()
+    except Exception as trouble:  # noqa: BLE001 -- the user's module, which may raise anything
         raise Unusable(
-            f"--app {clean(app)} cannot be loaded: {clean(str(trouble))}",
+            f"--app {clean(app)} cannot be loaded: {type(trouble).__name__}: "
+            f"{presentable(str(trouble))}",
             "write MODULE or MODULE:FUNCTION, as you would import them here",
         ) from None
-    if colon and callable(loaded):
-        loaded()
 
 
 def _rehearse(box: DeadLetters, found: tuple[Record, ...], *, is_json: bool) -> None:
@@ -247,14 +251,18 @@ def _rehearse(box: DeadLetters, found: tuple[Record, ...], *, is_json: bool) -> 
             click.echo(clean(said))
 
 
-def _replayed(
-    box: DeadLetters, found: tuple[Record, ...], *, is_quiet: bool
-) -> list[tuple[Record, Mark | None]]:
+def _replay(
+    box: DeadLetters,
+    found: tuple[Record, ...],
+    results: list[tuple[Record, Mark | None]],
+    *,
+    is_quiet: bool,
+) -> None:
+    """Replay `found` one by one into `results`, so that an interruption loses none of them."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    results: list[tuple[Record, Mark | None]] = []
     with Progress(
         TextColumn("replaying"),
         BarColumn(),
@@ -271,4 +279,3 @@ def _replayed(
             progress.update(task, now=label.replace("[", "\\["))
             results.append((record, box.replay(record)))
             progress.advance(task)
-    return results
