@@ -135,6 +135,21 @@ def test_another_payload_under_the_same_key_is_a_mistake(place, do, bank):  # E-
     assert bank.charged == [5]
 
 
+def test_what_may_have_been_applied_leaves_its_key_to_no_other_payload(place, do):  # E-F3, E-F11
+    for error, is_free in ((ConnectionResetError("reset"), False), (ValueError("no"), True)):
+        bank = Bank(error)
+        once = guard(place, attempts=1)
+        with pytest.raises(type(error)):
+            do(once, f"order {is_free}", bank.charge, 5)
+        if is_free:
+            do(once, f"order {is_free}", bank.charge, 6)
+        else:
+            with pytest.raises(mulligan.KeyReused):
+                do(once, f"order {is_free}", bank.charge, 6)
+            do(once, f"order {is_free}", bank.charge, 5)
+        assert len(bank.charged) == 1
+
+
 def test_another_function_under_the_same_key_is_a_mistake(place, do, bank):  # E-F7
     def refund(amount):
         return amount

@@ -88,8 +88,9 @@ class Holding:
         ttl = self.terms.ttl
         return Finish(holder=self._holder, epoch=self._epoch, value=value, ttl=ttl)
 
-    def drop(self) -> Drop:
-        return Drop(holder=self._holder, epoch=self._epoch)
+    def drop(self, *, in_doubt: bool = False) -> Drop:
+        doubt = self.terms.ttl if in_doubt else 0.0
+        return Drop(holder=self._holder, epoch=self._epoch, doubt=doubt)
 
     # What it answered
 
@@ -228,7 +229,7 @@ class _Leaving:
         try:
             answer = terms.keys.transact(terms.place, take)
             if isinstance(answer, Mine):
-                drop = Drop(holder=take.holder, epoch=answer.epoch)
+                drop = Drop(holder=take.holder, epoch=answer.epoch, doubt=terms.ttl)
                 terms.keys.transact(terms.place, drop)
         except StoreError:
             return None  # the lease ends by itself

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.claims import Busy, Done
 from ..core.events import Held
+from ..core.failure import Kind, Reach
 from ..errors import KeyBusy, StoreError
 from . import aio, sync
 from .announce import announce
@@ -74,6 +75,19 @@ class KeyedSession(Session):
         look, self._look = self._look, min(self._look * _SLOWER, _LAST_LOOK)
         return min(look * (0.5 + self.dice.roll()), left)
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether an attempt that failed or never ended may have been applied.
+
+        An error that nobody understands is most often the program's own, about these arguments:
+        it must be possible to correct them.
+        """
+        tries, attempt = self.call.tries, self.call.attempt
+        return len(tries) < attempt or any(
+            failure.reach is Reach.MAYBE_APPLIED and failure.kind is not Kind.UNKNOWN
+            for failure, _, _ in tries
+        )
+
     def ask(self) -> Hold | None:
         if self._refusal is not None:
             raise self._refusal
@@ -120,12 +134,12 @@ def run(
     try:
         answer = sync.run(session, function, args, kwargs)
     except BaseException:
-        _drop(holding)
+        _drop(session)
         raise
     if answer.__class__ is CoroutineType and not session.is_done:
         return _driven(session, answer)
     if not session.is_done:
-        _drop(holding)
+        _drop(session)
         return answer
     return _keep(session, answer)
 
@@ -176,11 +190,12 @@ def _keep(session: KeyedSession, answer: Any) -> Any:
     return answer
 
 
-def _drop(holding: Holding) -> None:
+def _drop(session: KeyedSession) -> None:
+    holding, terms = session.holding, session.holding.terms
     if not holding.is_held:
         return
     try:
-        holding.terms.keys.transact(holding.terms.place, holding.drop())
+        terms.keys.transact(terms.place, holding.drop(in_doubt=session.is_in_doubt))
     except StoreError:
         pass  # the lease ends by itself
     finally:
@@ -207,13 +222,13 @@ async def _driven(session: KeyedSession, work: Coroutine[Any, Any, Any]) -> Any:
     try:
         answer = await work
     except Exception:
-        await _adrop(holding)
+        await _adrop(session)
         raise
     except BaseException:
         holding.leave()
         raise
     if not session.is_done:
-        await _adrop(holding)
+        await _adrop(session)
         return answer
     return await _akeep(session, answer)
 
@@ -269,11 +284,13 @@ async def _akeep(session: KeyedSession, answer: Any) -> Any:
     return answer
 
 
-async def _adrop(holding: Holding) -> None:
+async def _adrop(session: KeyedSession) -> None:
+    holding, terms = session.holding, session.holding.terms
     if not holding.is_held:
         return
     try:
-        await holding.terms.keys.atransact(holding.terms.place, holding.drop())
+        drop = holding.drop(in_doubt=session.is_in_doubt)
+        await terms.keys.atransact(terms.place, drop)
     except StoreError:
         pass  # the lease ends by itself
     except BaseException:
