@@ -6,10 +6,16 @@ from functools import partial
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mulligan
 from mulligan import Guard, Once, SettingError
+from mulligan.api.identity import fingerprint_of
+from mulligan.core.canonical import digest
+from mulligan.core.claims import Take
 from mulligan.core.machine import Key
+from mulligan.core.moment import Moment
 from mulligan.drivers.bells import _waiting
 from mulligan.drivers.holding import Holding, Terms
 from mulligan.drivers.keeper import KEEPER, Keeper
@@ -308,3 +314,40 @@ def test_a_keeper_does_what_is_due_and_ends_when_nothing_is():
     keeper.add(late, 0.0)
     assert late.done.wait(5)
     assert not gone.done.is_set()
+
+
+# Whatever happens to its callers
+
+
+@given(fates=st.lists(st.sampled_from(["fails", "dies", "succeeds", "is cancelled"]), max_size=12))
+def test_a_success_is_the_last_time_it_is_done(fates):
+    moment = [0.0]
+    store = Memory(lambda: Moment(moment[0], 1e9 + moment[0]))
+    bank = Guard("bank", store=store, breaker=False)
+    done: list[str] = []
+
+    def pay(fate):
+        done.append(fate)
+        if fate == "fails":
+            raise ValueError(fate)
+        if fate == "is cancelled":
+            raise KeyboardInterrupt
+        return len(done)
+
+    place = Key("bank", f"once/{digest(['once', '', 'order-17'])}")
+    way, answers = Once("order-17", exclude=("fate",)), []
+    for fate in fates:
+        if fate == "dies":
+            # A process that takes the key and is gone; nothing of ours runs behind it.
+            fingerprint = fingerprint_of(pay, {}, ())
+            store.keys.transact(place, Take(holder="dead", fingerprint=fingerprint, lease=30))
+            moment[0] += 31
+            continue
+        try:
+            answers.append(bank.once(way, pay, fate))
+        except (ValueError, KeyboardInterrupt):
+            answers.append(None)
+    first = next((n for n, answer in enumerate(answers) if answer is not None), len(answers))
+    assert set(answers[first:]) <= {answers[first] if first < len(answers) else None}
+    assert done.count("succeeds") <= 1
+    assert not done or "succeeds" not in done[:-1]
