@@ -47,6 +47,46 @@ async def yielding(value: int) -> int:
     return value
 
 
+class Answer:
+    """An answer as an SDK gives it, with the headers of a response far from its limits."""
+
+    def __init__(self) -> None:
+        self.headers = {
+            "content-type": "application/json",
+            "date": "Mon, 16 Nov 2026 00:00:00 GMT",
+            "server": "bench",
+            "x-ratelimit-limit-requests": "10000000",
+            "x-ratelimit-limit-tokens": "900000000",
+            "x-ratelimit-remaining-requests": "9999999",
+            "x-ratelimit-remaining-tokens": "899999000",
+            "x-ratelimit-reset-requests": "12ms",
+            "x-ratelimit-reset-tokens": "6ms",
+            "x-request-id": "req_1",
+        }
+
+
+ANSWER = Answer()
+
+
+def ask(value: int) -> Answer:  # noqa: ARG001 -- called as `work` is
+    return ANSWER
+
+
+async def aask(value: int) -> Answer:  # noqa: ARG001 -- called as `awork` is
+    return ANSWER
+
+
+def _guards(function: Any, asking: Any) -> dict[str, Any]:
+    """Guards with everything on, with the breaker alone, with an observer."""
+    alone = mulligan.Guard("bench, breaker alone", gate=False, tokens=False)
+    reading = mulligan.Guard("bench, observed", observe=lambda answer: answer.headers)
+    return {
+        "mulligan Guard": mulligan.Guard("bench").retry(function),
+        "mulligan Guard, breaker alone": alone.retry(function),
+        "mulligan Guard(observe=…)": reading.retry(asking),
+    }
+
+
 def calm_sync() -> dict[str, Run]:
     """A plain function that succeeds at once."""
     functions: dict[str, Any] = {
@@ -54,6 +94,7 @@ def calm_sync() -> dict[str, Run]:
         "mulligan.retry": mulligan.retry(work),
         "mulligan.retry(deadline=30)": mulligan.retry(deadline=DEADLINE)(work),
         "mulligan.retry(context=True)": mulligan.retry(context=True)(work),
+        **_guards(work, ask),
         **_peers(work),
     }
     runs = {name: _spin(function) for name, function in functions.items()}
@@ -73,6 +114,7 @@ def calm_async(loop: asyncio.AbstractEventLoop) -> dict[str, Run]:
         "mulligan.retry": mulligan.retry(awork),
         "mulligan.retry(deadline=30)": mulligan.retry(deadline=DEADLINE)(awork),
         "mulligan.retry(context=True)": mulligan.retry(context=True)(awork),
+        **_guards(awork, aask),
         **_peers(awork),
         **_bounded_peers(awork),
     }

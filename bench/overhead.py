@@ -4,9 +4,11 @@ Question   How many nanoseconds does a guard add to a call that succeeds at once
            deadline, to one that fails with a 503 and is made again? How long does the import take?
 Baseline   The bare function, or the retry written by hand, in the same round; then, as ratios
            within a round, nopanic for calls, redress for retries, tenacity for the import.
-Claim      Calm calls cost at most 1.0 x nopanic, with a deadline 1.5 x, with context 3.5 x; an
-           async deadline at most half of nopanic's own way to cut a call; a retry half of
-           redress's; the import at most tenacity's, without asyncio, logging or third parties.
+Claim      Calm calls cost at most 1.0 x nopanic, also through a guard with breaker, gate and
+           tokens; its breaker alone 1.0 x circuitbreaker; with an observer that reads the quota
+           headers of each answer 10 x, with a deadline 1.5 x, with context 3.5 x; an async
+           deadline at most half of nopanic's own way to cut a call; a retry half of redress's;
+           the import at most tenacity's, without asyncio, logging or third parties.
            A broken claim exits 1. A peer that is not installed leaves its claim not measured.
 Run        python bench/overhead.py [--quick] [--json FILE]
 """
@@ -67,9 +69,48 @@ PLAIN, TIMED, KNOWN = (
 )
 THEIRS, THEIRS_CUT = "nopanic.retry", "nopanic timeout + retry"
 
+GUARD, BREAKER, READING = (
+    "mulligan Guard",
+    "mulligan Guard, breaker alone",
+    "mulligan Guard(observe=…)",
+)
+CIRCUIT = "circuitbreaker.circuit"
+
 CLAIMS = (
     Claim(question="calm call, sync", group="calm", ours=PLAIN, baseline=THEIRS, limit=1.0),
     Claim(question="calm call, async", group="acalm", ours=PLAIN, baseline=THEIRS, limit=1.0),
+    Claim(
+        question="breaker, gate and tokens, sync",
+        group="calm",
+        ours=GUARD,
+        baseline=THEIRS,
+        limit=1.0,
+        why="a function decorated by a guard with a name, everything on, nothing amiss",
+    ),
+    Claim(
+        question="breaker, gate and tokens, async",
+        group="acalm",
+        ours=GUARD,
+        baseline=THEIRS,
+        limit=1.0,
+    ),
+    Claim(question="its breaker, sync", group="calm", ours=BREAKER, baseline=CIRCUIT, limit=1.0),
+    Claim(question="its breaker, async", group="acalm", ours=BREAKER, baseline=CIRCUIT, limit=1.0),
+    Claim(
+        question="reading quota headers, sync",
+        group="calm",
+        ours=READING,
+        baseline=THEIRS,
+        limit=10.0,
+        why="ten headers, two dimensions, plenty left in both",
+    ),
+    Claim(
+        question="reading quota headers, async",
+        group="acalm",
+        ours=READING,
+        baseline=THEIRS,
+        limit=10.0,
+    ),
     Claim(
         question="Guard.call",
         group="calm",

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+import gc
+from typing import Any
+from weakref import ref
+
 import pytest
 
-from mulligan.api.shared import store_for
+import mulligan
+from mulligan.api.shared import forget, store_for
 from mulligan.core.breaker import BREAKER
 from mulligan.core.machine import Key
 from mulligan.errors import SettingError
 from mulligan.stores.memory import Memory
-from mulligan.testing import virtual_time
+from mulligan.testing import Scripted, status_error, virtual_time
 
 
 @pytest.fixture(autouse=True)
@@ -47,3 +52,44 @@ def test_what_is_no_store_is_refused_with_what_one_looks_like():
         SettingError, match=r"^store needs an address such as sqlite:PATH .* got 7$"
     ):
         store_for(7)  # type: ignore[arg-type]
+
+
+def test_a_guard_goes_where_the_environment_says(monkeypatch, tmp_path):
+    monkeypatch.setenv("MULLIGAN_STORE", f"sqlite:{tmp_path}/state.db")
+    guard = mulligan.Guard("acme")
+    assert guard.call(Scripted("well")) == "well"
+    assert (tmp_path / "state.db").exists()
+    assert not guard._engine.place.is_calm  # others may have changed it: every call looks
+
+
+def test_the_environment_wins_over_the_policy_and_the_option_over_both(monkeypatch, tmp_path):
+    policy = mulligan.Policy(store=f"sqlite:{tmp_path}/file.db", rules={})
+    named: Any = {"policy": policy, "store": f"sqlite:{tmp_path}/option.db"}
+    urls = [_url(mulligan.Guard("acme", policy=policy))]
+    monkeypatch.setenv("MULLIGAN_STORE", f"sqlite:{tmp_path}/environment.db")
+    urls += [_url(mulligan.Guard("acme", policy=policy)), _url(mulligan.Guard("acme", **named))]
+    assert [url.rpartition("/")[2] for url in urls] == ["file.db", "environment.db", "option.db"]
+
+
+def _url(guard):
+    return guard._engine.place.parts.home.url
+
+
+def test_what_is_shared_in_memory_is_forgotten_between_tests():
+    guard = mulligan.Guard("acme", effects="read", attempts=1, breaker=mulligan.Breaker(failures=1))
+    with pytest.raises(Exception, match="status 503"):
+        guard.call(Scripted(status_error(503)))
+    with pytest.raises(mulligan.CircuitOpen):
+        guard.call(Scripted("never"))
+    forget()
+    assert guard.call(Scripted("well")) == "well"
+
+
+def test_a_world_that_has_ended_leaves_nothing_behind():
+    guard = mulligan.Guard("acme", effects="read")
+    with virtual_time() as clock:
+        guard.call(Scripted(status_error(503), "well"))
+        memory = ref(store_for())
+    del clock
+    gc.collect()
+    assert memory() is None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import traceback
 
 import pytest
+import trio
 
 import mulligan
 from mulligan import Breaker, Event, Gate, Tokens
@@ -325,6 +327,8 @@ def test_tokens_can_be_changed_at_run_time(run):  # E-C4
     assert run.call(guard, Scripted(SERVER, "well")) == "well"
     guard.adjust(tokens=Tokens(capacity=0, floor=0))
     assert mulligan.story(run.fails(guard, Scripted(SERVER, "well"))).ending == "tokens"  # type: ignore[union-attr]
+    # What was agreed on still is: whoever comes later need not know of the change.
+    run.guard(breaker=False, tokens=Tokens(floor=0))
     guard.adjust(tokens=Tokens(capacity=14, floor=0))
     assert run.call(guard, Scripted(SERVER, "well")) == "well"
 
@@ -368,3 +372,96 @@ def test_what_is_no_setting_is_refused(option):
 def test_a_guard_that_shares_nothing_has_nothing_to_adjust():
     with pytest.raises(mulligan.SettingError, match="shares nothing"):
         mulligan.Guard().adjust(tokens=Tokens())
+
+
+def test_what_began_before_the_breaker_changed_says_nothing_about_it_now(run):  # E-B4
+    guard = run.guard(attempts=1, tokens=False)
+
+    def slow():
+        # Meanwhile others open the breaker, and one of them closes it again.
+        other = mulligan.Guard("api", effects="read", attempts=1, tokens=False)
+        for _ in range(5):
+            with pytest.raises(Exception, match="starting up"):
+                other.call(Scripted(SERVER))
+        run.clock.advance(60)
+        other.call(Scripted("well"))
+        raise SERVER
+
+    with pytest.raises(Exception, match="starting up"):
+        guard.call(slow)
+    assert guard._engine.here().is_calm
+
+
+def test_guards_in_one_world_do_not_meet_those_in_another(run):
+    guard = mulligan.Guard("api", effects="read")
+    run.fails(guard, Scripted(SERVER))
+    assert isinstance(run.fails(guard, Scripted("x")), mulligan.CircuitOpen)
+    with virtual_time():
+        assert guard.call(Scripted("well")) == "well"
+
+
+def test_a_stream_that_breaks_tells_who_admitted_it(run):
+    guard = run.guard(attempts=1, tokens=False)
+
+    def words():
+        yield "one"
+        raise ConnectionResetError("lost in the middle")
+
+    async def awords():
+        yield "one"
+        raise ConnectionResetError("lost in the middle")
+
+    async def read():
+        return [word async for word in guard.astream(awords)]
+
+    for _ in range(5):
+        with pytest.raises(ConnectionResetError):
+            list(guard.stream(words)) if run.drive.name == "sync" else run.drive.arun(read)
+    with pytest.raises(mulligan.CircuitOpen):
+        list(guard.stream(words)) if run.drive.name == "sync" else run.drive.arun(read)
+    assert len(run.events(mulligan.BreakerChanged)) == 1
+    run.clock.advance(60)
+    with pytest.raises(ConnectionResetError):  # the probe, which opens it again at once
+        list(guard.stream(words)) if run.drive.name == "sync" else run.drive.arun(read)
+    assert len(run.events(mulligan.BreakerChanged)) == 2
+
+
+def test_a_waiter_at_the_gate_can_be_cancelled(adrive):
+    limited = status_error(429, headers={"retry-after": "60"})
+    script = Scripted("never")
+    with virtual_time(adrive.clock):
+        guard = mulligan.Guard("api", effects="read")
+        with pytest.raises(Exception, match="429"):
+            mulligan.Guard("api", effects="read", attempts=1).call(Scripted(limited))
+
+        async def main():
+            if adrive.name == "trio":
+                with trio.move_on_after(5) as scope:
+                    await guard.acall(script.acall)
+                return scope.cancelled_caught
+            try:
+                await asyncio.wait_for(guard.acall(script.acall), 5)
+            except TimeoutError:
+                return True
+            return False
+
+        assert adrive.arun(main) is True
+        assert adrive.clock.now() == 5
+        assert guard.call(Scripted("well")) == "well"
+    assert script.calls == []
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_a_block_is_admitted_and_told_like_a_call(run, count):
+    guard = run.guard(attempts=1, breaker=Breaker(failures=count), tokens=False)
+
+    def block():
+        for attempt in guard.attempts():
+            with attempt:
+                raise TimeoutError("slow")
+
+    for _ in range(count):
+        with pytest.raises(TimeoutError):
+            block()
+    with pytest.raises(mulligan.CircuitOpen):
+        next(iter(guard.attempts()))

@@ -56,7 +56,7 @@ def test_a_quick_run_of_a_bench_gives_a_verdict_on_every_question(file, tmp_path
 
 WITHOUT_PEERS = """
 import runpy, sys
-for peer in ("nopanic", "redress", "tenacity", "trio"):
+for peer in ("circuitbreaker", "nopanic", "redress", "tenacity", "trio"):
     sys.modules[peer] = None
 sys.argv = ["overhead.py", "--quick"]
 sys.path.insert(0, {folder!r})
@@ -69,7 +69,7 @@ def test_a_claim_against_a_peer_that_is_not_installed_is_not_measured_and_not_he
     done = ran("-c", WITHOUT_PEERS.format(folder=str(BENCH)))
     assert done.returncode == 0, done.stderr
     verdicts = done.stdout.partition("Verdicts")[2]
-    for peer in ("nopanic", "redress", "tenacity", "trio"):
+    for peer in ("circuitbreaker", "nopanic", "redress", "tenacity", "trio"):
         told = [line for line in verdicts.splitlines() if f"{peer} is not installed" in line]
         assert told
         assert all(line.endswith("NOT MEASURED") for line in told)
@@ -87,6 +87,14 @@ def test_the_readme_quotes_the_committed_result():
         f"{sync['median']:.2f} times what nopanic 0.3 adds",
         f"a coroutine {_cost(added, 'A coroutine function that succeeds at once'):.0f} ns",
         f"{ratios['calm call, async']['median']:.2f} times",
+        (
+            f"it is {ratios['breaker, gate and tokens, sync']['median']:.2f} and "
+            f"{ratios['breaker, gate and tokens, async']['median']:.2f} times"
+        ),
+        (
+            f"{ratios['reading quota headers, sync']['median']:.1f} and "
+            f"{ratios['reading quota headers, async']['median']:.1f} times"
+        ),
         f"costs {_cost(added, retried) / 1000:.1f} µs",
         f"{ratios['retry of a 503, sync']['median']:.2f} times what redress 1.4 adds",
     ):

@@ -88,6 +88,7 @@ class Attempts:
         settings = engine.settings
         for option, value in (
             ("judge", settings.judge),
+            ("observe", settings.observe),
             ("verify", settings.verify),
             ("fallback", None if settings.fallback is NO_FALLBACK else settings),
             ("dead_letters", settings.letters),

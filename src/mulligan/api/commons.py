@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from ..core.events import BreakerChanged, GateShut, StoreBack, StoreLost
 from ..core.machine import Key
@@ -57,7 +57,11 @@ class Home:
     """
 
     def __init__(self, store: Store) -> None:
-        self.url, self.scoped = store.url, store.scoped
+        self.url = store.url
+        # The table of homes is keyed by stores: what it holds must not keep them alive.
+        self._store = ref(store)
+        self.lock = Lock()
+        made_anew(self)
         is_here = isinstance(store, Memory)
         # A view without a store is the state itself; memory needs nothing behind it.
         self.state: State | None = None if is_here else FailOpen(store.state, self.changed, _PAUSE)
@@ -73,6 +77,13 @@ class Home:
             place = self._places.setdefault((target, scope), new)
         return place
 
+    def after_fork(self) -> None:
+        self.lock = Lock()
+
+    def scoped(self, scope: str) -> str:
+        store = self._store()
+        return "" if store is None else store.scoped(scope)
+
     def changed(self, trouble: StoreDown | None) -> None:
         """The store is down, or back."""
         if trouble is None:
@@ -81,17 +92,31 @@ class Home:
             tell(StoreLost, url=self.url, because=trouble.because)
 
 
-_homes: WeakKeyDictionary[Any, Home] = WeakKeyDictionary()
-_lock = Lock()
+class _Homes:
+    """Every store that is in use, with its home."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Any, Home] = WeakKeyDictionary()
+        self._lock = Lock()
+        made_anew(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
+
+    def of(self, store: Store) -> Home:
+        with self._lock:
+            home = self._known.get(store)
+            if home is None:
+                home = self._known[store] = Home(store)
+            return home
+
+
+_homes = _Homes()
 
 
 def home_of(store: Store) -> Home:
     """The home of `store`, the same one every time."""
-    with _lock:
-        home = _homes.get(store)
-        if home is None:
-            home = _homes[store] = Home(store)
-        return home
+    return _homes.of(store)
 
 
 class Parts:
@@ -104,7 +129,8 @@ class Parts:
 
     def __init__(self, place: Place, home: Home) -> None:
         self.place, self.home = place, home
-        self.settings: dict[str, Breaker | Gate | Tokens] = {}
+        self._agreed: dict[str, Breaker | Gate | Tokens] = {}  # what guards have asked for
+        self.settings: dict[str, Breaker | Gate | Tokens] = {}  # what is gone by
         self._scope: str | None = None if place.scope else ""
         self._scope_at = 0.0  # when to ask the store for its salt again
         self._made: dict[str, Any] = {}
@@ -124,11 +150,13 @@ class Parts:
         for name, wanted in wants._asdict().items():
             if wanted is None:
                 continue
-            known = self.settings.setdefault(name, wanted)
+            known = self._agreed.setdefault(name, wanted)
+            self.settings.setdefault(name, known)
             if known == wanted:
                 continue
             if isinstance(known, Gate) and replace(known, scout=wanted.scout) == wanted:
                 if wanted.scout:  # one who reads answers is enough
+                    self._agreed[name] = wanted
                     self.adjust(name, wanted)
             elif is_strict:
                 raise SettingError(
@@ -212,7 +240,11 @@ class Parts:
         if self.home.state is None:
             # Under the lock: whoever comes last has seen what all others did.
             with self._lock:
-                self.place.is_calm = all(part.is_calm for part in self._made.values())
+                made, place = self._made, self.place
+                gate = made.get("gate")
+                rest = all(part.is_calm for name, part in made.items() if name != "gate")
+                place.is_calm = rest and (gate is None or gate.is_calm)
+                place.is_clear = rest and gate is not None and gate.has_plenty
 
 
 class Line:
@@ -247,6 +279,8 @@ class Line:
         return self._parts.is_known and all(each.is_near(now) for each in self.admissions)  # type: ignore[attr-defined]
 
     def is_news(self, asked: Sequence[tuple[Admission, object]], stated: Iterable[object]) -> bool:
+        if not self._parts.is_known:
+            return True
         if self._wants.tokens is not None and not self._parts.part("tokens").is_calm:
             return True
         return any(

@@ -15,7 +15,7 @@ from ..drivers.habits import Habits
 from ..drivers.settings import NO_FALLBACK, Settings
 from ..errors import SettingError
 from .flavour import ASYNC, flavour
-from .sharing import observer, overhear, sharing
+from .sharing import Observer, overhear, sharing
 
 if TYPE_CHECKING:
     from ..core.events import Event
@@ -54,7 +54,7 @@ def resolve(target: str, options: GuardOptions) -> tuple[Settings, Sharing | Non
         admissions=tuple(options.get("admissions", ())),
         letters=_letters(options, policy),
         commons=shares,
-        observe=observer(options.get("observe")) if shares is not None else None,
+        observe=_observer(shares, options),
         overhear=overhear if shares is not None and shares.wants.gate is not None else None,
         habits=Habits(policy) if options.get("adaptive") else None,
         clock=options.get("clock"),
@@ -82,6 +82,11 @@ def _policy(options: GuardOptions) -> Policy:
         horizon=options.get("horizon"),
         validator=options.get("validator"),
     )
+
+
+def _observer(shares: Sharing | None, options: GuardOptions) -> Observer | None:
+    read = options.get("observe")
+    return None if read is None or shares is None else Observer(read, shares.wants.gate)
 
 
 def _effects(policy: Policy, given: str | None) -> Effects:

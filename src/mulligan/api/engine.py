@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..core.sharing import Breaker, Gate, Tokens
     from ..drivers.session import Session
     from ..drivers.settings import Settings
+    from .glance import Glance
     from .options import GuardOptions
     from .shared import Place
     from .sharing import Sharing
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ("PATHS", "Engine", "name_of")
 
-# calm: nobody needs to know. timed: when it began. known: that it is under way. watched: all of it.
-PATHS = ("calm", "timed", "known", "watched")
+# calm: nobody needs to know. timed: when it began. known: that it is under way. observed: what the
+# answer says about limits. watched: all of it.
+PATHS = ("calm", "timed", "known", "observed", "watched")
 
 # Options that can be checked here, without the core.
 _LIGHT = {"effects", "context"}
@@ -49,6 +51,7 @@ class Engine:
     __slots__ = (
         "_settings",
         "deadline",
+        "glance",
         "is_calm",
         "metadata",
         "options",
@@ -69,6 +72,7 @@ class Engine:
         self.options = options
         self._settings: Settings | None = None
         self.sharing: Sharing | None = None
+        self.glance: Glance | None = None
         self.deadline: float | None = None
         self.path = "known" if options.get("context") else "calm"
         # Where the callers of the target meet; who goes into a test's world meets others there.
@@ -81,10 +85,13 @@ class Engine:
                 settings.judge is not None
                 or settings.timeouts is not None
                 or settings.admissions
-                or settings.observe is not None
                 or settings.wants_successes
             ):
                 self.path = "watched"
+            elif settings.observe is not None:
+                is_plain = self.path == "calm" and self.deadline is None
+                self.path = "observed" if is_plain else "watched"
+                self.glance = getattr(settings.observe, "glance", None)
             elif self.deadline is not None:
                 # A clock of one's own is for tests; the calm paths read the machine's.
                 is_plain = self.path == "calm" and settings.clock is None
@@ -183,6 +190,14 @@ class Engine:
         finally:
             del error
 
+    # An attempt has been made unasked and has succeeded, but its answer says something new
+
+    def read(self, function: Any, answer: Any, mark: int) -> Any:
+        session = (_loaded or _drivers()).Session(self.settings, name_of(function), mark)
+        session.observe(answer)
+        session.succeeded()
+        return answer
+
     # A plain function has handed out a coroutine instead of an answer
 
     def drive(
@@ -190,10 +205,10 @@ class Engine:
     ) -> Coroutine[Any, Any, Any]:
         if self.is_calm:
             return self._drive(function, args, kwargs, mark, begun)
-        session = self.session(function)
-        session.begin()
-        session.part()
-        return _drivers().arun(session, function, args, kwargs, pending=begun)
+        drivers = _drivers()
+        now = drivers.world().clock.now()
+        session = drivers.Session(self.settings, name_of(function), mark, now)
+        return drivers.arun(session, function, args, kwargs, pending=begun)
 
     async def _drive(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
         try:

@@ -78,6 +78,10 @@ class Guard:
                 return engine.recover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
+        if engine.glance is not None and engine.path == "observed":
+            from .glance import call
+
+            return call(engine, engine.glance, function, args, kwargs)  # type: ignore[no-any-return]
         return engine.run(function, args, kwargs)  # type: ignore[no-any-return]
 
     async def acall(
@@ -97,6 +101,10 @@ class Guard:
                 return await engine.arecover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
+        if engine.glance is not None and engine.path == "observed":
+            from .glance import acall
+
+            return await acall(engine, engine.glance, function, args, kwargs)  # type: ignore[no-any-return]
         return await engine.arun(function, args, kwargs)  # type: ignore[no-any-return]
 
     def stream(

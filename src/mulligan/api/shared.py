@@ -61,15 +61,16 @@ class Place:
 
     Attributes:
         is_calm: Whether a call may be made unasked, and its success told to nobody.
+        is_clear: Whether the same holds for answers that say that plenty is left (`glance`).
         has_default: Whether a guard that was given no settings is among the callers.
         parts: Breaker, gate and tokens, once somebody needed them.
     """
 
-    __slots__ = ("has_default", "is_calm", "parts", "scope", "target")
+    __slots__ = ("has_default", "is_calm", "is_clear", "parts", "scope", "target")
 
     def __init__(self, target: str, scope: str, *, is_calm: bool = True) -> None:
         self.target, self.scope, self.is_calm = target, scope, is_calm
-        self.has_default = False
+        self.has_default = self.is_clear = False
         self.parts: Parts | None = None
 
 
@@ -103,4 +104,5 @@ def place_in(store: Store | None, target: str, scope: str) -> Place:
 def forget() -> None:
     """Forget what is shared in the process's memory, as a new process would; for tests."""
     for place in _here.values():
-        place.parts, place.is_calm, place.has_default = None, True, False
+        place.parts, place.is_calm = None, True
+        place.is_clear = place.has_default = False

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ..classify.quota_headers import Quota, quotas, read_quotas
@@ -16,6 +15,7 @@ from ..core.presets import preset
 from ..core.sharing import Breaker, Gate, Tokens
 from ..errors import SettingError
 from .commons import Line, Parts, Wants, home_of
+from .glance import Glance
 from .shared import place_for, store_for
 
 if TYPE_CHECKING:
@@ -27,10 +27,7 @@ if TYPE_CHECKING:
     from .options import GuardOptions
     from .shared import Place
 
-__all__ = ("Sharing", "headers_of", "observer", "overhear", "sharing")
-
-# Two guards of a target that fail at the same time must find the same parts.
-_lock = Lock()
+__all__ = ("Observer", "Sharing", "headers_of", "overhear", "sharing")
 
 
 def sharing(target: str, policy: Policy, options: GuardOptions) -> Sharing | None:
@@ -119,7 +116,8 @@ class Sharing:
 
     @staticmethod
     def _met(place: Place, home: Home) -> Parts:
-        with _lock:
+        # Two guards of a target that fail at the same time must find the same parts.
+        with home.lock:
             parts = place.parts
             if parts is None:
                 parts = Parts(place, home)
@@ -132,21 +130,29 @@ class Sharing:
 # What answers and exceptions state about limits
 
 
-def observer(read: Callable[[Any], Any] | None) -> Callable[..., Iterable[Any]] | None:
-    """`read`, made to answer with quotas, whether it finds headers or the quotas themselves."""
-    if read is None:
-        return None
+class Observer:
+    """What reads the limits that an answer states.
 
-    def observe(answer: Any, /, *, now: float) -> Iterable[Any]:
-        found = read(answer)
+    Args:
+        read: The user's: answer → headers, or the quotas themselves.
+        gate: The gate that is told, if there is one.
+    """
+
+    def __init__(self, read: Callable[[Any], Any], gate: Gate | None) -> None:
+        self._read = read
+        self.glance = Glance(read, 0.0 if gate is None else max(gate.keep, gate.high))
+        self.__name__ = getattr(read, "__name__", type(read).__name__)
+
+    def __call__(self, answer: Any, /, *, now: float) -> Iterable[Any]:
+        found = self._read(answer)
         if found is None:
             return ()
         if isinstance(found, tuple | list) and all(isinstance(each, Quota) for each in found):
             return found
-        return quotas(found, now=now)
-
-    observe.__name__ = getattr(read, "__name__", type(read).__name__)
-    return observe
+        stated = quotas(found, now=now)
+        if isinstance(found, Mapping):
+            self.glance.learn(found, stated)
+        return stated
 
 
 def overhear(error: Any, /, *, now: float) -> Iterable[Quota]:

@@ -104,11 +104,13 @@ def _plain_timed(engine: Engine, function: Any) -> Any:
     now = engine.now
 
     def timed(*args: Any, **kwargs: Any) -> Any:
-        here = engine.here() if replaced.worlds else place
+        if replaced.worlds:
+            here, started_at = engine.here(), now()
+        else:
+            here, started_at = place, monotonic()
         if not here.is_calm or task() is not None:
             return engine.run(function, args, kwargs)
         mark = marks.count
-        started_at = now() if replaced.worlds else monotonic()
         try:
             answer = function(*args, **kwargs)
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
@@ -140,11 +142,13 @@ def _async_timed(engine: Engine, function: Any) -> Any:
         return TimeoutError(f"{name} was cut at its deadline, {deadline:g}s into attempt 1")
 
     async def timed(*args: Any, **kwargs: Any) -> Any:
-        here = engine.here() if replaced.worlds else place
+        if replaced.worlds:
+            here, started_at = engine.here(), now()
+        else:
+            here, started_at = place, monotonic()
         if not here.is_calm or task() is not None:
             return await engine.arun(function, args, kwargs)
         mark = marks.count
-        started_at = now() if replaced.worlds else monotonic()
         try:
             work = function(*args, **kwargs)
             if "trio" in loaded or not is_native:
@@ -219,6 +223,30 @@ def _async_known(engine: Engine, function: Any) -> Any:
     return in_context
 
 
+def _plain_observed(engine: Engine, function: Any) -> Any:
+    from .glance import call
+
+    glance = engine.glance
+    assert glance is not None  # noqa: S101 -- what makes the path this one
+
+    def observed(*args: Any, **kwargs: Any) -> Any:
+        return call(engine, glance, function, args, kwargs)
+
+    return observed
+
+
+def _async_observed(engine: Engine, function: Any) -> Any:
+    from .glance import acall
+
+    glance = engine.glance
+    assert glance is not None  # noqa: S101 -- what makes the path this one
+
+    async def observed(*args: Any, **kwargs: Any) -> Any:
+        return await acall(engine, glance, function, args, kwargs)
+
+    return observed
+
+
 def _plain_watched(engine: Engine, function: Any) -> Any:
     def watched(*args: Any, **kwargs: Any) -> Any:
         return engine.run(function, args, kwargs)
@@ -270,10 +298,12 @@ _MAKERS: dict[tuple[str, str], Callable[[Engine, Any], Any]] = {
     (PLAIN, "calm"): _plain,
     (PLAIN, "timed"): _plain_timed,
     (PLAIN, "known"): _plain_known,
+    (PLAIN, "observed"): _plain_observed,
     (PLAIN, "watched"): _plain_watched,
     (ASYNC, "calm"): _async,
     (ASYNC, "timed"): _async_timed,
     (ASYNC, "known"): _async_known,
+    (ASYNC, "observed"): _async_observed,
     (ASYNC, "watched"): _async_watched,
     **{(GENERATOR, path): _generator for path in PATHS},
     **{(ASYNC_GENERATOR, path): _async_generator for path in PATHS},

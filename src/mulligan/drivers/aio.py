@@ -138,9 +138,11 @@ async def _aside(session: Session, work: Callable[..., T], *args: Any) -> T:
 
 
 async def _succeeded(session: Session) -> None:
-    if session.may_tell:
-        await in_thread(session.leave)
-    session.succeeded()
+    try:
+        if session.may_tell:
+            await in_thread(session.leave)
+    finally:
+        session.succeeded()  # also if the caller is cancelled meanwhile: it has succeeded
 
 
 async def _verify(
@@ -255,7 +257,9 @@ async def stream(  # noqa: C901 -- the generator protocol, in one place
             await _succeeded(session)
             return
         except Exception as caught:
-            session.end(caught, session.broken(caught))
+            decision = session.broken(caught)
+            await _aside(session, session.tell)
+            session.end(caught, decision)
             raise
         except BaseException:
             session.cancelled()

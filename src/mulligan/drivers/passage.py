@@ -126,7 +126,7 @@ class Passage:
             decision = GiveUp(Ending.FINAL, f"not repeated: {self._used_up}")
         elif self.task is not None and not self.task.reserve(delay):
             decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
-        elif why := self._unfunded(delay):
+        elif self._entrance is not None and (why := self._unfunded(delay)):
             # Whoever calls in a loop would make it the storm that the tokens prevent (E-C9).
             self.breath = min(delay, _BREATH, max(self._left(), 0.0))
             decision = GiveUp(Ending.TOKENS, why)

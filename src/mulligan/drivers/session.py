@@ -77,7 +77,8 @@ class Session(Passage):
     _before_cut: BaseException | None = None
     _passed: Story | None = None
     _token: Token[Any] | None = None
-    _took: float | None = None  # how long the attempt took that is being judged
+    _took: float | None = None  # how long the attempt took that is being judged, and
+    _read_at = (0.0, 0.0)  # when it was over, on both clocks
 
     def __init__(
         self,
@@ -169,8 +170,9 @@ class Session(Passage):
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
         self._exit()
-        self.leave()
-        self._speak()
+        if self._entrance is not None:
+            self.leave()
+            self._speak()
         call, settings = self.call, self.settings
         if call.tries:
             if self.task is not None and call.attempt > 1 and self._began_at is not None:
@@ -194,7 +196,8 @@ class Session(Passage):
     ) -> Decision:
         """The attempt, made with these arguments, failed: read, judge, record, announce."""
         self.read(error, args, kwargs)
-        self.tell()
+        if self._entrance is not None:
+            self.tell()
         return self.announced(self.book(self.judged(error)))
 
     def read(
@@ -205,7 +208,7 @@ class Session(Passage):
             self._exit()
         if self.call.attempt == 1 and (args or kwargs):
             self._used_up = used_up(args, kwargs or {})
-        now, wall = self.clock.now(), self.clock.wall()
+        now, wall = self._read_at = self.clock.now(), self.clock.wall()
         self._took = None if self._began_at is None else now - self._began_at
         self.failure = self.settings.classify(error, now=wall)
         self.last_error = error
@@ -215,9 +218,9 @@ class Session(Passage):
 
     def judged(self, error: Exception) -> Decision:
         """What happens after `error`, which has been read."""
-        call, clock, failure, took = self.call, self.clock, self.failure, self._took
+        call, failure, took = self.call, self.failure, self._took
         assert failure is not None  # noqa: S101 -- only after `read`
-        now, wall = clock.now(), clock.wall()
+        now, wall = self._read_at
         if self.settings.habits is not None:
             self.settings.habits.note(failure.kind, now)
         if self.task is not None:
@@ -245,7 +248,8 @@ class Session(Passage):
                 elapsed=self._elapsed(),
                 remark=self.call.remark,
             )
-        self._speak()
+        if self._entrance is not None:
+            self._speak()
         return decision
 
     def applied(self) -> None:
@@ -318,6 +322,8 @@ class Session(Passage):
 
     def end(self, error: BaseException, decision: Park | GiveUp) -> bool:
         """Tell everybody that the call has ended; True if a fallback answers for it."""
+        if self._entrance is not None:
+            self._speak()
         settings, call = self.settings, self.call
         ending, retry_at = ending_of(decision)
         assert self.failure is not None  # noqa: S101 -- only after `failed` or `refused`

@@ -217,7 +217,9 @@ def stream(  # noqa: C901 -- the generator protocol, in one place
             session.succeeded()
             return done.value
         except Exception as caught:
-            session.end(caught, session.broken(caught))
+            decision = session.broken(caught)
+            session.tell()
+            session.end(caught, decision)
             raise
         except BaseException:
             session.cancelled()

@@ -113,6 +113,15 @@ class GateAdmission:
         """Whether nothing is believed, as last seen, and nothing is to be found out."""
         return self._view.state.is_idle and not self.settings.scout
 
+    @property
+    def has_plenty(self) -> bool:
+        """Whether limits are believed, and so much is left of each that no call need be counted."""
+        state, settings = self._view.state, self.settings
+        least = max(settings.keep, settings.high)
+        return bool(state.beliefs) and not (
+            state.is_counting or any(each.remaining <= least for each in state.beliefs)
+        )
+
     def is_near(self, now: float) -> bool:
         """Whether `enter` is answered from what was seen already, without a round trip."""
         view = self._view

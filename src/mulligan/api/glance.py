@@ -1,0 +1,136 @@
+"""Calls whose answers are read, while so much is left that a glance will do.
+
+Reading all that an answer states, and counting every call against it, costs more than many calls
+do. As long as an answer says of every dimension that far more is left than is under way, it
+changes nothing: so that is all that is looked at, by the names under which the last answer that
+was read whole said it. Anything else is read whole.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
+
+from ..drivers.ambient import ambient_task, endings, replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ..classify.quota_headers import Quota
+    from .engine import Engine
+
+__all__ = ("Glance", "acall", "call")
+
+# As many calls must be left for each one under way; see `stores.gate_admission`.
+_PLENTY = 40
+
+# Below so many, or a tenth of the limit, every call counts.
+_LOW = 20
+
+
+class Glance:
+    """Where answers say how much is left, for the guards of one observer.
+
+    Args:
+        read: The user's: answer → headers.
+        least: What the gate's settings call little, if that is more than the usual.
+    """
+
+    __slots__ = ("_begun", "_ended", "_least", "floors", "read")
+
+    def __init__(self, read: Callable[[Any], Any], least: float = 0.0) -> None:
+        self.read, self._least = read, max(_LOW, least)
+        # Each header with the least that it may say; empty if answers cannot be glanced at.
+        self.floors: tuple[tuple[str, float], ...] = ()
+        # Two counts that threads cannot confuse; their difference is how many are under way.
+        self._begun, self._ended = count(1), count(1)
+
+    def learn(self, headers: Any, stated: Iterable[Quota]) -> None:
+        """Remember where `headers`, which were read whole, say how much is left."""
+        limits = [
+            (each.remaining, each.limit or 0.0) for each in stated if each.remaining is not None
+        ]
+        floors = []
+        for name in headers:
+            said = headers[name] if "remaining" in name.lower() else ""
+            if isinstance(said, str) and said.isdigit():
+                fit = [limit for remaining, limit in limits if remaining == int(said)]
+                floors += [(name, max(self._least, 0.1 * max(fit)))] if fit else []
+        # Where another header says it in another way, only reading it whole will do.
+        self.floors = tuple(floors) if len(floors) == len(limits) else ()
+
+    def begin(self) -> int:
+        return next(self._begun)
+
+    def end(self) -> int:
+        return next(self._ended)
+
+    def is_enough(self, answer: Any, under_way: int) -> bool:
+        """Whether `answer` says of every dimension that plenty is left."""
+        floors = self.floors
+        try:
+            headers = self.read(answer)
+            for name, floor in floors:
+                if int(headers[name]) <= floor + _PLENTY * under_way:
+                    return False
+        except Exception:  # noqa: BLE001 -- whatever it is, it is read whole, and reported then
+            return False
+        return bool(floors)
+
+
+def call(
+    engine: Engine, glance: Glance, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A plain call whose answer is read."""
+    here = engine.here() if replaced.worlds else engine.place
+    if not here.is_clear or ambient_task.get() is not None:
+        return engine.run(function, args, kwargs)
+    mark, begun = endings.count, glance.begin()
+    try:
+        answer = function(*args, **kwargs)
+    except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
+        error = caught
+    except BaseException:
+        glance.end()
+        raise
+    else:
+        under_way = begun - glance.end()
+        if glance.is_enough(answer, under_way):
+            return answer
+        if answer.__class__ is CoroutineType:
+            return engine.drive(function, args, kwargs, mark, answer)
+        return engine.read(function, answer, mark)
+    try:
+        glance.end()
+        return engine.recover(function, args, kwargs, error, (mark,))
+    finally:
+        del error
+
+
+async def acall(
+    engine: Engine, glance: Glance, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """A call of a coroutine function whose answer is read."""
+    here = engine.here() if replaced.worlds else engine.place
+    if not here.is_clear or ambient_task.get() is not None:
+        return await engine.arun(function, args, kwargs)
+    mark, begun = endings.count, glance.begin()
+    try:
+        answer = function(*args, **kwargs)
+        if hasattr(answer, "__await__"):
+            answer = await answer
+    except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
+        error = caught
+    except BaseException:
+        glance.end()
+        raise
+    else:
+        if glance.is_enough(answer, begun - glance.end()):
+            return answer
+        return engine.read(function, answer, mark)
+    try:
+        glance.end()
+        return await engine.arecover(function, args, kwargs, error, (mark,))
+    finally:
+        del error
