@@ -24,7 +24,7 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.run ## See a flaky function and a flaky server recover
+demo: $(VENV)/.run ## See agent programs survive a limit, a crash and a stall
 	@$(BIN)/python examples/demo.py
 
 test: lint types layers pytest ## Lint, types, layers and all tests
@@ -43,9 +43,11 @@ layers: $(VENV)/.dev ## Imports go downward only
 pytest: $(VENV)/.dev ## The tests alone
 	@$(BIN)/pytest
 
-test-real: $(VENV)/.dev ## litellm and real agent programs under faults (npm, 1.3 GB, 4 minutes)
+test-real: $(VENV)/.dev ## litellm and real agent programs under faults (npm, 1.3 GB, 9 minutes)
 	@$(BIN)/python tests/real/litellm_faults.py "$$(PYTHON=$(BIN)/python tests/real/install-litellm)"
 	@$(BIN)/python tests/real/programs.py "$$(tests/real/install-programs)"
+	@$(BIN)/python tests/real/resume.py "$$(tests/real/install-programs)"
+	@$(BIN)/python tests/real/shown.py "$$(tests/real/install-programs)"
 
 soak: $(VENV)/.dev ## The long loops; writes bench/results/soak.json
 	@$(BIN)/python bench/soak.py

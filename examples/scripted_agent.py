@@ -6,7 +6,7 @@ was done before an interruption is there when it is resumed, and each start take
 of its script:
 
     ok            answers
-    work          answers a step, then goes on with the next word
+    work:1        takes a second for a step, then goes on with the next word
     effect        runs a tool: a line is added to the file effects.txt, once a session
     limit:4       a usage limit that resets in 4 seconds
     crash         dies by SIGKILL
@@ -23,6 +23,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import time
 import uuid
 from pathlib import Path
@@ -63,7 +64,9 @@ def next_word(folder: Path) -> str:
     words = os.environ.get("SCRIPT", "ok").split()
     counter = folder / "counter"
     at = int(counter.read_text()) if counter.exists() else 0
-    counter.write_text(str(at + 1))
+    turned = folder / f"counter.{os.getpid()}"
+    turned.write_text(str(at + 1))
+    turned.replace(counter)
     return words[at] if at < len(words) else "ok"
 
 
@@ -100,18 +103,20 @@ def act(word: str, session: Session) -> int | None:
         steps = len(session.lines)
         return result(session, f"All done, after {steps} step{'s' if steps != 1 else ''}.")
     if name == "work":
+        time.sleep(float(argument or 0))
         speak(session, "One step done.")
         session.add("step")
         return None
     if name == "effect":
         if "effect" not in session.lines:
+            session.add("effect")  # first: a tool that ran must not run again
             with Path("effects.txt").open("a") as file:
                 file.write(f"{session.id}\n")
-            session.add("effect")
         speak(session, "Ran the tool.")
         return None
     if name == "limit":
-        resets_at = int(time.time() + float(argument or 3)) + 1
+        now = float(os.environ.get("NOW") or time.time())  # tests have a time of their own
+        resets_at = int(now + float(argument or 3)) + 1
         info = {"status": "rejected", "resetsAt": resets_at, "rateLimitType": "five_hour"}
         say({"type": "rate_limit_event", "rate_limit_info": info, "session_id": session.id})
         clock = time.strftime("%I:%M%p", time.gmtime(resets_at)).lstrip("0").lower()
@@ -127,7 +132,8 @@ def act(word: str, session: Session) -> int | None:
 
 
 def main() -> int:
-    folder = Path(os.environ.get("SESSIONS", ".sessions"))
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # it ends without a word when it is told to
+    folder = Path(os.environ.get("SESSIONS") or tempfile.mkdtemp(prefix="scripted-"))
     folder.mkdir(exist_ok=True)
     resumed = option("--resume")
     session = Session(folder, resumed or option("--session-id") or str(uuid.uuid4()))

@@ -1,5 +1,5 @@
 """`python -m mulligan` is the command."""
 
-from mulligan.cli import main
+from mulligan.cli import script
 
-main()
+script()

@@ -38,7 +38,7 @@ def test_help_names_every_command_in_one_line_each(mulligan):
     code, out, err = mulligan("--help")
     assert (code, err) == (0, "")
     assert out.startswith("Usage: mulligan [OPTIONS] COMMAND [ARGS]...\n")
-    assert "\n  explain   Print a policy: what is retried, how often, how long it waits.\n" in out
+    assert "\n  explain     Print a policy: what is retried, how often, how long it waits.\n" in out
     assert "Exit codes: 0 done, 1 failed, 2 wrong usage" in out
 
 

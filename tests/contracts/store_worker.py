@@ -13,9 +13,9 @@ from itertools import count
 from mulligan import Guard, Once
 from mulligan.core.breaker import BREAKER, Ask, Breaker, Passed
 from mulligan.core.claims import Finish, Mine, Take
+from mulligan.core.entry import Entry
 from mulligan.core.gate import Enter, Gate, Go
 from mulligan.core.machine import Key
-from mulligan.core.ports import Entry
 from mulligan.errors import StoreDown
 from mulligan.stores.url import open_store
 

@@ -11,8 +11,8 @@ from itertools import count
 import pytest
 
 from mulligan.core.breaker import BREAKER, Ask, Breaker, Hand, Open, Shut
+from mulligan.core.entry import Entry
 from mulligan.core.machine import Key
-from mulligan.core.ports import Entry
 from mulligan.errors import StoreDown, StoreError
 from mulligan.stores.redis import Redis
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from mulligan.core.belief import Stated
 from mulligan.core.breaker import BREAKER, Ask, Breaker, Circuit, Hand, Open, Passed, Shut, Tell
 from mulligan.core.claims import Busy, Done, Drop, Finish, Mine, Take
+from mulligan.core.entry import Entry
 from mulligan.core.gate import GATE, Gate, Leave
 from mulligan.core.machine import Key
-from mulligan.core.ports import Entry
 from mulligan.errors import Fenced, StoreDown
 from mulligan.stores.failopen import FailOpen
 

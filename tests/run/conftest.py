@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -77,11 +78,13 @@ def is_running():
     """Whether a process runs; one that has ended and was not reaped does not."""
 
     def look(pid: int) -> bool:
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-        except OSError:
-            return False
-        return stat.rpartition(")")[2].split()[0] not in "ZX"
+        listed = subprocess.run(
+            ["ps", "-o", "stat=", "-p", str(pid)],  # noqa: S607
+            capture_output=True,
+            check=False,
+            timeout=30,
+        )
+        return listed.stdout.strip()[:1] not in {b"", b"Z"}
 
     return look
 

@@ -122,7 +122,7 @@ def test_a_supervisor_that_is_killed_leaves_a_program_that_is_found(
     token, eventually, ended_after, tmp_path
 ):
     script = f"""
-import os
+import os, sys
 from pathlib import Path
 from mulligan.run.leftovers import marked
 from mulligan.run.process import supervise
@@ -130,8 +130,9 @@ from mulligan.run.stop import Stop
 class Sink:
     def take(self, stream, chunk): pass
     def quiet_until(self): return 0.0
-supervise(["sleep", "60"], cwd=Path("/"), environ=marked(os.environ, {token!r}), stdin=None,
-          sink=Sink(), idle=None, timeout=None, stop=Stop())
+supervise([sys.executable, "-c", "import time; time.sleep(60)"], cwd=Path("/"),
+          environ=marked(os.environ, {token!r}), stdin=None, sink=Sink(), idle=None, timeout=None,
+          stop=Stop())
 """
     supervisor = subprocess.Popen([sys.executable, "-c", script])
     assert eventually(lambda: leftovers(token))

@@ -62,11 +62,11 @@ def test_it_inherits_no_descriptor_of_ours(supervised):
 
 
 def test_no_descriptor_of_ours_is_left_open_after_it(supervised):
-    before = sorted(path.name for path in Path("/proc/self/fd").iterdir())
+    before = sorted(path.name for path in Path("/dev/fd").iterdir())
     for _ in range(5):
         supervised.sh("echo hello")
     supervised("no-such-program")
-    assert sorted(path.name for path in Path("/proc/self/fd").iterdir()) == before
+    assert sorted(path.name for path in Path("/dev/fd").iterdir()) == before
 
 
 def test_nothing_is_started_once_a_stop_was_asked_for(supervised):
@@ -89,6 +89,19 @@ def test_an_error_of_ours_at_the_start_leaves_nobody_behind(supervised, is_runni
     assert supervised.stop.groups == set()
 
 
+def test_a_machine_without_one_more_descriptor_leaves_nobody_behind(
+    supervised, is_running, monkeypatch
+):
+    def refuse():
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("selectors.DefaultSelector", refuse)
+    pids: list[int] = []
+    with pytest.raises(OSError, match="Too many open files"):
+        supervised.sh("sleep 100", on_start=pids.append)
+    assert not is_running(pids[0])
+
+
 def test_an_error_of_the_sink_leaves_nobody_behind(supervised, is_running, eventually):
     class Full:
         def take(self, stream, chunk):
@@ -102,3 +115,12 @@ def test_an_error_of_the_sink_leaves_nobody_behind(supervised, is_running, event
         supervised.sh("sleep 100 & echo x; sleep 100", sink=Full(), on_start=pids.append)
     assert not is_running(pids[0])
     assert eventually(lambda: not has_members(pids[0]))
+
+
+def test_its_end_is_noticed_where_the_kernel_does_not_tell(supervised, monkeypatch):
+    def refuse(_pid):
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(os, "pidfd_open", refuse, raising=False)
+    ended = supervised.sh("echo a; exec >&- 2>&-; sleep 0.1; exit 3")
+    assert (ended.code, supervised.out) == (3, "a\n")

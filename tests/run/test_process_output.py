@@ -63,8 +63,12 @@ print(ended.code, sink.size, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 def peak_of(megabytes: int) -> float:
+    # By a shell that forks: a peak is inherited through exec, and ours is higher than any of these.
     answer = subprocess.run(
-        [sys.executable, "-c", PEAK, str(megabytes)], capture_output=True, check=True, timeout=60
+        ["sh", "-c", '"$0" -c "$1" "$2"; true', sys.executable, PEAK, str(megabytes)],  # noqa: S607
+        capture_output=True,
+        check=True,
+        timeout=60,
     )
     code, size, peak = map(int, answer.stdout.split())
     assert (code, size) == (0, megabytes * MEGABYTE)
@@ -162,7 +166,7 @@ def test_a_reader_that_pauses_does_not_hold_up_a_stop():
     began = time.monotonic()
     assert not outlet.write(b"x" * 10_000_000)
     assert not outlet.write(b"more")
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 10  # or for ever
     for descriptor in (inside, outside):
         os.close(descriptor)
     stop.close()

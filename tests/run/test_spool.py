@@ -265,11 +265,38 @@ def test_input_that_cannot_be_kept_ends_the_program_and_says_why(
 
     monkeypatch.setattr(os, "pwrite", full)
     writer.write(b"hello")
-    ended = supervised.sh("exec cat", stdin=spool)
+    ended = supervised.sh("trap '' INT; cat; echo took it for all", stdin=spool)
     assert ended.stopped == "input"
+    assert supervised.out == ""
     assert ended.error == "cannot keep the input: No space left on device"
     monkeypatch.undo()
+    # What follows a gap is not kept either: it would look like a whole.
+    writer.write(b"more")
+    writer.close()
+    spool.fill()
+    assert not spool.is_complete
+    assert kept(path) == {"stdin.part": b""}
     spool.close()
+
+
+def test_a_spool_that_was_closed_is_not_taken_for_no_input(supervised, writer, path):
+    writer.write(b"hello")
+    writer.close()
+    spool = Spool.open(path, writer.fd)
+    spool.close()
+    supervised.python(READ_ALL, stdin=spool)
+    assert supervised.out == "5 hello\n"
+
+
+def test_kept_input_that_somebody_removed_is_not_taken_for_no_input(supervised, writer, path):
+    writer.close()
+    with closing(Spool.open(path, writer.fd)) as spool:
+        path.unlink()
+        ended = supervised.sh("cat; echo ran", stdin=spool)
+    assert supervised.out == ""
+    assert ended.error == (
+        f"cannot start sh: its input is lost: [Errno 2] No such file or directory: '{path}'"
+    )
 
 
 def test_input_that_the_program_takes_is_no_silence(supervised, writer, path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ def script(tmp_path):
 
 def test_a_program_that_nobody_installed(supervised):
     ended = supervised("no-such-agent", "-p", "hello")
-    assert (ended.code, ended.signal) == (None, None)
+    assert (ended.code, ended.signal) == (127, None)
     assert ended.error == "cannot start no-such-agent: not found on the PATH"
 
 
@@ -84,6 +85,12 @@ def test_a_folder_to_run_in_that_is_a_file(supervised, script, tmp_path):
     assert ended.error == f"cannot start true in {tmp_path}/notes: that is no folder"
 
 
+def test_a_folder_to_run_in_that_vanishes_at_the_last_moment(supervised, tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "is_dir", lambda path: path == tmp_path / "gone")
+    ended = supervised("true", cwd=tmp_path / "gone")
+    assert ended.error == f"cannot start true in {tmp_path}/gone: No such file or directory"
+
+
 def test_a_prompt_that_is_too_long_for_an_argument(supervised):
     ended = supervised("true", "x" * 3_000_000)
     assert ended.error == (
@@ -116,3 +123,11 @@ def test_a_name_with_a_slash_is_meant_from_the_folder_it_runs_in(supervised, scr
     script("agent", "#!/bin/sh\necho here\n")
     assert supervised("./agent").code == 0
     assert supervised.out == "here\n"
+
+
+def test_a_relative_folder_is_entered_once(supervised, script, tmp_path, monkeypatch):
+    (tmp_path / "sub").mkdir()
+    script("sub/agent", "#!/bin/sh\npwd\n")
+    monkeypatch.chdir(tmp_path)
+    assert supervised("./agent", cwd=Path("sub")).error == ""
+    assert supervised.out == f"{tmp_path.resolve()}/sub\n"

@@ -11,11 +11,11 @@ import pytest
 
 from mulligan.core.breaker import BREAKER, Ask, Breaker, Circuit, Hand, Open, Passed, Shut
 from mulligan.core.claims import Mine, Take
+from mulligan.core.entry import Entry
 from mulligan.core.gate import Enter as EnterGate
 from mulligan.core.gate import Gate, Leave, Wait
 from mulligan.core.machine import Key
 from mulligan.core.moment import Moment
-from mulligan.core.ports import Entry
 from mulligan.errors import StoreDown, StoreError
 from mulligan.stores.boot import boot_moment
 from mulligan.stores.places import file_system

@@ -8,22 +8,32 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import FileError, MulliganError
 
-__all__ = ("Unusable", "main")
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+__all__ = ("Unusable", "main", "script")
 
 # name → (module, help in one line). Every module has one click command named `command`.
 _COMMANDS: dict[str, tuple[str, str]] = {
     "classify": (".classify", "Say what a program's output means, and when its limit resets."),
+    "cancel": (".cancel", "End a run for good."),
+    "completion": (".completion", "Print what makes a shell complete these commands."),
     "dead": (".dead", "List, show, replay or purge calls that ran out of everything."),
     "explain": (".explain", "Print a policy: what is retried, how often, how long it waits."),
     "faults": (".faults", "Serve a provider that fails on command, and see what was asked of it."),
+    "worker": (".worker", "Wake the runs that are due."),
     "resume": (".resume", "Go on with a run where it stands."),
     "run": (".run", "Run an agent program that survives limits, crashes and reboots."),
+    "runs": (".runs", "List runs: what goes on, and what came of the last ones."),
+    "show": (".show", "Show everything about one run, or what it printed."),
     "packs": (".packs", "List the packs of patterns, or check them."),
 }
 
@@ -66,6 +76,17 @@ class _Commands(click.Group):
             f"did you mean mulligan {near[0]}?" if near else "mulligan --help lists the commands",
         )
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        # From the table: click would import every command to ask for its help.
+        offered = [
+            CompletionItem(name, help=help_)
+            for name, (_, help_) in sorted(_COMMANDS.items())
+            if name.startswith(incomplete)
+        ]
+        return offered + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's signature
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_) for name, (_, help_) in sorted(_COMMANDS.items())])
@@ -99,6 +120,22 @@ def _group() -> None:
     Every failure of a model call, a tool call or a whole agent program is read once, judged once
     and answered once: wait, park, correct, verify, switch, or stop.
     """
+
+
+def script() -> None:
+    """The installed command: `main`, and then out by the shortest way.
+
+    An orderly end of the interpreter closes the journal, and SQLite then folds it up and removes
+    what the next command has to make again: three waits for the disk that nobody needs.
+    """
+    try:
+        main()
+    except SystemExit as done:
+        code = done.code if isinstance(done.code, int) else 0 if done.code is None else 1
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # whoever read it went away
+                stream.flush()
+        os._exit(code)
 
 
 def main(argv: list[str] | None = None) -> None:

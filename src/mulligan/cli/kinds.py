@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from ..core.duration import seconds
 from ..errors import SettingError
 
 __all__ = ("DURATION", "Length")
@@ -25,6 +24,8 @@ class Length(click.ParamType[float]):
             return value
         if value == "off" and self._is_off_offered:
             return 0.0
+        from ..core.duration import seconds
+
         try:
             return seconds(float(value) if value.replace(".", "", 1).isdigit() else value)
         except SettingError:

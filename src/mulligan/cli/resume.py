@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import click
 
+from .run_names import RunName
+
 __all__ = ("command",)
 
 
 @click.command("resume", epilog="Exit codes are those of mulligan run.")
-@click.argument("run", required=False)
+@click.argument("run", required=False, type=RunName(is_open=True))
 @click.option("--now", "is_now", is_flag=True, help="Do not wait for the time that was stated.")
 @click.option(
     "--restart", is_flag=True, help="Start anew a program that was cut off and cannot resume."

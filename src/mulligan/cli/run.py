@@ -8,17 +8,58 @@ import click
 
 from . import Unusable
 from .kinds import DURATION, Length
+from .manual import Manual
 
 __all__ = ("command",)
+
+_GROUPS = {
+    "How long, how often": (
+        *("--horizon", "--attempts", "--deadline", "--timeout", "--idle", "--own-retries"),
+        *("--restart", "--policy"),
+    ),
+    "Where it has to wait": ("--park", "--notify"),
+    "What it shows": ("--json", "--final-only"),
+    "What it is": ("--name", "--cwd", "--agent"),
+}
+_SECTIONS = {
+    "What follows from a failure": [
+        ("usage limit", "waits for the stated reset, looks again, goes on with the same session"),
+        ("rate limit, overload, network, server", "tries again, with growing waits"),
+        ("crash, silence", "goes on with the session; starts anew only with --restart"),
+        ("wrong key, no credit, prompt too long", "ends at once, and says what to do"),
+        ("any other failure", "ends, with the program's own exit code"),
+    ],
+    "Exit codes": [
+        ("0", "done"),
+        ("75", "parked, or limited beyond the horizon; it says until when"),
+        ("130", "interrupted, or cancelled; an interrupted run can be resumed"),
+        ("2", "wrong usage, or a command that would ask questions; nothing was started"),
+        ("127, 126", "no such program, or none that can be started"),
+        ("others", "the program's own, if it failed for good"),
+    ],
+    "Environment": [
+        ("MULLIGAN_HOME", "where runs are kept; else the state folder of the user"),
+        ("MULLIGAN_STORE", "where limits are shared with other machines: redis://…"),
+        ("NO_COLOR, TERM", "whether to paint; TERM=dumb for plain lines"),
+    ],
+    "Examples": [
+        ('mulligan run -- claude -p "Port the tests to pytest"', ""),
+        ('mulligan run --horizon 12h --name port -- codex exec "Port the tests"', ""),
+        ("mulligan run --park exit --notify 'mail -s run me' -- gemini -p \"Review\"", ""),
+        ('mulligan run --json -- opencode run "Fix the build" | jq .event', ""),
+        ("mulligan run --restart --attempts 5 -- ./nightly.sh", ""),
+    ],
+}
 
 
 @click.command(
     "run",
+    cls=Manual,
+    groups=_GROUPS,
+    sections=_SECTIONS,
     context_settings={"allow_interspersed_args": False},
-    epilog="Exit codes: 0 done; the program's own code if it failed for good; 75 parked, or "
-    "limited beyond the horizon; 130 interrupted; 127 no such program; 2 wrong usage.",
 )
-@click.argument("words", metavar="COMMAND [ARGUMENT]…", nargs=-1, type=click.UNPROCESSED)
+@click.argument("words", metavar="[--] COMMAND [ARGUMENT]…", nargs=-1, type=click.UNPROCESSED)
 @click.option("--name", default="", help="A name for the run, beside its id.")
 @click.option("--cwd", default="", metavar="FOLDER", help="Run in this folder.")
 @click.option(
@@ -34,10 +75,13 @@ __all__ = ("command",)
     "--attempts",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Attempts in total, the first included.",
+    help="Attempts in total, the first included.  [as the policy says]",
 )
 @click.option(
-    "--policy", default="", metavar="PRESET|FILE", help="Other rules than those made for programs."
+    "--policy",
+    default="",
+    metavar="PRESET|FILE",
+    help="Other rules than those made for programs; mulligan explain prints them.",
 )
 @click.option(
     "--idle",
@@ -56,7 +100,7 @@ __all__ = ("command",)
     "--own-retries",
     type=click.IntRange(min=0),
     metavar="N",
-    help="How often the program may retry by itself.",
+    help="How often the program may retry by itself.  [claude 3, codex 2]",
 )
 @click.option(
     "--restart", is_flag=True, help="After a crash start anew a program that cannot resume."
@@ -69,13 +113,13 @@ __all__ = ("command",)
     type=click.Choice(["wait", "exit"]),
     default="wait",
     show_default=True,
-    help="Where it has to wait: wait here, or exit with 75.",
+    help="Wait here, or exit with 75 and leave the rest to mulligan worker or resume.",
 )
 @click.option(
     "--notify",
     default="",
     metavar="COMMAND",
-    help="Run this when it is parked or over; JSON on its stdin.",
+    help="Run this once it waits for long, and when it is over; JSON on its stdin, no shell.",
 )
 @click.option(
     "--json",
@@ -86,15 +130,13 @@ __all__ = ("command",)
 def command(words: tuple[str, ...], **options: Any) -> int:
     """Run a program, and give it the right second chance.
 
-    A usage limit is waited for, then the same session goes on. Overload, network failures and
-    crashes are tried again. What waiting does not mend ends at once, and says what to do. Kill it,
-    reboot the machine: `mulligan resume` goes on where it stood.
+    The program runs as it would without us: its text on stdout as it comes, everything of ours on
+    stderr. What it says when it fails decides what follows; every step is written down before it
+    is taken. Kill it, reboot the machine: mulligan resume goes on where it stood.
 
-    \b
-    mulligan run -- claude -p "Port the tests to pytest"
-    mulligan run --horizon 12h --name port -- codex exec "Port the tests to pytest"
-    mulligan run --park exit -- gemini -p "Review this folder"
-    """  # noqa: D301 -- \b is click's mark for lines that stay as they are
+    Known are claude, codex, gemini, opencode, qwen, copilot, pi, cline, continue and aider; any
+    other program is judged by its words and its exit code.
+    """
     if not words:
         raise Unusable("run needs a command", 'write mulligan run -- claude -p "…"')
     from .running import run_command

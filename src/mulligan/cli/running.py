@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..errors import StoreError
 from ..run.agents.adapter import Refused
 from ..run.begin import Asked, go, machine, make
 from ..run.desk import Desk
-from ..run.spool import Spool
+from ..run.prune import prune_daily
+from ..run.showing import showing
 from ..run.steps import Moved
 from ..run.stop import Stop, signals
-from ..run.view import Lines
 from . import Unusable
 
 if TYPE_CHECKING:
-    from ..run.view import View
+    from ..run.desk import Claimed
 
-__all__ = ("run_command",)
+__all__ = ("resume_run", "run_command")
 
 
 def run_command(
@@ -54,27 +56,37 @@ def run_command(
         deadline=deadline,
         own_retries=own_retries,
         may_restart=restart,
+        is_final_only=final_only,
+        is_notified=bool(notify),
     )
+    told = _argv(notify)
     folder = Path(cwd).absolute() if cwd else Path.cwd()
     if not folder.is_dir():
         raise Unusable(f"--cwd needs a folder; {folder} is none", "make it, or name another")
     desk = Desk()
     with signals(Stop()) as stop:
         try:
-            claimed = make(
-                desk, words, asked, cwd=str(folder), environ=os.environ, now=time(), name=name
+            claimed, stdin = make(
+                desk,
+                words,
+                asked,
+                cwd=str(folder),
+                environ=os.environ,
+                now=time(),
+                name=name,
+                stdin=0,
             )
         except Refused as refused:
             raise Unusable(refused.because, refused.hint) from None
-        stdin = Spool.open(desk.files(claimed.id) / "stdin")
-        view: View = Lines(claimed.id, Path(words[0]).name)
-        return go(
+        if told:
+            from ..run.notice import remember
+
+            remember(desk.files(claimed.id), told)
+        return _go(
             desk,
             claimed,
-            environ=os.environ,
-            view=view,
             stop=stop,
-            world=machine(),
+            is_json=is_json,
             stdin=stdin,
             is_parked_by_exit=park == "exit",
         )
@@ -100,20 +112,44 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
     for missing in sorted(_credentials(state.made.variables) - os.environ.keys()):
         click.echo(f"mulligan: {missing} was set when the run was made, and is not now", err=True)
     with signals(Stop()) as stop:
-        claimed = desk.claim(id_)
         now = time()
+        claimed = desk.claim(id_, now)
         if is_now or state.status in {"paused", "failed", "limited"}:
             desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
-        return go(
+        return _go(
             desk,
             claimed,
-            environ=os.environ,
-            view=Lines(id_, state.made.agent),
             stop=stop,
-            world=machine(),
+            is_json=is_json,
             is_parked_by_exit=park == "exit",
             may_restart=restart,
         )
+
+
+def _go(desk: Desk, claimed: Claimed, *, stop: Stop, is_json: bool, **how: Any) -> int:
+    """Drive the run in our hand, and show it."""
+    state = desk.look(claimed.id)
+    assert state is not None  # noqa: S101 -- it is in our hand
+    with showing(desk, claimed.id, state, stop=stop, environ=os.environ, is_json=is_json) as view:
+        code = go(desk, claimed, environ=os.environ, view=view, stop=stop, world=machine(), **how)
+    with contextlib.suppress(StoreError):  # old runs are no reason for a new one to fail
+        prune_daily(desk, time())
+    return code
+
+
+def _argv(notify: str) -> tuple[str, ...]:
+    """The command of a notification, split as a shell would."""
+    if not notify:
+        return ()
+    import shlex
+
+    try:
+        argv = tuple(shlex.split(notify))
+    except ValueError as error:
+        raise Unusable(f"--notify cannot be split: {error}".lower(), "close its quotes") from None
+    if not argv:
+        raise Unusable("--notify needs a command", "write --notify 'notify-send mulligan'")
+    return argv
 
 
 def _newest(desk: Desk) -> str:

@@ -6,14 +6,15 @@ tests/contracts runs against every implementation of a port.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from .entry import Entry
     from .events import Event
     from .machine import Key, Machine, Operation
     from .moment import Moment
 
-__all__ = ("Clock", "Dice", "Entry", "Journal", "Keys", "Listener", "State", "Store")
+__all__ = ("Clock", "Dice", "Journal", "Keys", "Listener", "State", "Store")
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -90,20 +91,6 @@ class Keys(Protocol):
     def transact(self, key: Key, operation: Operation[S, R], /) -> R: ...
 
     async def atransact(self, key: Key, operation: Operation[S, R], /) -> R: ...
-
-
-class Entry(NamedTuple):
-    """One line of a journal.
-
-    Args:
-        id: Chosen by whoever writes it; the same id is written once.
-        body: What is written, as JSON.
-        epoch: The claim under which it is written; an older one is fenced.
-    """
-
-    id: str
-    body: str
-    epoch: int = 0
 
 
 class Journal(Protocol):

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import Fenced, SettingError, StoreError
 from .agents.catalogue import recognise
-from .desk import LEASE
 from .process import supervise
 from .runner import Runner, Settings, Work, World
 from .spool import Spool
@@ -30,10 +29,10 @@ if TYPE_CHECKING:
     from .stop import Stop
     from .view import View
 
-__all__ = ("Asked", "go", "machine", "make")
+__all__ = ("Asked", "asked_of", "go", "machine", "make", "policy_of")
 
-# How often a holder looks whether somebody cancelled its run, and how often it renews its claim.
-_GLANCE, _RENEWAL = 1.0, LEASE / 3
+# How often a holder shows that it is alive, and looks whether its run is still its own.
+_GLANCE = 1.0
 
 
 class Asked(NamedTuple):
@@ -49,6 +48,8 @@ class Asked(NamedTuple):
         deadline: Seconds for the whole run.
         own_retries: How often the program may retry by itself.
         may_restart: Whether it may be started anew after a crash.
+        is_final_only: Whether the output of attempts that are repeated is held back.
+        is_notified: Whether somebody is told of it; by what lies in the run's folder.
     """
 
     agent: str = ""
@@ -60,21 +61,31 @@ class Asked(NamedTuple):
     deadline: float | None = None
     own_retries: int | None = None
     may_restart: bool = False
+    is_final_only: bool = False
+    is_notified: bool = False
 
 
 def machine(stop_wait: Callable[[Stop, float], bool] | None = None) -> World:
     """The world as it is."""
-    from random import random
-
-    from .leftovers import end_leftovers
-
     return World(
         clock=_Clock(),
         wait=stop_wait or (lambda stop, seconds: stop.wait(seconds)),
-        roll=random,
+        roll=_roll,
         supervise=supervise,
-        end_leftovers=end_leftovers,
+        end_leftovers=_end_leftovers,
     )
+
+
+def _roll() -> float:
+    from random import random  # loads hashlib; most runs roll no dice
+
+    return random()  # noqa: S311 -- jitter
+
+
+def _end_leftovers(token: str) -> None:
+    from .leftovers import end_leftovers
+
+    end_leftovers(token)
 
 
 class _Clock:
@@ -106,8 +117,12 @@ def make(
     environ: Mapping[str, str],
     now: float,
     name: str = "",
-) -> Claimed:
+    stdin: int | None = None,
+) -> tuple[Claimed, Spool]:
     """A new run of `command`, in our hand; nothing is started.
+
+    What `stdin` gives is kept before the run is known to anybody: whoever takes it up later finds
+    all there is, or that some is missing.
 
     Raises:
         Refused: The command cannot be run unattended.
@@ -128,7 +143,10 @@ def make(
         terms=asked._asdict(),
         variables=sorted(environ),
     )
-    return desk.make(made, command)
+    id_ = desk.room(command)
+    path = desk.files(id_) / "stdin"
+    spool = Spool.saved(path) if stdin is None else Spool.open(path, stdin)
+    return desk.make(id_, made), spool
 
 
 def go(
@@ -146,8 +164,16 @@ def go(
     """Drive the run in our hand until it ends, is parked, or is stopped; the exit code."""
     state = desk.look(claimed.id)
     assert state is not None  # noqa: S101 -- it is in our hand
+    if stdin is None:
+        stdin = Spool.saved(desk.files(claimed.id) / "stdin")
+        if not stdin.is_complete:
+            desk.release(claimed)
+            raise SettingError(
+                f"run {claimed.id} was killed before all of its input had arrived, and cannot go "
+                f"on without the rest; run it anew"
+            )
     made = state.made
-    asked = _asked(made.terms)
+    asked = asked_of(made.terms)
     adapter = recognise(desk.command(claimed.id), made.agent)
     settings = Settings(
         idle=asked.idle,
@@ -161,11 +187,11 @@ def go(
         command=desk.command(claimed.id),
         cwd=Path(made.cwd),
         environ=environ,
-        program=Path(desk.command(claimed.id)[0]).name,
+        program=desk.program(claimed.id),
         adapter=adapter,
         policy=lambda: policy_of(asked),
         settings=settings,
-        stdin=stdin or Spool.saved(desk.files(claimed.id) / "stdin"),
+        stdin=stdin,
     )
     limits = _limits(desk, work, world) if adapter.name != "generic" else None
     with _held(desk, claimed, stop):
@@ -191,12 +217,15 @@ def policy_of(asked: Asked) -> Policy:
     return policy.but(attempts=asked.attempts, horizon=asked.horizon)
 
 
-def _asked(terms: dict[str, Any]) -> Asked:
+def asked_of(terms: dict[str, Any]) -> Asked:
+    """What was asked of a run, from its journal."""
     return Asked(**{name: value for name, value in terms.items() if name in Asked._fields})
 
 
 def _masked(command: tuple[str, ...]) -> str:
     """The command as it may be shown and stored."""
+    if all(word.isalnum() and len(word) <= 12 for word in command):
+        return " ".join(command)  # nothing to quote, and too short to be a secret
     import shlex
 
     from ..core.text import presentable
@@ -207,11 +236,12 @@ def _masked(command: tuple[str, ...]) -> str:
 def _limits(desk: Desk, work: Work, world: World) -> Limits:
     from .limits import Limits
 
-    store = desk.store
     if shared := work.environ.get("MULLIGAN_STORE"):
         from ..stores.url import open_store
 
         store = open_store(shared)
+    else:
+        store = desk.store()
     adapter = work.adapter
     return Limits(store, adapter.name, adapter.account(work.environ), world.clock, world.roll)
 
@@ -222,19 +252,19 @@ def _held(desk: Desk, claimed: Claimed, stop: Stop) -> Iterator[None]:
     done = Event()
 
     def hold() -> None:
-        renew_at = time.monotonic() + _RENEWAL
         while not done.wait(_GLANCE):
             try:
-                if desk.is_cancelled(claimed.id):
-                    stop.set("cancelled")
-                    return
-                if time.monotonic() >= renew_at:
-                    renew_at = time.monotonic() + _RENEWAL
-                    if not desk.renew(claimed):
-                        stop.set("fenced")
-                        return
-            except StoreError:  # busy or full: the lease outlives a few of these
+                desk.renew(claimed)
+                state = desk.look(claimed.id)
+            except (StoreError, OSError):  # busy or full: the lease outlives a few of these
                 continue
+            if state is None or state.status == "cancelled":
+                stop.set("cancelled")
+            elif state.epoch != claimed.epoch:
+                stop.set("fenced")
+            else:
+                continue
+            return
 
     thread = Thread(target=hold, name=f"hold {claimed.id}", daemon=True)
     thread.start()

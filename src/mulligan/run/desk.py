@@ -1,50 +1,55 @@
-"""Where runs are kept: a journal, a claim on each, a folder with the user's bytes.
+"""Where runs are kept: a journal, a folder with the user's bytes.
 
-A run belongs to whoever holds the claim on it. The claim is a lease that its holder renews; each
-taking raises its epoch, and the journal refuses entries of an older one. So a holder that slept
-through its lease can do nothing more, and learns so. A holder on this machine whose process is
-dead need not be waited for.
+A run belongs to whoever took it last. Each taking is an entry of the journal under a number, and a
+number is written once, so of two who take at the same time one wins. Everything that is written
+later carries the number, and the journal refuses what carries an older one: a holder that slept
+while somebody else took over can do nothing more, and learns so.
+
+A holder shows that it is alive in a file of the run's folder, by the clock that a reboot starts
+anew. One whose process is dead need not be waited for.
 """
 
 from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.claims import Busy, Drop, Mine, Renew, Take
-from ..core.machine import Key
-from ..core.ports import Entry
-from ..errors import MulliganError
+from ..core.entry import Entry
+from ..errors import Fenced, MulliganError
+from ..stores.boot_clock import boot_id, boot_time
 from ..stores.home import home, private_folder
-from ..stores.sqlite import Sqlite
+from ..stores.sqlite_journal import SqliteJournal, journal_file
 from .pids import is_alive, signature
 from .state import RunState, state_of
-from .steps import packed, unpacked
+from .steps import Taken, packed, unpacked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from ..core.moment import Moment
     from ..core.ports import Store
     from .steps import Made, Over, Step
 
-__all__ = ("LEASE", "Claimed", "Desk", "NoSuchRun", "Taken")
+__all__ = ("LEASE", "Claimed", "Desk", "InOtherHands", "NoSuchRun")
 
-# How long a run stays claimed by a holder that nobody hears of. Its own machine knows sooner.
+# How long a holder that shows no sign of life keeps its run.
 LEASE = 30.0
 
 _PREFIX = "run/"
 # Without vowels, so that no id is a word; without what looks alike.
 _LETTERS = "bcdfghjkmnpqrstvwxz23456789"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NoSuchRun(MulliganError):
     """Nothing here answers to that name."""
 
 
-class Taken(MulliganError):
-    """Somebody else has the run in hand."""
+class InOtherHands(MulliganError):
+    """Somebody else drives the run."""
 
 
 class Claimed(NamedTuple):
@@ -66,17 +71,29 @@ class Desk:
 
     Args:
         folder: Where they are kept; ``$MULLIGAN_HOME`` or the platform's by default.
+        moments: Says what time it is for what runs share; the machine's clocks by default.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path | None = None, moments: Callable[[], Moment] | None = None
+    ) -> None:
+        self._moments = moments
         self.folder = home() if folder is None else private_folder(folder)
-        self.store: Store = Sqlite(self.folder / "state.db")
+        self._file = journal_file(self.folder / "state.db")
+        self._journal = SqliteJournal(self._file)
+
+    def store(self) -> Store:
+        """The store that the journal is a part of, for what runs share."""
+        from ..stores.sqlite import Sqlite
+
+        path = self.folder / "state.db"
+        return Sqlite(path) if self._moments is None else Sqlite(path, self._moments)
 
     # What there is
 
     def ids(self) -> tuple[str, ...]:
         """Every run there is, in no order."""
-        return tuple([each[len(_PREFIX) :] for each in self.store.journal.streams(_PREFIX)])
+        return tuple([each[len(_PREFIX) :] for each in self._journal.streams(_PREFIX)])
 
     def all(self) -> Iterator[tuple[str, RunState]]:
         """Every run with its state, the newest first."""
@@ -85,7 +102,7 @@ class Desk:
 
     def look(self, id_: str) -> RunState | None:
         """Where the run stands; None if there is no such run."""
-        return state_of(unpacked(entry.body) for entry in self.store.journal.read(_PREFIX + id_))
+        return state_of(unpacked(entry.body) for entry in self._journal.read(_PREFIX + id_))
 
     def find(self, name: str) -> str:
         """The id of the run that `name` means: its id, the beginning of it, or its name.
@@ -124,90 +141,117 @@ class Desk:
             raise NoSuchRun(f"the folder of run {id_} was removed: it cannot go on") from None
         return tuple(data)
 
+    def program(self, id_: str) -> str:
+        """The name of its program, for people."""
+        name = os.path.basename(self.command(id_)[0])  # noqa: PTH119 -- a name, not a path of ours
+        if name.isascii() and name.isprintable() and len(name) <= 40:
+            return name
+        from ..core.text import presentable
+
+        return presentable(name, 80)
+
     # What changes it
 
-    def make(self, made: Made, command: tuple[str, ...]) -> Claimed:
-        """A new run, in the hand of whoever made it."""
+    def room(self, command: tuple[str, ...]) -> str:
+        """Room for the bytes of a new run of `command`; the id that it will have."""
         while True:
             id_ = "".join([_LETTERS[each % len(_LETTERS)] for each in os.urandom(6)])
+            folder = private_folder(self.folder / "runs") / id_
             try:
-                folder = private_folder(self.folder / "runs") / id_
                 folder.mkdir(mode=0o700)
                 break
             except FileExistsError:
                 continue
-        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with os.fdopen(os.open(folder / "command.json", new, 0o600), "w", encoding="utf-8") as file:
+        with os.fdopen(
+            os.open(folder / "command.json", _NEW, 0o600), "w", encoding="utf-8"
+        ) as file:
             json.dump(command, file)
-        claimed = self.claim(id_)
-        self.write(claimed, made, "made")
+        return id_
+
+    def make(self, id_: str, made: Made) -> Claimed:
+        """A new run, for which there is room, in the hand of whoever made it."""
+        claimed = Claimed(id_, _holder(), 1)
+        self.renew(claimed)
+        made = made._replace(holder=claimed.holder)
+        # Before the first attempt there is nothing to lose; its `begun` carries this to the disk.
+        self.write(claimed, made, "made", is_synced=False)
         return claimed
 
-    def claim(self, id_: str) -> Claimed:
+    def claim(self, id_: str, now: float) -> Claimed:
         """Take the run in hand.
 
         Raises:
-            Taken: Somebody else has it.
+            InOtherHands: Somebody else has it.
         """
-        holder = f"{os.uname().nodename} {signature(os.getpid())} {os.urandom(4).hex()}"
-        take = Take(holder=holder, fingerprint="run", lease=LEASE)
-        key = _key(id_)
-        answer = self.store.keys.transact(key, take)
-        if isinstance(answer, Busy) and _is_dead(answer.holder):
-            self.store.keys.transact(key, Drop(holder=answer.holder, epoch=answer.epoch))
-            answer = self.store.keys.transact(key, take)
-        if isinstance(answer, Mine):
-            return Claimed(id_, holder, answer.epoch)
-        raise Taken(f"run {id_} is in the hand of another process")
+        state = self.look(id_)
+        if state is None:
+            raise NoSuchRun(f"no run {id_!r}; mulligan runs lists what there is")
+        if self.is_held(id_, state.holder):
+            raise InOtherHands(f"run {id_} is in the hands of {state.holder.split(' ')[1]}")
+        claimed = Claimed(id_, _holder(), state.epoch + 1)
+        self.renew(claimed)  # before it is ours, so that there is no moment in which it looks free
+        with suppress(Fenced):
+            self.write(claimed, Taken(now, claimed.holder), "taken")
+        state = self.look(id_)
+        if state is None or state.holder != claimed.holder:
+            self.release(claimed)
+            raise InOtherHands(f"run {id_} was taken by another process at the same time")
+        return claimed
 
-    def renew(self, claimed: Claimed) -> bool:
-        """Stay the holder; False if somebody else has taken over."""
-        renew = Renew(holder=claimed.holder, epoch=claimed.epoch, lease=LEASE)
-        return self.store.keys.transact(_key(claimed.id), renew)
+    def is_held(self, id_: str, holder: str) -> bool:
+        """Whether the holder of the run is alive."""
+        try:
+            text = self._sign(id_, holder).read_text(encoding="ascii")
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        seen, _, boot = text.partition(" ")
+        host, process, *_ = [*holder.split(" "), ""]
+        if host == os.uname().nodename and not is_alive(process):
+            return False
+        return boot == boot_id() and boot_time() - float(seen or 0) < LEASE
+
+    def renew(self, claimed: Claimed) -> None:
+        """Show that the holder is alive."""
+        sign = self._sign(claimed.id, claimed.holder)
+        sign.write_text(f"{boot_time():.3f} {boot_id()}", encoding="ascii")
 
     def release(self, claimed: Claimed) -> None:
         """Let go of the run, for whoever wants it next."""
-        drop = Drop(holder=claimed.holder, epoch=claimed.epoch)
-        self.store.keys.transact(_key(claimed.id), drop)
+        self._sign(claimed.id, claimed.holder).unlink(missing_ok=True)
 
-    def write(self, claimed: Claimed, step: Step, name: str) -> None:
+    def _sign(self, id_: str, holder: str) -> Path:
+        return self.folder / "runs" / id_ / f"alive-{holder.rpartition(' ')[2]}"
+
+    def write(self, claimed: Claimed, step: Step, name: str, *, is_synced: bool = True) -> None:
         """Write down a step. Written once, however often it is asked for under one name.
 
         Raises:
             Fenced: Somebody else has taken over.
         """
         entry = Entry(f"{name}#{claimed.epoch}", packed(step), claimed.epoch)
-        self.store.journal.append(_PREFIX + claimed.id, entry)
+        self._journal.append(_PREFIX + claimed.id, entry, is_synced=is_synced)
 
     def cancel(self, id_: str, over: Over) -> None:
         """End a run for good, whoever has it in hand: its holder looks, and stops."""
-        entry = Entry(f"over-{over.at}", packed(over), self._epoch(id_))
-        self.store.journal.append(_PREFIX + id_, entry)
-
-    def is_cancelled(self, id_: str) -> bool:
-        state = self.look(id_)
-        return state is None or state.status == "cancelled"
-
-    def _epoch(self, id_: str) -> int:
-        entries = self.store.journal.read(_PREFIX + id_)
-        return entries[-1].epoch if entries else 0
+        while True:
+            state = self.look(id_)
+            epoch = 0 if state is None else state.epoch
+            try:
+                self._journal.append(_PREFIX + id_, Entry(f"over#{over.at}", packed(over), epoch))
+            except Fenced:  # somebody took it in this moment
+                continue
+            return
 
     def forget(self, id_: str) -> None:
         """Remove all there is of a run."""
         import shutil
 
-        self.store.journal.forget(_PREFIX + id_)
+        self._journal.forget(_PREFIX + id_)
         shutil.rmtree(self.folder / "runs" / id_, ignore_errors=True)
 
     def close(self) -> None:
-        self.store.close()
+        self._file.close()
 
 
-def _is_dead(holder: str) -> bool:
-    """Whether the holder was a process of this machine that no longer exists."""
-    host, process, *_ = [*holder.split(" "), ""]
-    return host == os.uname().nodename and not is_alive(process)
-
-
-def _key(id_: str) -> Key:
-    return Key(_PREFIX + id_, "claim")
+def _holder() -> str:
+    return f"{os.uname().nodename} {signature(os.getpid())} {os.urandom(4).hex()}"

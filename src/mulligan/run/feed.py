@@ -60,7 +60,8 @@ class Feed:
             elif not is_behind and self._is_pushing:
                 self._selector.unregister(self._pipe)
             self._is_pushing = is_behind
-            if not is_behind and self._spool.source is None:
+            # Never at a gap: the program would take what it has for all there is.
+            if not is_behind and self._spool.source is None and not self._is_broken:
                 self._close()
 
     def _pull(self) -> None:

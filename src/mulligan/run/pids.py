@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from ..stores.boot import boot_moment
+from ..stores.boot_clock import boot_id
 
 __all__ = ("began", "is_alive", "signature")
 
@@ -40,7 +40,7 @@ def _by_proc(pid: int) -> str:
         return ""
     # The name in parentheses may hold anything, also a parenthesis.
     rest = fields.rpartition(")")[2].split()
-    return "" if rest[0] in "ZX" else f"{rest[19]}.{boot_moment().era[:8]}"
+    return "" if rest[0] in "ZX" else f"{rest[19]}.{boot_id()[:8]}"
 
 
 def _by_ps(pid: int) -> str:

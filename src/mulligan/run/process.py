@@ -102,7 +102,10 @@ def supervise(
     began = time.monotonic()
     if stop.is_set:
         return Ended(stopped=stop.reason)
-    descriptor = _nowhere() if stdin is None else stdin.descriptor()
+    try:
+        descriptor = _nowhere() if stdin is None else stdin.descriptor()
+    except OSError as trouble:
+        return Ended(error=f"cannot start {argv[0]}: its input is lost: {trouble}")
     try:
         child = start(argv, cwd=cwd, environ=environ, stdin=descriptor)
     except CannotStart as trouble:
@@ -114,17 +117,16 @@ def supervise(
     stop.groups.add(child.pid)
     watch = Watch(child, sink=sink, idle=idle, timeout=timeout, stop=stop, grace=grace)
     try:
-        with watch.opened:
-            if stdin is not None and child.stdin is not None:
-                watch.give(stdin, child.stdin)
-            on_start(child.pid)
-            watch.run()
+        on_start(child.pid)
+        watch.run(stdin)
     except BaseException:
-        # The pipes are closed by now; what it still has to say concerns nobody.
-        tell(child.pid, signal.SIGTERM)
-        _wait(child, grace[1])
+        if not watch.is_gone:
+            _close(child)  # what it still has to say concerns nobody
+            tell(child.pid, signal.SIGTERM)
+            _wait(child, grace[1])
         raise
     finally:
+        _close(child)
         if not watch.is_gone:
             tell(child.pid, signal.SIGKILL)
             _wait(child, VANISH)
@@ -144,6 +146,12 @@ def supervise(
 
 def _nowhere() -> int:
     return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _close(child: subprocess.Popen[bytes]) -> None:
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 def _wait(child: subprocess.Popen[bytes], seconds: float) -> None:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ("Terms", "Verdict", "judge", "run_policy", "trouble")
 
 EX_TEMPFAIL = 75
-_INTERRUPTED = 130
+_INTERRUPTED, _PIPE = 130, 141
 
 # A run that fails this often without a model having answered in between goes nowhere.
 _MOST_IN_A_ROW = 50
@@ -129,9 +129,7 @@ def judge(
         roll: One roll of the dice.
     """
     if finished.stopped and finished.stopped not in {"idle", "timeout"}:
-        if finished.stopped == "fenced":
-            return Verdict("pause", None, "another process has taken it over", exit=EX_TEMPFAIL)
-        return Verdict("pause", None, "interrupted", exit=_INTERRUPTED)
+        return _ended_by_us(finished)
     if finished.error:
         missing = Failure(kind=Kind.CLIENT, message=finished.error, because=finished.error)
         return Verdict("stop", missing, finished.error, exit=_exit(finished), advice=_MISSING)
@@ -139,6 +137,17 @@ def judge(
     if failure is None:
         return Verdict("done", None, "the program ended well", exit=finished.code or 0)
     return _answer(failure, finished, terms, tuple(before), now=now, roll=roll)
+
+
+def _ended_by_us(finished: Finished) -> Verdict:
+    """What follows where somebody wanted it to end."""
+    if finished.stopped == "input":
+        return Verdict("stop", None, finished.error or "its input could not be kept", exit=1)
+    because, code = {
+        "pipe": ("nobody reads its output any more", _PIPE),
+        "fenced": ("another process has taken it over", EX_TEMPFAIL),
+    }.get(finished.stopped, ("interrupted", _INTERRUPTED))
+    return Verdict("pause", None, because, exit=code)
 
 
 _MISSING = "check the spelling, and the PATH that it is looked for on"

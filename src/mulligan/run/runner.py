@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from .leftovers import marked
 from .reading import Finished, is_plainly_well, read_attempt, read_torn
 from .steps import Begun, Ended, Moved
 from .tap import Facts, Tap, read_again
@@ -32,10 +33,7 @@ if TYPE_CHECKING:
     from .stop import Stop
     from .view import View
 
-__all__ = ("MARKER", "Runner", "Settings", "Work", "World")
-
-# In the environment of every attempt, so that what a dead supervisor left running can be found.
-MARKER = "MULLIGAN_RUN"
+__all__ = ("Runner", "Settings", "Work", "World")
 
 EX_TEMPFAIL, _INTERRUPTED = 75, 130
 
@@ -51,7 +49,7 @@ class World(NamedTuple):
         wait: (stop, seconds) → whether it was stopped; returns after so many seconds.
         roll: Rolls the dice.
         supervise: Runs a program to its end.
-        end_leftovers: Ends what a dead supervisor left running, by the value of `MARKER`.
+        end_leftovers: Ends what a dead supervisor left running, by the mark of its run.
     """
 
     clock: Clock
@@ -141,9 +139,9 @@ class Runner:
             if not state.is_open:
                 self._view.over(state)
                 return _INTERRUPTED if state.status == "cancelled" else state.exit
-            if self._stop.is_set:
+            if self._stop.is_set or state.status == "paused":
                 self._view.over(state)
-                return _INTERRUPTED
+                return state.exit if state.status == "paused" else _INTERRUPTED
             if state.is_torn:
                 self._mend(state)
             elif state.until is not None and state.until > self._world.clock.wall():
@@ -213,7 +211,7 @@ class Runner:
             result = world.supervise(
                 launch.argv,
                 cwd=work.cwd,
-                environ={**work.environ, **launch.environ, MARKER: self._claimed.id},
+                environ=self._marked(launch, number),
                 stdin=work.stdin,
                 sink=tap,
                 idle=idle,
@@ -222,6 +220,9 @@ class Runner:
             )
         finally:
             tap.close()
+        if result.stopped or result.signal is not None:
+            # What it detached may still be at work on the same files as its successor.
+            world.end_leftovers(f"{self._claimed.id}.{number}")
         if not tap.facts.session and not launch.is_translated and tap.facts.size:
             # Its output is none that names sessions; the one that was chosen for it holds.
             tap.facts.session = session
@@ -241,6 +242,11 @@ class Runner:
         session = _uuid() if adapter.can_resume else ""
         wish = Wish(session=session, own_retries=own_retries, environ=self._work.environ)
         return "restart" if state.attempts else "start", adapter.start(command, wish)
+
+    def _marked(self, launch: Launch, number: int) -> dict[str, str]:
+        """The environment of an attempt, with the marks of its run and its own."""
+        environ = marked({**self._work.environ, **launch.environ}, self._claimed.id)
+        return marked(environ, f"{self._claimed.id}.{number}")
 
     def _noted(self, note: Note, facts: Facts) -> None:
         if note.is_work and self._limits is not None:
@@ -264,7 +270,9 @@ class Runner:
             facts.is_work,
         )
         limit = None
-        if not is_plainly_well(finished, self._log(number), self._work.adapter):
+        if facts.is_lost:
+            step = _without_session(step, state)
+        elif not is_plainly_well(finished, self._log(number), self._work.adapter):
             settings = self._work.settings
             verdict, message, source = read_attempt(
                 finished,
@@ -308,7 +316,9 @@ class Runner:
         log = self._log(begun.attempt)
         past = Launch(argv=work.command, session=begun.session, is_translated=True)
         facts = read_again(log, work.adapter.reader(past))
-        session = facts.session or (begun.session if facts.size else "")
+        # One that was chosen for it holds even if it did not come to name it. Whether there is
+        # such a session is the program's to say.
+        session = facts.session or begun.session
         verdict = read_torn(
             log,
             work.adapter,
@@ -341,6 +351,27 @@ class Runner:
     def _write(self, step: Step, name: str) -> None:
         self._desk.write(self._claimed, step, name)
         self._view.step(step)
+
+
+def _without_session(step: Ended, state: RunState) -> Ended:
+    """What follows where the program knows nothing of the session it was to go on with.
+
+    It was killed before it kept anything of it; or somebody removed the session, and with it all
+    that was done.
+    """
+    message = "the program knows nothing of its session"
+    if any(each.is_work for each in state.ended):
+        return step._replace(
+            message=message,
+            is_lost=True,
+            then="stop",
+            exit=step.code or 1,
+            because="its session is gone, and starting it anew would do its work twice",
+        )
+    because = "nothing was kept of its session: it starts anew"
+    return step._replace(
+        message=message, is_lost=True, then="again", until=step.at, because=because
+    )
 
 
 def _uuid() -> str:

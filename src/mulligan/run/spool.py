@@ -13,10 +13,7 @@ import os
 import select
 import stat
 import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 __all__ = ("Spool",)
 
@@ -32,13 +29,15 @@ class Spool:
     Made by `open` when a run begins, and by `saved` when it is resumed by another process.
     """
 
-    __slots__ = ("_as_is", "_file", "_lock", "_path", "is_complete", "size", "source")
+    __slots__ = ("_as_is", "_file", "_lock", "_path", "is_complete", "is_empty", "size", "source")
 
     def __init__(self, path: Path, file: int | None, *, is_complete: bool) -> None:
         self._path = path
         self._file = file
         self._lock = threading.Lock()
         self._as_is: int | None = None
+        #: Whether there was no input to begin with.
+        self.is_empty = file is None and is_complete
         #: Whether the file holds the whole input.
         self.is_complete = is_complete
         #: Bytes that are in the file.
@@ -97,7 +96,7 @@ class Spool:
         """A descriptor for the program's stdin, the caller's to close; None if it must be fed."""
         if self._as_is is not None:
             return os.dup(self._as_is)
-        if self._file is None:
+        if self.is_empty:
             return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         with self._lock:  # another thread may see the end, and rename
             if self.source is not None:
@@ -127,11 +126,15 @@ class Spool:
             except OSError:
                 self.source = None  # torn, not ended: the program gets its end, we know better
                 return True
-            if data:
-                self._append(data)
-            else:
-                self.source = None
+            try:
+                if data:
+                    self._append(data)
+                    return True
                 self._complete()
+            except OSError:
+                self.source = None  # what would follow a gap must not look like a whole
+                raise
+            self.source = None
             return True
 
     def fill(self) -> None:
@@ -183,7 +186,7 @@ def _part(path: Path) -> Path:
 
 def _is_null(fd: int) -> bool:
     found = os.fstat(fd)
-    return stat.S_ISCHR(found.st_mode) and found.st_rdev == os.stat(os.devnull).st_rdev  # noqa: PTH116 -- a Path for a constant
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == Path(os.devnull).stat().st_rdev
 
 
 def _is_readable(fd: int) -> bool:

@@ -54,6 +54,9 @@ def start(
     Raises:
         CannotStart: The system refuses.
     """
+    cwd = (
+        cwd.absolute()
+    )  # the program is looked for before, and executed after, the change of folder
     if not cwd.is_dir():
         found = "is no folder" if cwd.exists() else "does not exist"
         raise CannotStart(f"cannot start {argv[0]} in {cwd}: that {found}")
@@ -62,7 +65,7 @@ def start(
         return subprocess.Popen(  # noqa: S603 -- starting what the user named is the purpose
             argv,
             executable=path,
-            cwd=cwd,
+            cwd=str(cwd),  # comes back as it is in an error's filename
             env=environ,
             stdin=subprocess.PIPE if stdin is None else stdin,
             stdout=subprocess.PIPE,

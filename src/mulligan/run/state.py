@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from .steps import Begun, Ended, Made, Moved, Over
+from .steps import Begun, Ended, Made, Moved, Over, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -33,7 +33,10 @@ class RunState(NamedTuple):
         because: Why it stands there.
         session: The session to go on with; empty if there is none.
         is_torn: Whether the last attempt was begun, and nobody wrote down its end.
+        holder: Who took it last.
+        epoch: How often it was taken.
         steps: How many steps the journal has.
+        at: When the last of them was written, in epoch seconds.
     """
 
     made: Made
@@ -44,7 +47,10 @@ class RunState(NamedTuple):
     because: str = ""
     session: str = ""
     is_torn: bool = False
+    holder: str = ""
+    epoch: int = 1
     steps: int = 0
+    at: float = 0.0
 
     @property
     def attempts(self) -> int:
@@ -76,13 +82,15 @@ def state_of(steps: Iterable[Step]) -> RunState | None:
     state: RunState | None = None
     for number, step in enumerate(steps, 1):
         if isinstance(step, Made):
-            state = RunState(step, "new", steps=number)
+            state = RunState(step, "new", holder=step.holder, steps=number, at=step.at)
         elif state is not None:
-            state = _after(state, step)._replace(steps=number)
+            state = _after(state, step)._replace(steps=number, at=step.at)
     return state
 
 
-def _after(state: RunState, step: Begun | Ended | Moved | Over) -> RunState:
+def _after(state: RunState, step: Taken | Begun | Ended | Moved | Over) -> RunState:
+    if isinstance(step, Taken):
+        return state._replace(holder=step.holder, epoch=state.epoch + 1)
     if isinstance(step, Begun):
         return state._replace(
             status="running",
@@ -96,7 +104,9 @@ def _after(state: RunState, step: Begun | Ended | Moved | Over) -> RunState:
     if isinstance(step, Moved):
         return state._replace(status="waiting", until=step.until, because=step.because)
     told = state._replace(
-        ended=(*state.ended, step), session=step.session or state.session, is_torn=False
+        ended=(*state.ended, step),
+        session="" if step.is_lost else step.session or state.session,
+        is_torn=False,
     )
     if state.status == "cancelled":  # its attempt ended because of that
         return told

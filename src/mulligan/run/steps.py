@@ -7,7 +7,8 @@
 
 Each is written before it is taken: `begun` before the program starts, the end of an attempt with
 what follows from it in one entry, so that nobody can find the one without the other. A `begun`
-without its `ended` is an attempt whose supervisor died.
+without its `ended` is an attempt whose supervisor died. `taken` stands between any two: somebody
+else drives the run from there on.
 """
 
 from __future__ import annotations
@@ -15,7 +16,20 @@ from __future__ import annotations
 import json
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-__all__ = ("Begun", "Ended", "How", "Made", "Moved", "Over", "Step", "Then", "packed", "unpacked")
+__all__ = (
+    "Begun",
+    "Checked",
+    "Ended",
+    "How",
+    "Made",
+    "Moved",
+    "Over",
+    "Step",
+    "Taken",
+    "Then",
+    "packed",
+    "unpacked",
+)
 
 How = Literal["start", "resume", "restart"]
 Then = Literal["done", "again", "stop", "pause"]
@@ -34,6 +48,8 @@ class Made(NamedTuple):
         name: What the user calls it; may be empty.
         terms: How it was asked to be run, as plain data.
         variables: The names of the variables it was started with; never their values.
+        holder: Who took it first.
+        parent: The run of the plan that it belongs to; empty if it stands alone.
     """
 
     at: float
@@ -45,6 +61,20 @@ class Made(NamedTuple):
     name: str
     terms: dict[str, Any]
     variables: list[str]
+    holder: str = ""
+    parent: str = ""
+
+
+class Taken(NamedTuple):
+    """Somebody took the run in hand.
+
+    Args:
+        at: When, in epoch seconds.
+        holder: Who.
+    """
+
+    at: float
+    holder: str
 
 
 class Begun(NamedTuple):
@@ -91,6 +121,7 @@ class Ended(NamedTuple):
         because: Why that follows.
         advice: What the user can do about it.
         is_probe: Whether the next attempt only finds out if the limit is over.
+        is_lost: Whether the program knows nothing of the session it was to go on with.
     """
 
     at: float
@@ -115,6 +146,7 @@ class Ended(NamedTuple):
     because: str = ""
     advice: str = ""
     is_probe: bool = False
+    is_lost: bool = False
 
 
 class Moved(NamedTuple):
@@ -124,11 +156,29 @@ class Moved(NamedTuple):
         at: When this was found out.
         until: When it is due now.
         because: Why.
+        prompt: What the program is told when it goes on; empty for the usual.
     """
 
     at: float
     until: float
     because: str
+    prompt: str = ""
+
+
+class Checked(NamedTuple):
+    """What an attempt did was verified.
+
+    Args:
+        at: When.
+        attempt: The attempt.
+        is_good: Whether the verification succeeded.
+        said: The end of what it printed, fit to be shown.
+    """
+
+    at: float
+    attempt: int
+    is_good: bool
+    said: str
 
 
 class Over(NamedTuple):
@@ -143,8 +193,10 @@ class Over(NamedTuple):
     because: str
 
 
-Step: TypeAlias = Made | Begun | Ended | Moved | Over
-_KINDS: dict[str, Any] = {kind.__name__.lower(): kind for kind in (Made, Begun, Ended, Moved, Over)}
+Step: TypeAlias = Made | Taken | Begun | Ended | Moved | Checked | Over
+_KINDS: dict[str, Any] = {
+    kind.__name__.lower(): kind for kind in (Made, Taken, Begun, Ended, Moved, Checked, Over)
+}
 
 
 def packed(step: Step) -> str:

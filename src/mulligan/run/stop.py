@@ -36,7 +36,7 @@ class Stop:
     The first reason is kept. Each further time means: faster.
     """
 
-    __slots__ = ("_asked", "_inlet", "_outlet", "groups")
+    __slots__ = ("_asked", "_inlet", "_outlet", "groups", "paused")
 
     def __init__(self) -> None:
         self._asked: list[str] = []
@@ -44,6 +44,8 @@ class Stop:
         os.set_blocking(self._inlet, False)
         #: Process groups that Ctrl-Z must stop with us; kept by whoever supervises them.
         self.groups: set[int] = set()
+        #: Seconds that Ctrl-Z has held us so far.
+        self.paused = 0.0
 
     def set(self, reason: str = "interrupt") -> None:
         """Ask for the end; once more to ask for it faster."""
@@ -109,9 +111,11 @@ def signals(stop: Stop) -> Iterator[Stop]:
         # SIGSTOP, for the group of a session leader is orphaned, and such a group ignores SIGTSTP.
         paused = tuple(stop.groups)
         _tell(paused, signal.SIGSTOP)
+        began = time.monotonic()
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)  # here we stand still until somebody continues us
         signal.signal(number, pause)
+        stop.paused += time.monotonic() - began
         _tell(paused, signal.SIGCONT)
 
     try:

@@ -36,6 +36,7 @@ class Facts:
         self.session = ""
         self.retries = 0
         self.is_work = False
+        self.is_lost = False
         self.tools = 0
         self.cost: float | None = None
         self.tokens: int | None = None
@@ -45,6 +46,7 @@ class Facts:
         self.session = note.session or self.session
         self.retries += note.is_retry
         self.is_work = self.is_work or note.is_work
+        self.is_lost = note.is_lost or (self.is_lost and not note.is_work)
         self.tools = max(0, self.tools + note.tools)
         self.cost = self.cost if note.cost is None else note.cost
         self.tokens = self.tokens if note.tokens is None else note.tokens

@@ -7,15 +7,17 @@ cleaned before it became a step.
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING, Protocol
+
+from .steps import Begun, Ended
 
 if TYPE_CHECKING:
     from .agents.adapter import Note, Stream
     from .state import RunState
     from .steps import Step
+    from .streams import Streams
     from .tap import Facts
+    from .words import Said
 
 __all__ = ("Lines", "View")
 
@@ -39,40 +41,95 @@ class View(Protocol):
         """Still waiting: told about once a second."""
         ...
 
+    def notified(self, error: str, /) -> None:
+        """Somebody was told of it, or could not be: then why, in words."""
+        ...
+
     def over(self, state: RunState, /) -> None:
         """Nothing more happens here: it has ended, is parked, or was interrupted."""
         ...
 
 
 class Lines:
-    """A run told in plain lines on stderr, and nothing told where nothing happened."""
+    """A run told in plain lines on stderr, and nothing told where nothing happened.
 
-    def __init__(self, id_: str, program: str) -> None:
+    Args:
+        id_: The run.
+        program: The command's name, for people.
+        streams: Where it is told.
+        label: Stands before each line, where several runs tell theirs in one place.
+        is_output_shown: Whether the program's text is passed on, or only kept in its log.
+    """
+
+    def __init__(
+        self,
+        id_: str,
+        program: str,
+        *,
+        streams: Streams,
+        label: str = "",
+        is_output_shown: bool = True,
+    ) -> None:
         self._id, self._program = id_, program
+        self._streams = streams
+        self._label = f"{label} " if label else ""
+        self._is_output_shown = is_output_shown
+        self._day = ""
 
     def step(self, step: Step) -> None:
+        if isinstance(step, Ended):
+            self._streams.restore()
+        if not _is_news(step):
+            return
         from .words import told
 
-        for line in told(step, self._program):
-            self._say(line)
+        for said in told(step, self._program):
+            self._say(said, step.at)
 
     def output(self, stream: Stream, chunk: bytes) -> None:
-        out = 1 if stream == "stdout" else 2
-        rest = memoryview(chunk)
-        while rest:
-            rest = rest[os.write(out, rest) :]
+        if self._is_output_shown:
+            self._streams.pass_on(stream, chunk)
+
+    def close(self) -> None:
+        """Nothing is shown any more."""
+        self._streams.restore()
 
     def noted(self, note: Note, facts: Facts) -> None: ...
 
     def waiting(self, until: float, left: float) -> None: ...
 
+    def notified(self, error: str) -> None:
+        from .words import Said
+
+        if error:
+            self._say(Said(f"nobody was notified: {error}", "bad"))
+
     def over(self, state: RunState) -> None:
+        if state.status == "done" and state.attempts <= 1:
+            return  # nothing happened that anybody wants to hear of
         from .words import summed_up
 
-        for line in summed_up(self._id, state):
-            self._say(line)
+        for said in summed_up(self._id, state):
+            self._say(said)
 
-    @staticmethod
-    def _say(line: str) -> None:
-        sys.stderr.write(f"mulligan: {line}\n")
-        sys.stderr.flush()
+    def _say(self, said: Said, at: float | None = None) -> None:
+        when = "" if at is None else f"{self._clock(at)} "
+        self._streams.say(f"{self._prefix(said)} {self._label}{when}{said.text}")
+
+    def _prefix(self, said: Said) -> str:  # noqa: ARG002 -- a terminal paints it
+        return "mulligan:"
+
+    def _clock(self, at: float) -> str:
+        """When it was, with the day wherever that is another than in the line before."""
+        from .words import clock, day
+
+        today = day(at)
+        is_new, self._day = self._day not in {"", today}, today
+        return f"{today} {clock(at, at)}" if is_new else clock(at, at)
+
+
+def _is_news(step: Step) -> bool:
+    """Whether there is something to say; the words for it are loaded only then."""
+    if isinstance(step, Begun):
+        return step.attempt > 1
+    return not (isinstance(step, Ended) and step.then == "done")

@@ -33,8 +33,8 @@ __all__ = ("VANISH", "Watch")
 VANISH = 2.0
 
 _CHUNK = 65536
-# The longest look away. Time that we did not get ourselves (Ctrl-Z, a debugger, a paused machine)
-# shows as a look that took too long, and is not held against the program.
+# The longest look away. Time that we did not get ourselves (a debugger, a paused machine) shows as
+# a look that took too long; what Ctrl-Z took is known.
 _SLICE = 1.0
 _LATE = 0.5
 # While something is about to end, not everything that matters wakes a selector.
@@ -67,8 +67,6 @@ class Watch:
         grace: tuple[float, float],
     ) -> None:
         now = time.monotonic()
-        #: What must be closed when it is over.
-        self.opened = contextlib.ExitStack()
         #: Why the program was ended; empty if it ended by itself.
         self.why = ""
         #: What went wrong on the way, in words.
@@ -83,43 +81,52 @@ class Watch:
         self._steps: list[signal.Signals] = []
         self._next_step_at = _NEVER
         self._asked = 0
+        self._paused = stop.paused
         self._is_over = False
         self._feed: Feed | None = None
-        self._selector = self.opened.enter_context(selectors.DefaultSelector())
+        self._ending: int | None = None
+        self._selector: selectors.BaseSelector
         self._streams: dict[IO[bytes], Stream] = {}
+
+    def run(self, spool: Spool | None) -> None:
+        """Go on until it is over; its stdin is fed from `spool` if it has a pipe for it."""
+        # Opened here, not above: whoever cannot open one more descriptor must still end the child.
+        with selectors.DefaultSelector() as self._selector, contextlib.ExitStack() as opened:
+            self._open(spool, opened)
+            while not self._is_over:
+                began = time.monotonic()
+                patience = self._patience(began)
+                events = self._selector.select(patience)
+                for key, _ in events:
+                    self._handle(key)
+                if self._feed is not None:
+                    self._feed.adjust()
+                now = time.monotonic()
+                self._forgive(0.0 if events else now - began - patience, now)
+                self._judge(now)
+
+    def _open(self, spool: Spool | None, opened: contextlib.ExitStack) -> None:
+        child = self._child
         if child.stdout is not None and child.stderr is not None:
             self._streams = {child.stdout: "stdout", child.stderr: "stderr"}
         for pipe in self._streams:
-            self.opened.callback(pipe.close)
             os.set_blocking(pipe.fileno(), False)
             self._selector.register(pipe, selectors.EVENT_READ, pipe)
-        self._selector.register(stop, selectors.EVENT_READ)
-        self._ending = ending(child.pid, self.opened)
+        self._selector.register(self._stop, selectors.EVENT_READ)
+        self._ending = ending(child.pid, opened)
         if self._ending is not None:
             self._selector.register(self._ending, selectors.EVENT_READ)
+        if spool is not None and child.stdin is not None:
+            self._feed = Feed(spool, child.stdin, self._selector, self._fed)
 
-    def give(self, spool: Spool, pipe: IO[bytes]) -> None:
-        """Feed the program's stdin, `pipe`, from `spool`."""
-        self.opened.callback(pipe.close)
-        self._feed = Feed(spool, pipe, self._selector, self._fed)
-
-    def run(self) -> None:
-        """Go on until it is over."""
-        while not self._is_over:
-            patience = self._patience(time.monotonic())
-            began = time.monotonic()
-            events = self._selector.select(patience)
-            now = time.monotonic()
-            late = now - began - patience
-            if late > _LATE:
-                self._heard_at = now
-                self._times_out_at += late
-                self._next_step_at += late
-            for key, _ in events:
-                self._handle(key)
-            if self._feed is not None:
-                self._feed.adjust()
-            self._judge(time.monotonic())
+    def _forgive(self, late: float, now: float) -> None:
+        """Do not hold time against the program in which we could not watch it."""
+        paused, self._paused = self._stop.paused - self._paused, self._stop.paused
+        lost = max(paused, late - _LATE)
+        if lost > 0:
+            self._heard_at = now
+            self._times_out_at += lost
+            self._next_step_at += lost
 
     def _patience(self, now: float) -> float:
         if self._exited_at is not None or self.why or self._ending is None:
@@ -194,11 +201,16 @@ class Watch:
             silent_at = max(exited_at, self._heard_at) + _SILENCE
             is_finishing = self._streams and now < min(silent_at, exited_at + _LINGER)
             if self._next_step_at != _NEVER:
+                if signal.SIGTERM in self._steps:
+                    # Whoever outlives the program's answer to SIGINT ignores it, as commands in
+                    # the background of a shell do.
+                    self._next_step_at = min(self._next_step_at, exited_at + _SILENCE)
                 self._escalate(now)
             elif not is_finishing or self._stop.is_set:
                 self._climb(_SWEEP, now)
             return
         self.is_gone = self._is_over = True
+        self._stop.groups.discard(self._child.pid)  # its number may be given to others now
         for pipe in tuple(self._streams):
             left = _LAST_BYTES
             while left > 0 and pipe in self._streams and (heard := self._hear(pipe)):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import MulliganError
 from .begin import go
-from .desk import Taken
+from .desk import InOtherHands
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,8 +97,8 @@ class Worker:
             if state is None or not is_due(state, now) or self._hopeless.get(id_) == state.steps:
                 continue
             try:
-                claimed = self._desk.claim(id_)
-            except Taken:
+                claimed = self._desk.claim(id_, now)
+            except InOtherHands:
                 continue
             # Another worker may have woken it between the look and the claim.
             state = self._desk.look(id_)

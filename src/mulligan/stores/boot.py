@@ -1,36 +1,15 @@
-"""The machine's own time: steady since it booted, the same for all its processes.
-
-`time.monotonic` stops while a laptop sleeps, and a lease that sleeps with it would be held twice:
-once by its holder, once by whoever waited on another clock. Boot time goes on.
-"""
+"""Moments on the machine's own clock."""
 
 from __future__ import annotations
 
-import sys
 import time
-from functools import lru_cache
-from pathlib import Path
 
 from ..core.moment import Moment
+from .boot_clock import boot_id, boot_time
 
 __all__ = ("boot_moment",)
-
-# macOS's CLOCK_MONOTONIC goes on during sleep, Linux's does not.
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def boot_moment() -> Moment:
     """Now, by the clocks of this machine."""
-    return Moment(time.clock_gettime(_CLOCK), time.time(), _boot_id())
-
-
-@lru_cache(maxsize=1)
-def _boot_id() -> str:
-    if sys.platform == "darwin":
-        import ctypes
-
-        answer, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
-        libc = ctypes.CDLL(None)
-        libc.sysctlbyname(b"kern.bootsessionuuid", answer, ctypes.byref(size), None, 0)
-        return answer.value.decode()
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return Moment(boot_time(), time.time(), boot_id())

@@ -7,6 +7,7 @@ made with mode 0700, refused if it is somebody else's.
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 from ..errors import StoreError
@@ -21,11 +22,17 @@ def home() -> Path:
         StoreError: It cannot be made, or belongs to somebody else.
     """
     named = os.environ.get("MULLIGAN_HOME")
-    if named:
-        return private_folder(Path(named).expanduser().absolute())
-    from platformdirs import user_state_path  # loaded late: 5 ms that most calls do not need
+    return private_folder(Path(named).expanduser().absolute() if named else _platforms())
 
-    return private_folder(user_state_path("mulligan", appauthor=False))
+
+def _platforms() -> Path:
+    # platformdirs knows these two as well, and costs more to load than a short run takes.
+    if sys.platform == "darwin":
+        return Path("~/Library/Application Support/mulligan").expanduser()
+    state = os.environ.get("XDG_STATE_HOME", "")
+    # The XDG specification: a path that is not absolute is to be ignored.
+    folder = Path(state) if state.startswith("/") else Path("~/.local/state").expanduser()
+    return folder / "mulligan"
 
 
 def private_folder(path: Path) -> Path:

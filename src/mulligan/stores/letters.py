@@ -10,8 +10,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from ..core.entry import Entry
 from ..core.letters import Letter, Mark, Record
-from ..core.ports import Entry
 from ..core.text import clean
 from ..errors import MulliganError, StoreError
 from .spool import Spool

@@ -19,8 +19,8 @@ from .scopes import scoped
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..core.entry import Entry
     from ..core.machine import Key, Machine, Operation
-    from ..core.ports import Entry
 
 __all__ = ("Memory",)
 

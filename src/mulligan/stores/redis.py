@@ -19,9 +19,9 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
+from ..core.entry import Entry
 from ..core.machine import Key
 from ..core.moment import Moment
-from ..core.ports import Entry
 from ..errors import Fenced, StoreDown, StoreError
 from .forks import made_anew
 from .redis_link import RedisLink, Script

@@ -6,18 +6,17 @@ not be forgotten, keys and journal, lives in the other and may not.
 
 from __future__ import annotations
 
-import secrets
+import os
 import sqlite3
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.machine import Key
-from ..core.ports import Entry
-from ..errors import Fenced, StoreDown, StoreError
+from ..errors import StoreDown, StoreError
 from .boot import boot_moment
 from .scopes import scoped
 from .sqlite_file import SqliteFile
+from .sqlite_journal import STATES, SqliteJournal, journal_file
 from .threads import in_thread
 
 if TYPE_CHECKING:
@@ -31,34 +30,9 @@ __all__ = ("Sqlite",)
 S = TypeVar("S")
 R = TypeVar("R")
 
-_STATES = """
-CREATE TABLE state (
-    target TEXT NOT NULL,
-    scope TEXT NOT NULL,
-    part TEXT NOT NULL,
-    machine TEXT NOT NULL,
-    body TEXT NOT NULL,
-    forget_at REAL NOT NULL,
-    PRIMARY KEY (target, scope, part)
-) WITHOUT ROWID;
-CREATE INDEX state_forget_at ON state (forget_at);
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
-"""
-_JOURNAL = """
-CREATE TABLE journal (
-    stream TEXT NOT NULL,
-    place INTEGER NOT NULL,
-    id TEXT NOT NULL,
-    epoch INTEGER NOT NULL,
-    body TEXT NOT NULL,
-    PRIMARY KEY (stream, place),
-    UNIQUE (stream, id)
-) WITHOUT ROWID
-"""
 
-# How long a guarded call may be held up, and how long work that must be recorded may.
+# How long a guarded call may be held up.
 _STATE_PATIENCE = 0.2
-_JOURNAL_PATIENCE = 5.0
 
 # States that may be forgotten are looked for once in so many writes.
 _SWEEP = 1024
@@ -78,21 +52,14 @@ class Sqlite:
     def __init__(self, path: str | Path, moments: Callable[[], Moment] = boot_moment) -> None:
         hot = Path(path).expanduser().absolute()
         self.url = f"sqlite:{hot}"
-        cold = hot.with_name(f"{hot.stem}.journal{hot.suffix}")
         self._hot = SqliteFile(
             hot,
             url=self.url,
             synchronous="NORMAL",
             patience=_STATE_PATIENCE,
-            migrations=(_STATES,),
+            migrations=(STATES,),
         )
-        self._cold = SqliteFile(
-            cold,
-            url=self.url,
-            synchronous="FULL",
-            patience=_JOURNAL_PATIENCE,
-            migrations=(f"{_STATES};{_JOURNAL}",),
-        )
+        self._cold = journal_file(hot)
         self.state = SqliteState(self._hot, moments)
         self.keys = SqliteState(self._cold, moments, is_strict=True)
         self.journal = SqliteJournal(self._cold)
@@ -102,7 +69,7 @@ class Sqlite:
         if scope and not self._salt:
             with self._hot.writing() as connection:
                 connection.execute(
-                    "INSERT OR IGNORE INTO meta VALUES ('salt', ?)", (secrets.token_hex(16),)
+                    "INSERT OR IGNORE INTO meta VALUES ('salt', ?)", (os.urandom(16).hex(),)
                 )
                 row = connection.execute("SELECT value FROM meta WHERE name = 'salt'").fetchone()
                 self._salt = row[0]
@@ -229,61 +196,3 @@ def _body(connection: sqlite3.Connection, key: Key) -> str | None:
         (key.target, key.scope, key.part),
     ).fetchone()
     return None if row is None else row[0]
-
-
-class SqliteJournal:
-    """Entries by stream, in one table."""
-
-    def __init__(self, file: SqliteFile) -> None:
-        self._file = file
-
-    def append(self, stream: str, entry: Entry) -> int:
-        with self._file.writing() as connection:
-            row = connection.execute(
-                "SELECT place FROM journal WHERE stream = ? AND id = ?", (stream, entry.id)
-            ).fetchone()
-            if row is not None:
-                return int(row[0])
-            # Epochs never fall along a stream, so the last entry has the newest.
-            newest, last = connection.execute(
-                "SELECT epoch, place FROM journal WHERE stream = ? ORDER BY place DESC LIMIT 1",
-                (stream,),
-            ).fetchone() or (0, 0)
-            if entry.epoch < newest:
-                raise Fenced(self._file.url, f"{stream} is written by epoch {newest} now")
-            place: int = last + 1
-            connection.execute(
-                "INSERT INTO journal VALUES (?, ?, ?, ?, ?)",
-                (stream, place, entry.id, entry.epoch, entry.body),
-            )
-            return place
-
-    def read(self, stream: str, after: int = 0) -> tuple[Entry, ...]:
-        try:
-            rows = self._file.reader.execute(
-                "SELECT id, body, epoch FROM journal WHERE stream = ? AND place > ? ORDER BY place",
-                (stream, after),
-            )
-            return tuple([Entry(*row) for row in rows])
-        except sqlite3.Error as trouble:
-            raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
-
-    def streams(self, prefix: str) -> tuple[str, ...]:
-        try:
-            rows = self._file.reader.execute(
-                "SELECT DISTINCT stream FROM journal WHERE stream >= ? ORDER BY stream", (prefix,)
-            )
-            # Names with one prefix stand together; LIKE would read more, and wildcards into it.
-            return tuple(takewhile(lambda name: name.startswith(prefix), (row[0] for row in rows)))
-        except sqlite3.Error as trouble:
-            raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
-
-    def forget(self, stream: str) -> None:
-        with self._file.writing() as connection:
-            connection.execute("DELETE FROM journal WHERE stream = ?", (stream,))
-
-    async def aappend(self, stream: str, entry: Entry) -> int:
-        return await in_thread(self.append, stream, entry)
-
-    async def aread(self, stream: str, after: int = 0) -> tuple[Entry, ...]:
-        return await in_thread(self.read, stream, after)

@@ -96,8 +96,12 @@ class SqliteFile:
         return (handle or self._open()).connection
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self, *, is_synced: bool = True) -> Iterator[sqlite3.Connection]:
         """This thread's connection, inside a transaction that nobody else can write in.
+
+        Args:
+            is_synced: Whether it survives the death of the machine from now on, where the file
+                does; if not, then from the next transaction on.
 
         Raises:
             StoreDown: Other writers did not make room in time.
@@ -105,6 +109,8 @@ class SqliteFile:
         handle = self._handles.get(threading.get_ident()) or self._open()
         with self._gate(handle):
             connection = handle.connection
+            if not is_synced:
+                connection.execute("PRAGMA synchronous=NORMAL")
             try:
                 connection.execute("BEGIN IMMEDIATE")
                 try:
@@ -119,6 +125,9 @@ class SqliteFile:
                 raise StoreDown(
                     self.url, f"{self.path.name} cannot be written: {trouble}"
                 ) from None
+            finally:
+                if not is_synced:
+                    connection.execute(f"PRAGMA synchronous={self._synchronous}")
 
     @contextmanager
     def _gate(self, handle: _Handle) -> Iterator[None]:

@@ -7,15 +7,19 @@ that from the whole output, for all programs alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from ...errors import MulliganError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = ("Adapter", "Launch", "Note", "Reader", "Refused", "Stream", "Wish")
 
 Stream = Literal["stdout", "stderr"]
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Refused(MulliganError):
@@ -31,23 +35,22 @@ class Refused(MulliganError):
         super().__init__(because)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(NamedTuple):
     """What the run wants of a start.
 
     Args:
-        session: An id for a new session, where the program lets us choose: a UUID.
+        session: An id for a new session, where the program lets us choose: a UUID that no start
+            before has used, or Gemini refuses it.
         own_retries: How often the program may retry by itself; None for what is good for it.
         environ: The environment it will inherit; read, never changed.
     """
 
     session: str = ""
     own_retries: int | None = None
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = _NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(NamedTuple):
     """One start of the program.
 
     Args:
@@ -59,13 +62,12 @@ class Launch:
     """
 
     argv: tuple[str, ...]
-    environ: Mapping[str, str] = field(default_factory=dict)
+    environ: Mapping[str, str] = _NONE
     session: str = ""
     is_translated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(NamedTuple):
     """What a line of output says while the program runs.
 
     Args:
@@ -77,6 +79,8 @@ class Note:
         cost: US dollars that this attempt has cost so far.
         tokens: Tokens that this attempt has used so far, in and out.
         shown: What the user would have seen of it: (stream, text) in order.
+        is_lost: Whether the program says that there is no session to go on with: nothing was saved
+            of it, so a new start repeats nothing. Never after work in the same attempt.
     """
 
     session: str = ""
@@ -87,6 +91,7 @@ class Note:
     cost: float | None = None
     tokens: int | None = None
     shown: tuple[tuple[Stream, str], ...] = ()
+    is_lost: bool = False
 
 
 class Reader(Protocol):

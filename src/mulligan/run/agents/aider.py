@@ -46,8 +46,8 @@ class Aider(Program):
         "GEMINI_API_KEY",
         "OPENROUTER_API_KEY",
         "DEEPSEEK_API_KEY",
-        "OPENAI_API_BASE",
     )
+    places = ("OPENAI_API_BASE",)
     folder = ".aider.conf.yml"
 
     def reader(self, launch: Launch, /) -> Reader:

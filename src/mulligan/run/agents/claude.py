@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from .argv import Grammar
+from .argv import Grammar, cut, value_of
 from .program import CONTINUE, Program
 from .reading import EventReader, contents, mapping, number, text
 
@@ -58,10 +59,8 @@ class Claude(Program):
     unsaved = ("--no-session-persistence",)
     # Messages that come by stdin have been given.
     prompts = ("--input-format", "--replay-user-messages")
-    keys = (
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "CLAUDE_CODE_OAUTH_TOKEN",
+    keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
+    places = (
         "ANTHROPIC_BASE_URL",
         "CLAUDE_CODE_USE_BEDROCK",
         "CLAUDE_CODE_USE_VERTEX",
@@ -81,12 +80,15 @@ class Claude(Program):
 class ClaudeReader(EventReader):
     """`stream-json`, and the one object of `json`. In text it prints the result, nothing else."""
 
+    lost = re.compile(r"No conversation found with session ID")
+
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
         self._usage: dict[str, float] = {}
         self._total = 0.0
         self._is_told = False
-        self._last = ""
+        self._last, self._gap = "", ""
+        self._budget = value_of(cut(launch.argv, Claude.grammar), "--max-budget-usd")
 
     def read(self, event: Event) -> None:
         self.session(event.get("session_id"))
@@ -120,10 +122,33 @@ class ClaudeReader(EventReader):
         self._is_told = True
         cost = number(event, "total_cost_usd")
         self.spent(cost=cost, tokens=_tokens(event))
-        said = text(event, "result")
-        if not said:
-            said = next((f"Error: {each}" for each in _errors(event)), "")
-        self.show("stdout", said if said.endswith("\n") else said + "\n")
+        said = self._printed(event)
+        if said.strip():
+            self.show("stdout", self._gap + said)
+            # Background work can bring a second result: it is set apart from the first.
+            self._gap = "\n" if said.endswith("\n") else "\n\n"
+
+    def _printed(self, event: Event) -> str:
+        """As its text form prints it: an answer with a line's end, a failure without."""
+        found = event.get("errors")
+        error = (
+            next((each for each in found if isinstance(each, str)), "")
+            if isinstance(found, list)
+            else ""
+        )
+        match event.get("subtype"):
+            case "error_during_execution":
+                return "Execution error"
+            case "error_max_turns":
+                limit = re.search(r"\((\d{1,9})\)", error[:200])
+                return f"Error: Reached max turns ({limit[1] if limit else ''})"
+            case "error_max_budget_usd":
+                return f"Error: Exceeded USD budget ({self._budget})"
+            case "error_max_structured_output_retries":
+                return f"Error: {error or 'Failed to provide valid structured output'}"
+            case _:
+                said = text(event, "result")
+                return said if said.endswith("\n") else said + "\n"
 
     def ended(self) -> None:
         # The result stood in a line that was broken: the answer must not be lost with it.
@@ -139,11 +164,6 @@ def _tokens(event: Event) -> float:
         "output_tokens",
     )
     return sum(number(event, "usage", name) for name in names)
-
-
-def _errors(event: Event) -> list[str]:
-    found = event.get("errors")
-    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 PROGRAM = Claude()

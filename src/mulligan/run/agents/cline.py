@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .adapter import Refused
 from .argv import Grammar, words
 from .program import Program
 from .reading import EventReader, mapping, number, text
@@ -42,13 +41,14 @@ class Cline(Program):
     formats = ("--json",)
     format = ("--json",)
     live = ("",)
-    keys = ("CLINE_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "CLINE_DIR")
+    keys = ("CLINE_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+    places = ("CLINE_DIR",)
     folder = ".cline"
 
     def check(self, parts: tuple[Part, ...]) -> None:
         super().check(parts)
         if not words(parts):
-            raise Refused("cline without a prompt is interactive", f"write: {self.usage}")
+            raise self.refused("without a prompt is interactive")
 
     def reader(self, launch: Launch, /) -> Reader:
         return ClineReader(launch)

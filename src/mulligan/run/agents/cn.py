@@ -31,7 +31,8 @@ class Continue(Program):
     commands = "ls checks review login logout serve remote"
     headless = ("-p", "--print")
     usage = 'cn -p "…"'
-    keys = ("CONTINUE_API_KEY", "CONTINUE_GLOBAL_DIR")
+    keys = ("CONTINUE_API_KEY",)
+    places = ("CONTINUE_GLOBAL_DIR",)
     folder = ".continue"
 
     def is_live(self, parts: tuple[Part, ...]) -> bool:  # noqa: ARG002 -- none of its forms is

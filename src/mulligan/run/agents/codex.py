@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .adapter import Refused
 from .argv import Grammar, given, value_of
 from .codex_retries import bounds
 from .program import CONTINUE, Program
@@ -49,12 +48,13 @@ class Codex(Program):
     unsaved = ("--ephemeral",)
     # They have been given.
     prompts = ("-i", "--image")
-    keys = ("CODEX_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "CODEX_HOME")
+    keys = ("CODEX_API_KEY", "OPENAI_API_KEY")
+    places = ("OPENAI_BASE_URL", "CODEX_HOME")
     folder = ".codex"
 
     def check(self, parts: tuple[Part, ...]) -> None:
         if not self.place(parts):
-            raise Refused("codex without exec is interactive", f"write: {self.usage}")
+            raise self.refused("without exec is interactive")
 
     def place(self, parts: tuple[Part, ...]) -> int:
         found = (
@@ -95,6 +95,8 @@ _SESSION_LINE = re.compile(r"session id: (\S+)")
 
 class CodexReader(EventReader):
     """`--json`. In text its progress goes to stderr, only the last message to stdout."""
+
+    lost = re.compile(r"Error: .{0,200}no rollout found")
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)

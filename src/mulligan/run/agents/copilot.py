@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from .argv import Grammar
@@ -54,14 +55,8 @@ class Copilot(Program):
     session_values = ("--session-id", "--resume", "-r")
     session_option = "--session-id"
     prompts = ("--attachment", "--name", "-n")
-    keys = (
-        "COPILOT_GITHUB_TOKEN",
-        "GH_TOKEN",
-        "GITHUB_TOKEN",
-        "COPILOT_PROVIDER_API_KEY",
-        "COPILOT_PROVIDER_BASE_URL",
-        "COPILOT_HOME",
-    )
+    keys = ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
+    places = ("COPILOT_PROVIDER_BASE_URL", "COPILOT_HOME")
     folder = ".copilot"
 
     def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
@@ -73,6 +68,13 @@ class Copilot(Program):
 
 class CopilotReader(EventReader):
     """`--output-format json`. In text answers and tools go to stdout, errors to stderr."""
+
+    lost = re.compile(r"Error: No session, task, or name matched")
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(launch)
+        self._calls: dict[str, Event] = {}
+        self._is_silent = "-s" in launch.argv or "--silent" in launch.argv
 
     def read(self, event: Event) -> None:
         self.session(event.get("sessionId"))
@@ -86,10 +88,12 @@ class CopilotReader(EventReader):
                 self.show("stdout", said + "\n\n" if said else "")
             case "tool.execution_start":
                 self.tool_began(text(data, "toolCallId"))
-                said = text(data, "arguments", "command") or text(data, "toolName")
-                self.show("stdout", f"● {text(data, 'toolTitle') or 'Tool'}\n  │ {said}\n\n")
+                self._calls[text(data, "toolCallId")] = data
             case "tool.execution_complete":
                 self.tool_ended(text(data, "toolCallId"))
+                self._tool(self._calls.pop(text(data, "toolCallId"), {}), data)
+            case "session.info" if data.get("infoType") == "model_retry":
+                self._aside(f"● {text(data, 'message')}")
             case "assistant.usage":
                 cost = data.get("cost")
                 self.also_spent(
@@ -98,6 +102,25 @@ class CopilotReader(EventReader):
                 )
             case "session.error":
                 self.show("stderr", text(data, "message") + "\n")
+
+    def _tool(self, asked: Event, done: Event) -> None:
+        command = text(asked, "arguments", "command")
+        is_well = (
+            done.get("success") is not False and number(done, "shellExecution", "exitCode") == 0
+        )
+        sign = "●" if is_well else "✗"
+        name = text(asked, "arguments", "description") or text(asked, "toolTitle")
+        if not command:
+            self._aside(f"{sign} {name or text(asked, 'toolName')}")
+            return
+        output = [line for line in text(done, "result", "content").splitlines() if line.strip()]
+        count = sum(not line.startswith("<shellId:") for line in output)
+        found = f"{count} line{'s' * (count > 1)}…" if count else "No Content"
+        self._aside(f"{sign} {name} (shell)\n  │ {command}\n  └ {found}")
+
+    def _aside(self, said: str) -> None:
+        if not self._is_silent:
+            self.show("stdout", said + "\n\n")
 
 
 PROGRAM = Copilot()

@@ -47,14 +47,8 @@ class Gemini(Program):
     sessions = ("--session-id", "--resume", "-r", "--session-file")
     session_values = ("--session-id", "--resume", "-r")
     session_option = "--session-id"
-    keys = (
-        "GEMINI_API_KEY",
-        "GOOGLE_API_KEY",
-        "GOOGLE_APPLICATION_CREDENTIALS",
-        "GOOGLE_CLOUD_PROJECT",
-        "GOOGLE_GEMINI_BASE_URL",
-        "GEMINI_CLI_HOME",
-    )
+    keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS")
+    places = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_GEMINI_BASE_URL", "GEMINI_CLI_HOME")
     folder = ".gemini"
 
     def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
@@ -70,6 +64,8 @@ _AFTER = re.compile(r"Retrying after (\d{1,9}) ?ms")
 
 class GeminiReader(EventReader):
     """`stream-json` and `json`. In text the answer streams to stdout, all else goes to stderr."""
+
+    lost = re.compile(r"Error resuming session: (?:No previous sessions|Invalid session)")
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .adapter import Refused
 from .argv import Grammar
 from .program import CONTINUE, Program
 from .reading import EventReader, mapping, number, text
@@ -48,12 +47,13 @@ class Opencode(Program):
     forks = ("--fork",)
     # A command is a prompt with a name, and its files have been given.
     prompts = ("--command", "-f", "--file")
-    keys = ("OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT", "XDG_DATA_HOME", "OPENCODE_API_KEY")
+    keys = ("OPENCODE_API_KEY",)
+    places = ("OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT", "XDG_DATA_HOME")
     folder = ".local/share/opencode"
 
     def check(self, parts: tuple[Part, ...]) -> None:
         if not self.place(parts):
-            raise Refused("opencode without run is interactive", f"write: {self.usage}")
+            raise self.refused("without run is interactive")
         super().check(parts)
 
     def place(self, parts: tuple[Part, ...]) -> int:
@@ -71,6 +71,8 @@ class Opencode(Program):
 
 class OpencodeReader(EventReader):
     """`--format json`. In text the answer goes to stdout, tools and errors to stderr."""
+
+    lost = re.compile(r"(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found")
 
     def read(self, event: Event) -> None:
         self.session(event.get("sessionID"))

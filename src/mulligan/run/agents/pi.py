@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from .argv import Grammar, value_of
@@ -49,8 +50,8 @@ class Pi(Program):
         "OPENAI_API_KEY",
         "GEMINI_API_KEY",
         "OPENROUTER_API_KEY",
-        "PI_CODING_AGENT_DIR",
     )
+    places = ("PI_CODING_AGENT_DIR",)
     folder = ".pi/agent"
 
     def check(self, parts: tuple[Part, ...]) -> None:
@@ -67,6 +68,8 @@ class Pi(Program):
 
 class PiReader(EventReader):
     """`--mode json`. In text it prints the last answer when it is done, or why there is none."""
+
+    lost = re.compile(r"No session found matching")
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)

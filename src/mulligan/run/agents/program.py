@@ -34,6 +34,8 @@ CONTINUE = (
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
+_WORKTREES = ("--worktree", "-w")
+
 
 class Program:
     """What is common to the known programs; a subclass is one of them, mostly as data."""
@@ -68,8 +70,9 @@ class Program:
     unsaved: tuple[str, ...] = ()
     # Options that belong to the first prompt: not repeated when the session goes on.
     prompts: tuple[str, ...] = ()
-    # What tells accounts apart: variables, else a folder in the home.
+    # What tells accounts apart: credentials, else a folder in the home; and where they are used.
     keys: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
     folder = ""
     # The variable that bounds its own retries, and how many are good for it.
     retries_variable = ""
@@ -130,8 +133,11 @@ class Program:
         return GENERIC.reader(launch)
 
     def account(self, environ: Mapping[str, str], /) -> str:
-        found = [f"{key}={environ[key]}" for key in self.keys if environ.get(key)]
-        return " ".join(found) or f"{environ.get('HOME', '')}/{self.folder}"
+        keys, places = (
+            [f"{name}={environ[name]}" for name in names if environ.get(name)]
+            for names in (self.keys, self.places)
+        )
+        return " ".join([*places, *(keys or [f"{environ.get('HOME', '')}/{self.folder}"])])
 
     def fitted(self, command: tuple[str, ...]) -> Adapter:
         """The adapter for this one command: what it cannot do in this form is taken from it."""
@@ -152,10 +158,13 @@ class Program:
         """Refuses what waits for a person."""
         asked = next((part.name for part in parts if part.name in self.interactive), "")
         if asked:
-            raise Refused(f"{self.name} {asked} waits for a person", f"write: {self.usage}")
+            raise self.refused(f"{asked} waits for a person")
         if self.headless and not given(parts, *self.headless):
-            wanted = " or ".join(self.headless)
-            raise Refused(f"{self.name} without {wanted} is interactive", f"write: {self.usage}")
+            raise self.refused(f"without {' or '.join(self.headless)} is interactive")
+
+    def refused(self, because: str) -> Refused:
+        hint = f"write {self.usage}; or use --agent generic if this is another program"
+        return Refused(f"{self.name} {because}", hint)
 
     def place(self, parts: tuple[Part, ...]) -> int:  # noqa: ARG002 -- for subclasses
         """Behind how many parts our options belong: behind the subcommand, if there is one."""
@@ -174,8 +183,10 @@ class Program:
         return ()
 
     def is_saved(self, parts: tuple[Part, ...]) -> bool:
-        """Whether there will be a session to go on with."""
-        return not given(parts, *self.unsaved)
+        """Whether there will be a session to go on with, in the folder where it was."""
+        # Without a name each start makes another worktree.
+        strays = [part for part in parts if part.name in _WORKTREES and not part.values]
+        return not strays and not given(parts, *self.unsaved)
 
     def is_live(self, parts: tuple[Part, ...]) -> bool:
         """Whether it prints while it works, so that silence tells something."""

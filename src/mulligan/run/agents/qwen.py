@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .adapter import Refused
 from .argv import Grammar, given, value_of, words
 from .claude import ClaudeReader
 from .program import CONTINUE, Program
@@ -50,13 +49,14 @@ class Qwen(Program):
     session_option = "--session-id"
     unsaved = ("--no-chat-recording",)
     prompts = ("-p", "--prompt", "--input-format")
-    keys = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY", "QWEN_HOME")
+    keys = ("OPENAI_API_KEY", "DASHSCOPE_API_KEY")
+    places = ("OPENAI_BASE_URL", "QWEN_HOME")
     folder = ".qwen"
 
     def check(self, parts: tuple[Part, ...]) -> None:
         super().check(parts)
         if not given(parts, "-p", "--prompt", "--input-format") and not words(parts):
-            raise Refused("qwen without a prompt is interactive", f"write: {self.usage}")
+            raise self.refused("without a prompt is interactive")
 
     def is_live(self, parts: tuple[Part, ...]) -> bool:
         # In text it is silent until it has the answer.
@@ -75,6 +75,8 @@ _RETRYING = re.compile(r"\s*(?:Retrying in (\d{1,6}(?:\.\d+)?) ?s\b|Attempt \d+ 
 
 class QwenReader(ClaudeReader):
     """The events have Claude's shapes; retries are told on stderr."""
+
+    lost = re.compile(r"No saved session found")
 
     def words(self, stream: Stream, line: str) -> None:
         found = _RETRYING.match(line)

@@ -60,19 +60,23 @@ def contents(event: Event, *path: str) -> Iterator[Event]:
     )
 
 
-def parsed(line: bytes) -> list[Event] | None:
-    """The events in a line; None if it is no JSON at all, an empty list if it is broken JSON."""
+def parsed(line: bytes) -> tuple[list[Event] | None, str]:
+    """The events in a line: None if it is no JSON, none if it is broken; and what is left over.
+
+    Claude 2.1.74 could put an event into the middle of another line. The event is whole; what
+    stands before it goes on in the next line.
+    """
     if line.lstrip()[:1] not in (b"{", b"["):
-        return None
+        return None, ""
     said = line.decode("utf-8", "replace").strip()
     found = _events(said)
-    if found is None:
-        # Claude 2.1.74 could put an event into the middle of another line: its own end is whole.
-        at = said.rfind('{"type":"')
-        found = _events(said[at:]) if at > 0 else None
-    if found is None:
-        return [] if said.startswith(('{"', "[{")) else None
-    return found
+    if found is not None:
+        return found, ""
+    at = said.rfind('{"type":"')
+    inner = _events(said[at:]) if at > 0 else None
+    if inner is not None:
+        return inner, said[:at]
+    return ([], "") if said.startswith(('{"', "[{")) else (None, "")
 
 
 def _events(said: str) -> list[Event] | None:
@@ -91,14 +95,19 @@ class EventReader:
     what they find by the methods below, and the note is made of it.
     """
 
+    # How it says on stderr that the session to go on with does not exist.
+    lost: re.Pattern[str] | None = None
+
     _quiet: float
 
     def __init__(self, launch: Launch) -> None:
+        self._has_worked = False
         self._is_translated = launch.is_translated
         self._cost: float | None = None
         self._tokens: int | None = None
         self._tools: set[str] = set()
         self._block: dict[Stream, bytearray] = {}
+        self._half = ""
         self.is_broken = False
         self._fresh()
 
@@ -146,7 +155,7 @@ class EventReader:
         self._quiet = max(self._quiet, seconds)
 
     def worked(self) -> None:
-        self._is_work = True
+        self._is_work = self._has_worked = True
 
     def tool_began(self, tool: str) -> None:
         if tool and tool not in self._tools:
@@ -188,11 +197,14 @@ class EventReader:
             line = whole
         elif stream in self._block:
             return
-        events = parsed(line)
+        events, half = parsed(line)
+        if events is None and stream == "stdout" and self._half:
+            events = _events(self._half + line.decode("utf-8", "replace").rstrip())
         if events is None:
             self._say(stream, line)
             return
         self.is_broken = self.is_broken or not events
+        self._half = half
         for event in events:
             self.read(event)
 
@@ -200,6 +212,8 @@ class EventReader:
         said = line.decode("utf-8", "replace")
         if stream == "stdout":
             self.show("stdout", said + "\n")
+        elif self.lost is not None and not self._has_worked:
+            self._is_lost = self.lost.match(said) is not None
         self.words(stream, said)
 
     def _gather(self, stream: Stream, line: bytes) -> bytes:
@@ -217,7 +231,7 @@ class EventReader:
 
     def _fresh(self) -> None:
         self._session = ""
-        self._is_retry = self._is_work = False
+        self._is_retry = self._is_work = self._is_lost = False
         self._quiet = 0.0
         self._change = 0
         self._told = (self._cost, self._tokens)
@@ -226,7 +240,7 @@ class EventReader:
     def _note(self) -> Note | None:
         is_spent = self._told != (self._cost, self._tokens)
         said = (self._session, self._is_retry, self._quiet, self._is_work, self._change)
-        if not any(said) and not is_spent and not self._shown:
+        if not (any(said) or is_spent or self._shown or self._is_lost):
             return None
         return Note(
             session=self._session,
@@ -237,4 +251,5 @@ class EventReader:
             cost=self._cost if is_spent else None,
             tokens=self._tokens if is_spent else None,
             shown=tuple(self._shown),
+            is_lost=self._is_lost,
         )

@@ -1,0 +1,46 @@
+"""Help that reads like a manual page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ("Manual",)
+
+
+class Manual(click.Command):
+    """A command whose options stand in groups, with more sections behind them.
+
+    Args:
+        groups: Title → names of options; what is in no group comes last, under *Options*.
+        sections: Title → rows of (term, explanation).
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        groups: Mapping[str, Sequence[str]],
+        sections: Mapping[str, Sequence[tuple[str, str]]],
+        **settings: Any,
+    ) -> None:
+        super().__init__(*args, **settings)
+        self._groups, self._sections = groups, sections
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = {
+            param.opts[-1]: row
+            for param in self.get_params(ctx)
+            if isinstance(param, click.Option) and (row := param.get_help_record(ctx)) is not None
+        }
+        for title, names in self._groups.items():
+            with formatter.section(title):
+                formatter.write_dl([rows.pop(name) for name in names])
+        with formatter.section("Options"):
+            formatter.write_dl(list(rows.values()))
+        for title, terms in self._sections.items():
+            with formatter.section(title):
+                formatter.write_dl(terms)

@@ -1,0 +1,66 @@
+"""A run named on the command line, and offered by the shell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from ..run.desk import Desk
+
+__all__ = ("RUN", "RunName", "newest")
+
+# A shell that hangs while it completes is worse than one that offers less.
+_MOST = 50
+
+
+class RunName(click.ParamType[str]):
+    """A run: its id, the beginning of it, or its name.
+
+    Args:
+        is_open: Whether only runs that can go on are offered.
+    """
+
+    name = "run"
+
+    def __init__(self, *, is_open: bool = False) -> None:
+        self._is_open = is_open
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 -- click's signature
+        param: click.Parameter,  # noqa: ARG002 -- click's signature
+        incomplete: str,
+    ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        try:
+            return [
+                CompletionItem(word, help=about)
+                for word, about in self._offered()
+                if word.startswith(incomplete)
+            ][:_MOST]
+        except Exception:  # noqa: BLE001 -- nothing to offer; a shell has nowhere to show an error
+            return []
+
+    def _offered(self) -> list[tuple[str, str]]:
+        from ..run.desk import Desk
+
+        offered = []
+        for id_, state in Desk().all():
+            if self._is_open and state.status in {"done", "cancelled"}:
+                continue
+            about = f"{state.status}: {state.made.command}"
+            offered += [(word, about) for word in (id_, state.made.name) if word]
+        return offered
+
+
+RUN: Any = RunName()
+
+
+def newest(desk: Desk) -> str:
+    """The newest run there is; empty if there is none."""
+    return next((id_ for id_, _ in desk.all()), "")

@@ -1,0 +1,134 @@
+"""`mulligan show`: everything about one run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from time import time
+from typing import TYPE_CHECKING
+
+import click
+
+from ..core.duration import duration_text
+from ..run.desk import Desk
+from ..run.words import clock, counted, followed, met, money, waited
+from . import Unusable
+from .run_names import RUN, newest
+from .runs import as_data, standing
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..run.state import RunState
+
+__all__ = ("command",)
+
+
+@click.command(
+    "show",
+    epilog="Logs are the program's own bytes, unmasked and unfiltered. Exit codes: 0 done, "
+    "1 no such run, 2 wrong usage.",
+)
+@click.argument("run", required=False, type=RUN)
+@click.option(
+    "--log",
+    "log",
+    type=click.IntRange(min=0),
+    is_flag=False,
+    flag_value=0,
+    metavar="[N]",
+    help="Print what attempt N printed, stdout and stderr as they were; the last one without N.",
+)
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
+def command(run: str | None, *, log: int | None, is_json: bool) -> None:
+    """Show RUN: each attempt, how it ended, what followed and why.
+
+    RUN is its id, the beginning of it, or its name; the newest run if none is named.
+
+    \b
+    mulligan show k3fqzz             what happened in it
+    mulligan show port --log         what its last attempt printed
+    mulligan show port --log 1       what its first attempt printed
+    """  # noqa: D301 -- \b is click's mark for lines that stay as they are
+    desk = Desk()
+    id_ = desk.find(run) if run else newest(desk)
+    state = desk.look(id_) if id_ else None
+    if state is None:
+        raise Unusable("there is no run yet", "begin one with: mulligan run -- COMMAND")
+    if log is not None:
+        _print_log(desk.files(id_), id_, log or state.attempts, state.attempts)
+    elif is_json:
+        begun = [each._asdict() for each in state.begun]
+        ended = [each._asdict() for each in state.ended]
+        whole = {**as_data(desk, id_, state), "terms": state.made.terms}
+        whole.update(host=state.made.host, user=state.made.user, variables=state.made.variables)
+        click.echo(json.dumps({**whole, "begun": begun, "ended": ended}))
+    else:
+        for line in _lines(desk, id_, state):
+            click.echo(line)
+
+
+def _print_log(folder: Path, id_: str, number: int, attempts: int) -> None:
+    log = folder / f"attempt-{number}"
+    if number > attempts or not log.with_suffix(".out").exists():
+        raise Unusable(
+            f"run {id_} has no log of attempt {number}; it began {attempts}",
+            f"mulligan show {id_} lists its attempts",
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    for suffix, to in ((".out", sys.stdout.buffer), (".err", sys.stderr.buffer)):
+        with log.with_suffix(suffix).open("rb") as file:
+            shutil.copyfileobj(file, to)
+        to.flush()
+
+
+def _lines(desk: Desk, id_: str, state: RunState) -> list[str]:
+    now, made = time(), state.made
+    spent = ", ".join(each for each in (money(state.cost), counted(state.tokens)) if each)
+    facts = [
+        ("run", f"{id_} {made.name}".rstrip()),
+        ("command", made.command),
+        ("folder", made.cwd),
+        ("agent", made.agent),
+        ("begun", clock(made.at, now)),
+        ("status", _status(desk, id_, state, now)),
+        ("attempts", f"{state.attempts}, {duration_text(round(waited(state)))} of waiting between"),
+        ("spent", spent),
+        ("session", state.session),
+        ("files", str(desk.folder / "runs" / id_)),
+    ]
+    lines = [f"{label:<9} {text}" for label, text in facts if text]
+    return lines + [line for at in range(state.attempts) for line in _attempt(state, at, now)]
+
+
+def _status(desk: Desk, id_: str, state: RunState, now: float) -> str:
+    status = standing(desk, id_, state)
+    if state.until is not None:
+        status += f", until {clock(state.until, now)}"
+    if not state.is_open:
+        status += f", exit code {130 if state.status == 'cancelled' else state.exit}"
+    return status
+
+
+def _attempt(state: RunState, at: int, now: float) -> list[str]:
+    begun = state.begun[at]
+    ended = next((each for each in state.ended if each.attempt == begun.attempt), None)
+    how = {"start": "started", "resume": "resumed its session", "restart": "started anew"}
+    first = f"\nattempt {begun.attempt}  {clock(begun.at, now)}, {how[begun.how]}"
+    if ended is None:
+        return [first, "  so far   nobody has written down its end"]
+    code = "" if ended.code is None else f", exit code {ended.code}"
+    code = code if ended.signal is None else f", signal {ended.signal}"
+    rows = [
+        ("ended", f"{met(ended)} after {duration_text(ended.took)}{code}"),
+        ("said", ended.message),
+        ("read", ended.reading),
+        ("then", followed(ended)),
+        ("because", ended.because if ended.then != "done" else ""),
+        ("hint", ended.advice),
+        ("retries", f"{ended.retries} of its own" if ended.retries else ""),
+        ("spent", ", ".join(e for e in (money(ended.cost), counted(ended.tokens)) if e)),
+    ]
+    return [first, *(f"  {label:<8} {text}" for label, text in rows if text)]

@@ -1,0 +1,80 @@
+"""`mulligan worker`: wakes the runs that are due."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from .kinds import DURATION
+
+if TYPE_CHECKING:
+    from ..errors import MulliganError
+    from ..run.state import RunState
+    from ..run.view import View
+
+__all__ = ("command",)
+
+
+@click.command(
+    "worker",
+    epilog="Exit codes: 0 nothing was left to do (with --once), 130 interrupted. What it ran tells "
+    "its own: mulligan runs.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=4,
+    show_default=True,
+    metavar="N",
+    help="How many runs at once.",
+)
+@click.option("--once", is_flag=True, help="Exit once nothing is due.")
+@click.option(
+    "--poll",
+    type=DURATION,
+    default="5s",
+    show_default=True,
+    metavar="TIME",
+    help="How often to look for what is due.",
+)
+def command(*, jobs: int, once: bool, poll: float) -> int:
+    """Wake the runs that are due, and drive them until they end or have to wait again.
+
+    Due is what was parked until a time that has come, and what a supervisor that died left behind.
+    What you interrupted yourself goes on with mulligan resume. Any number of workers may run: each
+    run is woken by one of them. Programs inherit the worker's environment; their output goes to
+    the logs of their runs (mulligan show RUN --log).
+
+    \b
+    mulligan worker                   all the time, under systemd or in tmux
+    mulligan worker --once            from cron
+    """  # noqa: D301 -- \b is click's mark for lines that stay as they are
+    from ..run.begin import machine
+    from ..run.desk import Desk
+    from ..run.showing import recording
+    from ..run.stop import Stop, signals
+    from ..run.worker import Worker
+
+    desk = Desk()
+
+    def view(id_: str, state: RunState) -> View:
+        click.echo(f"mulligan: {id_}: woken ({state.made.command})", err=True)
+        return recording(desk, id_, state, stop=stop, environ=os.environ)
+
+    def failed(id_: str, error: MulliganError) -> None:
+        click.echo(f"mulligan: {id_}: cannot go on: {error}", err=True)
+
+    with signals(Stop()) as stop:
+        worker = Worker(
+            desk,
+            environ=os.environ,
+            view=view,
+            stop=stop,
+            world=machine(),
+            jobs=jobs,
+            failed=failed,
+        )
+        worker.work(is_once=once, glance=poll)
+        return 130 if stop.is_set else 0

@@ -1,0 +1,112 @@
+"""A run told as JSON lines on stdout, for programs.
+
+One object a line, each with ``event``, ``run`` and ``at``; docs/run.md lists them. The program's
+text comes as ``output`` events, as it printed it; every other word has been cleaned and masked.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from codecs import getincrementaldecoder
+from typing import TYPE_CHECKING, Any
+
+from .steps import Ended
+from .words import waited
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .agents.adapter import Note, Stream
+    from .state import RunState
+    from .steps import Step
+    from .streams import Streams
+    from .tap import Facts
+
+__all__ = ("Events", "summary")
+
+
+class Events:
+    """A run told as events.
+
+    Args:
+        id_: The run.
+        streams: Where it is told: on stdout.
+        now: Tells the time, in epoch seconds.
+    """
+
+    def __init__(
+        self,
+        id_: str,
+        *,
+        streams: Streams,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._id, self._streams, self._now = id_, streams, now
+        self._attempt = 0
+        new = getincrementaldecoder("utf-8")
+        self._decoders = {"stdout": new("replace"), "stderr": new("replace")}
+
+    def step(self, step: Step) -> None:
+        fields = step._asdict()
+        if isinstance(step, Ended):
+            self._flush()
+        self._attempt = fields.get("attempt", self._attempt)
+        self._tell(type(step).__name__.lower(), **fields)
+
+    def output(self, stream: Stream, chunk: bytes) -> None:
+        # A chunk may end within a character: its rest comes with the next one.
+        self._output(stream, self._decoders[stream].decode(chunk))
+
+    def noted(self, note: Note, facts: Facts) -> None:
+        if note.is_retry:
+            self._tell("retrying", attempt=self._attempt, retries=facts.retries, quiet=note.quiet)
+
+    def waiting(self, until: float, left: float) -> None: ...
+
+    def notified(self, error: str) -> None:
+        self._tell("notified", error=error)
+
+    def over(self, state: RunState) -> None:
+        self._flush()
+        self._tell("summary", **summary(state))
+
+    def close(self) -> None: ...
+
+    def _output(self, stream: Stream, text: str) -> None:
+        if text:
+            self._tell("output", attempt=self._attempt, stream=stream, text=text)
+
+    def _flush(self) -> None:
+        streams: tuple[Stream, ...] = ("stdout", "stderr")
+        for stream in streams:
+            self._output(stream, self._decoders[stream].decode(b"", final=True))
+
+    def _tell(self, event: str, **fields: Any) -> None:
+        fields.setdefault("at", self._now())
+        body = {"event": event, "run": self._id, **fields}
+        # In ASCII: half the world takes U+0085 for the end of a line, and terminals obey U+009B.
+        line = json.dumps(body, separators=(",", ":"))
+        self._streams.pass_on("stdout", f"{line}\n".encode("ascii"))
+
+
+def summary(state: RunState) -> dict[str, Any]:
+    """What came of a run, as plain data."""
+    last = state.ended[-1] if state.ended else None
+    return {
+        "status": state.status,
+        "exit": state.exit,
+        "attempts": state.attempts,
+        "waited": round(waited(state), 3),
+        "cost": state.cost,
+        "tokens": state.tokens,
+        "until": state.until,
+        "kind": "" if last is None else last.kind,
+        "message": "" if last is None else last.message,
+        "because": state.because,
+        "advice": "" if last is None else last.advice,
+        "name": state.made.name,
+        "agent": state.made.agent,
+        "command": state.made.command,
+        "cwd": state.made.cwd,
+    }

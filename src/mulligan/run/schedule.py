@@ -1,0 +1,253 @@
+"""Which agents of a plan may run now.
+
+Pure: the phases, where each agent stands, and the time come in; what to start, what to stop and
+when to look again comes out. An agent that waits holds no slot.
+
+    todo ──slot──▶ running ──▶ succeeded │ failed
+                    │   ▲
+                limit   due, and a slot
+                    ▼   │
+                   waiting
+
+What a phase makes of its agents (R-P2): `fail_fast` fails with the first failure, stopping the
+others; `continue` lets all of them run, failing if none succeeds; `require_minimum` needs so many
+successes, stopping as soon as they cannot be reached.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ("Agent", "Moves", "Order", "PhaseState", "Standing", "Status", "moves")
+
+Status: TypeAlias = Literal["todo", "running", "waiting", "succeeded", "failed", "stopped"]
+PhaseState: TypeAlias = Literal["blocked", "open", "succeeded", "failed", "skipped"]
+Mode: TypeAlias = Literal["fail_fast", "continue", "require_minimum"]
+
+_ENDED = frozenset({"succeeded", "failed", "stopped"})
+
+
+class Agent(NamedTuple):
+    """An agent as the schedule sees it.
+
+    Args:
+        key: Its name in the whole plan.
+        provider: Whose slots it needs; empty for nobody's.
+    """
+
+    key: str
+    provider: str = ""
+
+
+class Order(NamedTuple):
+    """A phase as the schedule sees it.
+
+    Args:
+        name: Its name.
+        agents: Its agents, in order.
+        needs: The phases that must have succeeded.
+        is_parallel: Whether its agents run side by side.
+        mode: What it makes of failures.
+        minimum: The successes that `require_minimum` needs.
+        slots: How many of its agents may run at once; None for any number.
+    """
+
+    name: str
+    agents: tuple[Agent, ...]
+    needs: tuple[str, ...] = ()
+    is_parallel: bool = True
+    mode: Mode = "fail_fast"
+    minimum: int = 1
+    slots: int | None = None
+
+
+class Standing(NamedTuple):
+    """Where an agent stands.
+
+    Args:
+        status: Where.
+        until: When a waiting one is due.
+    """
+
+    status: Status = "todo"
+    until: float = 0.0
+
+
+class Moves(NamedTuple):
+    """What to do now.
+
+    Args:
+        start: Agents to start or wake, in this order.
+        stop: Agents that run or wait for nothing any more.
+        wake_at: When to look again, if nothing happens before; None if only an end changes things.
+        phases: What has become of each phase.
+        because: Why a phase failed or is skipped.
+        is_over: Whether nothing runs and nothing will.
+    """
+
+    start: tuple[str, ...]
+    stop: tuple[str, ...]
+    wake_at: float | None
+    phases: dict[str, PhaseState]
+    because: dict[str, str]
+    is_over: bool
+
+    @property
+    def is_success(self) -> bool:
+        return self.is_over and all(each == "succeeded" for each in self.phases.values())
+
+
+def moves(
+    orders: Sequence[Order],
+    standings: Mapping[str, Standing],
+    *,
+    now: float,
+    slots: int | None = None,
+    providers: Mapping[str, int] | None = None,
+    is_spent: bool = False,
+) -> Moves:
+    """What may happen now.
+
+    Args:
+        orders: The phases, in order.
+        standings: Where each agent stands; one that is not named has not begun.
+        now: Epoch seconds.
+        slots: How many agents may run at once; None for any number.
+        providers: The same for the agents of one provider.
+        is_spent: Whether the money is used up: nothing more is started.
+    """
+    start: list[str] = []
+    stop: list[str] = []
+    states: dict[str, PhaseState] = {}
+    because: dict[str, str] = {}
+    room = _Room(orders, standings, slots, providers or {})
+    wake_at = inf
+    for order in orders:
+        state, why = _phase(order, standings, states)
+        if is_spent and state == "open" and not _busy(order, standings):
+            state, why = "failed", "the cost limit is reached"
+        states[order.name] = state
+        if why:
+            because[order.name] = why
+        if state in {"failed", "skipped"}:
+            stop += [each.key for each in order.agents if _at(standings, each).status in _ALIVE]
+        if state != "open" or is_spent:
+            continue
+        ready, due_at = _ready(order, standings, now)
+        wake_at = min(wake_at, due_at)
+        start += [each.key for each in ready if room.takes(order, each)]
+    is_busy = any(each.status == "running" for each in standings.values())
+    is_over = not is_busy and not start and wake_at == inf and "open" not in states.values()
+    return Moves(
+        tuple(start),
+        tuple(stop),
+        None if wake_at == inf else wake_at,
+        states,
+        because,
+        is_over,
+    )
+
+
+_ALIVE = frozenset({"running", "waiting"})
+
+
+def _at(standings: Mapping[str, Standing], agent: Agent) -> Standing:
+    return standings.get(agent.key, Standing())
+
+
+def _busy(order: Order, standings: Mapping[str, Standing]) -> bool:
+    return any(_at(standings, each).status == "running" for each in order.agents)
+
+
+def _phase(
+    order: Order, standings: Mapping[str, Standing], states: Mapping[str, PhaseState]
+) -> tuple[PhaseState, str]:
+    """What has become of a phase, and why it failed or is skipped."""
+    for need in order.needs:
+        if states[need] in {"failed", "skipped"}:
+            return "skipped", f"it needs {need}, which {_past(states[need])}"
+    if any(states[need] != "succeeded" for need in order.needs):
+        return "blocked", ""
+    return _made_of(order, [(each.key, _at(standings, each).status) for each in order.agents])
+
+
+def _made_of(order: Order, found: Sequence[tuple[str, Status]]) -> tuple[PhaseState, str]:
+    """What a phase makes of its agents."""
+    failed = [key for key, status in found if status in {"failed", "stopped"}]
+    successes = sum(status == "succeeded" for _, status in found)
+    left = len(found) - successes - len(failed)
+    if order.mode == "fail_fast" and failed:
+        return "failed", f"{failed[0]} failed, and the phase fails with the first"
+    if order.mode == "require_minimum" and successes + left < order.minimum:
+        return "failed", f"{order.minimum} must succeed, and {len(failed)} of {len(found)} failed"
+    if left:
+        return "open", ""
+    if not successes:
+        return "failed", f"none of its {len(found)} agents succeeded"
+    return "succeeded", ""
+
+
+def _past(state: PhaseState) -> str:
+    return "failed" if state == "failed" else "was skipped"
+
+
+def _ready(
+    order: Order, standings: Mapping[str, Standing], now: float
+) -> tuple[list[Agent], float]:
+    """The agents of an open phase that could run, and when the next one could.
+
+    Those that are due again come before those that have not begun: what they began is held up.
+    """
+    due: list[tuple[float, Agent]] = []
+    new: list[Agent] = []
+    next_at = inf
+    for agent in order.agents:
+        status, until = _at(standings, agent)
+        if status == "waiting" and until <= now:
+            due.append((until, agent))
+        elif status == "waiting":
+            next_at = min(next_at, until)
+        elif status == "todo":
+            new.append(agent)
+        if not order.is_parallel and status not in _ENDED:
+            break  # one after the other: nobody overtakes
+    return [agent for _, agent in sorted(due, key=lambda each: each[0])] + new, next_at
+
+
+class _Room:
+    """The slots that are left."""
+
+    def __init__(
+        self,
+        orders: Sequence[Order],
+        standings: Mapping[str, Standing],
+        slots: int | None,
+        providers: Mapping[str, int],
+    ) -> None:
+        self._left = inf if slots is None else float(slots)
+        self._phases = {
+            order.name: inf if order.slots is None else float(order.slots) for order in orders
+        }
+        self._providers = {name: float(count) for name, count in providers.items()}
+        for order in orders:
+            for agent in order.agents:
+                if _at(standings, agent).status == "running":
+                    self._take(order, agent)
+
+    def takes(self, order: Order, agent: Agent) -> bool:
+        """Take a slot of each kind that the agent needs; False if one of them is missing."""
+        provider = self._providers.get(agent.provider, inf)
+        if min(self._left, self._phases[order.name], provider) < 1:
+            return False
+        self._take(order, agent)
+        return True
+
+    def _take(self, order: Order, agent: Agent) -> None:
+        self._left -= 1
+        self._phases[order.name] -= 1
+        if agent.provider in self._providers:
+            self._providers[agent.provider] -= 1

@@ -1,0 +1,100 @@
+"""Where a run is shown: our own streams, with a memory of where the cursor is.
+
+The program's bytes pass through as they are, and the terminal behind them is put back as it was
+after every attempt. Nobody who does not read may hold up a stop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from typing import TYPE_CHECKING
+
+from .outlet import Outlet
+
+if TYPE_CHECKING:
+    from .agents.adapter import Stream
+    from .stop import Stop
+    from .terminal import Terminal
+
+__all__ = ("Streams",)
+
+
+class Streams:
+    """Where a run is shown.
+
+    Args:
+        stop: Once set, a reader that does not read is not waited for.
+        out: The descriptor of stdout.
+        err: The descriptor of stderr.
+    """
+
+    def __init__(self, stop: Stop, out: int = 1, err: int = 2) -> None:
+        self.descriptors: dict[Stream, int] = {"stdout": out, "stderr": err}
+        self._outlets: dict[Stream, Outlet] = {}
+        for stream, descriptor in self.descriptors.items():
+            with contextlib.suppress(OSError):  # closed: then nobody is told
+                self._outlets[stream] = Outlet(descriptor, stop)
+        self._is_one_place = _is_same(out, err)
+        self._terminal = _terminal(out, err)
+        #: Whether a line of ours would begin in the middle of the program's.
+        self.is_mid_line = False
+
+    def is_ours(self, stream: Stream) -> bool:
+        """Whether `stream` ends up where our lines do."""
+        return stream == "stderr" or self._is_one_place
+
+    def pass_on(self, stream: Stream, chunk: bytes) -> None:
+        """The program's bytes, as they are.
+
+        Raises:
+            BrokenPipeError: Nobody reads them.
+        """
+        outlet = self._outlets.get(stream)
+        if outlet is None or not chunk:
+            return
+        try:
+            outlet.write(chunk)
+        except OSError as trouble:
+            if trouble.errno == errno.EIO:  # a terminal that was closed
+                raise BrokenPipeError from trouble
+            raise
+        if self._terminal is not None:
+            self._terminal.passed(self.descriptors[stream], chunk)
+        if self.is_ours(stream):
+            self.is_mid_line = not chunk.endswith(b"\n")
+
+    def say(self, text: str) -> None:
+        """A line of ours. Nobody may be there to read it: that is no reason to fail."""
+        start = "\n" if self.is_mid_line else ""
+        self.is_mid_line = False
+        self.draw(f"{start}{text}\n")
+
+    def draw(self, text: str) -> None:
+        """Characters of ours, which leave the cursor where a line begins."""
+        outlet = self._outlets.get("stderr")
+        if outlet is not None:
+            with contextlib.suppress(OSError):
+                outlet.write(text.encode("utf-8", "replace"))
+
+    def restore(self) -> None:
+        """Put back what the program changed about the terminal, and left so."""
+        if self._terminal is not None:
+            self._terminal.restore()
+
+
+def _terminal(out: int, err: int) -> Terminal | None:
+    if not (os.isatty(out) or os.isatty(err)):
+        return None
+    from .terminal import Terminal
+
+    return Terminal(out, err)
+
+
+def _is_same(one: int, other: int) -> bool:
+    try:
+        here, there = os.fstat(one), os.fstat(other)
+    except OSError:  # closed
+        return False
+    return (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)

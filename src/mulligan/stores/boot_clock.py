@@ -1,0 +1,35 @@
+"""The machine's own clock: steady since it booted, the same for all its processes.
+
+`time.monotonic` stops while a laptop sleeps, and a lease that sleeps with it would be held twice:
+once by its holder, once by whoever waited on another clock. Boot time goes on.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from functools import lru_cache
+from pathlib import Path
+
+__all__ = ("boot_id", "boot_time")
+
+# macOS's CLOCK_MONOTONIC goes on during sleep, Linux's does not.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def boot_time() -> float:
+    """Seconds since the machine booted."""
+    return time.clock_gettime(_CLOCK)
+
+
+@lru_cache(maxsize=1)
+def boot_id() -> str:
+    """Which boot it is."""
+    if sys.platform == "darwin":
+        import ctypes
+
+        answer, size = ctypes.create_string_buffer(64), ctypes.c_size_t(64)
+        libc = ctypes.CDLL(None)
+        libc.sysctlbyname(b"kern.bootsessionuuid", answer, ctypes.byref(size), None, 0)
+        return answer.value.decode()
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -1,0 +1,306 @@
+"""`mulligan runs`, `show`, `cancel` and `completion`, on a desk of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mulligan.cli import main
+from mulligan.run.desk import Desk
+from mulligan.run.prune import KEPT, prune, prune_daily
+from mulligan.run.steps import Begun, Ended, Made, Moved, Over
+
+NOW = time.time()
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    desk = Desk()
+    yield desk
+    desk.close()
+
+
+@pytest.fixture
+def mulligan(capfd, desk):
+    """Run the command; its exit code, stdout and stderr."""
+
+    def mulligan(*argv: str) -> tuple[object, str, str]:
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            main(list(argv))
+        said = capfd.readouterr()
+        return caught.value.code, said.out, said.err
+
+    return mulligan
+
+
+def add(desk, *steps, name="", at=NOW - 600, command=("claude", "-p", "hello"), is_held=False):
+    """A run with these steps; its id."""
+    host, user = os.uname().nodename, os.geteuid()
+    made = Made(at, "claude", " ".join(command), "/src", host, user, name, {}, ["HOME"])
+    claimed = desk.make(desk.room(command), made)
+    for number, step in enumerate(steps):
+        desk.write(claimed, step, f"step-{number}")
+    if not is_held:
+        desk.release(claimed)
+    return claimed.id
+
+
+BEGUN = Begun(NOW - 500, 1, "start", "a-session", "")
+LIMIT = Ended(
+    NOW - 400,
+    1,
+    100.0,
+    code=1,
+    session="a-session",
+    cost=0.31,
+    tokens=5000,
+    kind="quota",
+    status=429,
+    message="You have hit your limit",
+    reading="claude: hit-your-limit (banner)",
+    reset_at=NOW + 7200,
+    then="again",
+    until=NOW + 7260,
+    because="again in 1h1m, as resets 3am says",
+)
+WELL = Ended(NOW - 100, 1, 400.0, code=0, cost=0.1, then="done", because="the program ended well")
+
+
+# runs
+
+
+def test_without_runs_it_says_how_to_begin_one(mulligan):
+    assert mulligan("runs") == (0, "", "no runs yet; begin one with: mulligan run -- COMMAND\n")
+
+
+def test_runs_are_listed_newest_first_with_where_they_stand(mulligan, desk):
+    old = add(desk, BEGUN, WELL, at=NOW - 900)
+    new = add(desk, BEGUN, LIMIT, name="port")
+    code, out, err = mulligan("runs")
+    head, first, second = out.splitlines()
+    assert (code, err) == (0, "")
+    assert head.split() == "run name program status attempts cost when folder".split()  # noqa: SIM905 -- a row
+    assert first.split()[:6] == [new, "port", "claude", "waiting", "1", "$0.31"]
+    assert "in 2h" in first
+    assert second.split()[:5] == [old, "claude", "done", "1", "$0.10"]
+    assert second.split()[-2:] == ["ago", "/src"]
+
+
+def test_open_runs_are_all_listed_and_ended_ones_only_with_all(mulligan, desk):
+    for _ in range(7):
+        add(desk, BEGUN, WELL)
+    waiting = [add(desk, BEGUN, LIMIT, at=NOW - 9000) for _ in range(2)]
+    _, out, _ = mulligan("runs")
+    assert len(out.splitlines()) == 1 + 5 + 2
+    assert all(id_ in out for id_ in waiting)
+    assert len(mulligan("runs", "--all")[1].splitlines()) == 1 + 9
+
+
+def test_a_run_whose_supervisor_died_is_cut_off_not_running(mulligan, desk):
+    dead = add(desk, BEGUN)
+    alive = add(desk, BEGUN, is_held=True)
+    rows = {row.split()[0]: row for row in mulligan("runs")[1].splitlines()}
+    assert " cut off " in rows[dead]
+    assert " running " in rows[alive]
+
+
+def test_json_has_one_object_a_run(mulligan, desk):
+    id_ = add(desk, BEGUN, LIMIT, name="port")
+    (line,) = mulligan("runs", "--json")[1].splitlines()
+    run = json.loads(line)
+    assert (run["run"], run["status"], run["cost"], run["is_held"]) == (id_, "waiting", 0.31, False)
+    assert run["until"] == LIMIT.until
+
+
+def test_names_of_others_cannot_draw_on_the_terminal(mulligan, desk):
+    add(desk, BEGUN, WELL, name="\x1b[2Jport\x07", command=("\x1b]0;x\x07claude",))
+    assert "\x1b" not in mulligan("runs")[1]
+
+
+# show
+
+
+def test_show_tells_each_attempt_its_decision_and_the_reason(mulligan, desk):
+    second = Begun(NOW - 50, 2, "resume", "a-session", LIMIT.because)
+    id_ = add(desk, BEGUN, LIMIT, second, WELL._replace(attempt=2), name="port")
+    code, out, _ = mulligan("show", "port")
+    assert code == 0
+    for words in (
+        f"run       {id_} port\n",
+        "command   claude -p hello\n",
+        "status    done, exit code 0\n",
+        "attempts  2, 5m50s of waiting between\n",
+        "spent     $0.41, 5,000 tokens\n",
+        "session   a-session\n",
+        "  ended    usage limit after 1m40s, exit code 1\n",
+        "  said     You have hit your limit\n",
+        "  read     claude: hit-your-limit (banner)\n",
+        "  because  again in 1h1m, as resets 3am says\n",
+        ", resumed its session\n",
+        "  ended    done after 6m40s, exit code 0\n",
+    ):
+        assert words in out
+
+
+def test_show_without_a_name_is_about_the_newest(mulligan, desk):
+    add(desk, BEGUN, WELL, at=NOW - 900)
+    new = add(desk, BEGUN, LIMIT)
+    assert mulligan("show")[1].startswith(f"run       {new}\n")
+
+
+def test_show_takes_the_beginning_of_an_id(mulligan, desk):
+    id_ = add(desk, BEGUN, WELL)
+    assert mulligan("show", id_[:3])[0] == 0
+
+
+def test_show_of_nothing_says_so(mulligan):
+    assert mulligan("show")[::2] == (
+        2,
+        "error: there is no run yet\n\nhint: begin one with: mulligan run -- COMMAND\n",
+    )
+    assert mulligan("show", "port")[::2] == (
+        1,
+        "error: no run 'port'; mulligan runs lists what there is\n",
+    )
+
+
+def test_show_json_has_every_step(mulligan, desk):
+    add(desk, BEGUN, LIMIT)
+    run = json.loads(mulligan("show", "--json")[1])
+    assert run["begun"] == [BEGUN._asdict()]
+    assert run["ended"] == [LIMIT._asdict()]
+    assert run["variables"] == ["HOME"]
+
+
+def test_a_log_is_printed_byte_for_byte(mulligan, desk):
+    id_ = add(desk, BEGUN, WELL)
+    for number, suffix in ((1, "out"), (1, "err")):
+        (desk.files(id_) / f"attempt-{number}.{suffix}").write_text(f"\x1b[1m{suffix}\n")
+    assert mulligan("show", id_, "--log") == (0, "\x1b[1mout\n", "\x1b[1merr\n")
+    assert mulligan("show", id_, "--log", "1") == (0, "\x1b[1mout\n", "\x1b[1merr\n")
+    code, _, err = mulligan("show", id_, "--log", "7")
+    assert code == 2
+    assert err.startswith(f"error: run {id_} has no log of attempt 7; it began 1\n")
+
+
+# cancel
+
+
+def test_a_parked_run_is_cancelled_at_once(mulligan, desk):
+    id_ = add(desk, BEGUN, LIMIT, name="port")
+    assert mulligan("cancel", "port") == (0, "", f"cancelled run {id_}\n")
+    state = desk.look(id_)
+    assert (state.status, state.because) == ("cancelled", "cancelled by hand")
+
+
+def test_what_has_ended_cannot_be_cancelled(mulligan, desk):
+    id_ = add(desk, BEGUN, WELL)
+    hint = f"mulligan show {id_} tells what came of it"
+    assert mulligan("cancel", id_) == (
+        2,
+        "",
+        f"error: run {id_} is done: there is nothing to cancel\n\nhint: {hint}\n",
+    )
+
+
+@pytest.mark.real
+def test_what_runs_is_ended_by_a_cancel_and_exits_130(mulligan, desk):
+    command = [sys.executable, "-m", "mulligan", "run", "--", "sleep", "60"]
+    run = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        ends_at = time.monotonic() + 20
+        while not (ids := [i for i, state in desk.all() if state.status == "running"]):
+            assert time.monotonic() < ends_at
+            time.sleep(0.05)
+        assert mulligan("cancel", ids[0])[0] == 0
+        assert run.wait(10) == 130
+        assert "mulligan: cancelled: " in run.communicate()[1]
+    finally:
+        run.kill()
+        run.wait()
+
+
+# completion
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed_for_each_shell(mulligan, shell):
+    code, out, err = mulligan("completion", shell)
+    assert (code, err) == (0, "")
+    assert f"_MULLIGAN_COMPLETE={shell}_complete" in out
+
+
+def offered(mulligan, monkeypatch, *words):
+    monkeypatch.setenv("_MULLIGAN_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", " ".join(["mulligan", *words]))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    out = mulligan()[1]
+    monkeypatch.delenv("_MULLIGAN_COMPLETE")
+    return [line.partition(",")[2] for line in out.splitlines() if line]
+
+
+def test_a_shell_is_offered_commands_and_runs_by_id_and_name(mulligan, desk, monkeypatch):
+    done = add(desk, BEGUN, WELL, at=NOW - 900)
+    waiting = add(desk, BEGUN, LIMIT, name="port")
+    assert offered(mulligan, monkeypatch, "ru") == ["run", "runs"]
+    assert offered(mulligan, monkeypatch, "show", "") == [waiting, "port", done]
+    assert offered(mulligan, monkeypatch, "resume", "") == [waiting, "port"]
+    assert offered(mulligan, monkeypatch, "cancel", "po") == ["port"]
+
+
+def test_a_desk_that_cannot_be_opened_offers_nothing(mulligan, monkeypatch):
+    monkeypatch.setenv("MULLIGAN_HOME", "/dev/null/nowhere")
+    assert offered(mulligan, monkeypatch, "show", "") == []
+
+
+# pruning
+
+
+def test_what_ended_long_ago_is_forgotten_and_what_is_open_is_not(desk):
+    gone = add(desk, BEGUN, WELL)
+    cancelled = add(desk, BEGUN, Over(NOW, "cancelled by hand"))
+    waiting = add(desk, BEGUN, LIMIT)
+    paused = add(desk, BEGUN, WELL._replace(then="pause"))
+    taken = add(desk, BEGUN, WELL, is_held=True)
+    assert prune(desk, NOW + KEPT - 1000) == ()
+    assert set(prune(desk, NOW + KEPT + 1)) == {gone, cancelled}
+    assert set(desk.ids()) == {waiting, paused, taken}
+    left = {each.name for each in (desk.folder / "runs").iterdir()}
+    assert left == {waiting, paused, taken}
+
+
+def test_a_run_taken_up_again_is_young_again(desk):
+    id_ = add(desk, BEGUN, WELL._replace(then="stop"), Moved(NOW + KEPT, NOW + KEPT, "by hand"))
+    assert prune(desk, NOW + KEPT + 1) == ()
+    assert desk.ids() == (id_,)
+
+
+def test_folders_that_no_journal_knows_go_after_a_day(desk):
+    for name, age in (("young", 0), ("old", 2 * 86_400)):
+        folder = desk.folder / "runs" / name
+        folder.mkdir(parents=True)
+        os.utime(folder, (NOW - age, NOW - age))
+    prune(desk, NOW)
+    assert [each.name for each in (desk.folder / "runs").iterdir()] == ["young"]
+
+
+def test_pruning_by_the_way_happens_once_a_day(desk):
+    assert prune_daily(desk, NOW) == ()
+    old = add(desk, BEGUN, WELL._replace(at=NOW - 2 * KEPT))
+    assert prune_daily(desk, NOW + 3600) == ()
+    os.utime(desk.folder / "pruned", (NOW - 2 * 86_400, NOW - 2 * 86_400))
+    assert prune_daily(desk, NOW) == (old,)
+
+
+def test_pruning_by_hand_says_how_much_went(mulligan, desk):
+    add(desk, BEGUN, WELL._replace(at=NOW - 2 * KEPT))
+    code, out, err = mulligan("runs", "--prune")
+    assert (code, out) == (0, "")
+    assert err.startswith("forgot 1 run\n")

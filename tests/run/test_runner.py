@@ -1,0 +1,179 @@
+"""A run with a real program, real journal and virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from mulligan.run.agents.adapter import Refused
+from mulligan.run.desk import InOtherHands
+from mulligan.run.steps import Begun, Ended, Moved, Over
+
+from .scripted import Stage
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def stage(tmp_path):
+    return Stage(tmp_path)
+
+
+def hows(run):
+    return [step.how for step in run.view.steps if isinstance(step, Begun)]
+
+
+def kinds(run):
+    return [step.kind for step in run.view.steps if isinstance(step, Ended)]
+
+
+def test_a_program_that_does_well_is_run_once_and_seen_as_without_us(stage):
+    run = stage.run("ok")
+    assert (run.code, run.state.status, hows(run)) == (0, "done", ["start"])
+    assert run.view.shown["stdout"] == b"All done, after 1 step.\n"
+
+
+def test_a_limit_five_hours_away_is_waited_for_and_the_session_resumed(stage):
+    run = stage.run("effect limit:18000 ok")
+    assert (run.code, hows(run), kinds(run)) == (0, ["start", "resume"], ["quota", ""])
+    assert stage.effects == 1
+    assert 18000 <= stage.clock.now() < 18000 + 40
+    assert run.view.shown["stdout"].endswith(b"All done, after 3 steps.\n")
+
+
+def test_a_limit_beyond_the_horizon_ends_with_75_and_the_time(stage):
+    run = stage.run("limit:18000", horizon=3600.0)
+    assert (run.code, run.state.status) == (75, "limited")
+    assert run.state.until == pytest.approx(stage.clock.wall() + 18001, abs=3)
+    assert stage.clock.now() == 0
+
+
+def test_a_crash_resumes_the_session(stage):
+    run = stage.run("work crash ok")
+    assert (run.code, hows(run), kinds(run)) == (0, ["start", "resume"], ["server", ""])
+
+
+def test_overload_and_lost_connections_are_tried_again(stage):  # "only rate limits retried"
+    run = stage.run("overloaded reset ok")
+    assert (run.code, kinds(run)) == (0, ["overloaded", "network", ""])
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"), [("login", "auth"), ("billing", "billing"), ("toolong", "context_length")]
+)
+def test_what_waiting_does_not_mend_stops_at_once(stage, word, kind):
+    run = stage.run(f"{word} ok")
+    assert (run.code, run.state.status, kinds(run)) == (1, "failed", [kind])
+    assert run.state.ended[-1].advice
+
+
+def test_silence_ends_the_program_and_resumes_it(stage):
+    run = stage.run("work stall:60 ok", idle=0.6)
+    assert (run.code, hows(run), kinds(run)) == (0, ["start", "resume"], ["timeout", ""])
+
+
+def test_failed_attempts_cost_money_too(stage):
+    run = stage.run("overloaded overloaded ok")
+    assert run.state.cost == pytest.approx(3 * 0.04)
+    assert run.state.tokens == 3000
+
+
+def test_the_child_s_own_code_is_kept(stage):
+    run = stage.run("", command=("sh", "-c", "echo no such thing >&2; exit 7"))
+    assert (run.code, run.state.status, kinds(run)) == (7, "failed", ["unknown"])
+
+
+def test_an_interrupted_wait_is_still_a_wait(stage):
+    claimed = stage.run("limit:9000 ok", horizon=60.0)  # parked beyond its horizon
+    assert claimed.code == 75
+    taken = stage.desk.claim(claimed.id, stage.clock.wall())
+    stage.desk.write(taken, Moved(stage.clock.wall(), stage.clock.wall() + 9000, "hand"), "hand")
+    run = stage.drive(taken, "limit:9000 ok", interrupted_after=100.0)
+    assert (run.code, run.state.status) == (130, "waiting")
+    assert stage.clock.now() < 110  # within a second or so, not at the end of the wait
+    again = stage.desk.claim(claimed.id, stage.clock.wall())
+    assert stage.drive(again, "limit:9000 ok").code == 0
+
+
+def test_parking_by_exit_waits_for_nobody(stage):
+    claimed = stage.run("limit:3000", horizon=60.0)
+    taken = stage.desk.claim(claimed.id, stage.clock.wall())
+    stage.desk.write(taken, Moved(stage.clock.wall(), stage.clock.wall() + 3000, "hand"), "hand")
+    run = stage.drive(taken, "limit:3000 ok", is_parked_by_exit=True)
+    assert (run.code, run.state.status, stage.clock.now()) == (75, "waiting", 0)
+
+
+def test_a_second_run_does_not_start_into_a_closed_window(stage):
+    first = stage.run("limit:7200 ok ok", horizon=60.0)
+    assert first.code == 75
+    second = stage.run("ok", horizon=30000.0)
+    assert second.code == 0
+    moved = [step for step in second.view.steps if isinstance(step, Moved)]
+    assert moved, "it started while the window was closed"
+    assert stage.clock.now() >= 7200
+    assert second.state.attempts == 1
+
+
+def test_a_run_in_hand_is_nobody_else_s(stage):
+    run = stage.run("limit:3000", horizon=60.0)
+    taken = stage.desk.claim(run.id, stage.clock.wall())
+    with pytest.raises(InOtherHands):
+        stage.desk.claim(run.id, stage.clock.wall())
+    stage.desk.release(taken)
+    stage.desk.claim(run.id, stage.clock.wall())
+
+
+def test_a_cancelled_run_stays_cancelled(stage):
+    run = stage.run("limit:3000", horizon=60.0)
+    stage.desk.cancel(run.id, Over(stage.clock.wall(), "by hand"))
+    taken = stage.desk.claim(run.id, stage.clock.wall())
+    again = stage.drive(taken, "ok")
+    assert (again.code, again.state.status, again.state.attempts) == (130, "cancelled", 1)
+
+
+def test_an_interactive_command_is_refused_before_anything_is_written(stage):
+    with pytest.raises(Refused):
+        stage.run("ok", command=("claude",))
+    assert stage.desk.ids() == ()
+
+
+def test_an_attempt_whose_supervisor_died_before_it_began_is_begun(stage):
+    claimed = _torn(stage, output=None)
+    run = stage.drive(claimed, "ok")
+    assert (run.code, hows(run)) == (0, ["restart"])
+
+
+def test_an_attempt_whose_log_has_its_success_is_not_run_again(stage):
+    done = (
+        b'{"type":"system","subtype":"init","session_id":"0d934841-1941-40fe-9930-4689fa253369"}\n'
+        b'{"type":"result","subtype":"success","is_error":false,"result":"fine",'
+        b'"session_id":"0d934841-1941-40fe-9930-4689fa253369","total_cost_usd":0.5}\n'
+    )
+    claimed = _torn(stage, output=done)
+    run = stage.drive(claimed, "crash crash crash")
+    assert (run.code, hows(run), run.state.cost) == (0, [], 0.5)
+
+
+def test_a_cut_off_program_that_cannot_resume_is_not_started_twice(stage):
+    claimed = _torn(stage, output=b"half of it", command=("sh", "-c", "echo again >> effects.txt"))
+    run = stage.drive(claimed, "")
+    assert (run.code, run.state.status, stage.effects) == (1, "failed", 0)
+    assert "--restart" in run.state.ended[-1].advice
+
+
+def _torn(stage, *, output, command=("claude", "-p", "x")):
+    """A run whose supervisor died in its first attempt."""
+    from mulligan.run.begin import Asked, make
+
+    claimed, _ = make(
+        stage.desk,
+        command,
+        Asked(),
+        cwd=str(stage.folder / "work"),
+        environ=stage.environ(""),
+        now=stage.clock.wall(),
+    )
+    stage.desk.write(claimed, Begun(stage.clock.wall(), 1, "start", "", ""), "begun-1")
+    if output is not None:
+        (stage.desk.files(claimed.id) / "attempt-1.out").write_bytes(output)
+    stage.desk.release(claimed)
+    return stage.desk.claim(claimed.id, stage.clock.wall())

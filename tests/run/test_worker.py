@@ -1,0 +1,142 @@
+"""Workers wake what is due, each run once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from mulligan.run.begin import Asked, make
+from mulligan.run.desk import Desk
+from mulligan.run.state import RunState
+from mulligan.run.steps import Begun, Made, Moved
+from mulligan.run.worker import is_due
+
+from .killing import until
+from .scripted import Stage
+
+
+def made(**more):
+    fields = {"host": os.uname().nodename, "user": os.geteuid(), **more}
+    return Made(0.0, "claude", "claude", "/", name="", terms={}, variables=[], **fields)
+
+
+@pytest.mark.parametrize(
+    ("status", "due_at", "is_expected"),
+    [
+        ("waiting", 99.0, True),
+        ("waiting", 101.0, False),
+        ("running", None, True),  # its supervisor died: only then can it be claimed
+        ("new", None, True),
+        ("paused", None, False),  # by hand, so by hand
+        ("done", None, False),
+        ("failed", None, False),
+        ("limited", 50.0, False),
+        ("cancelled", None, False),
+    ],
+)
+def test_due_is_what_should_go_on_by_itself(status, due_at, is_expected):
+    assert is_due(RunState(made(), status, until=due_at), 100.0) is is_expected
+
+
+def test_what_belongs_elsewhere_is_not_due_here():
+    assert not is_due(RunState(made(host="elsewhere"), "waiting", until=1.0), 100.0)
+    assert not is_due(RunState(made(user=os.geteuid() + 1), "waiting", until=1.0), 100.0)
+
+
+def look(desk, id_):
+    state = desk.look(id_)
+    assert state is not None
+    return state
+
+
+def parked(stage, number, *, script):
+    """Runs that were parked until a time that has come."""
+    found = []
+    for _ in range(number):
+        now = time.time()
+        claimed, _ = make(
+            stage.desk,
+            ("claude", "-p", "x"),
+            Asked(),
+            cwd=str(stage.folder / "work"),
+            environ=stage.environ(script),
+            now=now,
+        )
+        stage.desk.write(claimed, Moved(now, now - 1, "parked"), "parked")
+        stage.desk.release(claimed)
+        found.append(claimed.id)
+    return found
+
+
+def worker(stage, script, *options):
+    environ = {
+        **stage.environ(script),
+        "MULLIGAN_HOME": str(stage.desk.folder),
+        "PYTHONPYCACHEPREFIX": str(stage.folder / "bytecode"),
+    }
+    del environ["NOW"]
+    return subprocess.Popen(
+        [sys.executable, "-m", "mulligan", "worker", *options],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.real
+def test_two_workers_wake_each_parked_run_once(tmp_path):
+    stage = Stage(tmp_path)
+    ids = parked(stage, 6, script="ok")
+    workers = [worker(stage, "ok", "--once", "--jobs", "3") for _ in range(2)]
+    ends = [each.communicate(timeout=60) for each in workers]
+    assert [each.returncode for each in workers] == [0, 0], ends
+    states = [look(stage.desk, id_) for id_ in ids]
+    assert [(state.status, state.attempts) for state in states] == [("done", 1)] * 6, ends
+
+
+@pytest.mark.real
+def test_a_worker_that_is_told_to_stop_leaves_its_runs_to_others(tmp_path):
+    stage = Stage(tmp_path)
+    (id_,) = parked(stage, 1, script="work stall:60 ok")
+    first = worker(stage, "work stall:60 ok", "--poll", "50ms")
+    until(lambda: look(stage.desk, id_).is_torn, seconds=30)
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=30)
+    assert first.returncode == 130
+    state = look(stage.desk, id_)
+    assert state.status == "paused" or state.ended
+    assert not stage.desk.is_held(id_, state.holder)
+
+
+@pytest.mark.real
+def test_a_stopped_holder_is_fenced_when_it_wakes(tmp_path, monkeypatch):
+    """SIGSTOP for longer than its lease: somebody else takes over, the zombie writes nothing."""
+    monkeypatch.setattr("mulligan.run.desk.LEASE", 0.3)
+    stage = Stage(tmp_path)
+    (id_,) = parked(stage, 1, script="work stall:60 ok")
+    zombie = worker(stage, "work stall:60 ok", "--poll", "50ms")
+    try:
+        until(lambda: look(stage.desk, id_).is_torn, seconds=30)
+        zombie.send_signal(signal.SIGSTOP)
+        desk = Desk(stage.desk.folder)
+        holder = look(desk, id_).holder
+        until(lambda: not desk.is_held(id_, holder))
+        taken = desk.claim(id_, time.time())
+        run = stage.drive(taken, "work stall:60 ok")
+        assert (run.code, run.state.status) == (0, "done")
+        steps = run.state.steps
+        zombie.send_signal(signal.SIGCONT)
+        time.sleep(0.2)
+        assert look(desk, id_).steps == steps
+        assert [step.how for step in run.view.steps if isinstance(step, Begun)] == ["resume"]
+    finally:
+        zombie.send_signal(signal.SIGCONT)
+        zombie.send_signal(signal.SIGKILL)
+        zombie.communicate(timeout=10)
