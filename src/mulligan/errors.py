@@ -11,12 +11,15 @@ annotated. What stands here is raised only where no exception of the caller exis
     ├── GitError                      git could not do what was asked of it
     │   ├── GitRefused                … or must not, in the state the tree is in
     │   └── HookFailed                … because a hook of the repository said no
+    ├── KeyReused                     one key, two operations
+    ├── NotKept                       it was done; what came of it was not kept; carries it
     ├── StoreError                    shared state
     │   ├── StoreDown                 … that cannot be reached in time
     │   └── Fenced                    … that somebody else has taken over
     └── NotAdmitted                   the call was not made
         ├── CircuitOpen               the target is not worth calling now
         ├── DeadlinePassed (TimeoutError)  there is no time left to call
+        ├── KeyBusy                   somebody else is at it under the same key
         └── LimitReached              the target does not let us call now
 """
 
@@ -35,10 +38,13 @@ __all__ = (
     "GitError",
     "GitRefused",
     "HookFailed",
+    "KeyBusy",
+    "KeyReused",
     "LimitReached",
     "MissingExtra",
     "MulliganError",
     "NotAdmitted",
+    "NotKept",
     "SettingError",
     "StoreDown",
     "StoreError",
@@ -133,6 +139,36 @@ class HookFailed(GitError):
     """A hook of the repository refused the commit; the files are as they were."""
 
 
+class KeyReused(MulliganError):
+    """A key that stands for one operation was used for another: a mistake in the program.
+
+    Nothing was called. Never answered with a new key: that could do twice what the old one
+    stands for (E-F3).
+
+    Args:
+        key: The key.
+        because: What differs, in one sentence.
+    """
+
+    def __init__(self, key: str, because: str) -> None:
+        self.key, self.because = key, because
+        super().__init__(f"operation {key!r}: {because}")
+
+
+class NotKept(MulliganError):
+    """It was done, and what came of it was not kept: it is not done again under this key.
+
+    Args:
+        key: The key.
+        because: What was found and what to do, in one sentence.
+        value: What the function returned, for the caller for whom it ran; None for others.
+    """
+
+    def __init__(self, key: str, because: str, value: object = None) -> None:
+        self.key, self.because, self.value = key, because, value
+        super().__init__(f"operation {key!r}: {because}")
+
+
 class StoreError(MulliganError):
     """Something about shared state that its caller cannot go on with.
 
@@ -185,6 +221,20 @@ class CircuitOpen(NotAdmitted):
 
 class DeadlinePassed(NotAdmitted, TimeoutError):
     """The deadline passed before the first attempt could begin."""
+
+
+class KeyBusy(NotAdmitted):
+    """Somebody else is at it under the same key, and did not end while we could wait.
+
+    Args:
+        target: The dependency that would have been called.
+        retry_in: Seconds after which the key is free, unless its holder still lives.
+        because: Which key, in one sentence.
+    """
+
+    def __init__(self, target: str, retry_in: float, because: str) -> None:
+        self.retry_in = retry_in
+        super().__init__(target, because)
 
 
 class LimitReached(NotAdmitted):

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 
+from mulligan import Guard, Once
 from mulligan.core.breaker import BREAKER, Ask, Breaker, Passed
 from mulligan.core.claims import Finish, Mine, Take
 from mulligan.core.entry import Entry
@@ -80,6 +81,20 @@ def hold(store, me, lease):
     say(store.keys.transact(Key("target", "once"), finish))
 
 
+def once(store, me, lease, how=""):
+    """Do order-17 once; in the middle of it wait for a line, or for our end."""
+
+    def work():
+        say("running")
+        if how == "wait":
+            sys.stdin.readline()
+        return me
+
+    say(Guard("bank", store=store).once(Once("order-17", lease=float(lease)), work))
+
+
 if __name__ == "__main__":
     what, url, *rest = sys.argv[1:]
-    {"probe": probe, "grants": grants, "append": append, "hold": hold}[what](open_store(url), *rest)
+    {"probe": probe, "grants": grants, "append": append, "hold": hold, "once": once}[what](
+        open_store(url), *rest
+    )

@@ -65,6 +65,21 @@ def test_the_same_key_for_something_else_is_a_mistake():  # E-F3
     assert take(state, "b", fingerprint="pay 6")[1] == Mismatch("pay 5")
 
 
+def test_a_key_whose_use_is_in_doubt_may_be_repeated_and_used_for_nothing_else():  # E-F3, E-F11
+    state, _ = take(Claim(), "a", fingerprint="pay 5")
+    lapsed, dropped = state, Drop(holder="a", epoch=1, doubt=60)(state, at(1))[0]
+    for open_, now in ((lapsed, 31.0), (lapsed, 1e5), (dropped, 2.0)):
+        assert take(open_, "b", now=now, fingerprint="pay 6") == (open_, Mismatch("pay 5"))
+        assert take(open_, "b", now=now, fingerprint="pay 5")[1] == Mine(2)
+    assert take(dropped, "b", now=62, fingerprint="pay 6")[1] == Mine(2)
+
+
+def test_a_key_whose_use_is_known_to_have_failed_is_free_for_anything():
+    state, _ = take(Claim(), "a", fingerprint="pay 5")
+    state, _ = Drop(holder="a", epoch=1)(state, at(1))
+    assert take(state, "b", now=1, fingerprint="pay 6")[1] == Mine(2)
+
+
 def test_a_reboot_frees_what_was_held_and_keeps_what_was_done():  # E-F1
     state, _ = take(Claim(), "a", lease=1e6)
     assert take(state, "b", era="next boot")[1] == Mine(2)

@@ -53,6 +53,17 @@ def guarded(name: str) -> int:
     return len(name)
 
 
+@guard.once_per("name", exclude=())
+@mulligan.replayable("once per")
+def once_per(name: str) -> int:
+    return len(name)
+
+
+@guard.once_per()
+async def aonce_per(name: str) -> int:
+    return len(name)
+
+
 class Client:
     @mulligan.retry
     def method(self, name: str) -> int:
@@ -78,6 +89,11 @@ async def check() -> None:
     assert_type(await mulligan.acall(coroutine, "u"), bytes)
     assert_type(guard.call(plain, "u"), bytes)
     assert_type(await guard.acall(coroutine, url="u"), bytes)
+    assert_type(guard.once("k", plain, "u", limit=2), bytes)
+    assert_type(guard.once(mulligan.Once("k", dump=str), plain, "u"), bytes)
+    assert_type(await guard.aonce("k", coroutine, "u"), bytes)
+    assert_type(once_per("n"), int)
+    assert_type(await aonce_per("n"), int)
     assert_type(guard.stream(generator, 3), Iterator[int])
     assert_type(guard.astream(async_generator, 3), AsyncIterator[int])
     function: Callable[[str], Coroutine[Any, Any, bytes]] = coroutine
@@ -100,4 +116,6 @@ def wrong() -> None:
     plain(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     mulligan.call(plain, 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     mulligan.retry(effects="reads")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType,reportCallIssue]
+    guard.once("k", plain, 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    guard.once_per(exclud=())  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     Guard("api", attempt=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -91,6 +91,7 @@ class Attempts:
             ("observe", settings.observe),
             ("verify", settings.verify),
             ("fallback", None if settings.fallback is NO_FALLBACK else settings),
+            ("dead_letters", settings.letters),
             ("timeout", settings.timeouts and settings.timeouts.total),
         ):
             if value is not None:

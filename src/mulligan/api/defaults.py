@@ -19,6 +19,7 @@ from .sharing import Observer, overhear, sharing
 
 if TYPE_CHECKING:
     from ..core.events import Event
+    from ..drivers.settings import DeadLetters
     from .options import GuardOptions
     from .sharing import Sharing
 
@@ -51,6 +52,7 @@ def resolve(target: str, options: GuardOptions) -> tuple[Settings, Sharing | Non
         timeout_to=options.get("timeout_to") or "",
         metadata=dict(options.get("metadata") or {}),
         admissions=tuple(options.get("admissions", ())),
+        letters=_letters(options, policy),
         commons=shares,
         observe=_observer(shares, options),
         overhear=overhear if shares is not None and shares.wants.gate is not None else None,
@@ -113,6 +115,15 @@ def _check(options: GuardOptions) -> None:
         part = options.get(name)
         if part is not None and not callable(getattr(part, method, None)):
             raise SettingError(f"{name} needs an object with {method}(); got {part!r}")
+
+
+def _letters(options: GuardOptions, policy: Policy) -> DeadLetters | None:
+    given = options.get("dead_letters")
+    if given is None or given is False:
+        return None
+    from .dead_letters import Undertaker
+
+    return Undertaker(None if given is True else given, options.get("store"), policy.store)
 
 
 def _timeouts(policy: Policy, given: Any) -> Timeouts | None:

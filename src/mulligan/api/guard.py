@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ..core.policy import Policy
     from ..core.sharing import Breaker, Gate, Tokens
     from .attempts import Attempts
-    from .options import GuardOptions
+    from .once import Once
+    from .options import GuardOptions, OnceOptions
 
     F = TypeVar("F", bound=Callable[..., Any])
     P = ParamSpec("P")
@@ -125,6 +126,57 @@ class Guard:
     ) -> AsyncIterator[T]:
         """Like `stream`, for async iterables and for coroutines that return one."""
         return self._engine.astream(function, args, kwargs)
+
+    def once(
+        self, key: str | Once, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Do something once under `key`, however often and by whomever it is asked for.
+
+        The first caller calls `function`, as `call` would; whoever comes at the same time waits
+        for its result, whoever comes later is handed it. A failure is not kept.
+
+        Args:
+            key: The operation's name, `mulligan.new_key()`, or `Once` for everything else.
+            function: What to call. It finds the key in ``mulligan.current().key``.
+            *args: Its arguments; others under the same key are a mistake.
+            **kwargs: Its keyword arguments.
+
+        Raises:
+            KeyReused: The key stands for another operation.
+            KeyBusy: Another caller is at it and did not end in time.
+            NotKept: It was done, but its result is not JSON.
+            StoreDown: Nobody can say whether it has been done.
+        """
+        from .once import once
+
+        return once(self._engine, key, function, args, kwargs)  # type: ignore[no-any-return]
+
+    async def aonce(
+        self,
+        key: str | Once,
+        function: Callable[P, Awaitable[T]],
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Like `once`, for coroutine functions."""
+        from .once import aonce
+
+        return await aonce(self._engine, key, function, args, kwargs)  # type: ignore[no-any-return]
+
+    def once_per(self, *parameters: str, **options: Unpack[OnceOptions]) -> Callable[[F], F]:
+        """Decorate a function that is done once per value of these parameters.
+
+        Without any, it is done once for all its arguments together. Other arguments under the
+        same key are a mistake, unless `exclude` names them.
+
+        Args:
+            *parameters: Names of parameters.
+            **options: See `Once`.
+        """
+        from .once import Once, once_per
+
+        return once_per(self._engine, parameters, Once(**options))
 
     def attempts(self, name: str = "block") -> Attempts:
         """Blocks instead of functions: ``for attempt in guard.attempts(): with attempt: …``."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..core.sharing import Breaker, Gate, Tokens
     from ..core.timeouts import Timeouts
 
-__all__ = ("OPTIONS", "SHARED", "GuardOptions", "Options")
+__all__ = ("OPTIONS", "SHARED", "GuardOptions", "OnceOptions", "Options")
 
 
 class Options(TypedDict, total=False):
@@ -43,6 +43,8 @@ class Options(TypedDict, total=False):
             if it could not find out.
         on_exhausted: Told of the error when attempts, time or budget have run out.
         validator: (failure) → bool, for conditional failures: has the condition changed?
+        dead_letters: Whether a call that ran out of attempts, time or budget is written down, to be
+            looked at and replayed; True for the guard's store, or a store or its address.
         adaptive: Whether the policy learns from what has failed lately (see `core.adaptive`).
         classifier: Instead of the default one; see ``mulligan.classifier.adding``.
         context: Whether `current()` is known in first attempts, too.
@@ -67,6 +69,7 @@ class Options(TypedDict, total=False):
     verify: Callable[..., Any] | None
     on_exhausted: Callable[[BaseException], object] | None
     validator: Callable[[Failure], bool] | None
+    dead_letters: bool | Store | str
     adaptive: bool
     classifier: Classifier | None
     context: bool
@@ -102,6 +105,17 @@ class GuardOptions(Options, total=False):
     tokens: bool | Tokens
     observe: Callable[[Any], Any] | None
     fallback: Any
+
+
+class OnceOptions(TypedDict, total=False):
+    """What `once_per` takes: see `Once`."""
+
+    scope: str | tuple[str, ...]
+    exclude: tuple[str, ...]
+    ttl: Duration | None
+    lease: Duration
+    dump: Callable[[Any], Any] | None
+    load: Callable[[Any], Any] | None
 
 
 OPTIONS = frozenset(GuardOptions.__annotations__) | frozenset(Options.__annotations__)

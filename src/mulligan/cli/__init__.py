@@ -26,6 +26,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "classify": (".classify", "Say what a program's output means, and when its limit resets."),
     "cancel": (".cancel", "End a run for good."),
     "completion": (".completion", "Print what makes a shell complete these commands."),
+    "dead": (".dead", "List, show, replay or purge calls that ran out of everything."),
     "explain": (".explain", "Print a policy: what is retried, how often, how long it waits."),
     "faults": (".faults", "Serve a provider that fails on command, and see what was asked of it."),
     "worker": (".worker", "Wake the runs that are due."),

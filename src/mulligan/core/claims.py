@@ -8,7 +8,8 @@ Each time it is taken the epoch rises, and whoever wants to finish says which ep
 holder that was stopped, slept through its lease, and woke up cannot overwrite what its successor
 did: it is fenced, and learns so.
 
-A failure is dropped, not stored: a cached error would poison every repeat (E-F6).
+A failure is dropped, not stored: a cached error would poison every repeat (E-F6). If what failed
+may have been applied, the key stays in doubt: it may be repeated, and used for nothing else.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Claim:
     Args:
         epoch: Rises each time the key is taken.
         holder: Who has it; empty if nobody does.
-        due: When the holder's lease, or the memory of the value, is over.
+        due: When the holder's lease, or the memory of the value or of the doubt, is over.
         fingerprint: What the key was first used for; another use of it is a mistake.
         value: The result as JSON, once there is one.
     """
@@ -115,14 +116,16 @@ class Take(_Step):
 
     def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, Mine | Busy | Done | Mismatch]:
         left = state.left(moment)
+        # A holder that has vanished may have done it; its key is free for a repeat, and no more.
+        if (left > 0 or state.holder) and state.fingerprint != self.fingerprint:
+            return state, Mismatch(state.fingerprint)
         if left > 0:
-            if state.fingerprint != self.fingerprint:
-                return state, Mismatch(state.fingerprint)
             if state.value is not None:
                 return state, Done(state.value)
             if state.holder == self.holder:
                 return state, Mine(state.epoch)
-            return state, Busy(left, state.holder, state.epoch)
+            if state.holder:
+                return state, Busy(left, state.holder, state.epoch)
         due = moment.lease(self.lease)
         taken = Claim(state.epoch + 1, self.holder, due, self.fingerprint)
         return taken, Mine(taken.epoch)
@@ -167,16 +170,26 @@ class Finish(_Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drop(_Step):
-    """It failed and may be done again, by anybody, at once."""
+    """It failed and may be done again, by anybody, at once.
+
+    Args:
+        holder: Who had it.
+        epoch: What it was taken with.
+        doubt: Seconds for which another use of the key stays a mistake, because what failed may
+            have been applied: the server may know the key by now (E-F3).
+    """
 
     holder: str
     epoch: int
+    doubt: float = 0.0
 
-    def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, bool]:  # noqa: ARG002 -- one signature for all operations
+    def __call__(self, state: Claim, moment: Moment) -> tuple[Claim, bool]:
         """The result is whether the caller held the key."""
         if not _is_held(state, self.holder, self.epoch):
             return state, False
-        return Claim(epoch=state.epoch), True
+        if self.doubt <= 0:
+            return Claim(epoch=state.epoch), True
+        return replace(state, holder="", due=moment.stated(self.doubt)), True
 
 
 def _is_held(state: Claim, holder: str, epoch: int) -> bool:

@@ -12,6 +12,7 @@ from ..core.decision import GiveUp, Park, RetryAfter, Verify
 from ..errors import NotAdmitted
 from .aio_time import being_cancelled, cut, in_thread
 from .announce import report
+from .burial import abury
 from .judging import judge
 from .notes import caused
 from .verdict import APPLIED, NOT_APPLIED, Answered, Instead, Lost, Opened
@@ -47,6 +48,7 @@ async def run(
         error: What the attempt that has already been made ended with, if one has.
         pending: The attempt that has begun and waits to be driven, if one has.
     """
+    session.work = function, args, kwargs
     over: Over | None = None
     try:
         while True:
@@ -170,7 +172,9 @@ async def _conclude(session: Session, over: Over) -> Any:
         case Lost():
             error = session.real(over.error)
             try:
-                if not session.end(error, over.decision):
+                is_answered = session.end(error, over.decision)
+                await abury(session, error, over.decision)
+                if not is_answered:
                     raise error
                 fallback = session.settings.fallback
                 if not callable(fallback):
@@ -279,6 +283,7 @@ async def _open(
     kwargs: dict[str, Any],
 ) -> Opened | Answered | Instead:
     """The stream with its first item; what an empty one returned; or the fallback's items."""
+    session.work = function, args, kwargs
     error: Exception | None = None
     over: Over | None = None
     try:

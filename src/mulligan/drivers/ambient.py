@@ -27,6 +27,7 @@ __all__ = (
     "ambient_world",
     "current",
     "endings",
+    "key_around",
     "replaced",
     "restore",
 )
@@ -41,12 +42,17 @@ class Context:
     Attributes:
         attempt: Which attempt this is, from 1.
         failures: What the earlier attempts failed with, in order.
+        key: The idempotency key of the operation that this attempt belongs to, or empty: what to
+            send as ``Idempotency-Key``. The same on every attempt (R-I4).
         metadata: What the guard and the task were given to carry along.
         name: The function being called.
         target: The dependency, or empty.
     """
 
-    __slots__ = ("_first", "_request_id", "attempt", "failures", "metadata", "name", "target")
+    __slots__ = (
+        *("_first", "_request_id"),
+        *("attempt", "failures", "key", "metadata", "name", "target"),
+    )
 
     def __init__(  # noqa: PLR0917 -- keywords cost on every attempt, and only drivers make one
         self,
@@ -60,6 +66,7 @@ class Context:
         self.name, self.target, self.metadata = name, target, metadata
         self.attempt, self.failures, self._first = attempt, failures, first
         self._request_id = ""
+        self.key = key_around()
 
     @property
     def first(self) -> Context:
@@ -84,6 +91,15 @@ class Context:
 ambient_context: ContextVar[Context | Session | None] = ContextVar("mulligan.context", default=None)
 
 
+def key_around() -> str:
+    """The key of the operation around us, or empty.
+
+    A guard inside an operation repeats a part of it, hence under the same key.
+    """
+    around = ambient_context.get()
+    return "" if around is None else around.key
+
+
 def restore(variable: ContextVar[Any], token: Token[Any]) -> None:
     """Give `variable` its old value back.
 
@@ -100,8 +116,8 @@ def restore(variable: ContextVar[Any], token: Token[Any]) -> None:
 def current() -> Context | None:
     """The attempt that is being made, or None.
 
-    Known in every attempt after the first, inside `task()`, and with ``context=True``: a first
-    attempt outside of these is not worth the time it takes to say so.
+    Known in every attempt after the first, inside `task()`, under a key, and with
+    ``context=True``: a first attempt outside of these is not worth the time it takes to say so.
     """
     found = ambient_context.get()
     return found if found is None or isinstance(found, Context) else found.context()

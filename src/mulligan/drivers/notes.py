@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ..core.story import Story
 
-__all__ = ("annotate", "caused", "remark", "settled", "story")
+__all__ = ("annotate", "caused", "marked", "remark", "settled", "story")
 
 _ATTRIBUTE = "__mulligan__"
 _PREFIX = "mulligan: "
@@ -128,6 +128,17 @@ def story(error: BaseException) -> Story | None:
         if pinned is not None:
             return pinned.story
     return None
+
+
+def marked(error: BaseException, mark: str) -> bool:
+    """Whether `error`, or anything behind it, carries the attribute `mark`."""
+    for each in _chain(error):
+        try:
+            if mark in BaseException.__getattribute__(each, "__dict__"):
+                return True
+        except Exception:  # noqa: BLE001, S112 -- see annotate
+            continue
+    return False
 
 
 def settled(error: BaseException, mark: int) -> Story | None:

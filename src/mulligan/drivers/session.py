@@ -21,7 +21,15 @@ from ..core.events import (
     Verified,
 )
 from ..errors import CircuitOpen, DeadlinePassed, LimitReached
-from .ambient import Context, ambient_context, ambient_task, ambient_world, endings, restore
+from .ambient import (
+    Context,
+    ambient_context,
+    ambient_task,
+    ambient_world,
+    endings,
+    key_around,
+    restore,
+)
 from .announce import announce, safely, warn
 from .arguments import used_up
 from .entrance import Entrance
@@ -34,6 +42,7 @@ if TYPE_CHECKING:
     from contextvars import Token
 
     from ..core.decision import Decision
+    from ..core.letters import UnderKey
     from ..core.story import Story
     from ..errors import NotAdmitted
 
@@ -54,10 +63,15 @@ class Session(Passage):
         mark: `endings.count` before the attempt that has already been made; None if none was.
         started_at: When that attempt began, if anybody looked.
         context: The context that attempt ran in, if it had one.
+
+    Attributes:
+        key: Of the operation that this call is, or is a part of; or empty.
     """
 
     # Read before it is first written: most calls never touch these.
     last_error: BaseException | None = None
+    work: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None  # what is called, with what
+    under: UnderKey | None = None  # the key it is called under, for a dead letter
     delivered = 0  # items that a stream has handed over
     _cut: BaseException | None = None
     _before_cut: BaseException | None = None
@@ -106,6 +120,7 @@ class Session(Passage):
             self.call.attempt = 0  # no attempt has been made yet; `begin` counts
             mark = endings.count
         self._mark = mark
+        self.key = key_around()
         if settings.commons is not None or settings.admissions:
             commons = None if settings.commons is None else settings.commons()
             self._entrance = Entrance(settings.admissions, commons, self.clock)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..core.admission import Admission, Commons
 from ..core.events import Event
@@ -14,7 +14,10 @@ from ..core.ports import Clock, Dice
 from ..core.timeouts import Timeouts
 from .habits import Habits
 
-__all__ = ("NO_FALLBACK", "Classify", "Settings")
+if TYPE_CHECKING:
+    from ..core.letters import Lost
+
+__all__ = ("NO_FALLBACK", "Classify", "DeadLetters", "Settings")
 
 
 class _NoFallback:
@@ -31,6 +34,14 @@ class Classify(Protocol):
     """What reads an exception; `Classifier.classify` is one."""
 
     def __call__(self, error: BaseException, /, *, now: float) -> Failure: ...
+
+
+class DeadLetters(Protocol):
+    """Where calls that ran out of something are written down. Must not raise."""
+
+    def write(self, lost: Lost, /) -> None: ...
+
+    async def awrite(self, lost: Lost, /) -> None: ...
 
 
 class Observe(Protocol):
@@ -59,6 +70,7 @@ class Settings:
         timeout_to: The parameter through which the function takes its limit.
         metadata: What `current().metadata` carries.
         admissions: Who is asked before each attempt, outermost first.
+        letters: Where calls that ran out of something are written down, if anywhere.
         commons: What all calls to the target share, in the world around the call; None without
             a target.
         observe: (answer, now=wall time) → what it stated about limits.
@@ -83,6 +95,7 @@ class Settings:
     timeout_to: str = ""
     metadata: Mapping[str, object]
     admissions: tuple[Admission, ...] = ()
+    letters: DeadLetters | None = None
     commons: Callable[[], Commons] | None = None
     observe: Observe | None = None
     overhear: Observe | None = None

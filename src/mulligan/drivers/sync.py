@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, assert_never
 from ..core.decision import GiveUp, Park, RetryAfter, Verify
 from ..errors import NotAdmitted
 from .announce import report
+from .burial import bury
 from .judging import judge
 from .notes import caused, remark
 from .verdict import APPLIED, NOT_APPLIED, Answered, Instead, Lost, Opened
@@ -42,6 +43,7 @@ def run(
         error: What the attempt that has already been made ended with, if one has.
     """
     settings = session.settings
+    session.work = function, args, kwargs
     over: Over | None = None
     try:
         while True:
@@ -151,7 +153,9 @@ def _conclude(session: Session, over: Over) -> Any:
         case Lost():
             error = session.real(over.error)
             try:
-                if not session.end(error, over.decision):
+                is_answered = session.end(error, over.decision)
+                bury(session, error, over.decision)
+                if not is_answered:
                     raise error
                 fallback = session.settings.fallback
                 if not callable(fallback):
@@ -229,6 +233,7 @@ def _open(
     kwargs: dict[str, Any],
 ) -> Opened | Answered | Instead:
     """The stream with its first item; what an empty one returned; or the fallback's items."""
+    session.work = function, args, kwargs
     error: Exception | None = None
     over: Over | None = None
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,16 @@ def open_store(url: str) -> Store:
     with _lock:
         store = _opened.get(url)
         if store is None:
+            if not _opened:
+                # While everything is still there: at the very end not even `close` is.
+                atexit.register(_close_all)
             store = _opened[url] = _new(url)
         return store
+
+
+def _close_all() -> None:
+    for store in _opened.values():
+        store.close()
 
 
 def _new(url: str) -> Store:

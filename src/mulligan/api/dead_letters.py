@@ -1,0 +1,161 @@
+"""What becomes of a call that ran out of everything: it is written down.
+
+Everything in a letter passes the masker. An argument that the masker would change is not stored at
+all, since a changed argument must never be sent again.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..core.letters import Letter
+from ..core.text import mask, presentable
+from ..drivers.ambient import ambient_world
+from ..drivers.notes import marked
+from ..errors import MulliganError, SettingError
+from ..stores.letters import Letters, new_id, put_aside
+from ..stores.spool import Spool
+from .engine import name_of
+from .replayable import fit, replayable_of
+from .shared import STORE, store_for
+
+if TYPE_CHECKING:
+    from ..core.letters import Lost, UnderKey
+    from ..core.ports import Store
+
+__all__ = ("Undertaker", "letters_at", "replaying")
+
+# On the exception: a guard further out must not write the same call down again.
+_WRITTEN = "__mulligan_letter__"
+
+# A replay could not see that the operation was done after all.
+_APART = "its key is kept in another store than the letter; give both one store"
+
+# Set while a letter is replayed: what fails again is a mark on that letter, and no new one.
+replaying: ContextVar[bool] = ContextVar("mulligan.replaying", default=False)
+
+
+class Undertaker:
+    """Writes letters for one guard.
+
+    Args:
+        where: A store, or its address; None for the guard's own.
+        store: The guard's option.
+        otherwise: What its policy says about the store.
+
+    Raises:
+        SettingError: It is neither.
+    """
+
+    def __init__(
+        self, where: Store | str | None, store: Store | str | None, otherwise: str = ""
+    ) -> None:
+        if where is not None:
+            if not isinstance(where, str) and not hasattr(where, "journal"):
+                raise SettingError(
+                    f"dead_letters needs True, a store or its address such as sqlite:PATH; "
+                    f"got {where!r}"
+                )
+            store_for(where)  # an address that cannot be meant shows where it is written
+        self._where, self._store, self._otherwise = where, store, otherwise
+
+    def write(self, lost: Lost) -> None:
+        """Write a letter about a call, unless a guard inside has."""
+        found = self._found(lost)
+        if found is not None:
+            letters, letter = found
+            letters.write(letter)
+
+    async def awrite(self, lost: Lost) -> None:
+        """Like `write`, without holding up the loop."""
+        found = self._found(lost)
+        if found is not None:
+            letters, letter = found
+            await letters.awrite(letter)
+
+    def _found(self, lost: Lost) -> tuple[Letters, Letter] | None:
+        """The letter about a call, with where it goes; None if there is nothing left to write."""
+        if replaying.get() or marked(lost.error, _WRITTEN):
+            return None
+        letter = letter_of(lost)
+        # An exception class with a will of its own may refuse; then an outer guard tells it again.
+        with suppress(Exception):
+            BaseException.__setattr__(lost.error, _WRITTEN, letter.id)
+        try:
+            letters = self._letters()
+            if lost.under is not None and letters.store is not store_for(
+                self._store, self._otherwise
+            ):
+                letter = replace(letter, arguments=None, unfit=_APART)
+        except MulliganError as trouble:  # an address in the environment that cannot be meant
+            put_aside(letter, trouble, Spool())
+            return None
+        return letters, letter
+
+    def _letters(self) -> Letters:
+        if self._where is None:
+            return letters_at(self._store, self._otherwise)
+        return Letters(store_for(self._where))
+
+
+def letters_at(store: Store | str | None, otherwise: str = "") -> Letters:
+    """The letters of `store`, ``MULLIGAN_STORE``, or a file of this user's.
+
+    Not of this process's memory, unless somebody says so: what is written down there is lost with
+    the process, and nobody could read it from outside.
+    """
+    import os
+
+    world = ambient_world.get()
+    is_said = store is not None or otherwise or os.environ.get(STORE)
+    if not is_said and (world is None or world.store is None):
+        from ..stores.home import home
+
+        store = f"sqlite:{home() / 'mulligan.db'}"
+    return Letters(store_for(store, otherwise))
+
+
+def letter_of(lost: Lost) -> Letter:
+    """The letter about a call."""
+    made = replayable_of(lost.function)
+    arguments: dict[str, Any] | None = None
+    unfit = "its function is not replayable"
+    if made is not None:
+        arguments, unfit = fit(made, lost.function, lost.args, lost.kwargs)
+    under = lost.under
+    if under is not None and _is_secret(under):
+        under, arguments = None, None
+        unfit = "its key looks like a secret, and was not stored"
+    story, failure = lost.story, lost.failure
+    return Letter(
+        id=new_id(),
+        at=lost.at,
+        target=presentable(story.target, 200),
+        function=presentable(_place(lost.function), 200),
+        name="" if made is None else made.name,
+        arguments=arguments,
+        secrets=() if made is None else made.secrets,
+        unfit=unfit,
+        effects=lost.effects,
+        loop=lost.loop,
+        under=under,
+        ending=story.ending,
+        because=presentable(story.because),
+        attempts=story.attempts,
+        kind=str(failure.kind),
+        status=failure.status,
+        message=presentable(failure.message),
+        retry_at=story.retry_at,
+    )
+
+
+def _is_secret(under: UnderKey) -> bool:
+    return mask(under.key) != under.key
+
+
+def _place(function: Any) -> str:
+    home = getattr(function, "__module__", "") or ""
+    return f"{home}.{getattr(function, '__qualname__', name_of(function))}".lstrip(".")

@@ -1,0 +1,265 @@
+"""Doing something once, under a key.
+
+A key stands for one operation of the user's, however often it is asked for and by however many
+processes. Keys fail closed: where nobody can say whether it has been done, it is not done.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import update_wrapper
+from inspect import unwrap
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.canonical import digest
+from ..core.duration import Duration, duration_text, seconds
+from ..core.failure import Effects
+from ..core.machine import Key
+from ..drivers.holding import Holding, Terms
+from ..drivers.keyed import KeyedSession, arun, run
+from ..drivers.world import REAL, world
+from ..errors import SettingError
+from .engine import name_of
+from .flavour import ASYNC, ASYNC_GENERATOR, GENERATOR, flavour
+from .identity import arguments_of, check_parameters, fingerprint_of, key_of
+from .replayable import replayable_of
+from .shared import store_for
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from ..core.policy import Policy
+    from .engine import Engine
+
+__all__ = ("Once", "aonce", "keyed_of", "new_key", "once", "once_per")
+
+# What servers keep (R-I5); longer where a repeat may come later than that.
+_DAY = 86_400.0
+
+
+def new_key() -> str:
+    """A key for one operation that has no name of its own: a random UUID.
+
+    Draw it once, before the first attempt, and keep it with the operation (E-F1): a key that is
+    drawn again for a repeat protects nothing.
+    """
+    return str(uuid.uuid4())
+
+
+@dataclass(frozen=True, slots=True)
+class Once:
+    """How something is done once.
+
+    Args:
+        key: What the operation is called, ``"invoice-2026-17"``; None for a hash of target, scope,
+            function and arguments.
+        scope: Whose operation it is, where the hash is the key: caller, run, step.
+        exclude: Parameters that may differ between repeats of one operation: times, clients.
+        ttl: How long the result is kept. Default: the policy's `key_ttl`, else a day.
+        lease: How long a holder may be silent before somebody else may go on. It is renewed
+            while the function runs, so this is no limit for the function.
+        dump: (answer) → JSON, for answers that are not.
+        load: (JSON) → answer, for those who are handed what was kept.
+
+    Raises:
+        SettingError: One of them cannot be meant.
+    """
+
+    key: str | None = None
+    _: KW_ONLY
+    scope: str | tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    ttl: Duration | None = None
+    lease: Duration = 30.0
+    dump: Callable[[Any], Any] | None = None
+    load: Callable[[Any], Any] | None = None
+
+    def __post_init__(self) -> None:
+        key: object = self.key  # at the door it may be anything
+        if key is not None and not (isinstance(key, str) and key.isprintable() and key.strip()):
+            raise SettingError(
+                f"a key needs to be a printable string, such as an order's number or "
+                f"mulligan.new_key(); got {self.key!r}"
+            )
+        for name in ("scope", "exclude"):
+            given = getattr(self, name)
+            words = (given,) if isinstance(given, str) else tuple(given)
+            if not all(isinstance(each, str) for each in words):
+                raise SettingError(f"{name} needs strings; got {given!r}")
+            object.__setattr__(self, name, words)
+        if self.ttl is not None:
+            object.__setattr__(self, "ttl", seconds(self.ttl, name="ttl"))
+        object.__setattr__(self, "lease", seconds(self.lease, name="lease", least=0.1))
+        for name in ("dump", "load"):
+            function = getattr(self, name)
+            if function is not None and (not callable(function) or flavour(function) == ASYNC):
+                raise SettingError(f"{name} needs a plain function; got {function!r}")
+
+
+def once(
+    engine: Engine, key: str | Once, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`function` done once under `key`; a coroutine if it is a coroutine function."""
+    way = _way(key)
+    _refuse_streams(function)
+    if flavour(function) == ASYNC:
+        return _aonce(engine, way, (), function, args, kwargs)
+    return _once(engine, way, (), function, args, kwargs)
+
+
+async def aonce(
+    engine: Engine, key: str | Once, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """`function` done once under `key`, and awaited."""
+    _refuse_streams(function)
+    return await _aonce(engine, _way(key), (), function, args, kwargs)
+
+
+def once_per(engine: Engine, parameters: tuple[str, ...], way: Once) -> Callable[[Any], Any]:
+    """A decorator for functions that are done once per value of `parameters`."""
+    _ttl(engine.settings.policy, way)
+
+    def decorate(function: Any) -> Any:
+        if not callable(function):
+            raise SettingError(f"once_per needs the names of parameters; got {function!r}")
+        _refuse_streams(function)
+        check_parameters(function, parameters, "once_per")
+        check_parameters(function, way.exclude, "exclude")
+        both = sorted(set(parameters) & set(way.exclude))
+        if both:
+            raise SettingError(f"{both[0]!r} makes the key and is excluded from it; keep one")
+        with suppress(AttributeError):  # a builtin takes no marks; its letters are replayed without
+            unwrap(function).__mulligan_once__ = Keyed(engine, way)
+        if flavour(function) == ASYNC:
+
+            async def awaited(*args: Any, **kwargs: Any) -> Any:
+                return await _aonce(engine, way, parameters, function, args, kwargs)
+
+            return update_wrapper(awaited, function)
+        engine.check_timeout(function)
+        engine.check_plain(function)
+
+        def plain(*args: Any, **kwargs: Any) -> Any:
+            return _once(engine, way, parameters, function, args, kwargs)
+
+        return update_wrapper(plain, function)
+
+    return decorate
+
+
+class Keyed(NamedTuple):
+    """What `once_per` leaves on the function that it decorates, for replays."""
+
+    engine: Engine
+    way: Once
+
+
+def keyed_of(function: Any) -> Keyed | None:
+    """How `function` is done once, where a decorator says so."""
+    found = getattr(unwrap(function), "__mulligan_once__", None)
+    return found if isinstance(found, Keyed) else None
+
+
+def _once(  # noqa: PLR0917 -- a call, whole
+    engine: Engine,
+    way: Once,
+    parameters: tuple[str, ...],
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    engine.check_timeout(function)
+    session = _session(engine, way, parameters, function, args, kwargs)
+    return run(session, function, args, kwargs)
+
+
+def _aonce(  # noqa: PLR0917 -- a call, whole
+    engine: Engine,
+    way: Once,
+    parameters: tuple[str, ...],
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Coroutine[Any, Any, Any]:
+    session = _session(engine, way, parameters, function, args, kwargs)
+    return arun(session, function, args, kwargs)
+
+
+def _session(  # noqa: PLR0917 -- a call, whole
+    engine: Engine,
+    way: Once,
+    parameters: tuple[str, ...],
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> KeyedSession:
+    settings = engine.settings
+    arguments = arguments_of(function, args, kwargs)
+    scope: Any = way.scope
+    key, made = way.key, replayable_of(function)
+    # A secret may change between two repeats of one operation.
+    exclude = way.exclude if made is None else (*way.exclude, *made.secrets)
+    if key is None:
+        key = key_of(function, arguments, parameters, exclude, scope, settings.target)
+    store = store_for(engine.options.get("store"), settings.policy.store)
+    ttl = _ttl(settings.policy, way)
+    clock = settings.clock or world().clock
+    # Not by the store's salt, which lives in another file: a salt that is lost would free every
+    # key. Neither the key nor the scope can be read from it.
+    part = digest(["once", engine.options.get("scope", ""), key])
+    terms = Terms(
+        keys=store.keys,
+        place=Key(settings.target, f"once/{part}"),
+        key=key,
+        fingerprint=fingerprint_of(function, arguments, exclude),
+        # Nobody renews a lease in virtual time, and nobody dies in it.
+        lease=seconds(way.lease) if clock is REAL.clock else ttl,
+        ttl=ttl,
+        dump=way.dump,
+        load=way.load,
+    )
+    # The key makes a repeat harmless, as far as the function sends it along.
+    keyed = replace(settings, effects=Effects.KEYED)
+    return KeyedSession(keyed, name_of(function), Holding(terms))
+
+
+def _way(key: str | Once) -> Once:
+    if isinstance(key, Once):
+        return key
+    if callable(key):
+        raise SettingError(
+            f"once needs a key before the function: guard.once('order-17', {name_of(key)}, …); "
+            f"to decorate a function write @guard.once_per('order_id')"
+        )
+    return Once(key)
+
+
+def _ttl(policy: Policy, way: Once) -> float:
+    """How long a result is kept.
+
+    Raises:
+        SettingError: A repeat may come later than that, and would be a second effect (E-F8).
+    """
+    longest = max(policy.horizon, policy.bound)
+    given = way.ttl if way.ttl is not None else policy.key_ttl
+    if given is None:
+        return max(_DAY, longest)
+    ttl = seconds(given)
+    if ttl < longest:
+        raise SettingError(
+            f"a key is forgotten after {duration_text(ttl)}, but a repeat may come "
+            f"{duration_text(longest)} later and would then be a second effect; raise ttl to "
+            f"{duration_text(longest)}, or lower the policy's horizon and patience"
+        )
+    return ttl
+
+
+def _refuse_streams(function: Any) -> None:
+    if flavour(function) in (GENERATOR, ASYNC_GENERATOR):
+        raise SettingError(
+            f"{name_of(function)}() is a stream, and a stream has no value to keep; "
+            f"collect it in a function, and do that once"
+        )

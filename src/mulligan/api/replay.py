@@ -1,0 +1,232 @@
+"""Dead letters made again, by one replay at a time.
+
+A letter is claimed before it is touched, and marked before anything is called: two replays at once
+make one call, and a replay that is killed leaves a trace. A letter that was written under a key is
+replayed under it, so what was done meanwhile is not done again.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import replace
+from inspect import unwrap
+from typing import TYPE_CHECKING, Any
+
+from ..core.claims import Busy, Done
+from ..core.failure import Effects
+from ..core.letters import Mark
+from ..core.machine import Key
+from ..core.text import presentable
+from ..drivers import aio, keyed, sync
+from ..drivers.holding import Holding, Terms
+from ..drivers.keyed import KeyedSession
+from ..drivers.session import Session
+from ..drivers.settings import NO_FALLBACK
+from ..errors import MulliganError, NotKept, StoreError
+from .dead_letters import replaying
+from .engine import Engine, name_of
+from .flavour import ASYNC, flavour
+from .once import keyed_of
+from .replayable import known, rebuilt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..core.letters import Letter, State
+    from ..stores.letters import Letters
+    from .replayable import Replayable
+
+__all__ = ("hindrance", "replay")
+
+_LEASE = 30.0
+# As long as anybody might still hold an old list of letters in his hand.
+_REMEMBERED = 30 * 86_400.0
+
+
+class _Hindered(MulliganError):
+    """The letter cannot be replayed, for the reason that this says."""
+
+
+def hindrance(letter: Letter) -> str:
+    """Why `letter` cannot be replayed by this process; empty if it can. Calls nothing."""
+    made = known().get(letter.name)
+    if letter.unfit:
+        return letter.unfit
+    if made is None:
+        return f"no function here is replayable as {letter.name!r}; --app names the module with it"
+    if letter.secrets and made.supply is None:
+        return (
+            f"{letter.name!r} needs {', '.join(letter.secrets)}, which letters do not store; "
+            f"register them: replayable({letter.name!r}, secrets=…, supply=…)"
+        )
+    return ""
+
+
+def replay(letters: Letters, letter: Letter) -> Mark | None:
+    """Make the call of `letter` again and mark what came of it.
+
+    Returns:
+        The mark; None if another replay has the letter, or it is gone.
+
+    Raises:
+        StoreError: The letter could not be claimed: nothing was called.
+    """
+    holding = _holding(letters, letter)
+    terms = holding.terms
+    found = holding.taken(terms.keys.transact(terms.place, holding.take()))
+    if isinstance(found, Busy):
+        return None
+    if isinstance(found, Done):
+        return _already(letters, letter)
+    try:
+        mark = _claimed(letters, letter)
+        if mark is not None and mark.state == "replayed":
+            _finish(holding)
+        else:
+            terms.keys.transact(terms.place, holding.drop())
+        if mark is not None:
+            letters.mark(letter, mark)
+    except BaseException:
+        with suppress(StoreError):  # the lease ends by itself
+            terms.keys.transact(terms.place, holding.drop())
+        raise
+    finally:
+        holding.end()
+    return mark
+
+
+def _finish(holding: Holding) -> None:
+    """Record that the call was made: from here on nobody makes it again."""
+    finish = holding.finish("1")
+    try:
+        holding.terms.keys.transact(holding.terms.place, finish)
+    except StoreError:
+        holding.settle(finish)
+        raise
+
+
+def _holding(letters: Letters, letter: Letter) -> Holding:
+    return Holding(
+        Terms(
+            keys=letters.store.keys,
+            place=Key("dead letters", f"letter/{letter.id}"),
+            key=letter.id,
+            fingerprint=f"letter:{letter.id}",
+            lease=_LEASE,
+            ttl=_REMEMBERED,
+        )
+    )
+
+
+def _already(letters: Letters, letter: Letter) -> Mark:
+    mark = Mark(state="replayed", at=time.time(), because="it had been replayed before")
+    record = letters.get(letter.id)
+    if record is not None and record.state != "replayed":  # killed between the two
+        letters.mark(letter, mark)
+    return mark
+
+
+def _claimed(letters: Letters, letter: Letter) -> Mark | None:
+    """What came of the letter, now that nobody else has it."""
+    record = letters.get(letter.id)
+    if record is None or record.state == "replayed":
+        return None if record is None else record.marks[-1]
+    if record.spooled:
+        letters.collect()
+    why = hindrance(letter)
+    if why:
+        return _mark("refused", why)
+    letters.mark(letter, _mark("replaying", ""))
+    token = replaying.set(True)
+    try:
+        because = _call(letters, letter)
+    except _Hindered as hindered:
+        return _mark("refused", str(hindered))
+    except NotKept as done:  # the effect has happened
+        return _mark("replayed", done.because)
+    except Exception as error:  # noqa: BLE001 -- marked
+        return _mark("failed", f"{type(error).__name__}: {error}")
+    else:
+        return _mark("replayed", because)
+    finally:
+        replaying.reset(token)
+
+
+def _mark(state: State, because: str) -> Mark:
+    return Mark(state=state, at=time.time(), because=presentable(because))
+
+
+def _call(letters: Letters, letter: Letter) -> str:
+    """Make the call; a remark on how that went."""
+    made = known()[letter.name]
+    secrets: dict[str, Any] = {}
+    if letter.secrets and made.supply is not None:
+        supplied = made.supply()
+        missing = [name for name in letter.secrets if name not in supplied]
+        if missing:
+            raise _Hindered(f"supply() of {letter.name!r} does not return {missing[0]!r}")
+        secrets = {name: supplied[name] for name in letter.secrets}
+    # Under a key, the key's own session does what the decorators would.
+    function: Callable[..., Any] = unwrap(made.function) if letter.under else made.function
+    try:
+        args, kwargs = rebuilt(function, letter.arguments or {}, secrets)
+    except TypeError as trouble:
+        raise _Hindered(f"{name_of(function)}() has changed: {trouble}") from None
+    # A fallback would make a failure look like a success.
+    settings = replace(_engine(made, letter).settings, fallback=NO_FALLBACK)
+    is_async = flavour(function) == ASYNC or bool(letter.loop)
+    if letter.under is None:
+        session = Session(settings, name_of(function))
+        if is_async:
+            _awaited(letter.loop, aio.run, session, function, args, kwargs)
+        else:
+            sync.run(session, function, args, kwargs)
+        return ""
+    settings = replace(settings, effects=Effects.KEYED)
+    under = KeyedSession(settings, name_of(function), _under(letters, letter, function))
+    if is_async:
+        _awaited(letter.loop, keyed.arun, under, function, args, kwargs)
+    else:
+        keyed.run(under, function, args, kwargs)
+    return "" if under.is_done else "it had been done under its key meanwhile"
+
+
+def _engine(made: Replayable, letter: Letter) -> Engine:
+    """What the call goes through: the guard that is known to be its own, if one is."""
+    if made.guard is not None:
+        return made.guard._engine  # noqa: SLF001 -- the guard's other half
+    way = keyed_of(made.function)
+    if way is not None:
+        return way.engine
+    # Its breaker, gate and tokens have settings that nobody here knows.
+    alone: Any = {"effects": letter.effects, "breaker": False, "gate": False, "tokens": False}
+    return Engine(letter.target, alone)
+
+
+def _under(letters: Letters, letter: Letter, function: Any) -> Holding:
+    under, way = letter.under, keyed_of(function)
+    assert under is not None  # noqa: S101 -- asked before
+    return Holding(
+        Terms(
+            keys=letters.store.keys,
+            place=Key(letter.target, under.part),
+            key=under.key,
+            fingerprint=under.fingerprint,
+            lease=under.lease,
+            ttl=under.ttl,
+            dump=None if way is None else way.way.dump,
+            load=None if way is None else way.way.load,
+        )
+    )
+
+
+def _awaited(loop: str, function: Any, *args: Any) -> None:
+    if loop == "trio":
+        import trio
+
+        trio.run(function, *args)
+    else:
+        import asyncio
+
+        asyncio.run(function(*args))

@@ -1,0 +1,281 @@
+"""`mulligan dead`: calls that ran out of everything."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+
+from ..api.letterbox import DeadLetters
+from ..core.letters import State
+from ..core.text import clean, presentable
+from ..errors import SettingError, StoreDown
+from . import Unusable
+from .dead_text import as_json, letter_sheet, letter_table, outcome_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..core.letters import Mark, Record
+
+__all__ = ("command",)
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+_EXIT_FAILED = 1
+
+_STORE = click.option(
+    "--store",
+    metavar="URL",
+    help="Where the letters are: sqlite:PATH, redis://HOST. [$MULLIGAN_STORE, else this user's]",
+)
+
+
+def _filters(function: F) -> F:
+    """The options that choose letters."""
+    states = click.Choice(get_args(State))
+    for option in (
+        click.option(
+            "--newer", metavar="AGE", help="Written no longer ago than this: 90s, 2h, 7d."
+        ),
+        click.option("--older", metavar="AGE", help="Written longer ago than this."),
+        click.option("--state", "states", multiple=True, type=states, help="In this state."),
+        click.option("--function", metavar="NAME", help="Of this function, by either name."),
+        click.option("--target", metavar="NAME", help="Of this dependency."),
+    ):
+        function = option(function)
+    return function
+
+
+@click.group()
+def command() -> None:
+    """Calls that ran out of attempts, time or budget, written down.
+
+    A guard with dead_letters=True writes a letter for each. A letter says what failed and why; if
+    its function is replayable, it can be made again.
+
+    \b
+    mulligan dead list                              what is there
+    mulligan dead show 6605                         one letter, by the beginning of its id
+    mulligan dead replay --app shop.hooks --all     make the calls again
+    mulligan dead purge --state replayed --older 7d
+
+    States: waiting, replaying, replayed, failed (again), refused. Letters that could not be written
+    to their store wait in files of this machine, and are listed and replayed like the others.
+    """  # noqa: D301 -- \b is click's mark for lines that stay as they are
+
+
+@command.command("list")
+@_filters
+@_STORE
+@click.option("--json", "is_json", is_flag=True, help="Print the letters as JSON lines.")
+def list_(*, store: str | None, is_json: bool, **chosen: Any) -> None:
+    """List letters, oldest first.
+
+    Exit codes: 0 done, also if there are none; 1 the store cannot be read.
+    """
+    box = DeadLetters(store)
+    try:
+        found = _chosen(box, chosen)
+    except StoreDown:
+        waiting = box.spooled()
+        if waiting:
+            letter_table(waiting, box.url)
+        raise
+    if is_json:
+        for record in found:
+            click.echo(json.dumps(as_json(record)))
+    else:
+        letter_table(found, box.url)
+
+
+@command.command("show")
+@click.argument("id")
+@_STORE
+@click.option("--json", "is_json", is_flag=True, help="Print the letter as JSON.")
+def show(*, id: str, store: str | None, is_json: bool) -> None:  # noqa: A002 -- what it is called everywhere
+    """Show one letter: what was called, why it ended, what was done about it.
+
+    ID may be the beginning of an id. Arguments are shown as they are stored: without secrets.
+
+    Exit codes: 0 done, 1 the store cannot be read, 2 there is no such letter.
+    """
+    record = _named(DeadLetters(store), id)
+    if is_json:
+        click.echo(json.dumps(as_json(record), indent=2))
+    else:
+        letter_sheet(record)
+
+
+@command.command("replay")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--all", "is_all", is_flag=True, help="All letters that were not replayed yet.")
+@_filters
+@_STORE
+@click.option(
+    "--app",
+    metavar="MODULE[:SETUP]",
+    help="Import MODULE, which has the functions, and call SETUP() if it is given.",
+)
+@click.option("--dry-run", "is_dry", is_flag=True, help="Say what would be replayed. Call nothing.")
+@click.option("--json", "is_json", is_flag=True, help="Print what came of each as JSON lines.")
+def replay(
+    *,
+    ids: tuple[str, ...],
+    is_all: bool,
+    store: str | None,
+    app: str | None,
+    is_dry: bool,
+    is_json: bool,
+    **chosen: Any,
+) -> None:
+    """Make the calls of letters again, and record what came of each.
+
+    Letters are chosen by ID, by filters, or with --all. Those that were replayed are left out. The
+    functions must be known: --app imports the module that has them, from the current folder, too.
+
+    \b
+    mulligan dead replay --app shop.hooks 6605a1
+    mulligan dead replay --app shop.hooks:setup --target billing --newer 2d
+    mulligan dead replay --app shop.hooks --all --dry-run
+
+    A letter is claimed first, so two replays at once make one call. A call that was made under a
+    key is made under the same key. Secrets are asked of the function's supply=; where there is
+    none, the letter is refused.
+
+    Exit codes: 0 all of them were replayed, or there were none; 1 some failed again, were refused,
+    or are being replayed by somebody else; 2 wrong usage; 130 interrupted: what was not replayed
+    can be replayed later.
+    """  # noqa: D301 -- \b is click's mark for lines that stay as they are
+    if not ids and not is_all and not any(chosen.values()):
+        raise Unusable(
+            "no letters are chosen", "name some, filter with --target and others, or write --all"
+        )
+    if ids and (is_all or any(chosen.values())):
+        raise Unusable("letters are chosen by ID or by filters, not by both", "keep one")
+    box = DeadLetters(store)
+    if app is not None:
+        _load(app)
+    found = tuple(_named(box, each) for each in ids) if ids else _chosen(box, chosen)
+    found = tuple(record for record in found if ids or record.state != "replayed")
+    if is_dry:
+        _rehearse(box, found, is_json=is_json)
+        return
+    results: list[tuple[Record, Mark | None]] = []
+    try:
+        _replay(box, found, results, is_quiet=is_json)
+    finally:
+        outcome_lines(results, is_json=is_json)
+    if any(mark is None or mark.state != "replayed" for _, mark in results):
+        sys.exit(_EXIT_FAILED)
+
+
+@command.command("purge")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@click.option("--all", "is_all", is_flag=True, help="All letters.")
+@_filters
+@_STORE
+@click.option("--dry-run", "is_dry", is_flag=True, help="Say what would be purged. Remove nothing.")
+def purge(
+    *, ids: tuple[str, ...], is_all: bool, store: str | None, is_dry: bool, **chosen: Any
+) -> None:
+    """Throw letters away, for good.
+
+    \b
+    mulligan dead purge --state replayed --older 7d
+    mulligan dead purge 6605a1
+
+    Exit codes: 0 done, 1 the store cannot be written, 2 wrong usage.
+    """  # noqa: D301 -- \b is click's mark for lines that stay as they are
+    if not ids and not is_all and not any(chosen.values()):
+        raise Unusable(
+            "no letters are chosen", "name some, filter with --state and others, or write --all"
+        )
+    box = DeadLetters(store)
+    found = tuple(_named(box, each) for each in ids) if ids else _chosen(box, chosen)
+    for record in found:
+        if not is_dry:
+            box.purge(record)
+        click.echo(f"{'would purge' if is_dry else 'purged'} {record.letter.id}")
+
+
+def _chosen(box: DeadLetters, chosen: dict[str, Any]) -> tuple[Record, ...]:
+    try:
+        return box.all(**chosen)
+    except SettingError as error:
+        raise Unusable(str(error), "an age is written 90s, 2h or 7d") from None
+
+
+def _named(box: DeadLetters, id: str) -> Record:  # noqa: A002 -- what it is called everywhere
+    try:
+        return box.get(id)
+    except SettingError as error:
+        raise Unusable(clean(str(error)), "mulligan dead list shows them all") from None
+
+
+def _load(app: str) -> None:
+    """Import the module that has the functions; the user asked for it, so from here, too."""
+    module, colon, setup = app.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        loaded: Any = import_module(module)
+        for name in setup.split(".") if colon else ():
+            loaded = getattr(loaded, name)
+        if colon and callable(loaded):
+            loaded()
+    except Exception as trouble:  # noqa: BLE001 -- the user's module, which may raise anything
+        raise Unusable(
+            f"--app {clean(app)} cannot be loaded: {type(trouble).__name__}: "
+            f"{presentable(str(trouble))}",
+            "write MODULE or MODULE:FUNCTION, as you would import them here",
+        ) from None
+
+
+def _rehearse(box: DeadLetters, found: tuple[Record, ...], *, is_json: bool) -> None:
+    for record in found:
+        why = box.hindrance(record)
+        if is_json:
+            click.echo(json.dumps({"id": record.letter.id, "would": not why, "because": why}))
+        else:
+            said = (
+                f"would refuse {record.letter.id}: {why}"
+                if why
+                else f"would replay {record.letter.id}"
+            )
+            click.echo(clean(said))
+
+
+def _replay(
+    box: DeadLetters,
+    found: tuple[Record, ...],
+    results: list[tuple[Record, Mark | None]],
+    *,
+    is_quiet: bool,
+) -> None:
+    """Replay `found` one by one into `results`, so that an interruption loses none of them."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("replaying"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[now]}"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=is_quiet or not console.is_terminal or not found,
+        transient=True,
+    ) as progress:
+        task = progress.add_task("", total=len(found), now="")
+        for record in found:
+            label = clean(record.letter.name or record.letter.function, 40)
+            progress.update(task, now=label.replace("[", "\\["))
+            results.append((record, box.replay(record)))
+            progress.advance(task)

@@ -1,0 +1,62 @@
+"""Calls that ran out of something, handed to whoever writes them down."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.decision import ending_of
+from .aio_time import on_trio
+from .announce import report, safely
+from .notes import story
+
+if TYPE_CHECKING:
+    from ..core.decision import GiveUp, Park
+    from ..core.letters import Lost
+    from .session import Session
+
+__all__ = ("abury", "bury")
+
+
+def bury(session: Session, error: BaseException, decision: Park | GiveUp) -> None:
+    """Have the call written down, if it ran out of something and somebody writes."""
+    letters = session.settings.letters
+    lost = None if letters is None else _lost(session, error, decision, "")
+    if letters is not None and lost is not None:
+        safely("dead letters", letters.write, lost)
+
+
+async def abury(session: Session, error: BaseException, decision: Park | GiveUp) -> None:
+    """Like `bury`, without holding up the loop."""
+    letters = session.settings.letters
+    if letters is None:
+        return
+    lost = _lost(session, error, decision, "trio" if on_trio() else "asyncio")
+    if lost is not None:
+        try:
+            await letters.awrite(lost)
+        except Exception as trouble:  # noqa: BLE001 -- reported
+            report("dead letters", letters, trouble)
+
+
+def _lost(
+    session: Session, error: BaseException, decision: Park | GiveUp, loop: str
+) -> Lost | None:
+    tale = story(error)
+    if not ending_of(decision)[0].is_exhaustion or session.work is None or tale is None:
+        return None
+    assert session.failure is not None  # noqa: S101 -- a call that ended has failed
+    from ..core.letters import Lost  # loaded late: most calls never end here
+
+    function, args, kwargs = session.work
+    return Lost(
+        function=function,
+        args=args,
+        kwargs=kwargs,
+        error=error,
+        story=tale,
+        failure=session.failure,
+        effects=str(session.settings.effects),
+        under=session.under,
+        loop=loop,
+        at=session.clock.wall(),
+    )

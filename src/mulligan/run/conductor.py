@@ -1,0 +1,266 @@
+"""A plan under way: its agents are runs of their own, started as the schedule says.
+
+The conductor decides nothing. What may run follows from the journal of every agent and the time
+(`schedule`); how an agent's failures are answered is its run's business (`runner`). An agent that
+has to wait returns, and holds neither thread nor slot. Whoever takes up a plan after a crash finds
+in the agents' journals what is left.
+"""
+
+from __future__ import annotations
+
+import queue
+from contextlib import closing
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from ..errors import MulliganError
+from .begin import holding
+from .part import Part
+from .schedule import Agent, Order, Standing, moves
+from .steps import Begun, Ended, Over
+from .stop import Stop
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from .desk import Claimed, Desk
+    from .plan import Plan
+    from .plan_report import Report
+    from .plan_view import PlanTable
+    from .schedule import Moves
+    from .state import RunState
+    from .steps import How, Then
+    from .work import World
+
+__all__ = ("Conductor", "orders_of")
+
+EX_TEMPFAIL, _FAILED, _INTERRUPTED = 75, 1, 130
+
+# How often the table is drawn anew while nothing happens.
+_TICK = 1.0
+
+
+def orders_of(plan: Plan) -> tuple[Order, ...]:
+    """The phases of a plan as the schedule sees them."""
+    return tuple(
+        Order(
+            name=phase.name,
+            agents=tuple(
+                Agent(f"{phase.name}/{each.name}", each.provider or each.program)
+                for each in phase.agents
+            ),
+            needs=plan.needs(phase),
+            is_parallel=phase.parallel,
+            mode=phase.on_failure,
+            minimum=phase.minimum or 1,
+            slots=phase.concurrency,
+        )
+        for phase in plan.phases
+    )
+
+
+class Conductor:
+    """Drives the run of one plan that is in our hand.
+
+    Args:
+        desk: Where runs are kept.
+        claimed: The plan's run.
+        plan: The plan.
+        folder: The folder that the plan's file lies in.
+        environ: The environment that its agents inherit.
+        world: Time, luck and processes.
+        table: Told of everything that a user wants to see.
+        stop: Set to interrupt it.
+        is_parked_by_exit: Whether to return where all that is left has to wait.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        claimed: Claimed,
+        plan: Plan,
+        *,
+        folder: Path,
+        environ: Mapping[str, str],
+        world: World,
+        table: PlanTable,
+        stop: Stop,
+        is_parked_by_exit: bool = False,
+    ) -> None:
+        self._desk, self._claimed, self._plan = desk, claimed, plan
+        self._world, self._table, self._stop = world, table, stop
+        self._is_parked_by_exit = is_parked_by_exit
+        self._orders = orders_of(plan)
+        self._parts = {
+            f"{phase.name}/{agent.name}": Part(
+                desk,
+                claimed.id,
+                plan,
+                phase,
+                agent,
+                place=(at, number),
+                folder=folder,
+                environ=environ,
+                world=world,
+            )
+            for at, phase in enumerate(plan.phases, 1)
+            for number, agent in enumerate(phase.agents, 1)
+        }
+        self._running: dict[str, tuple[Thread, Stop]] = {}
+        self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def go(self) -> int:
+        """Run it until it ends, is parked, or is stopped; the exit code."""
+        with closing(Stop(self._stop)) as own, holding(self._desk, self._claimed, own):
+            self._begin()
+            while True:
+                found = self._look()
+                if own.is_set:
+                    return self._pause(own)
+                for key in found.stop:
+                    self._end(key, found)
+                for key in found.start:
+                    self._start(key, own)
+                if found.stop or found.start:
+                    continue
+                if found.is_over:
+                    return self._over(found)
+                if self._is_parked_by_exit and not self._running and found.wake_at is not None:
+                    return self._park(found.wake_at)
+                self._wait(found.wake_at, own)
+
+    def states(self) -> dict[str, RunState]:
+        """Where each agent that was begun stands."""
+        found = {key: part.state() for key, part in self._parts.items()}
+        return {key: state for key, state in found.items() if state is not None}
+
+    def report(self) -> Report:
+        """What came of it so far, with every reason."""
+        from .plan_report import report
+
+        found = self._look()
+        return report(self._plan, self.states(), found.phases, found.because)
+
+    def _look(self) -> Moves:
+        states = self.states()
+        now = self._world.clock.wall()
+        standings = {
+            key: Standing("running") if key in self._running else part.standing(states.get(key))
+            for key, part in self._parts.items()
+        }
+        cost = sum(state.cost or 0.0 for state in states.values())
+        found = moves(
+            self._orders,
+            standings,
+            now=now,
+            slots=self._plan.concurrency,
+            providers=self._plan.providers,
+            is_spent=self._plan.cost_limit is not None and cost >= self._plan.cost_limit,
+        )
+        for key, state in states.items():
+            self._table.changed(key, state, now)
+        self._table.phases(found.phases, found.because)
+        return found
+
+    # What happens to agents
+
+    def _start(self, key: str, own: Stop) -> None:
+        stop = Stop(own)
+        thread = Thread(target=self._drive, args=(key, stop), name=f"agent {key}")
+        self._running[key] = thread, stop
+        thread.start()
+
+    def _drive(self, key: str, stop: Stop) -> None:
+        part = self._parts[key]
+        try:
+            part.drive(stop, changed=lambda state: self._table.changed(key, state, self._now()))
+        except MulliganError as error:
+            part.give_up(str(error), self._now())
+        finally:
+            self._ended.put(key)
+
+    def _end(self, key: str, found: Moves) -> None:
+        """End an agent whose phase has failed."""
+        phase = key.partition("/")[0]
+        running = self._running.get(key)
+        if running is not None:
+            running[1].set("sibling")
+            self._join(key)
+        because = found.because.get(phase, "its phase is over")
+        self._desk.cancel(self._parts[key].id, Over(self._now(), because))
+
+    def _join(self, key: str) -> None:
+        thread, stop = self._running.pop(key)
+        thread.join()
+        stop.close()
+
+    def _wait(self, wake_at: float | None, own: Stop) -> None:
+        """Until an agent ends, the next one is due, or a second has passed."""
+        now = self._now()
+        self._table.tick(now)
+        left = _TICK if wake_at is None else min(_TICK, max(0.0, wake_at - now))
+        if not self._running:
+            self._world.wait(own, left)
+            return
+        try:
+            key = self._ended.get(timeout=max(left, 0.01))
+        except queue.Empty:
+            return
+        if key in self._running:
+            self._join(key)
+
+    # What happens to the plan
+
+    def _begin(self) -> None:
+        state = self._state()
+        how: How = "resume" if state.attempts else "start"
+        begun = Begun(self._now(), state.attempts + 1, how, "", state.because)
+        self._desk.write(self._claimed, begun, f"begun-{begun.attempt}")
+
+    def _over(self, found: Moves) -> int:
+        because = "; ".join(f"{name}: {why}" for name, why in found.because.items())
+        if found.is_success:
+            self._write("done", "every phase succeeded", 0)
+        else:
+            self._write("stop", because or "a phase failed", _FAILED)
+        return 0 if found.is_success else _FAILED
+
+    def _park(self, until: float) -> int:
+        self._write("again", "its agents wait", EX_TEMPFAIL, until)
+        return EX_TEMPFAIL
+
+    def _pause(self, own: Stop) -> int:
+        for key in list(self._running):
+            self._join(key)
+        if own.reason != "fenced":
+            self._write("pause", own.reason or "interrupted", _INTERRUPTED)
+        return _INTERRUPTED
+
+    def _write(self, then: Then, because: str, code: int, until: float | None = None) -> None:
+        state = self._state()
+        states = self.states()
+        spent = sum(each.cost or 0.0 for each in states.values()) - (state.cost or 0.0)
+        used = sum(each.tokens or 0 for each in states.values()) - (state.tokens or 0)
+        now = self._now()
+        ended = Ended(
+            now,
+            state.attempts,
+            max(0.0, now - state.begun[-1].at),
+            cost=spent or None,
+            tokens=used or None,
+            is_work=True,
+            then=then,
+            until=until,
+            exit=code,
+            because=because,
+        )
+        self._desk.write(self._claimed, ended, f"ended-{state.attempts}")
+
+    def _state(self) -> RunState:
+        state = self._desk.look(self._claimed.id)
+        assert state is not None  # noqa: S101 -- it is in our hand
+        return state
+
+    def _now(self) -> float:
+        return self._world.clock.wall()

@@ -1,0 +1,333 @@
+"""One agent of a plan: a run of its own, with what its phase asks of it.
+
+Its run is made when it is first started, for only then is known what earlier phases have printed.
+What its program answers is kept in the run's folder, where later phases read it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .answer import Keeper
+from .begin import Asked, go, make
+from .prompts import command_for, variables_of
+from .recovery import run_policy
+from .schedule import Standing
+from .steps import Delivered, Ended, Made, Moved, Remark
+from .verification import evidence, verified
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..core.policy import Policy
+    from .desk import Claimed, Desk
+    from .git import Lent
+    from .plan import Agent, GitMode, Phase, Plan
+    from .state import RunState
+    from .stop import Stop
+    from .tidy import Tidy
+    from .work import World
+
+__all__ = ("Part",)
+
+
+class Part:
+    """One agent of a plan.
+
+    Args:
+        desk: Where runs are kept.
+        run: The plan's run.
+        plan: The plan.
+        phase: The agent's phase.
+        agent: The agent.
+        place: Its place in the plan: the number of its phase, its number in it.
+        folder: The folder that the plan's file lies in.
+        environ: The environment that it inherits.
+        world: Time, luck and processes.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        run: str,
+        plan: Plan,
+        phase: Phase,
+        agent: Agent,
+        *,
+        place: tuple[int, int],
+        folder: Path,
+        environ: Mapping[str, str],
+        world: World,
+    ) -> None:
+        self.id = f"{run}.{phase.name}.{agent.name}"
+        self._desk, self._run, self._plan = desk, run, plan
+        self._phase, self._agent = phase, agent
+        # As git knows it: names of phases and agents may hold what references may not.
+        self._git_name = f"{run}-{place[0]}-{place[1]}"
+        self._folder, self._world = folder, world
+        self._environ = {**environ, **plan.env, **agent.env}
+
+    def state(self) -> RunState | None:
+        """Where its run stands; None if it was never started."""
+        return self._desk.look(self.id)
+
+    def standing(self, state: RunState | None) -> Standing:  # noqa: PLR0911 -- one a case
+        """The same for the schedule, while it does not run."""
+        if state is None:
+            return Standing()
+        match state.status:
+            case "done":
+                is_good = self._is_good(state)
+                if is_good is False:
+                    return Standing("failed")
+                # Its work is done; perhaps nobody has looked at it, or taken it yet.
+                is_open = is_good is None or not state.is_delivered
+                return Standing("waiting" if is_open else "succeeded")
+            case "failed" | "limited":
+                return Standing("failed")
+            case "cancelled":
+                return Standing("stopped")
+            case "waiting":
+                return Standing("waiting", state.until or 0.0)
+            case _:  # interrupted with the plan, or cut off by a crash
+                return Standing("waiting")
+
+    def _is_good(self, state: RunState) -> bool | None:
+        """Whether what its last attempt did was verified; None if nobody has looked."""
+        if not self._phase.verify:
+            return True
+        checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
+        return checks[-1] if checks else None
+
+    def drive(self, stop: Stop, changed: Callable[[RunState], None]) -> None:
+        """Run it until it ends, has to wait, or is stopped.
+
+        Args:
+            stop: Set to interrupt it.
+            changed: Told of its state after each step.
+        """
+
+        def told() -> None:
+            if (now := self.state()) is not None:
+                changed(now)
+
+        claimed = self._claimed()
+        while not stop.is_set:
+            state = self._known()
+            if state.status != "done":
+                go(
+                    self._desk,
+                    claimed or self._desk.claim(self.id, self._now()),
+                    environ=self._environ,
+                    view=Keeper(self._answer, told),
+                    stop=stop,
+                    world=self._world,
+                    is_parked_by_exit=True,
+                    policy=self._policy(),
+                    tidy=self._tidy(),
+                )
+                claimed = None
+                state = self._known()
+            if state.status != "done":
+                return
+            if not self._checks_again(state, stop):
+                break
+            told()
+        state = self._known()
+        if state.status == "done" and self._is_good(state) and not state.is_delivered:
+            self._deliver()
+        told()
+
+    def give_up(self, because: str, now: float) -> None:
+        """Write down that it cannot be run at all."""
+        state = self.state()
+        if state is None:
+            program = self._agent.program or self._agent.command[0]
+            made = Made(
+                now,
+                "generic",
+                program,
+                str(self._cwd()),
+                os.uname().nodename,
+                os.geteuid(),
+                self._title(),
+                {},
+                [],
+                parent=self._run,
+            )
+            claimed = self._desk.make(self._desk.room((program,), self.id), made)
+        else:
+            claimed = self._desk.claim(self.id, now)
+        ended = Ended(now, 0, 0.0, kind="client", then="stop", exit=1, because=because)
+        self._desk.write(claimed, ended, "given-up")
+        self._desk.release(claimed)
+
+    # How it is started
+
+    def _claimed(self) -> Claimed | None:
+        """Its run in our hand, made if it was never started; None if it is to be claimed."""
+        state = self.state()
+        if state is None:
+            command, stdin = command_for(
+                self._agent,
+                folder=self._folder,
+                variables=variables_of(self._plan, self._phase, self._agent),
+                outputs=self._outputs(),
+            )
+            asked = Asked(
+                timeout=self._agent.timeout,
+                idle=self._agent.idle,
+                may_restart=self._agent.may_restart,
+            )
+            claimed, _ = make(
+                self._desk,
+                command,
+                asked,
+                cwd=str(self._cwd()),
+                environ=self._environ,
+                now=self._now(),
+                name=self._title(),
+                stdin=stdin,
+                id_=self.id,
+                parent=self._run,
+            )
+            return claimed
+        if state.status != "paused":
+            return None
+        claimed = self._desk.claim(self.id, self._now())
+        moved = Moved(self._now(), self._now(), "the plan goes on")
+        self._desk.write(claimed, moved, "plan-goes-on")
+        return claimed
+
+    def _title(self) -> str:
+        return f"{self._plan.name} {self._phase.name}/{self._agent.name}"
+
+    def _policy(self) -> Policy:
+        policy = self._phase.policy
+        return run_policy(policy) if isinstance(policy, str) else policy
+
+    def _outputs(self) -> dict[str, dict[str, str]]:
+        """What the agents of earlier phases answered."""
+        found: dict[str, dict[str, str]] = {}
+        for phase in self._plan.phases:
+            if phase.name == self._phase.name:
+                break
+            for agent in phase.agents:
+                file = self._desk.folder / "runs" / f"{self._run}.{phase.name}.{agent.name}/answer"
+                if file.exists():
+                    text = file.read_text(encoding="utf-8", errors="replace")
+                    found.setdefault(phase.name, {})[agent.name] = text
+        return found
+
+    @property
+    def _answer(self) -> Path:
+        return self._desk.files(self.id) / "answer"
+
+    # The folder it runs in, and what git does to it
+
+    def _base(self) -> Path:
+        """The folder that the plan names for it."""
+        return self._folder / self._plan.cwd / self._agent.cwd
+
+    def _cwd(self) -> Path:
+        lent = self._lent()
+        if lent is None:
+            return self._base()
+        # The same place in the tree of its own.
+        return Path(lent.folder) / os.path.relpath(os.path.realpath(self._base()), lent.owner)
+
+    def _mode(self) -> GitMode:
+        return self._phase.git or self._plan.git
+
+    def _lent(self) -> Lent | None:
+        if self._mode() != "worktree":
+            return None
+        from .git import Tree, lend
+
+        under = self._desk.folder / "worktrees"
+        return lend(Tree.find(self._base()), self._run, self._git_name, under=str(under))
+
+    def _tidy(self) -> Tidy | None:
+        mode = self._mode()
+        if mode == "off":
+            return None
+        from .git import Tree
+        from .tidy import Tidy
+
+        lent = self._lent()
+        if lent is None:
+            tree = Tree.find(self._base())
+            return Tidy(tree, mode, self._git_name, prefix=self._plan.commit_prefix)
+        # The tree is its own. A session that goes on finds it as it left it; a start anew does not.
+        return Tidy(Tree.find(lent.folder), "snapshot", lent.key, is_for_restarts_only=True)
+
+    # What becomes of its work
+
+    def _checks_again(self, state: RunState, stop: Stop) -> bool:
+        """Verify what it did; True if it is to go on with the evidence, or to be looked at anew."""
+        if self._is_good(state) is not None:
+            return False
+        checked = verified(
+            self._phase.verify,
+            state.attempts,
+            cwd=self._cwd(),
+            environ=self._environ,
+            timeout=self._phase.verify_timeout,
+            world=self._world,
+            stop=stop,
+        )
+        if checked is None:
+            return False
+        claimed = self._desk.claim(self.id, self._now())
+        try:
+            number = len(state.checks) + 1
+            self._desk.write(claimed, checked, f"checked-{number}")
+            if checked.is_good or not state.session or number > 1:
+                return False
+            moved = Moved(
+                checked.at,
+                checked.at,
+                "the verification failed: it gets one more attempt, with what was printed",
+                evidence(self._phase.verify, checked),
+            )
+            self._desk.write(claimed, moved, f"again-{number}")
+        finally:
+            self._desk.release(claimed)
+        return True
+
+    def _deliver(self) -> None:
+        """Give its answer and its changes to whoever asked for them."""
+        if self._agent.output and self._answer.exists():
+            target = self._base() / self._agent.output
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self._answer, target)
+        said = self._taken_back()
+        claimed = self._desk.claim(self.id, self._now())
+        for number, text in enumerate(said):
+            self._desk.write(claimed, Remark(self._now(), text), f"taken-back-{number}")
+        self._desk.write(claimed, Delivered(self._now()), "delivered")
+        self._desk.release(claimed)
+
+    def _taken_back(self) -> list[str]:
+        """Bring the changes of its own tree into the plan's; what there is to say about that."""
+        lent = self._lent()
+        if lent is None:
+            return []
+        from .git import take_back
+
+        taken = take_back(lent, is_kept=not self._phase.merge)
+        said = [f"git: left {each.path}: {each.reason}" for each in taken.left]
+        if taken.branch:
+            said.append(f"git: its changes are on the branch {taken.branch}")
+        return said
+
+    def _known(self) -> RunState:
+        state = self.state()
+        assert state is not None  # noqa: S101 -- it was made
+        return state
+
+    def _now(self) -> float:
+        return self._world.clock.wall()

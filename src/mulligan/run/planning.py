@@ -1,0 +1,104 @@
+"""How a plan becomes a run."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .conductor import Conductor
+from .plan_file import plan_data, plan_from_data
+from .steps import Made, Moved
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .desk import Claimed, Desk
+    from .plan import Plan
+    from .plan_view import PlanTable
+    from .stop import Stop
+    from .work import World
+
+__all__ = ("PLAN", "conduct", "make_plan", "plan_of")
+
+# The name of the adapter that stands for none: the run is a plan.
+PLAN = "plan"
+
+
+def make_plan(
+    desk: Desk, plan: Plan, *, folder: Path, environ: Mapping[str, str], now: float, name: str = ""
+) -> Claimed:
+    """A new run of `plan`, in our hand; nothing is started.
+
+    The run keeps a copy of the plan: what is in its file tomorrow does not change what was begun.
+
+    Args:
+        desk: Where runs are kept.
+        plan: The plan.
+        folder: The folder that its file lies in: what paths in it start from.
+        environ: The environment that its agents inherit.
+        now: Epoch seconds.
+        name: What the user calls it; the plan's name by default.
+    """
+    id_ = desk.room((PLAN, plan.name))
+    file = desk.files(id_) / "plan.json"
+    data = json.dumps({"folder": str(folder), "plan": plan_data(plan)})
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(file, flags, 0o600), "w", encoding="utf-8") as opened:
+        opened.write(data)
+    made = Made(
+        at=now,
+        agent=PLAN,
+        command=f"plan {plan.name}",
+        cwd=str(folder),
+        host=os.uname().nodename,
+        user=os.geteuid(),
+        name=name or plan.name,
+        terms={},
+        variables=sorted(environ),
+    )
+    return desk.make(id_, made)
+
+
+def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path]:
+    """The plan of a run, and the folder that its paths start from."""
+    data = json.loads((desk.files(id_) / "plan.json").read_text(encoding="utf-8"))
+    return plan_from_data(data["plan"]), Path(data["folder"])
+
+
+def conduct(
+    desk: Desk,
+    claimed: Claimed,
+    *,
+    environ: Mapping[str, str],
+    world: World,
+    table: PlanTable,
+    stop: Stop,
+    is_parked_by_exit: bool = False,
+) -> int:
+    """Drive the plan in our hand until it ends, is parked, or is stopped; the exit code."""
+    plan, folder = plan_of(desk, claimed.id)
+    conductor = Conductor(
+        desk,
+        claimed,
+        plan,
+        folder=folder,
+        environ=environ,
+        world=world,
+        table=table,
+        stop=stop,
+        is_parked_by_exit=is_parked_by_exit,
+    )
+    code = conductor.go()
+    table.over(conductor.report())
+    return code
+
+
+def revive(desk: Desk, id_: str, now: float) -> None:
+    """Let what has failed in a plan be tried again, because somebody mended what was wrong."""
+    for child, state in desk.all(id_):
+        if state.status in {"failed", "limited", "cancelled"}:
+            claimed = desk.claim(child, now)
+            desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
+            desk.release(claimed)

@@ -1,0 +1,140 @@
+"""Dead letters in a store's journal, one stream a letter.
+
+A letter whose store is down goes to the spool of this machine, and from there to the store as soon
+as somebody works with it. It may stand in both for a moment: the id says that it is one.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+from ..core.entry import Entry
+from ..core.letters import Letter, Mark, Record
+from ..core.text import clean
+from ..errors import MulliganError, StoreError
+from .spool import Spool
+
+if TYPE_CHECKING:
+    from ..core.ports import Store
+
+__all__ = ("Letters", "new_id", "put_aside")
+
+_STREAM = "dead/"
+_FIRST = "letter"
+
+
+def new_id() -> str:
+    """An id that sorts by time, and is like no other."""
+    return f"{time.time_ns() // 1000:013x}{os.urandom(3).hex()}"
+
+
+def put_aside(letter: Letter, trouble: MulliganError, spool: Spool) -> None:
+    """Keep `letter` in a file, since its store cannot be used; if that fails say so aloud."""
+    import logging
+
+    log = logging.getLogger("mulligan")
+    what = clean(f"{letter.target or letter.function}: {letter.because}")
+    try:
+        path = spool.put(letter.id, letter.pack())
+    except (OSError, StoreError) as second:
+        log.error(  # noqa: TRY400 -- the traceback of a full disk helps nobody
+            "dead letter %s (%s) could be written neither to the store (%s) nor to a file (%s)",
+            letter.id,
+            what,
+            trouble,
+            second,
+        )
+    else:
+        log.warning("dead letter %s (%s) waits in %s: %s", letter.id, what, path, trouble)
+
+
+class Letters:
+    """The dead letters of a store.
+
+    Args:
+        store: The store.
+        spool: Where letters go that it does not take.
+    """
+
+    def __init__(self, store: Store, spool: Spool | None = None) -> None:
+        self.store, self.spool = store, spool or Spool()
+
+    def write(self, letter: Letter) -> None:
+        """Write `letter` down: in the store, else in the spool, else in the log."""
+        try:
+            self.store.journal.append(f"{_STREAM}{letter.id}", Entry(_FIRST, letter.pack()))
+        except StoreError as trouble:
+            put_aside(letter, trouble, self.spool)
+
+    async def awrite(self, letter: Letter) -> None:
+        """Like `write`, without holding up the loop for a store that does not answer."""
+        try:
+            entry = Entry(_FIRST, letter.pack())
+            await self.store.journal.aappend(f"{_STREAM}{letter.id}", entry)
+        except StoreError as trouble:
+            put_aside(letter, trouble, self.spool)
+
+    def all(self) -> tuple[Record, ...]:
+        """Every letter, oldest first; one that cannot be read is left out.
+
+        Raises:
+            StoreDown: The store cannot be read.
+        """
+        found = {record.letter.id: record for record in self.spooled()}
+        for stream in self.store.journal.streams(_STREAM):
+            record = self._read(stream)
+            if record is not None:
+                found[record.letter.id] = record
+        return tuple(sorted(found.values(), key=lambda record: record.letter.id))
+
+    def spooled(self) -> tuple[Record, ...]:
+        """The letters that wait for the store on this machine."""
+        found = []
+        for text in self.spool.all().values():
+            try:
+                found.append(Record(letter=Letter.unpack(text), spooled=True))
+            except ValueError:
+                continue
+        return tuple(found)
+
+    def get(self, id: str) -> Record | None:  # noqa: A002 -- what it is called everywhere
+        """The letter with this id."""
+        record = self._read(f"{_STREAM}{id}")
+        if record is None:
+            record = next((each for each in self.spooled() if each.letter.id == id), None)
+        return record
+
+    def _read(self, stream: str) -> Record | None:
+        entries = self.store.journal.read(stream)
+        try:
+            letter = Letter.unpack(next(each.body for each in entries if each.id == _FIRST))
+            marks = tuple(Mark.unpack(each.body) for each in entries if each.id != _FIRST)
+        except (StopIteration, ValueError):
+            return None
+        return Record(letter=letter, marks=marks)
+
+    def collect(self) -> int:
+        """Bring what waits in the spool to the store; how many letters that were.
+
+        Raises:
+            StoreError: The store does not take them yet.
+        """
+        brought = 0
+        for record in self.spooled():
+            letter = record.letter
+            self.store.journal.append(f"{_STREAM}{letter.id}", Entry(_FIRST, letter.pack()))
+            self.spool.remove(letter.id)
+            brought += 1
+        return brought
+
+    def mark(self, letter: Letter, mark: Mark) -> None:
+        """Write down what was done about `letter`."""
+        entry = Entry(f"mark {os.urandom(6).hex()}", mark.pack())
+        self.store.journal.append(f"{_STREAM}{letter.id}", entry)
+
+    def forget(self, letter: Letter) -> None:
+        """Remove `letter` with everything that was done about it."""
+        self.store.journal.forget(f"{_STREAM}{letter.id}")
+        self.spool.remove(letter.id)
