@@ -101,13 +101,15 @@ class Belief:
     def wait(self, need: float, moment: Moment) -> float:
         """Seconds until `need` may be there; a second where nobody knows when."""
         if self.rate and self.limit:
-            # One fortieth of the bucket at a time: soon enough, and all who wait ask less often.
-            return (max(need, self.limit / 40) - self.remaining) / self.rate
+            # A hundredth of a large bucket at a time, so that all who wait ask less often.
+            return (max(need, self.limit / 100) - self.remaining) / self.rate
         return self.reset.left(moment) if self.reset is not None else 1.0
 
 
-def believed(belief: Belief | None, said: Stated, moment: Moment, *, turn: int) -> Belief | None:
-    """The belief after an answer to a call of turn `turn` said this."""
+def believed(
+    belief: Belief | None, said: Stated, moment: Moment, *, turn: int, out: float
+) -> Belief | None:
+    """The belief after an answer to a call of turn `turn` said this, with `out` others out."""
     if said.remaining is None or not 0 <= said.remaining < inf:
         return belief
     reset_in = said.reset_in
@@ -133,15 +135,21 @@ def believed(belief: Belief | None, said: Stated, moment: Moment, *, turn: int) 
     if turn < belief.turn and (reset_in is None or reset_in <= 0.1 * span):
         return belief  # an answer from before the reset, about what was left then
     reset = belief.reset
-    if reset_in is not None and (said.remaining <= belief.low or reset is None):
+    # Every call moves a bucket's reset, so the latest of them stands in the newest answer.
+    is_newest = reset is None or (reset_in is not None and moment.now + reset_in >= reset.at)
+    if reset_in is not None and (is_newest if belief.rate else said.remaining <= belief.low):
         reset = moment.stated(reset_in)
         belief = _measured(belief, said.remaining, reset_in, moment)
-    # What a bucket states is rounded down; the part of a call that has come back is not lost.
-    most = said.remaining + (1.0 if belief.rate else 0.0)
+    remaining = min(belief.remaining, said.remaining)
+    if belief.rate:
+        # A bucket states whole calls; the part of one that has come back is not lost. It also
+        # fills all the time, so more than we thought is believed, less those it has not seen.
+        remaining = min(belief.remaining, said.remaining + 1.0)
+        remaining = max(remaining, said.remaining - out if is_newest else 0.0)
     return replace(
         belief,
         limit=belief.limit if said.limit is None else said.limit,
-        remaining=min(belief.remaining, most),
+        remaining=remaining,
         reset=reset,
         window=said.window or belief.window,
         low=min(belief.low, said.remaining),

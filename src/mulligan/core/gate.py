@@ -19,6 +19,7 @@ shut neither shuts it again nor counts twice.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from .belief import Belief, Stated, believed
@@ -98,7 +99,8 @@ class Enter(_Step):
                 return state, Go(permit.turn, permit.count, permit.due.left(moment))
         if state.shut is not None:
             return state, Wait(self._spread(state.shut.left(moment)), state.because)
-        state = _noted(state, self.stated, moment, turn=state.turn)
+        # The sum of several answers, some of them old: it can tell that less is left, never more.
+        state = _noted(state, self.stated, moment, turn=state.turn, out=inf)
         if self.settings.scout and state.is_idle and state.plain is None:
             state = replace(state, opening=Opening(1, None, 1.0, None, 0, 0, 0, moment.stated(60)))
         count, usable = self._block(state, moment)
@@ -118,7 +120,8 @@ class Enter(_Step):
             if wait > 0:
                 return state, Wait(self._spread(wait), because)
             beliefs.append(self._taken(belief, count, moment))
-        permit = Permit(self.id, self.holder, count, moment.lease(lease), state.turn)
+        due = moment.lease(lease)
+        permit = Permit(self.id, self.holder, count, due, state.turn, self.unasked)
         permits = bounded((*state.permits, permit))
         state = replace(state, beliefs=tuple(beliefs), permits=permits)
         return state, Go(state.turn, count, usable)
@@ -131,7 +134,7 @@ class Enter(_Step):
             if belief.is_pacing or (belief.unit == "tokens" and self.tokens):
                 count = 1
             elif belief.unit == "requests":
-                held = sum([permit.count for permit in state.held(belief)])
+                held = sum([permit.out for permit in state.held(belief)])
                 free = belief.remaining - held - self.settings.keep
                 count = min(count, max(1, int(free / (4 * holders))))
             if belief.reset is not None:
@@ -155,7 +158,7 @@ class Enter(_Step):
             wait = max(belief.wait(least, moment), 0.001)
             return wait, f"{belief.remaining:g}{total} {belief.dimension} left until the reset"
         if held and belief.unit == "requests":
-            kept = sum([permit.count for permit in held])
+            kept = sum([permit.out for permit in held])
             if belief.remaining - kept < least:
                 soonest = min([permit.due.left(moment) for permit in held])
                 return min(max(soonest, 0.05), 0.25), f"{kept} calls from before the reset are out"
@@ -180,7 +183,7 @@ class Enter(_Step):
     def _spread(self, wait: float) -> float:
         # Those who share a gate wait for the same instant and must not arrive at it together. The
         # gate counts them in, so the target is safe; the spread spares the store.
-        return wait + self.roll * min(2.0, 0.05 * wait)
+        return wait + self.roll * min(1.0, 0.01 * wait)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -216,7 +219,8 @@ class Leave(_Step):
         state = self._returned(advanced(state, moment))
         if self.reply == "cancelled":
             return state, False
-        state = _noted(state, self.stated, moment, turn=self.turn)
+        out = sum([permit.out for permit in state.permits])
+        state = _noted(state, self.stated, moment, turn=self.turn, out=out)
         if self.reply == "rejected":
             return self._rejected(state, moment)
         opening = state.opening
@@ -277,13 +281,15 @@ class Leave(_Step):
         return shut, True
 
 
-def _noted(state: Flow, stated: tuple[Stated, ...], moment: Moment, *, turn: int) -> Flow:
-    """The state after answers to calls of turn `turn` stated this."""
+def _noted(
+    state: Flow, stated: tuple[Stated, ...], moment: Moment, *, turn: int, out: float
+) -> Flow:
+    """The state after answers to calls of turn `turn` stated this, while `out` others are out."""
     if not stated:
         return state
     known = {each.dimension: each for each in state.beliefs}
     for said in stated:
-        after = believed(known.get(said.dimension), said, moment, turn=turn)
+        after = believed(known.get(said.dimension), said, moment, turn=turn, out=out)
         if after is not None:
             known[said.dimension] = after
     beliefs = tuple(known.values())

@@ -10,6 +10,7 @@ how many it made unasked, and what it heard.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
@@ -37,6 +38,10 @@ _BLOCK = 64
 # A call may pass unasked while forty times as many are left as this process has under way: four
 # processes that do the same have then used a tenth of what is left, and none of it twice.
 _PLENTY = 40
+
+
+# A waiter that has not come back so many seconds after its time is not going to.
+_LATE = 1.0
 
 
 class QuotaLike(Protocol):
@@ -105,6 +110,8 @@ class GateAdmission:
         self._under_way = 0
         self._unasked = 0  # of those under way, the ones that nobody has counted
         self._report = 1
+        self._back: list[float] = []  # when those who were told to wait come back, soonest first
+        self._crowded_until = 0.0
         self._lock = Lock()
 
     @property
@@ -118,6 +125,8 @@ class GateAdmission:
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
         view = self._view
+        if self._back:
+            self._came_back(now)
         state, moment = view.look(now, wall)
         if state.is_idle and not self._settings.scout:
             return self._passing(state.turn)
@@ -156,11 +165,13 @@ class GateAdmission:
                 self._under_way += 1
                 return Admitted(_Ticket("", block.turn, block=block))
             unasked = self._unasked
+            # Who has let calls wait knows how many; what it leased beyond them, others would miss.
+            most = 1 + len(self._back) if now < self._crowded_until else _BLOCK
         enter = Enter(
             id=view.name(),
             holder=view.worker,
             settings=self._settings,
-            most=1 if view.shared is None else _BLOCK,
+            most=1 if view.shared is None else min(most, _BLOCK),
             unasked=unasked,
             stated=_heard(state, moment) if view.has_notes else (),
             roll=self._roll(),
@@ -171,6 +182,10 @@ class GateAdmission:
             self._give_back(now, wall)
             answer = view.do(enter, now, wall)
         if not isinstance(answer, Go):
+            if view.shared is not None:
+                with self._lock:
+                    heappush(self._back, now + answer.delay)
+                    self._crowded_until = max(self._crowded_until, now + answer.delay + _LATE)
             return Hold(answer.delay, answer.because)
         with self._lock:
             self._under_way += 1
@@ -181,6 +196,19 @@ class GateAdmission:
                 self._block = block = _Block(enter.id, answer.turn, left, until, 1)
                 return Admitted(_Ticket("", answer.turn, block=block))
         return Admitted(_Ticket(enter.id, answer.turn))
+
+    def _came_back(self, now: float) -> None:
+        """Who asks now is taken for the waiter that was to come back first.
+
+        So the process knows how many calls it has use for. One that was given up while it waited
+        says nothing; it is forgotten a while after its time.
+        """
+        with self._lock:
+            back = self._back
+            if back and back[0] <= now:
+                heappop(back)
+            while back and back[0] < now - _LATE:
+                heappop(back)
 
     def _give_back(self, now: float, wall: float) -> None:
         """Return what is left of the block, if it can still be of use to somebody."""
@@ -225,6 +253,8 @@ class GateAdmission:
                 block.under_way -= 1
                 if not block.left and not block.under_way:
                     ticket.permit = block.permit  # the last of its block answers for all of it
+        if self._block.left and not self._back:
+            self._give_back(now, wall)
         is_limit = outcome == "failed" and failure is not None and failure.kind.is_limit
         if not ticket.permit and not ticket.stated and not is_limit:
             return
