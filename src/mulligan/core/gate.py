@@ -107,8 +107,9 @@ class Enter(_Step):
         # Remembered for as long as its calls may be under way, reset or not.
         lease = self.settings.block
         if state.opening is not None:
-            live = sum(permit.count for permit in state.permits)
-            wait = state.opening.wait(live, moment)
+            live = sum([permit.count for permit in state.permits])
+            ages = [permit.due.span - permit.due.left(moment) for permit in state.permits]
+            wait = state.opening.wait(live, max(ages, default=0.0), moment)
             if wait > 0:
                 return state, Wait(self._spread(wait), "opening slowly after a limit")
             count = 1
@@ -183,7 +184,7 @@ class Enter(_Step):
     def _spread(self, wait: float) -> float:
         # Those who share a gate wait for the same instant and must not arrive at it together. The
         # gate counts them in, so the target is safe; the spread spares the store.
-        return wait + self.roll * min(1.0, 0.01 * wait)
+        return wait + self.roll * max(min(1.0, 0.01 * wait), min(wait, 0.05))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +200,7 @@ class Leave(_Step):
         hint: Seconds that a rejection asked to wait; 0 if it named no time.
         because: What it said, in a clause.
         unused: Calls of the block that were never made.
+        passed: Calls that the holder made unasked and saw pass, when a rejection ends that.
         spent: Tokens that the call turned out to cost beyond its estimate; may be negative.
         roll: One roll of the dice, for a rejection that named no time.
     """
@@ -211,6 +213,7 @@ class Leave(_Step):
     hint: float = 0.0
     because: str = ""
     unused: int = 0
+    passed: int = 0
     spent: float = 0.0
     roll: float = 0.0
 
@@ -229,6 +232,8 @@ class Leave(_Step):
                 plain = None if state.beliefs else moment.stated(600.0)
                 return replace(state, opening=None, plain=plain), False
             opening = opening.hearing()
+        elif opening is not None and self.turn == state.turn - 1 and self.id:
+            opening = opening.hearing_late()
         return replace(state, strikes=0, opening=opening), False
 
     def _returned(self, state: Flow) -> Flow:
@@ -261,14 +266,18 @@ class Leave(_Step):
             return state, False  # it was sent before the gate was shut, and that is over
         hint = min(self.hint, self.settings.horizon)
         if self.turn < state.turn or state.shut is not None:
-            if state.shut is not None and hint > state.shut.left(moment):
-                state = replace(state, shut=moment.stated(hint))
+            if state.shut is not None and (self.passed or hint > state.shut.left(moment)):
+                wait = max(hint, state.shut.left(moment))
+                opening = state.opening
+                if opening is not None:
+                    opening = opening.delayed(wait, moment, passed=self.passed)
+                state = replace(state, shut=moment.stated(wait), opening=opening)
             return state, False
         strikes = 0 if hint > 0 else state.strikes + 1
         if hint <= 0:
             hint = min(60.0, 2.0 ** min(strikes - 1, 6)) * (0.5 + self.roll / 2)
         because = self.because or f"a rejection asked to wait {duration_text(hint)}"
-        opening = Opening.after(state.opening, hint, moment)
+        opening = Opening.after(state.opening, hint, moment, passed=self.passed)
         shut = replace(
             state,
             shut=moment.stated(hint),

@@ -110,6 +110,7 @@ class GateAdmission:
         self._under_way = 0
         self._unasked = 0  # of those under way, the ones that nobody has counted
         self._report = 1
+        self._passed = 0  # unasked and answered, one after another without a pause
         self._back: list[float] = []  # when those who were told to wait come back, soonest first
         self._crowded_until = 0.0
         self._lock = Lock()
@@ -137,6 +138,8 @@ class GateAdmission:
 
     def _passing(self, turn: int) -> Admitted:
         with self._lock:
+            if not self._under_way:
+                self._passed = 0
             self._under_way += 1
             self._unasked += 1
             return Admitted(_Ticket("", turn, report=self._report))
@@ -249,6 +252,8 @@ class GateAdmission:
             self._under_way -= 1
             if ticket.report == self._report:
                 self._unasked -= 1
+            if ticket.report and outcome == "succeeded":
+                self._passed += 1
             if (block := ticket.block) is not None:
                 block.under_way -= 1
                 if not block.left and not block.under_way:
@@ -259,6 +264,9 @@ class GateAdmission:
         if not ticket.permit and not ticket.stated and not is_limit:
             return
         hint = failure.hint if failure is not None and is_limit else None
+        passed = 0
+        if is_limit:
+            passed, self._passed = self._passed, 0
         leave = Leave(
             id=ticket.permit,
             turn=ticket.turn,
@@ -267,6 +275,7 @@ class GateAdmission:
             stated=ticket.stated,
             hint=0.0 if hint is None else hint.floor,
             because=str(failure) if is_limit else "",
+            passed=passed,
             roll=self._roll(),
         )
         if not ticket.permit and not is_limit and not self._is_news(ticket.stated):
