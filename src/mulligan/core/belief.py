@@ -160,10 +160,18 @@ def believed(
 def _measured(belief: Belief, remaining: float, reset_in: float, moment: Moment) -> Belief:
     """The belief with what the movement of its reset shows."""
     reset_at = moment.now + reset_in
+    if belief.rate and belief.limit is not None:
+        # What is left is stated in whole calls, so every answer bounds the rate on both sides.
+        used = belief.limit - remaining
+        if used < max(3.0, belief.limit / 4):
+            return belief
+        rate = min(max(belief.rate, (used - 1) / reset_in), used / reset_in)
+        is_bucket = 0.5 < rate / belief.rate < 2.0
+        return replace(belief, rate=rate if is_bucket else 0.0)
     if belief.low == inf:
         return replace(belief, first=remaining, first_reset=reset_at)
     used = belief.first - remaining
-    if belief.limit is None or used < max(3.0, belief.limit / 2):
+    if belief.limit is None or used < max(3.0, belief.limit / 4):
         return belief
     moved = reset_at - belief.first_reset
     # Two measures that only a bucket makes equal: what the wait fills, what the calls moved.

@@ -199,6 +199,7 @@ class Leave(_Step):
         stated: What the answer stated about limits.
         hint: Seconds that a rejection asked to wait; 0 if it named no time.
         because: What it said, in a clause.
+        count: Calls that the permit was for, with those made unasked before it.
         unused: Calls of the block that were never made.
         passed: Calls that the holder made unasked and saw pass, when a rejection ends that.
         spent: Tokens that the call turned out to cost beyond its estimate; may be negative.
@@ -212,6 +213,7 @@ class Leave(_Step):
     stated: tuple[Stated, ...] = ()
     hint: float = 0.0
     because: str = ""
+    count: int = 1
     unused: int = 0
     passed: int = 0
     spent: float = 0.0
@@ -245,8 +247,8 @@ class Leave(_Step):
         if not mine:
             return state
         others = tuple([permit for permit in state.permits if permit is not mine[0]])
-        if not mine[0].id and mine[0].count > 1:
-            others = (replace(mine[0], count=mine[0].count - 1), *others)
+        if not mine[0].id and mine[0].count > self.count:
+            others = (replace(mine[0], count=mine[0].count - self.count), *others)
         unused = min(self.unused, mine[0].count) if mine[0].turn == state.turn else 0
         beliefs = tuple(
             [

@@ -67,6 +67,7 @@ class _Block:
 
     permit: str
     turn: int
+    size: int
     left: int
     until: float
     under_way: int = 0
@@ -79,6 +80,7 @@ class _Ticket:
     permit: str
     turn: int
     stated: tuple[Stated, ...] = ()
+    size: int = 1  # calls that its permit stands for
     report: int = 0  # passed unasked, to be counted in this report
     block: _Block | None = None
 
@@ -106,7 +108,7 @@ class GateAdmission:
         self.target, self._settings = key.target, settings
         self._roll, self._on_shut = roll, on_shut
         self._view = View(GATE, key, shared)
-        self._block = _Block("", 0, 0, 0.0)
+        self._block = _Block("", 0, 0, 0, 0.0)
         self._under_way = 0
         self._unasked = 0  # of those under way, the ones that nobody has counted
         self._report = 1
@@ -196,9 +198,10 @@ class GateAdmission:
             self._report += 1
             if answer.count > 1:
                 left, until = answer.count - 1, now + answer.seconds
-                self._block = block = _Block(enter.id, answer.turn, left, until, 1)
+                size = answer.count + unasked
+                self._block = block = _Block(enter.id, answer.turn, size, left, until, 1)
                 return Admitted(_Ticket("", answer.turn, block=block))
-        return Admitted(_Ticket(enter.id, answer.turn))
+        return Admitted(_Ticket(enter.id, answer.turn, size=1 + unasked))
 
     def _came_back(self, now: float) -> None:
         """Who asks now is taken for the waiter that was to come back first.
@@ -214,15 +217,18 @@ class GateAdmission:
                 heappop(back)
 
     def _give_back(self, now: float, wall: float) -> None:
-        """Return what is left of the block, if it can still be of use to somebody."""
+        """Return what is left of the block."""
         with self._lock:
-            block, self._block = self._block, _Block("", 0, 0, 0.0)
-        if block.left and now < block.until:
+            block, self._block = self._block, _Block("", 0, 0, 0, 0.0)
+            if block.left and now >= block.until and block.under_way:
+                block.left = 0  # of use to nobody now; the last of its calls answers for all
+        if block.left:
             leave = Leave(
                 id=block.permit,
                 turn=block.turn,
                 reply="cancelled",
                 settings=self._settings,
+                count=block.size,
                 unused=block.left,
             )
             self._view.do(leave, now, wall)
@@ -257,7 +263,8 @@ class GateAdmission:
             if (block := ticket.block) is not None:
                 block.under_way -= 1
                 if not block.left and not block.under_way:
-                    ticket.permit = block.permit  # the last of its block answers for all of it
+                    # The last of its block answers for all of it.
+                    ticket.permit, ticket.size = block.permit, block.size
         if self._block.left and not self._back:
             self._give_back(now, wall)
         is_limit = outcome == "failed" and failure is not None and failure.kind.is_limit
@@ -275,6 +282,7 @@ class GateAdmission:
             stated=ticket.stated,
             hint=0.0 if hint is None else hint.floor,
             because=str(failure) if is_limit else "",
+            count=ticket.size,
             passed=passed,
             roll=self._roll(),
         )
