@@ -183,6 +183,7 @@ def simulate(front: str, limiter: Limiter, *, jobs: int = 200, seed: int = 0) ->
         heapq.heappush(events, (dice.random() * 0.01, next(order), "ask", agent, None))
     while events and requests < _HOPELESS * jobs and asked < 40 * _HOPELESS * jobs:
         now, _, what, agent, carried = heapq.heappop(events)
+        after: tuple[float, str, Any]
         if what == "ask":
             asked += 1
             answer = gate.ask(agent, now)

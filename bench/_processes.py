@@ -75,9 +75,11 @@ async def _served(limiter: Limiter, jobs: int, starts: list[Any]) -> tuple[int, 
         ]
         try:
             for worker in workers:  # each says when it has loaded
+                assert worker.stdout is not None
                 await asyncio.wait_for(worker.stdout.readline(), 30)
             began = time.monotonic()
             for worker in workers:
+                assert worker.stdin is not None
                 worker.stdin.write(b"go\n")
             await asyncio.wait_for(over.wait(), 120)
             took = time.monotonic() - began

@@ -160,7 +160,14 @@ def report(seen: Seen, real: dict[str, list[tuple[str, str, Run, Run, int]]]) ->
     print(table(head, [line(*where, runs) for where, runs in seen.items()]))
     if real:
         print("\n  real processes, limits scaled to seconds: one → four\n")
-        head = ("store", "answers carry", "limiter", "requests a job", "time ÷ ideal", "store down")
+        columns = (
+            "store",
+            "answers carry",
+            "limiter",
+            "requests a job",
+            "time ÷ ideal",
+            "store down",
+        )
         rows = [
             (
                 *(store, how, model, f"{one.a_job:.2f} → {four.a_job:.2f}"),
@@ -169,7 +176,7 @@ def report(seen: Seen, real: dict[str, list[tuple[str, str, Run, Run, int]]]) ->
             for store, found in real.items()
             for how, model, one, four, lost in found
         ]
-        print(table(head, rows))
+        print(table(columns, rows))
 
 
 def main() -> int:

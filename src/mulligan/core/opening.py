@@ -22,7 +22,7 @@ from .moment import Due, Moment
 __all__ = ("Opening",)
 
 # Clean spans before more is tried than went well.
-_PATIENCE = 8
+_PATIENCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Opening:
         clean: Spans in a row without a rejection.
         quiet: When there has been no rejection for so long that the gate need not care.
         guess: Calls that passed, uncounted, in the burst before the first rejection.
+        is_paced: Whether a cap was known when the gate was shut, and was too much.
     """
 
     allowed: int
@@ -50,6 +51,7 @@ class Opening:
     clean: int
     quiet: Due
     guess: int = 0
+    is_paced: bool = False
 
     @classmethod
     def after(
@@ -64,7 +66,12 @@ class Opening:
             if not before.answered and before.cap is not None:
                 # Rejected at its first call: the span before was too short, not too full.
                 cap, span = before.cap, span + (before.span if before.clean else 0.0)
-        return cls(1, cap, span, None, 0, 0, 0, _quiet(wait, span, moment), passed)
+            if before.cap is not None:
+                # Answers come late, and some of those counted belong to the span before. What
+                # was rejected was too much, so it is never more than that from here.
+                span = max(span, cap * before.span / before.cap)
+        is_paced = before is not None and before.cap is not None
+        return cls(1, cap, span, None, 0, 0, 0, _quiet(wait, span, moment), passed, is_paced)
 
     def delayed(self, wait: float, moment: Moment, *, passed: int) -> Opening:
         """This opening, `wait` seconds off after all, and after `passed` more had passed."""
@@ -126,7 +133,9 @@ class Opening:
 
     def hearing_late(self) -> Opening:
         """After a call from before the rejection was answered: one more had passed by then."""
-        return self if self.cap is None else replace(self, cap=self.cap + 1)
+        if self.cap is None or self.is_paced:
+            return self
+        return replace(self, cap=self.cap + 1)
 
 
 def _quiet(wait: float, span: float, moment: Moment) -> Due:
