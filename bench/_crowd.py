@@ -26,6 +26,8 @@ from mulligan.stores.memory import Memory
 if TYPE_CHECKING:
     from _limiters import Answer, Limiter
 
+    from mulligan.core.admission import Outcome
+
 __all__ = ("FRONTS", "ROUND_TRIP", "Run", "simulate", "tell")
 
 # Seconds from sending a request to having its answer, give or take a tenth.
@@ -122,7 +124,8 @@ def tell(
     gate: GateAdmission, ticket: object, answer: Answer, now: float, wall: float, *, reads: bool
 ) -> None:
     """Tell `gate` what came of an attempt, as a driver and an observer of headers do."""
-    failure, outcome = None, "succeeded"
+    failure: Failure | None = None
+    outcome: Outcome = "succeeded"
     if reads:
         said = Stated(
             dimension="requests",

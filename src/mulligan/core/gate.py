@@ -31,7 +31,19 @@ if TYPE_CHECKING:
     from .machine import Machine
     from .moment import Moment
 
-__all__ = ("GATE", "Enter", "Flow", "Gate", "Go", "Leave", "Permit", "Reply", "Wait", "advanced")
+__all__ = (
+    "GATE",
+    "Enter",
+    "Flow",
+    "Forget",
+    "Gate",
+    "Go",
+    "Leave",
+    "Permit",
+    "Reply",
+    "Wait",
+    "advanced",
+)
 
 Reply: TypeAlias = Literal["answered", "rejected", "cancelled"]
 
@@ -290,6 +302,16 @@ class Leave(_Step):
             permits=(),
         )
         return shut, True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget(_Step):
+    """Believe nothing, and hold nobody: what a person orders who knows better."""
+
+    def __call__(self, state: Flow, moment: Moment) -> tuple[Flow, bool]:  # noqa: ARG002 -- one signature for all operations
+        """The result is whether there was anything to forget."""
+        # A new turn, so that a rejection of a call from before shuts nothing.
+        return Flow(turn=state.turn + 1), not state.is_idle
 
 
 def _noted(
