@@ -194,7 +194,7 @@ def test_every_link_leads_to_a_file(page):
 
 FEATURES = [
     *("retry", "guard-and-task", "classification", "policies", "testing", "fault-server"),
-    "telemetry",
+    *("telemetry", "status"),
 ]
 
 

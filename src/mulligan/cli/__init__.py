@@ -21,10 +21,14 @@ __all__ = ("Unusable", "main")
 
 # name → (module, help in one line). Every module has one click command named `command`.
 _COMMANDS: dict[str, tuple[str, str]] = {
+    "allow": (".allow", "Let everybody call a target, however often it fails."),
+    "block": (".block", "Let nobody call a target, until a hand says otherwise."),
     "classify": (".classify", "Say what a program's output means, and when its limit resets."),
     "explain": (".explain", "Print a policy: what is retried, how often, how long it waits."),
     "faults": (".faults", "Serve a provider that fails on command, and see what was asked of it."),
     "packs": (".packs", "List the packs of patterns, or check them."),
+    "reset": (".reset", "Forget what was counted and believed about a target."),
+    "status": (".status", "Say how it stands with every target: breaker, gate, tokens."),
 }
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
