@@ -1,4 +1,4 @@
-"""`mulligan reset`: forget what was counted and believed about a target."""
+"""`mulligan reset`: forget what is known about a target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store that a command looks into, and the options that name it."""
+"""The store that a command looks into, with the options that name it."""
 
 from __future__ import annotations
 
