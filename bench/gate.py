@@ -41,6 +41,10 @@ FULL, QUICK = (0, 24), (0, 1)
 # The four models of the recovery language in a twentieth of their time, and how many jobs.
 _SCALE = 20.0
 
+# A busy machine can keep a store from answering within 250 ms. Each process then goes on alone, as
+# it should, and the round says nothing about sharing: it is run again, and the table says so.
+_TRIES = 4
+
 # What a client that sends at once cannot save: nobody has said anything about a limit yet.
 GOAL = 1.6
 
@@ -65,12 +69,15 @@ def together(url: str, *, is_quick: bool) -> Iterator[tuple[str, str, Run, Run, 
         for model in scaled(is_quick=is_quick):
             runs, lost = [], 0
             for processes in (1, 4):
-                limiter, jobs = scaled(is_quick=is_quick)[model]
-                run, downs = crowd(
-                    __file__, url, limiter, jobs=jobs, processes=processes, reads=reads
-                )
+                for _ in range(_TRIES):
+                    limiter, jobs = scaled(is_quick=is_quick)[model]
+                    run, downs = crowd(
+                        __file__, url, limiter, jobs=jobs, processes=processes, reads=reads
+                    )
+                    lost += downs
+                    if not downs:
+                        break
                 runs.append(run)
-                lost += downs
             how = "headers" if reads else "Retry-After alone"
             yield how, model, runs[0], runs[1], lost
 
