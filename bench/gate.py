@@ -67,17 +67,17 @@ def together(url: str, *, is_quick: bool) -> Iterator[tuple[str, str, Run, Run, 
     """Every model in one process and in four, on the store at `url`."""
     for reads in (True,) if is_quick else (True, False):
         for model in scaled(is_quick=is_quick):
-            runs, lost = [], 0
+            runs: list[Run] = []
+            lost = 0
             for processes in (1, 4):
-                for _ in range(_TRIES):
+                downs = tries = 1
+                while downs and tries <= _TRIES:
                     limiter, jobs = scaled(is_quick=is_quick)[model]
                     run, downs = crowd(
                         __file__, url, limiter, jobs=jobs, processes=processes, reads=reads
                     )
-                    lost += downs
-                    if not downs:
-                        break
-                runs.append(run)
+                    lost, tries = lost + downs, tries + 1
+                    runs[processes > 1 :] = [run]
             how = "headers" if reads else "Retry-After alone"
             yield how, model, runs[0], runs[1], lost
 
