@@ -9,6 +9,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
+from typing import Any
 
 from mulligan.core.belief import Stated
 from mulligan.core.breaker import BREAKER, Ask, Breaker, Hand, Passed, Tell
@@ -92,10 +93,18 @@ def until_it_lands(port, key, operation):
 
 
 # What `serve` understands.
-WORDS = (Ask, Breaker, Drop, Enter, Finish, Gate, Hand, Leave, Renew, Reserve, Settle, Stated)
-WORDS += (Take, Tell, Tokens)
+WORDS = (
+    *(Ask, Breaker, Drop, Enter, Finish, Gate, Hand, Leave),
+    *(Renew, Reserve, Settle, Stated, Take, Tell, Tokens),
+)
 
 if __name__ == "__main__":
     what, url, *rest = sys.argv[1:]
-    doing = {"probe": probe, "grants": grants, "append": append, "hold": hold, "serve": serve}
+    doing: dict[str, Any] = {
+        "probe": probe,
+        "grants": grants,
+        "append": append,
+        "hold": hold,
+        "serve": serve,
+    }
     doing[what](open_store(url), *rest)

@@ -22,7 +22,7 @@ from mulligan.core.belief import Stated
 from mulligan.core.breaker import BREAKER, Ask, Breaker, Hand, Tell
 from mulligan.core.claims import Busy, Drop, Finish, Mine, Renew, Take
 from mulligan.core.gate import GATE, Enter, Gate, Go, Leave
-from mulligan.core.machine import Key
+from mulligan.core.machine import Key, Machine
 from mulligan.core.moment import Moment
 from mulligan.core.ports import Entry
 from mulligan.core.tokens import TOKENS, Reserve, Settle, Tokens
@@ -35,6 +35,7 @@ pytestmark = pytest.mark.real
 
 LONG = int(os.environ.get("MULLIGAN_SOAK", "0"))
 CAPACITY = 12
+MACHINES: dict[str, Machine[Any]] = {each.name: each for each in (BREAKER, GATE, TOKENS)}
 NAMES: dict[str, Any] = {"inf": float("inf")}
 for module in (breaker, claims, gate, tokens):
     NAMES |= {name: getattr(module, name) for name in module.__all__}
@@ -196,12 +197,11 @@ class Fleet(RuleBasedStateMachine):
     def teardown(self) -> None:
         store = open_store(self.url)
         for key, state in self.states.items():
-            for machine in (BREAKER, GATE, TOKENS):
-                if key.part == machine.name:
-                    found, _ = store.state.peek(key, machine)
-                    assert type(found) is type(state)
-                    for name in ("generation", "turn", "spent", "hand", "streak"):
-                        assert getattr(found, name, None) == getattr(state, name, None)
+            if machine := MACHINES.get(key.part):
+                found, _ = store.state.peek(key, machine)
+                assert type(found) is type(state)
+                for name in ("generation", "turn", "spent", "hand", "streak"):
+                    assert getattr(found, name, None) == getattr(state, name, None)
 
 
 def test_processes_that_die_and_stop_at_any_moment_answer_as_the_pure_machines_do(common):
