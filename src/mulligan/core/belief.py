@@ -161,13 +161,13 @@ def _measured(belief: Belief, remaining: float, reset_in: float, moment: Moment)
     """The belief with what the movement of its reset shows."""
     reset_at = moment.now + reset_in
     if belief.rate and belief.limit is not None:
-        # What is left is stated in whole calls, so every answer bounds the rate on both sides.
+        # Every answer bounds the rate from above. From below it does not: a reset that is read
+        # a little late looks nearer than it is. What is missed comes to light as more left.
         used = belief.limit - remaining
         if used < max(3.0, belief.limit / 4):
             return belief
-        rate = min(max(belief.rate, (used - 1) / reset_in), used / reset_in)
-        is_bucket = 0.5 < rate / belief.rate < 2.0
-        return replace(belief, rate=rate if is_bucket else 0.0)
+        rate = min(belief.rate, used / reset_in)
+        return replace(belief, rate=rate if rate > belief.rate / 2 else 0.0)
     if belief.low == inf:
         return replace(belief, first=remaining, first_reset=reset_at)
     used = belief.first - remaining
