@@ -12,6 +12,9 @@ A reset means two things. On a fixed window it stands still while calls are made
 comes back at it. On a bucket it is the time at which the bucket would be full, every call moves
 it, and something comes back all the time: waiting for it would waste most of what the bucket
 gives. Whether it moves tells the two apart; the numbers of one answer alone never do.
+
+A bucket is believed upwards, too, but only its newest answer: the one with the latest reset. That
+answer has seen every call except those still on their way, so they are taken off.
 """
 
 from __future__ import annotations
@@ -136,8 +139,10 @@ def believed(
         return belief  # an answer from before the reset, about what was left then
     reset = belief.reset
     # Every call moves a bucket's reset, so the latest of them stands in the newest answer.
-    is_newest = reset is None or (reset_in is not None and moment.now + reset_in >= reset.at)
-    if reset_in is not None and (is_newest if belief.rate else said.remaining <= belief.low):
+    reset_at = 0.0 if reset_in is None else moment.now + reset_in
+    is_newest = reset is None or reset.era != moment.era or reset_at >= reset.at
+    is_least = reset is None or said.remaining <= belief.low
+    if reset_in is not None and (is_newest if belief.rate else is_least):
         reset = moment.stated(reset_in)
         belief = _measured(belief, said.remaining, reset_in, moment)
     remaining = min(belief.remaining, said.remaining)
