@@ -49,8 +49,9 @@ test-real: $(VENV)/.dev ## litellm and real agent programs under faults (npm, 1.
 	@$(BIN)/python tests/real/resume.py "$$(tests/real/install-programs)"
 	@$(BIN)/python tests/real/shown.py "$$(tests/real/install-programs)"
 
-soak: $(VENV)/.dev ## The long loops; writes bench/results/soak.json
+soak: $(VENV)/.dev ## The long loops; writes bench/results/soak.json; then processes killed hundreds of times
 	@$(BIN)/python bench/soak.py
+	@MULLIGAN_SOAK=200 $(BIN)/pytest tests/contracts/test_kill_loops.py
 
 bench: $(VENV)/.dev ## Every claim, measured side by side
 	@broken=0; for b in bench/[a-z]*.py; do case $$b in */soak.py) ;; *) $(BIN)/python $$b || broken=1;; esac; done; exit $$broken

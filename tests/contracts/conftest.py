@@ -212,8 +212,11 @@ class Worker:
         return list(iter(self.hear, ""))
 
     def go(self) -> None:
+        self.say("go")
+
+    def say(self, line: str) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(b"go\n")
+        self.process.stdin.write(line.encode() + b"\n")
 
     def end(self) -> None:
         self.process.kill()

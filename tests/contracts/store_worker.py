@@ -9,13 +9,16 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
+from typing import Any
 
 from mulligan import Guard, Once
-from mulligan.core.breaker import BREAKER, Ask, Breaker, Passed
-from mulligan.core.claims import Finish, Mine, Take
+from mulligan.core.belief import Stated
+from mulligan.core.breaker import BREAKER, Ask, Breaker, Hand, Passed, Tell
+from mulligan.core.claims import Drop, Finish, Mine, Renew, Take
 from mulligan.core.entry import Entry
-from mulligan.core.gate import Enter, Gate, Go
+from mulligan.core.gate import Enter, Gate, Go, Leave
 from mulligan.core.machine import Key
+from mulligan.core.tokens import Reserve, Settle, Tokens
 from mulligan.errors import StoreDown
 from mulligan.stores.url import open_store
 
@@ -47,20 +50,13 @@ def grants(store, me, most, loud=""):
     got = 0
     for number in count():
         enter = Enter(id=f"{me}/{number}", holder=me, settings=Gate(), most=int(most))
-        answer = until_it_answers(store, Key("target", "gate"), enter)
+        answer = until_it_lands(store.state, Key("target", "gate"), enter)
         if not isinstance(answer, Go):
             break
         got += answer.count
         if loud:
             say(f"+{answer.count}")
     say(got)
-
-
-def until_it_answers(store, key, operation):
-    """What landed before a lost answer is not done twice: the operation has an id."""
-    while True:
-        with suppress(StoreDown):
-            return store.state.transact(key, operation)
 
 
 def append(store, me, stream):
@@ -93,8 +89,36 @@ def once(store, me, lease, how=""):
     say(Guard("bank", store=store).once(Once("order-17", lease=float(lease)), work))
 
 
+def serve(store):
+    """Do what each line says, an operation as Python writes it, and say what came of it."""
+    names = {each.__name__: each for each in WORDS} | {"Key": Key, "inf": float("inf")}
+    say("ready")
+    for line in sys.stdin:
+        port, key, operation = eval(line, names)  # noqa: S307 -- our own test speaks here
+        say(repr(until_it_lands(getattr(store, port), key, operation)))
+
+
+def until_it_lands(port, key, operation):
+    """What landed before a lost answer is not done twice: the operation has an id."""
+    while True:
+        with suppress(StoreDown):
+            return port.transact(key, operation)
+
+
+# What `serve` understands.
+WORDS = (
+    *(Ask, Breaker, Drop, Enter, Finish, Gate, Hand, Leave),
+    *(Renew, Reserve, Settle, Stated, Take, Tell, Tokens),
+)
+
 if __name__ == "__main__":
     what, url, *rest = sys.argv[1:]
-    {"probe": probe, "grants": grants, "append": append, "hold": hold, "once": once}[what](
-        open_store(url), *rest
-    )
+    doing: dict[str, Any] = {
+        "probe": probe,
+        "grants": grants,
+        "append": append,
+        "hold": hold,
+        "serve": serve,
+        "once": once,
+    }
+    doing[what](open_store(url), *rest)

@@ -258,3 +258,26 @@ def test_whatever_happens_it_can_be_written_down_and_never_hands_out_more(steps,
         live = [p for p in world.state.probes if p.due.left(Moment(world.now, 0)) > 0]
         assert len(live) <= probes
         assert BREAKER.unpack(BREAKER.pack(world.state)) == world.state
+
+
+@pytest.mark.parametrize("move", ["block", "allow"])
+def test_a_hand_for_a_time_goes_away_by_itself_and_only_then(move):  # E-B9
+    world = World()
+    world.do(Hand(move=move, seconds=600))
+    assert not world.state.is_calm
+    world.now = 599.0
+    for _ in range(9):
+        world.tell("failure" if move == "allow" else "success")
+    answer = world.ask()
+    assert answer == (Shut(1.0, "blocked by hand") if move == "block" else Passed(1))
+    world.now = 600.0
+    assert world.ask() == Passed(1)
+    world.opened()  # and it counts again
+    assert isinstance(world.ask(), Shut)
+
+
+def test_a_hand_for_a_time_survives_a_reboot():
+    world = World()
+    world.do(Hand(move="block", seconds=600))
+    world.era, world.now, world.wall = "next boot", 0.0, world.wall + 100
+    assert world.ask() == Shut(500.0, "blocked by hand")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mulligan import SettingError
 from mulligan.core.belief import Stated
-from mulligan.core.gate import GATE, Enter, Flow, Gate, Go, Leave, Wait
+from mulligan.core.gate import GATE, Enter, Flow, Forget, Gate, Go, Leave, Wait
 from mulligan.core.moment import Moment
 
 PLAIN = Gate()
@@ -256,6 +256,169 @@ def test_under_the_low_water_permits_come_in_blocks_and_unused_ones_go_back():
     assert world.enter("other", most=100, holder="i") == Go(0, 7, 5.0)
     world.leave("block", unused=15)
     assert world.state.beliefs[0].remaining == 80 - 5 - 7
+
+
+# Buckets: the reset moves with every call
+
+
+def bucket(world, level, rate=1.0, limit=20.0):
+    """An answer of a bucket that is `level` full."""
+    world.state_that(float(int(level)), reset_in=(limit - level) / rate, limit=limit)
+
+
+def known_bucket():
+    """A gate that has seen a bucket of 20, one a second, run empty at once."""
+    world = World()
+    bucket(world, 19)
+    for level in range(18, -1, -1):
+        assert isinstance(world.enter(f"first {level}"), Go)
+    for level in range(18, -1, -1):
+        said = Stated(dimension="requests", limit=20, remaining=level, reset_in=20.0 - level)
+        world.leave(f"first {level}", stated=(said,))
+    assert world.burst() == 0
+    assert world.state.beliefs[0].rate == pytest.approx(1.0, rel=0.02)
+    return world
+
+
+def test_a_bucket_gives_back_all_the_time():
+    world = known_bucket()
+    world.now += 3.1
+    assert world.burst() == 3
+
+
+@pytest.mark.parametrize("out", [0, 2])
+def test_the_newest_answer_of_a_bucket_can_tell_that_more_is_left(out):
+    world = known_bucket()
+    world.now = 5.1
+    for number in range(5):
+        assert isinstance(world.enter(f"n{number}"), Go)
+    for number in range(5 - out):
+        world.leave(f"n{number}", reply="cancelled")  # never sent, and nobody can know
+    bucket(world, 4.1)
+    assert world.burst() == 4 - out
+
+
+def test_an_old_answer_of_a_bucket_tells_nothing():
+    world = known_bucket()
+    world.now = 1.5
+    bucket(world, 9.5)  # full sooner than we have heard: calls came after it
+    assert world.burst() == 1
+
+
+def test_a_fixed_window_is_never_taken_for_a_bucket():
+    world = World()
+    for used in range(1, 101):
+        world.now += 0.01
+        world.state_that(100.0 - used, reset_in=60.0 - world.now)
+    assert world.state.beliefs[0].rate == 0
+    assert world.enter().delay == pytest.approx(59.0, abs=0.1)
+
+
+# Hints alone
+
+
+def opened(world, hint, **said):
+    world.leave(reply="rejected", hint=hint, **said)
+    world.now += hint
+
+
+def test_what_passed_in_the_burst_lets_slow_start_hurry():
+    slow, quick = World(), World()
+    opened(slow, 20.0)
+    opened(quick, 20.0, passed=60)
+    passed = {}
+    for name, world in (("slow", slow), ("quick", quick)):
+        count = 0
+        for _ in range(4):  # round trips
+            went = []
+            while isinstance(world.enter(f"{name}{count}"), Go):
+                went.append(f"{name}{count}")
+                count += 1
+            for each in went:
+                world.leave(each)
+            world.now += 0.2
+        passed[name] = count
+    assert passed["quick"] >= 60 > passed["slow"]
+
+
+def test_what_is_answered_after_the_rejection_had_passed_too():
+    world = World()
+    opened(world, 20.0)
+    assert isinstance(world.enter("a"), Go)
+    world.leave("a")
+    turn = world.state.turn
+    assert isinstance(world.enter("b"), Go)
+    assert isinstance(world.enter("c"), Go)
+    world.leave("b", reply="rejected", hint=20.0, turn=turn)
+    assert world.state.opening is not None
+    assert world.state.opening.cap == 1
+    world.leave("c", turn=turn)
+    assert world.state.opening.cap == 2
+
+
+def test_a_gate_that_many_wait_at_is_not_thrown_open_because_it_was_quiet():
+    world = World()
+    opened(world, 6.0)
+    world.enter("a")
+    world.leave("a")
+    world.enter("b")
+    world.leave("b", reply="rejected", hint=6.0)
+    for _ in range(40):
+        world.now += 6.01
+        assert world.burst() <= 8
+
+
+def test_a_shut_that_grew_longer_is_still_opened_slowly():
+    world = World()
+    world.leave(reply="rejected", hint=5.0, turn=0)
+    world.leave(reply="rejected", hint=500.0, turn=0)
+    world.now += 500.1
+    assert world.burst() == 1
+
+
+def test_after_a_rejection_it_is_never_quicker_than_before():
+    world = World()
+    opened(world, 10.0)
+    world.enter("a")
+    world.leave("a")
+    world.enter("b")
+    world.leave("b", reply="rejected", hint=10.0)
+    before = world.state.opening
+    world.now += 10.001
+    world.enter("c")
+    world.leave("c", reply="rejected", hint=0.001)
+    after = world.state.opening
+    assert before is not None
+    assert after is not None
+    assert (after.cap or 0) / after.span <= (before.cap or 0) / before.span
+
+
+def test_calls_made_unasked_are_remembered_over_a_reset():
+    world = World()
+    world.state_that(10, reset_in=5.0, limit=10.0)
+    assert world.enter("a", unasked=6) == Go(0, 1, 5.0)
+    world.now = 5.1
+    assert world.burst() == 3  # seven may still be on their way
+
+
+def test_permits_that_were_merged_go_back_whole():
+    world = World()
+    world.state_that(400, reset_in=5.0, limit=400.0)
+    for number in range(60):
+        assert isinstance(world.enter(f"n{number}", most=4, holder=f"h{number % 3}"), Go)
+    sizes = {permit.id: permit.count for permit in world.state.permits}
+    for number in range(60):
+        world.leave(f"n{number}", count=sizes.get(f"n{number}", 4))
+    assert sum(permit.count for permit in world.state.permits) == 0
+
+
+def test_what_a_person_makes_it_forget_is_forgotten():
+    world = World()
+    world.leave(reply="rejected", hint=600.0)
+    world.state, was_something = Forget()(world.state, world.moment)
+    assert was_something
+    assert world.burst(50) == 50
+    assert world.leave(reply="rejected", hint=9.0, turn=0) is False  # from before
 
 
 @given(

@@ -19,7 +19,7 @@ def test_the_state_nothing_has_happened_to_is_not_written_down(machine):
 
 
 def test_a_state_is_short_json():
-    assert BREAKER.pack(Circuit(streak=2, voters=("w",))) == '[2,["w"],null,0,[],0,"",""]'
+    assert BREAKER.pack(Circuit(streak=2, voters=("w",))) == '[2,["w"],null,0,[],0,"","",null]'
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)

@@ -11,7 +11,7 @@ import mulligan
 from mulligan import Failure, Kind
 from mulligan.core.admission import Admitted, Hold, Refused
 from mulligan.core.breaker import Breaker, Hand
-from mulligan.core.gate import Gate
+from mulligan.core.gate import GATE, Gate
 from mulligan.core.hint import Hint
 from mulligan.core.machine import Key
 from mulligan.core.moment import Moment
@@ -355,3 +355,21 @@ def test_a_store_that_is_down_stops_no_call(clock):
         assert isinstance(call(breaker, clock, "failed", SERVER), Admitted)
     assert isinstance(call(breaker, clock), Refused)  # what this process saw itself still counts
     assert len(heard) == 1
+
+
+def test_who_let_calls_wait_leases_no_more_than_they_need(clock):
+    store = Memory(lambda: Moment(clock.now, clock.wall, "store"))
+    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=store.state)
+    call(gate, clock, "succeeded", None, Quota(limit=19, remaining=0, reset_in=30))
+    clock.now += 0.06
+    assert isinstance(gate.enter(1, **clock.times), Hold)
+    assert isinstance(gate.enter(1, **clock.times), Hold)
+    clock.now += 30.1
+    tickets = []
+    for _ in range(2):
+        answer = gate.enter(1, **clock.times)
+        assert isinstance(answer, Admitted)
+        tickets.append(answer.ticket)
+    gate.leave(tickets[0], "succeeded", None, **clock.times)
+    left = store.state.peek(GATE_KEY, GATE)[0].beliefs[0].remaining
+    assert left == 17  # nobody else misses what two calls do not need

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -271,3 +273,24 @@ def test_the_state_of_a_target_is_one_row(store):
     other.close()
     assert row[:4] == ("target", "", "breaker", "breaker")
     assert isinstance(store.state.transact(Key("other", "breaker"), ASK), Passed)
+
+
+FORGOTTEN = """
+import sys
+from mulligan.core.breaker import Hand
+from mulligan.core.machine import Key
+from mulligan.stores.url import open_store
+open_store("sqlite:" + sys.argv[1]).state.transact(Key("t", "breaker"), Hand(move="block"))
+"""
+
+
+@pytest.mark.real
+def test_a_program_that_ends_with_its_store_open_ends_in_silence(path):
+    ran = subprocess.run(
+        [sys.executable, "-c", FORGOTTEN, str(path)],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")

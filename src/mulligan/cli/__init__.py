@@ -23,6 +23,8 @@ __all__ = ("Unusable", "main", "script")
 
 # name → (module, help in one line). Every module has one click command named `command`.
 _COMMANDS: dict[str, tuple[str, str]] = {
+    "allow": (".allow", "Let everybody call a target, however often it fails."),
+    "block": (".block", "Let nobody call a target, until a hand says otherwise."),
     "classify": (".classify", "Say what a program's output means, and when its limit resets."),
     "cancel": (".cancel", "End a run for good."),
     "completion": (".completion", "Print what makes a shell complete these commands."),
@@ -36,6 +38,8 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "show": (".show", "Show everything about one run, or what it printed."),
     "git": (".git", "List what runs have set aside in a git tree, and give it back."),
     "packs": (".packs", "List the packs of patterns, or check them."),
+    "reset": (".reset", "Forget what was counted and believed about a target."),
+    "status": (".status", "Say how it stands with every target: breaker, gate, tokens."),
 }
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130

@@ -12,6 +12,9 @@ A reset means two things. On a fixed window it stands still while calls are made
 comes back at it. On a bucket it is the time at which the bucket would be full, every call moves
 it, and something comes back all the time: waiting for it would waste most of what the bucket
 gives. Whether it moves tells the two apart; the numbers of one answer alone never do.
+
+A bucket is believed upwards, too, but only its newest answer: the one with the latest reset. That
+answer has seen every call except those still on their way, so they are taken off.
 """
 
 from __future__ import annotations
@@ -101,13 +104,15 @@ class Belief:
     def wait(self, need: float, moment: Moment) -> float:
         """Seconds until `need` may be there; a second where nobody knows when."""
         if self.rate and self.limit:
-            # One fortieth of the bucket at a time: soon enough, and all who wait ask less often.
-            return (max(need, self.limit / 40) - self.remaining) / self.rate
+            # A hundredth of a large bucket at a time, so that all who wait ask less often.
+            return (max(need, self.limit / 100) - self.remaining) / self.rate
         return self.reset.left(moment) if self.reset is not None else 1.0
 
 
-def believed(belief: Belief | None, said: Stated, moment: Moment, *, turn: int) -> Belief | None:
-    """The belief after an answer to a call of turn `turn` said this."""
+def believed(
+    belief: Belief | None, said: Stated, moment: Moment, *, turn: int, out: float
+) -> Belief | None:
+    """The belief after an answer to a call of turn `turn` said this, with `out` others out."""
     if said.remaining is None or not 0 <= said.remaining < inf:
         return belief
     reset_in = said.reset_in
@@ -133,15 +138,23 @@ def believed(belief: Belief | None, said: Stated, moment: Moment, *, turn: int) 
     if turn < belief.turn and (reset_in is None or reset_in <= 0.1 * span):
         return belief  # an answer from before the reset, about what was left then
     reset = belief.reset
-    if reset_in is not None and (said.remaining <= belief.low or reset is None):
+    # Every call moves a bucket's reset, so the latest of them stands in the newest answer.
+    reset_at = 0.0 if reset_in is None else moment.now + reset_in
+    is_newest = reset is None or reset.era != moment.era or reset_at >= reset.at
+    is_least = reset is None or said.remaining <= belief.low
+    if reset_in is not None and (is_newest if belief.rate else is_least):
         reset = moment.stated(reset_in)
         belief = _measured(belief, said.remaining, reset_in, moment)
-    # What a bucket states is rounded down; the part of a call that has come back is not lost.
-    most = said.remaining + (1.0 if belief.rate else 0.0)
+    remaining = min(belief.remaining, said.remaining)
+    if belief.rate:
+        # A bucket states whole calls; the part of one that has come back is not lost. It also
+        # fills all the time, so more than we thought is believed, less those it has not seen.
+        remaining = min(belief.remaining, said.remaining + 1.0)
+        remaining = max(remaining, said.remaining - out if is_newest else 0.0)
     return replace(
         belief,
         limit=belief.limit if said.limit is None else said.limit,
-        remaining=min(belief.remaining, most),
+        remaining=remaining,
         reset=reset,
         window=said.window or belief.window,
         low=min(belief.low, said.remaining),
@@ -152,10 +165,18 @@ def believed(belief: Belief | None, said: Stated, moment: Moment, *, turn: int) 
 def _measured(belief: Belief, remaining: float, reset_in: float, moment: Moment) -> Belief:
     """The belief with what the movement of its reset shows."""
     reset_at = moment.now + reset_in
+    if belief.rate and belief.limit is not None:
+        # Every answer bounds the rate from above. From below it does not: a reset that is read
+        # a little late looks nearer than it is. What is missed comes to light as more left.
+        used = belief.limit - remaining
+        if used < max(3.0, belief.limit / 4):
+            return belief
+        rate = min(belief.rate, used / reset_in)
+        return replace(belief, rate=rate if rate > belief.rate / 2 else 0.0)
     if belief.low == inf:
         return replace(belief, first=remaining, first_reset=reset_at)
     used = belief.first - remaining
-    if belief.limit is None or used < max(3.0, belief.limit / 2):
+    if belief.limit is None or used < max(3.0, belief.limit / 4):
         return belief
     moved = reset_at - belief.first_reset
     # Two measures that only a bucket makes equal: what the wait fills, what the calls moved.

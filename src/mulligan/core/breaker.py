@@ -68,6 +68,7 @@ class Circuit:
         passed: Probes that have succeeded since it opened.
         hand: ``blocked`` or ``allowed`` by hand, else empty.
         because: Why it is open, in a clause.
+        hand_until: When the hand goes away by itself, if whoever laid it on said so.
     """
 
     streak: int = 0
@@ -78,13 +79,20 @@ class Circuit:
     passed: int = 0
     hand: str = ""
     because: str = ""
+    hand_until: Due | None = None
 
     @property
     def is_calm(self) -> bool:
         """Whether a call may be made, and its success recorded nowhere."""
-        return self.hand == "allowed" or (
-            not self.streak and self.until is None and self.hand != "blocked"
-        )
+        if self.hand:
+            return self.hand == "allowed" and self.hand_until is None
+        return not self.streak and self.until is None
+
+    def untouched(self, moment: Moment) -> Circuit:
+        """This circuit now; closed if a hand that was laid on for a time is gone."""
+        if self.hand_until is None or self.hand_until.left(moment) > 0:
+            return self
+        return Circuit(generation=self.generation)
 
     def retry_in(self, moment: Moment) -> float:
         """Seconds until a probe could pass; 0 if one could now, or if it is closed."""
@@ -96,6 +104,8 @@ _DAY = 86_400.0
 
 
 def _keep(state: Circuit, moment: Moment) -> float:
+    if state.hand_until is not None:
+        return _DAY + state.hand_until.left(moment)
     return float("inf") if state.hand else _DAY + state.retry_in(moment)
 
 
@@ -136,8 +146,10 @@ class Ask(_Step):
     settings: Breaker
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, Passed | Shut]:
+        state = state.untouched(moment)
         if state.hand == "blocked":
-            return state, Shut(float("inf"), state.because)
+            until = state.hand_until
+            return state, Shut(float("inf") if until is None else until.left(moment), state.because)
         if state.hand == "allowed" or state.until is None:
             return state, Passed(state.generation)
         wait = state.until.left(moment)
@@ -176,6 +188,7 @@ class Tell(_Step):
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
         """The result is whether this opened or closed the breaker."""
+        state = state.untouched(moment)
         if self.generation != state.generation or state.hand:
             return state, False
         if state.until is None:
@@ -229,6 +242,7 @@ class Open(_Step):
     because: str
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
+        state = state.untouched(moment)
         if state.hand or state.retry_in(moment) >= self.stated:
             return state, False
         was_shut = state.retry_in(moment) > 0
@@ -243,18 +257,27 @@ class Open(_Step):
 class Hand(_Step):
     """Block or allow a target by hand, whatever its results; or take the hand away.
 
-    ``reset`` also forgets what the breaker had counted.
+    No timer takes it away (E-B9), unless whoever lays it on says for how long.
+
+    Args:
+        move: What to do; ``reset`` also forgets what the breaker had counted.
+        because: Why, for those who are refused.
+        seconds: For how long; None until another hand.
     """
 
     move: Literal["block", "allow", "reset"]
     because: str = "blocked by hand"
+    seconds: float | None = None
 
-    def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:  # noqa: ARG002 -- one signature for all operations
+    def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
         generation = state.generation + 1  # results from before the hand change nothing
+        until = None if self.seconds is None else moment.stated(self.seconds)
         if self.move == "block":
-            after = Circuit(generation=generation, hand="blocked", because=self.because)
+            after = Circuit(
+                generation=generation, hand="blocked", because=self.because, hand_until=until
+            )
         elif self.move == "allow":
-            after = Circuit(generation=generation, hand="allowed")
+            after = Circuit(generation=generation, hand="allowed", hand_until=until)
         else:
             after = Circuit(generation=generation)
         return after, after.hand != state.hand

@@ -21,13 +21,22 @@ _MOST_PERMITS = 48
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Calls that `holder` may make until `due`; unused ones can be given back."""
+    """Calls that `holder` may make until `due`; unused ones can be given back.
+
+    `unasked` are those it had made before, without asking, and that were under way when it asked.
+    """
 
     id: str
     holder: str
     count: int
     due: Due
     turn: int
+    unasked: int = 0
+
+    @property
+    def out(self) -> int:
+        """Calls that may be under way."""
+        return self.count + self.unasked
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,5 +131,5 @@ def bounded(permits: tuple[Permit, ...]) -> tuple[Permit, ...]:
     if len(permits) <= _MOST_PERMITS:
         return permits
     old, new = permits[: len(permits) // 2], permits[len(permits) // 2 :]
-    count = sum([permit.count for permit in old])
-    return (replace(old[-1], id="", holder="", count=count), *new)
+    count = sum([permit.out for permit in old])
+    return (replace(old[-1], id="", holder="", count=count, unasked=0), *new)

@@ -19,6 +19,7 @@ shut neither shuts it again nor counts twice.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from .belief import Belief, Stated, believed
@@ -34,6 +35,7 @@ __all__ = (
     "GATE",
     "Enter",
     "Flow",
+    "Forget",
     "Gate",
     "Go",
     "Leave",
@@ -110,15 +112,17 @@ class Enter(_Step):
                 return state, Go(permit.turn, permit.count, permit.due.left(moment))
         if state.shut is not None:
             return state, Wait(self._spread(state.shut.left(moment)), state.because)
-        state = _noted(state, self.stated, moment, turn=state.turn)
+        # The sum of several answers, some of them old: it can tell that less is left, never more.
+        state = _noted(state, self.stated, moment, turn=state.turn, out=inf)
         if self.settings.scout and state.is_idle and state.plain is None:
             state = replace(state, opening=Opening(1, None, 1.0, None, 0, 0, 0, moment.stated(60)))
         count, usable = self._block(state, moment)
         # Remembered for as long as its calls may be under way, reset or not.
         lease = self.settings.block
         if state.opening is not None:
-            live = sum(permit.count for permit in state.permits)
-            wait = state.opening.wait(live, moment)
+            live = sum([permit.count for permit in state.permits])
+            ages = [permit.due.span - permit.due.left(moment) for permit in state.permits]
+            wait = state.opening.wait(live, max(ages, default=0.0), moment)
             if wait > 0:
                 return state, Wait(self._spread(wait), "opening slowly after a limit")
             count = 1
@@ -130,7 +134,8 @@ class Enter(_Step):
             if wait > 0:
                 return state, Wait(self._spread(wait), because)
             beliefs.append(self._taken(belief, count, moment))
-        permit = Permit(self.id, self.holder, count, moment.lease(lease), state.turn)
+        due = moment.lease(lease)
+        permit = Permit(self.id, self.holder, count, due, state.turn, self.unasked)
         permits = bounded((*state.permits, permit))
         state = replace(state, beliefs=tuple(beliefs), permits=permits)
         return state, Go(state.turn, count, usable)
@@ -143,7 +148,7 @@ class Enter(_Step):
             if belief.is_pacing or (belief.unit == "tokens" and self.tokens):
                 count = 1
             elif belief.unit == "requests":
-                held = sum([permit.count for permit in state.held(belief)])
+                held = sum([permit.out for permit in state.held(belief)])
                 free = belief.remaining - held - self.settings.keep
                 count = min(count, max(1, int(free / (4 * holders))))
             if belief.reset is not None:
@@ -167,7 +172,7 @@ class Enter(_Step):
             wait = max(belief.wait(least, moment), 0.001)
             return wait, f"{belief.remaining:g}{total} {belief.dimension} left until the reset"
         if held and belief.unit == "requests":
-            kept = sum([permit.count for permit in held])
+            kept = sum([permit.out for permit in held])
             if belief.remaining - kept < least:
                 soonest = min([permit.due.left(moment) for permit in held])
                 return min(max(soonest, 0.05), 0.25), f"{kept} calls from before the reset are out"
@@ -192,7 +197,7 @@ class Enter(_Step):
     def _spread(self, wait: float) -> float:
         # Those who share a gate wait for the same instant and must not arrive at it together. The
         # gate counts them in, so the target is safe; the spread spares the store.
-        return wait + self.roll * min(2.0, 0.05 * wait)
+        return wait + self.roll * max(min(1.0, 0.01 * wait), min(wait, 0.05))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +212,9 @@ class Leave(_Step):
         stated: What the answer stated about limits.
         hint: Seconds that a rejection asked to wait; 0 if it named no time.
         because: What it said, in a clause.
+        count: Calls that the permit was for, with those made unasked before it.
         unused: Calls of the block that were never made.
+        passed: Calls that the holder made unasked and saw pass, when a rejection ends that.
         spent: Tokens that the call turned out to cost beyond its estimate; may be negative.
         roll: One roll of the dice, for a rejection that named no time.
     """
@@ -219,7 +226,9 @@ class Leave(_Step):
     stated: tuple[Stated, ...] = ()
     hint: float = 0.0
     because: str = ""
+    count: int = 1
     unused: int = 0
+    passed: int = 0
     spent: float = 0.0
     roll: float = 0.0
 
@@ -228,7 +237,8 @@ class Leave(_Step):
         state = self._returned(advanced(state, moment))
         if self.reply == "cancelled":
             return state, False
-        state = _noted(state, self.stated, moment, turn=self.turn)
+        out = sum([permit.out for permit in state.permits])
+        state = _noted(state, self.stated, moment, turn=self.turn, out=out)
         if self.reply == "rejected":
             return self._rejected(state, moment)
         opening = state.opening
@@ -237,6 +247,8 @@ class Leave(_Step):
                 plain = None if state.beliefs else moment.stated(600.0)
                 return replace(state, opening=None, plain=plain), False
             opening = opening.hearing()
+        elif opening is not None and self.turn == state.turn - 1 and self.id:
+            opening = opening.hearing_late()
         return replace(state, strikes=0, opening=opening), False
 
     def _returned(self, state: Flow) -> Flow:
@@ -248,8 +260,8 @@ class Leave(_Step):
         if not mine:
             return state
         others = tuple([permit for permit in state.permits if permit is not mine[0]])
-        if not mine[0].id and mine[0].count > 1:
-            others = (replace(mine[0], count=mine[0].count - 1), *others)
+        if not mine[0].id and mine[0].count > self.count:
+            others = (replace(mine[0], count=mine[0].count - self.count), *others)
         unused = min(self.unused, mine[0].count) if mine[0].turn == state.turn else 0
         beliefs = tuple(
             [
@@ -269,14 +281,18 @@ class Leave(_Step):
             return state, False  # it was sent before the gate was shut, and that is over
         hint = min(self.hint, self.settings.horizon)
         if self.turn < state.turn or state.shut is not None:
-            if state.shut is not None and hint > state.shut.left(moment):
-                state = replace(state, shut=moment.stated(hint))
+            if state.shut is not None and (self.passed or hint > state.shut.left(moment)):
+                wait = max(hint, state.shut.left(moment))
+                opening = state.opening
+                if opening is not None:
+                    opening = opening.delayed(wait, moment, passed=self.passed)
+                state = replace(state, shut=moment.stated(wait), opening=opening)
             return state, False
         strikes = 0 if hint > 0 else state.strikes + 1
         if hint <= 0:
             hint = min(60.0, 2.0 ** min(strikes - 1, 6)) * (0.5 + self.roll / 2)
         because = self.because or f"a rejection asked to wait {duration_text(hint)}"
-        opening = Opening.after(state.opening, hint, moment)
+        opening = Opening.after(state.opening, hint, moment, passed=self.passed)
         shut = replace(
             state,
             shut=moment.stated(hint),
@@ -297,13 +313,25 @@ class Tick(_Step):
         return advanced(state, moment), None
 
 
-def _noted(state: Flow, stated: tuple[Stated, ...], moment: Moment, *, turn: int) -> Flow:
-    """The state after answers to calls of turn `turn` stated this."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forget(_Step):
+    """Believe nothing, and hold nobody: what a person orders who knows better."""
+
+    def __call__(self, state: Flow, moment: Moment) -> tuple[Flow, bool]:  # noqa: ARG002 -- one signature for all operations
+        """The result is whether there was anything to forget."""
+        # A new turn, so that a rejection of a call from before shuts nothing.
+        return Flow(turn=state.turn + 1), not state.is_idle
+
+
+def _noted(
+    state: Flow, stated: tuple[Stated, ...], moment: Moment, *, turn: int, out: float
+) -> Flow:
+    """The state after answers to calls of turn `turn` stated this, while `out` others are out."""
     if not stated:
         return state
     known = {each.dimension: each for each in state.beliefs}
     for said in stated:
-        after = believed(known.get(said.dimension), said, moment, turn=turn)
+        after = believed(known.get(said.dimension), said, moment, turn=turn, out=out)
         if after is not None:
             known[said.dimension] = after
     beliefs = tuple(known.values())

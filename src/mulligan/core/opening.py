@@ -8,6 +8,9 @@ Slow start finds out how much passes. What passed before a rejection is then giv
 every span, where a span is the time in which it passed, plus the wait that the rejection asked
 for: on a fixed window that is the window, on a bucket the time it takes to fill by as much. It
 grows again only after clean spans, so finding out costs a rejection now and then, not one a call.
+
+Before anything has shown a cap, what passed in the burst before the first rejection is a guess
+at it: up to there slow start is in a hurry, beyond it it begins again.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from .moment import Due, Moment
 __all__ = ("Opening",)
 
 # Clean spans before more is tried than went well.
-_PATIENCE = 4
+_PATIENCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Opening:
         answered: Those of them that were answered, and not rejected.
         clean: Spans in a row without a rejection.
         quiet: When there has been no rejection for so long that the gate need not care.
+        guess: Calls that passed, uncounted, in the burst before the first rejection.
+        is_paced: Whether a cap was known when the gate was shut, and was too much.
     """
 
     allowed: int
@@ -45,9 +50,13 @@ class Opening:
     answered: int
     clean: int
     quiet: Due
+    guess: int = 0
+    is_paced: bool = False
 
     @classmethod
-    def after(cls, before: Opening | None, wait: float, moment: Moment) -> Opening:
+    def after(
+        cls, before: Opening | None, wait: float, moment: Moment, *, passed: int = 0
+    ) -> Opening:
         """The next opening, once the gate has been shut for `wait` seconds."""
         cap, span = None, wait
         if before is not None and before.ends is not None:
@@ -57,8 +66,19 @@ class Opening:
             if not before.answered and before.cap is not None:
                 # Rejected at its first call: the span before was too short, not too full.
                 cap, span = before.cap, span + (before.span if before.clean else 0.0)
-        quiet = moment.stated(wait + max(60.0, 10 * span))
-        return cls(1, cap, span, None, 0, 0, 0, quiet)
+            if before.cap is not None:
+                # Answers come late, and some of those counted belong to the span before. What
+                # was rejected was too much, so it is never more than that from here.
+                span = max(span, cap * before.span / before.cap)
+        is_paced = before is not None and before.cap is not None
+        return cls(1, cap, span, None, 0, 0, 0, _quiet(wait, span, moment), passed, is_paced)
+
+    def delayed(self, wait: float, moment: Moment, *, passed: int) -> Opening:
+        """This opening, `wait` seconds off after all, and after `passed` more had passed."""
+        quiet = _quiet(wait, self.span, moment)
+        if quiet.left(moment) < self.quiet.left(moment):
+            quiet = self.quiet
+        return replace(self, quiet=quiet, guess=self.guess + passed)
 
     def turned(self, moment: Moment) -> Opening:
         """This opening now; a new span if the last one is over."""
@@ -77,22 +97,46 @@ class Opening:
             granted=0,
             answered=0,
             clean=clean,
+            # While calls wait for the next span there is more demand than anybody has seen pass.
+            quiet=_quiet(self.span, self.span, moment) if was_used_up else self.quiet,
         )
 
-    def wait(self, live: int, moment: Moment) -> float:
-        """Seconds to wait before the next call, with `live` calls under way; 0 if it may go."""
+    def wait(self, live: int, age: float, moment: Moment) -> float:
+        """Seconds to wait before the next call; 0 if it may go.
+
+        Args:
+            live: Calls under way.
+            age: For how many seconds the oldest of them has been.
+            moment: Now.
+        """
         if self.cap is not None and self.granted >= self.cap and self.ends is not None:
             return max(self.ends.left(moment), 0.001)
         if live >= self.allowed:
-            # Nobody knows when an answer comes; an eighth of the span is soon enough.
-            return min(max(self.span / 8, 0.05), 1.0)
+            # Nobody knows how long an answer takes; what has taken long may take a little longer.
+            return min(max(age / 4, 0.02), 1.0)
         return 0.0
 
     def granting(self, count: int, moment: Moment) -> Opening:
         """After `count` more calls were let through."""
         ends = moment.lease(self.span) if self.ends is None else self.ends
-        return replace(self, granted=self.granted + count, ends=ends)
+        granted, allowed = self.granted + count, self.allowed
+        if self.cap is None and self.granted < self.guess <= granted:
+            allowed = max(1, self.guess >> 3)
+        return replace(self, granted=granted, ends=ends, allowed=allowed)
 
     def hearing(self) -> Opening:
-        """After a call was answered: one more may be under way than before."""
-        return replace(self, answered=self.answered + 1, allowed=min(self.allowed + 1, 1 << 20))
+        """After a call was answered: one more may be under way than before, or three."""
+        answered, more = self.answered + 1, 1
+        if self.cap is None and answered <= self.guess:
+            more = 3 if self.granted < self.guess else 0
+        return replace(self, answered=answered, allowed=min(self.allowed + more, 1 << 20))
+
+    def hearing_late(self) -> Opening:
+        """After a call from before the rejection was answered: one more had passed by then."""
+        if self.cap is None or self.is_paced:
+            return self
+        return replace(self, cap=self.cap + 1)
+
+
+def _quiet(wait: float, span: float, moment: Moment) -> Due:
+    return moment.stated(wait + max(60.0, 10 * span))

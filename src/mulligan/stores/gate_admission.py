@@ -10,6 +10,7 @@ how many it made unasked, and what it heard.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
@@ -39,6 +40,10 @@ _BLOCK = 64
 _PLENTY = 40
 
 
+# A waiter that has not come back so many seconds after its time is not going to.
+_LATE = 1.0
+
+
 class QuotaLike(Protocol):
     """One dimension of a limit as an answer stated it; `classify.quota_headers.Quota` is one."""
 
@@ -62,6 +67,7 @@ class _Block:
 
     permit: str
     turn: int
+    size: int
     left: int
     until: float
     under_way: int = 0
@@ -74,6 +80,7 @@ class _Ticket:
     permit: str
     turn: int
     stated: tuple[Stated, ...] = ()
+    size: int = 1  # calls that its permit stands for
     report: int = 0  # passed unasked, to be counted in this report
     block: _Block | None = None
 
@@ -102,10 +109,13 @@ class GateAdmission:
         self.settings = settings  # may be changed at any time
         self._roll, self._on_shut = roll, on_shut
         self._view = View(GATE, key, shared)
-        self._block = _Block("", 0, 0, 0.0)
+        self._block = _Block("", 0, 0, 0, 0.0)
         self._under_way = 0
         self._unasked = 0  # of those under way, the ones that nobody has counted
         self._report = 1
+        self._passed = 0  # unasked and answered, one after another without a pause
+        self._back: list[float] = []  # when those who were told to wait come back, soonest first
+        self._crowded_until = 0.0
         self._lock = Lock()
 
     @property
@@ -146,6 +156,8 @@ class GateAdmission:
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
         view = self._view
+        if self._back:
+            self._came_back(now)
         state, moment = view.look(now, wall)
         if state.is_idle and not self.settings.scout:
             return self._passing(state.turn)
@@ -158,6 +170,8 @@ class GateAdmission:
 
     def _passing(self, turn: int) -> Admitted:
         with self._lock:
+            if not self._under_way:
+                self._passed = 0
             self._under_way += 1
             self._unasked += 1
             return Admitted(_Ticket("", turn, report=self._report))
@@ -186,11 +200,13 @@ class GateAdmission:
                 self._under_way += 1
                 return Admitted(_Ticket("", block.turn, block=block))
             unasked = self._unasked
+            # Who has let calls wait knows how many; what it leased beyond them, others would miss.
+            most = 1 + len(self._back) if now < self._crowded_until else _BLOCK
         enter = Enter(
             id=view.name(),
             holder=view.worker,
             settings=self.settings,
-            most=1 if view.shared is None else _BLOCK,
+            most=1 if view.shared is None else min(most, _BLOCK),
             unasked=unasked,
             stated=_heard(state, moment) if view.has_notes else (),
             roll=self._roll(),
@@ -201,6 +217,10 @@ class GateAdmission:
             self._give_back(now, wall)
             answer = view.do(enter, now, wall)
         if not isinstance(answer, Go):
+            if view.shared is not None:
+                with self._lock:
+                    heappush(self._back, now + answer.delay)
+                    self._crowded_until = max(self._crowded_until, now + answer.delay + _LATE)
             return Hold(answer.delay, answer.because)
         with self._lock:
             self._under_way += 1
@@ -208,20 +228,37 @@ class GateAdmission:
             self._report += 1
             if answer.count > 1:
                 left, until = answer.count - 1, now + answer.seconds
-                self._block = block = _Block(enter.id, answer.turn, left, until, 1)
+                size = answer.count + unasked
+                self._block = block = _Block(enter.id, answer.turn, size, left, until, 1)
                 return Admitted(_Ticket("", answer.turn, block=block))
-        return Admitted(_Ticket(enter.id, answer.turn))
+        return Admitted(_Ticket(enter.id, answer.turn, size=1 + unasked))
+
+    def _came_back(self, now: float) -> None:
+        """Who asks now is taken for the waiter that was to come back first.
+
+        So the process knows how many calls it has use for. One that was given up while it waited
+        says nothing; it is forgotten a while after its time.
+        """
+        with self._lock:
+            back = self._back
+            if back and back[0] <= now:
+                heappop(back)
+            while back and back[0] < now - _LATE:
+                heappop(back)
 
     def _give_back(self, now: float, wall: float) -> None:
-        """Return what is left of the block, if it can still be of use to somebody."""
+        """Return what is left of the block."""
         with self._lock:
-            block, self._block = self._block, _Block("", 0, 0, 0.0)
-        if block.left and now < block.until:
+            block, self._block = self._block, _Block("", 0, 0, 0, 0.0)
+            if block.left and now >= block.until and block.under_way:
+                block.left = 0  # of use to nobody now; the last of its calls answers for all
+        if block.left:
             leave = Leave(
                 id=block.permit,
                 turn=block.turn,
                 reply="cancelled",
                 settings=self.settings,
+                count=block.size,
                 unused=block.left,
             )
             self._view.do(leave, now, wall)
@@ -251,14 +288,22 @@ class GateAdmission:
             self._under_way -= 1
             if ticket.report == self._report:
                 self._unasked -= 1
+            if ticket.report and outcome == "succeeded":
+                self._passed += 1
             if (block := ticket.block) is not None:
                 block.under_way -= 1
                 if not block.left and not block.under_way:
-                    ticket.permit = block.permit  # the last of its block answers for all of it
+                    # The last of its block answers for all of it.
+                    ticket.permit, ticket.size = block.permit, block.size
+        if self._block.left and not self._back:
+            self._give_back(now, wall)
         is_limit = outcome == "failed" and failure is not None and failure.kind.is_limit
         if not ticket.permit and not ticket.stated and not is_limit:
             return
         hint = failure.hint if failure is not None and is_limit else None
+        passed = 0
+        if is_limit:
+            passed, self._passed = self._passed, 0
         leave = Leave(
             id=ticket.permit,
             turn=ticket.turn,
@@ -267,6 +312,8 @@ class GateAdmission:
             stated=ticket.stated,
             hint=0.0 if hint is None else hint.floor,
             because=str(failure) if is_limit else "",
+            count=ticket.size,
+            passed=passed,
             roll=self._roll(),
         )
         if not ticket.permit and not is_limit and not self._is_news(ticket.stated):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
+import sys
 import threading
 from contextlib import contextmanager
 from time import monotonic, sleep
@@ -20,7 +21,7 @@ from .forks import made_anew
 from .places import claimed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 __all__ = ("SqliteFile",)
@@ -244,9 +245,10 @@ class SqliteFile:
         for handle in handles.values():
             _close(handle)
 
-    def __del__(self) -> None:
-        # Whoever forgets to close leaves neither descriptors nor connections behind.
-        if hasattr(self, "_handles"):
+    def __del__(self, _is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        # Whoever forgets to close leaves neither descriptors nor connections behind. While the
+        # interpreter goes down, names of this module are gone, and so will be what they close.
+        if hasattr(self, "_handles") and not _is_ending():
             self.close()
 
 
