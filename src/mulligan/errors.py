@@ -8,6 +8,9 @@ annotated. What stands here is raised only where no exception of the caller exis
     │   └── FileError                 … in a file: which one, which key, the nearest known key
     ├── MissingExtra (ImportError)    an optional package is not installed
     ├── FailedAnswer                  the answer was judged a failure; carries it
+    ├── GitError                      git could not do what was asked of it
+    │   ├── GitRefused                … or must not, in the state the tree is in
+    │   └── HookFailed                … because a hook of the repository said no
     ├── StoreError                    shared state
     │   ├── StoreDown                 … that cannot be reached in time
     │   └── Fenced                    … that somebody else has taken over
@@ -29,6 +32,9 @@ __all__ = (
     "FailedAnswer",
     "Fenced",
     "FileError",
+    "GitError",
+    "GitRefused",
+    "HookFailed",
     "LimitReached",
     "MissingExtra",
     "MulliganError",
@@ -104,6 +110,27 @@ class FailedAnswer(MulliganError):
     def __init__(self, failure: Failure, answer: object) -> None:
         self.failure, self.answer = failure, answer
         super().__init__(f"the answer is a failure ({failure})")
+
+
+class GitError(MulliganError):
+    """Git could not do what was asked of it; what was set aside before stays reachable.
+
+    Args:
+        message: What was asked, what was found, what to do.
+        output: What git or the hook printed, cleaned and cut.
+    """
+
+    def __init__(self, message: str, output: str = "") -> None:
+        self.output = output
+        super().__init__(message)
+
+
+class GitRefused(GitError):
+    """The tree is in a state in which nothing may be set aside; nothing was touched."""
+
+
+class HookFailed(GitError):
+    """A hook of the repository refused the commit; the files are as they were."""
 
 
 class StoreError(MulliganError):

@@ -29,6 +29,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 # Page and reason of every block that is left out.
 NOT_RUN = {
     ("docs/fault-server.md", "the first line serves until Ctrl-C, and the others talk to it"),
+    ("docs/git.md", "they need a repository in which a run has set something aside"),
 }
 
 _FENCE = re.compile(
@@ -194,7 +195,7 @@ def test_every_link_leads_to_a_file(page):
 
 FEATURES = [
     *("run", "retry", "guard-and-task", "classification", "policies", "testing", "fault-server"),
-    "telemetry",
+    *("telemetry", "git"),
 ]
 
 

@@ -112,3 +112,16 @@ def test_exit_codes_are_known_even_if_our_caller_ignores_dead_children(stop, sup
         assert signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGCHLD, before)
+
+
+def test_an_inner_one_ends_with_its_outer_and_never_ends_it():
+    outer = Stop()
+    one, other = Stop(outer), Stop(outer)
+    one.set("fenced")
+    assert (one.reason, other.is_set, outer.is_set) == ("fenced", False, False)
+    outer.set("interrupt")
+    assert (other.reason, one.reason, one.count) == ("interrupt", "fenced", 2)
+    late = Stop(outer)
+    assert late.reason == "interrupt"
+    for each in (one, other, late, outer):
+        each.close()

@@ -33,6 +33,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "run": (".run", "Run an agent program that survives limits, crashes and reboots."),
     "runs": (".runs", "List runs: what goes on, and what came of the last ones."),
     "show": (".show", "Show everything about one run, or what it printed."),
+    "git": (".git", "List what runs have set aside in a git tree, and give it back."),
     "packs": (".packs", "List the packs of patterns, or check them."),
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import Fenced, SettingError, StoreError
 from .agents.catalogue import recognise
 from .process import supervise
-from .runner import Runner, Settings, Work, World
+from .runner import Runner
 from .spool import Spool
 from .steps import Made
+from .stop import Stop
+from .work import Settings, Work, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
     from ..core.policy import Policy
     from .desk import Claimed, Desk
     from .limits import Limits
-    from .stop import Stop
+    from .tidy import Tidy
     from .view import View
 
-__all__ = ("Asked", "asked_of", "go", "machine", "make", "policy_of")
+__all__ = ("Asked", "asked_of", "go", "holding", "machine", "make", "policy_of")
 
 # How often a holder shows that it is alive, and looks whether its run is still its own.
 _GLANCE = 1.0
@@ -99,14 +101,6 @@ class _Clock:
     def wall() -> float:
         return time.time()
 
-    @staticmethod
-    def sleep(delay: float) -> None:
-        time.sleep(delay)
-
-    @staticmethod
-    async def asleep(delay: float) -> None:
-        raise NotImplementedError
-
 
 def make(
     desk: Desk,
@@ -117,7 +111,9 @@ def make(
     environ: Mapping[str, str],
     now: float,
     name: str = "",
-    stdin: int | None = None,
+    stdin: int | bytes | None = None,
+    id_: str = "",
+    parent: str = "",
 ) -> tuple[Claimed, Spool]:
     """A new run of `command`, in our hand; nothing is started.
 
@@ -142,10 +138,13 @@ def make(
         name=name,
         terms=asked._asdict(),
         variables=sorted(environ),
+        parent=parent,
     )
-    id_ = desk.room(command)
+    id_ = desk.room(command, id_)
     path = desk.files(id_) / "stdin"
-    spool = Spool.saved(path) if stdin is None else Spool.open(path, stdin)
+    if isinstance(stdin, bytes):
+        path.write_bytes(stdin)
+    spool = Spool.open(path, stdin) if isinstance(stdin, int) else Spool.saved(path)
     return desk.make(id_, made), spool
 
 
@@ -160,8 +159,24 @@ def go(
     stdin: Spool | None = None,
     is_parked_by_exit: bool = False,
     may_restart: bool = False,
+    policy: Policy | None = None,
+    tidy: Tidy | None = None,
 ) -> int:
-    """Drive the run in our hand until it ends, is parked, or is stopped; the exit code."""
+    """Drive the run in our hand until it ends, is parked, or is stopped; the exit code.
+
+    Args:
+        desk: Where runs are kept.
+        claimed: The run.
+        environ: The environment it inherits.
+        view: Told of everything that a user wants to see.
+        stop: Set to interrupt it.
+        world: Time, luck and processes.
+        stdin: What the user gave it to read; what was kept of it by default.
+        is_parked_by_exit: Whether to return where it would wait.
+        may_restart: Whether it may be started anew after a crash, whatever was said before.
+        policy: The rules; those that the run was made with by default.
+        tidy: Cleans the tree before a retry; None to leave it alone.
+    """
     state = desk.look(claimed.id)
     assert state is not None  # noqa: S101 -- it is in our hand
     if stdin is None:
@@ -189,13 +204,15 @@ def go(
         environ=environ,
         program=desk.program(claimed.id),
         adapter=adapter,
-        policy=lambda: policy_of(asked),
+        policy=lambda: policy_of(asked) if policy is None else policy,
         settings=settings,
         stdin=stdin,
     )
     limits = _limits(desk, work, world) if adapter.name != "generic" else None
-    with _held(desk, claimed, stop):
-        runner = Runner(desk, claimed, work, world=world, view=view, stop=stop, limits=limits)
+    with closing(Stop(stop)) as own, holding(desk, claimed, own):
+        runner = Runner(
+            desk, claimed, work, world=world, view=view, stop=own, limits=limits, tidy=tidy
+        )
         return runner.go()
 
 
@@ -247,7 +264,7 @@ def _limits(desk: Desk, work: Work, world: World) -> Limits:
 
 
 @contextmanager
-def _held(desk: Desk, claimed: Claimed, stop: Stop) -> Iterator[None]:
+def holding(desk: Desk, claimed: Claimed, stop: Stop) -> Iterator[None]:
     """Keep the run in our hand, and stop when somebody takes or cancels it."""
     done = Event()
 

@@ -95,9 +95,14 @@ class Desk:
         """Every run there is, in no order."""
         return tuple([each[len(_PREFIX) :] for each in self._journal.streams(_PREFIX)])
 
-    def all(self) -> Iterator[tuple[str, RunState]]:
-        """Every run with its state, the newest first."""
-        found = [(id_, state) for id_ in self.ids() if (state := self.look(id_)) is not None]
+    def all(self, parent: str = "") -> Iterator[tuple[str, RunState]]:
+        """Every run with its state, the newest first; those of one plan, where it is named."""
+        # The agents of a plan are called like it, with a dot behind.
+        prefix = f"{parent}." if parent else ""
+        ids = [each for each in self.ids() if each.startswith(prefix)]
+        if not parent:
+            ids = [each for each in ids if "." not in each]
+        found = [(each, state) for each in ids if (state := self.look(each)) is not None]
         yield from sorted(found, key=lambda each: -each[1].made.at)
 
     def look(self, id_: str) -> RunState | None:
@@ -113,7 +118,7 @@ class Desk:
         ids = self.ids()
         if name in ids:
             return name
-        found = [id_ for id_ in ids if name and id_.startswith(name)]
+        found = [id_ for id_ in ids if name and id_.startswith(name) and "." not in id_]
         if not found:
             found = [id_ for id_, state in self.all() if state.made.name == name][:1]
         if len(found) == 1:
@@ -152,16 +157,23 @@ class Desk:
 
     # What changes it
 
-    def room(self, command: tuple[str, ...]) -> str:
-        """Room for the bytes of a new run of `command`; the id that it will have."""
+    def room(self, command: tuple[str, ...], name: str = "") -> str:
+        """Room for the bytes of a new run of `command`; the id that it will have.
+
+        Args:
+            command: What it will run.
+            name: The id, where it follows from something else; else it is drawn.
+        """
         while True:
-            id_ = "".join([_LETTERS[each % len(_LETTERS)] for each in os.urandom(6)])
+            id_ = name or "".join([_LETTERS[each % len(_LETTERS)] for each in os.urandom(6)])
             folder = private_folder(self.folder / "runs") / id_
             try:
                 folder.mkdir(mode=0o700)
                 break
             except FileExistsError:
-                continue
+                if name:  # of a process that died before it wrote the run down
+                    (folder / "command.json").unlink(missing_ok=True)
+                    break
         with os.fdopen(
             os.open(folder / "command.json", _NEW, 0o600), "w", encoding="utf-8"
         ) as file:
@@ -213,11 +225,15 @@ class Desk:
     def renew(self, claimed: Claimed) -> None:
         """Show that the holder is alive."""
         sign = self._sign(claimed.id, claimed.holder)
-        sign.write_text(f"{boot_time():.3f} {boot_id()}", encoding="ascii")
+        new = sign.with_suffix(".new")
+        new.write_text(f"{boot_time():.3f} {boot_id()}", encoding="ascii")
+        new.replace(sign)  # half a sign would be read as none
 
     def release(self, claimed: Claimed) -> None:
         """Let go of the run, for whoever wants it next."""
-        self._sign(claimed.id, claimed.holder).unlink(missing_ok=True)
+        sign = self._sign(claimed.id, claimed.holder)
+        sign.unlink(missing_ok=True)
+        sign.with_suffix(".new").unlink(missing_ok=True)
 
     def _sign(self, id_: str, holder: str) -> Path:
         return self.folder / "runs" / id_ / f"alive-{holder.rpartition(' ')[2]}"
@@ -246,8 +262,9 @@ class Desk:
         """Remove all there is of a run."""
         import shutil
 
-        self._journal.forget(_PREFIX + id_)
-        shutil.rmtree(self.folder / "runs" / id_, ignore_errors=True)
+        for each in (*(child for child, _ in self.all(id_)), id_):
+            self._journal.forget(_PREFIX + each)
+            shutil.rmtree(self.folder / "runs" / each, ignore_errors=True)
 
     def close(self) -> None:
         self._file.close()

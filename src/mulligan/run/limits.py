@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from ..core.admission import Outcome
     from ..core.failure import Failure
-    from ..core.ports import Clock, Store
+    from ..core.ports import Store
+    from .work import Times
 
 __all__ = ("Limits",)
 
@@ -37,7 +38,7 @@ class Limits:
     """
 
     def __init__(
-        self, store: Store, agent: str, account: str, clock: Clock, roll: Callable[[], float]
+        self, store: Store, agent: str, account: str, clock: Times, roll: Callable[[], float]
     ) -> None:
         key = Key(agent, "gate", store.scoped(account))
         self._gate = GateAdmission(key, Gate(), roll=roll, shared=FailOpen(store.state))

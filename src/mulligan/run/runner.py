@@ -10,98 +10,33 @@ takes up a run after a crash is therefore in the same place as whoever never cra
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ..errors import GitError
 from .leftovers import marked
 from .reading import Finished, is_plainly_well, read_attempt, read_torn
-from .steps import Begun, Ended, Moved
+from .steps import Begun, Ended, Moved, Remark
 from .tap import Facts, Tap, read_again
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from ..core.policy import Policy
-    from ..core.ports import Clock
-    from .agents.adapter import Adapter, Launch, Note
+    from .agents.adapter import Launch, Note
     from .desk import Claimed, Desk
     from .limits import Limits
-    from .process import Ended as Exited
-    from .spool import Spool
     from .state import RunState
     from .steps import How, Step
     from .stop import Stop
+    from .tidy import Tidy
     from .view import View
+    from .work import Work, World
 
-__all__ = ("Runner", "Settings", "Work", "World")
+__all__ = ("Runner",)
 
 EX_TEMPFAIL, _INTERRUPTED = 75, 130
 
 # A hold of the gate that is shorter than this is no news.
 _SHORT_HOLD = 5.0
-
-
-class World(NamedTuple):
-    """Time, luck and processes.
-
-    Args:
-        clock: Tells the time.
-        wait: (stop, seconds) → whether it was stopped; returns after so many seconds.
-        roll: Rolls the dice.
-        supervise: Runs a program to its end.
-        end_leftovers: Ends what a dead supervisor left running, by the mark of its run.
-    """
-
-    clock: Clock
-    wait: Callable[[Stop, float], bool]
-    roll: Callable[[], float]
-    supervise: Callable[..., Exited]
-    end_leftovers: Callable[[str], object]
-
-
-class Settings(NamedTuple):
-    """How a run was asked to be run.
-
-    Args:
-        idle: Seconds of silence before the program is ended; None for what its adapter says, 0
-            for never.
-        timeout: Seconds for each attempt; None for any.
-        own_retries: How often the program may retry by itself; None for what is good for it.
-        may_restart: Whether it may be started anew after a crash.
-        deadline_at: When it must be over, in epoch seconds; None for never.
-        is_parked_by_exit: Whether to exit where it would wait.
-    """
-
-    idle: float | None = None
-    timeout: float | None = None
-    own_retries: int | None = None
-    may_restart: bool = False
-    deadline_at: float | None = None
-    is_parked_by_exit: bool = False
-
-
-class Work(NamedTuple):
-    """What is to be run.
-
-    Args:
-        command: The command as the user gave it.
-        cwd: The folder it runs in.
-        environ: The environment it inherits.
-        program: The command's name, for people.
-        adapter: Who knows the program.
-        policy: Loads the rules; asked at the first failure.
-        settings: How.
-        stdin: What the user gave it to read.
-    """
-
-    command: tuple[str, ...]
-    cwd: Path
-    environ: Mapping[str, str]
-    program: str
-    adapter: Adapter
-    policy: Callable[[], Policy]
-    settings: Settings
-    stdin: Spool | None
 
 
 class Runner:
@@ -115,6 +50,7 @@ class Runner:
         view: Told of everything that a user wants to see.
         stop: Set to interrupt it.
         limits: What the program's account allows; None for programs that nobody knows.
+        tidy: Cleans the tree before a retry; None to leave it alone.
     """
 
     def __init__(
@@ -127,9 +63,11 @@ class Runner:
         view: View,
         stop: Stop,
         limits: Limits | None = None,
+        tidy: Tidy | None = None,
     ) -> None:
         self._desk, self._claimed, self._work = desk, claimed, work
         self._world, self._view, self._stop, self._limits = world, view, stop, limits
+        self._tidy = tidy
 
     def go(self) -> int:
         """Run it until it ends, is parked, or is stopped; the exit code."""
@@ -194,6 +132,8 @@ class Runner:
     def _attempt(self, state: RunState) -> None:
         work, world = self._work, self._world
         number = state.attempts + 1
+        if not self._tidied(state):
+            return
         how, launch = self._launch(state)
         session = launch.session or state.session
         self._write(
@@ -231,6 +171,32 @@ class Runner:
             result.took, result.code, result.signal, result.stopped, idle, result.error
         )
         self._ended(state, number, finished, tap.facts)
+        if self._tidy is not None:
+            self._remark(self._tidy.after())
+
+    def _tidied(self, state: RunState) -> bool:
+        """Clean the tree before an attempt that is not the first; False if that failed."""
+        if self._tidy is None:
+            return True
+        try:
+            said = self._tidy.begin()
+            if state.attempts:
+                words = state.ended[-1].message if state.ended else ""
+                is_restart = not (state.session and self._work.adapter.can_resume)
+                said += self._tidy.before(words, is_restart=is_restart)
+        except GitError as error:
+            because = f"the tree could not be made clean for the retry: {error}"
+            now = self._world.clock.wall()
+            ended = Ended(now, state.attempts, 0.0, then="stop", exit=1, because=because)
+            self._write(ended, f"untidy-{state.steps}")
+            return False
+        self._remark(said)
+        return True
+
+    def _remark(self, texts: list[str]) -> None:
+        for text in texts:
+            now = self._world.clock.wall()
+            self._write(Remark(now, text), f"remark-{os.urandom(4).hex()}")
 
     def _launch(self, state: RunState) -> tuple[How, Launch]:
         from .agents.adapter import Wish

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
-from .steps import Begun, Checked, Ended, Made, Moved, Over, Taken
+from .steps import Begun, Checked, Delivered, Ended, Made, Moved, Over, Remark, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +34,9 @@ class RunState(NamedTuple):
         session: The session to go on with; empty if there is none.
         prompt: What the program is told when it goes on; empty for the usual.
         checks: How what it did was verified.
+        remarks: What happened beside it.
         is_torn: Whether the last attempt was begun, and nobody wrote down its end.
+        is_delivered: Whether what it did was given to whoever asked for it.
         holder: Who took it last.
         epoch: How often it was taken.
         steps: How many steps the journal has.
@@ -50,7 +52,9 @@ class RunState(NamedTuple):
     session: str = ""
     prompt: str = ""
     checks: tuple[Checked, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     is_torn: bool = False
+    is_delivered: bool = False
     holder: str = ""
     epoch: int = 1
     steps: int = 0
@@ -92,7 +96,9 @@ def state_of(steps: Iterable[Step]) -> RunState | None:
     return state
 
 
-def _after(state: RunState, step: Taken | Begun | Ended | Moved | Checked | Over) -> RunState:
+def _after(  # noqa: PLR0911 -- one a case
+    state: RunState, step: Taken | Begun | Ended | Moved | Checked | Delivered | Remark | Over
+) -> RunState:
     match step:
         case Taken():
             return state._replace(holder=step.holder, epoch=state.epoch + 1)
@@ -106,6 +112,10 @@ def _after(state: RunState, step: Taken | Begun | Ended | Moved | Checked | Over
             return after._replace(prompt=step.prompt or state.prompt)
         case Checked():
             return state._replace(checks=(*state.checks, step))
+        case Delivered():
+            return state._replace(is_delivered=True)
+        case Remark():
+            return state._replace(remarks=(*state.remarks, step))
         case Over():
             return state._replace(status="cancelled", until=None, because=step.because)
         case _:

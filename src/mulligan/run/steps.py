@@ -19,11 +19,13 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 __all__ = (
     "Begun",
     "Checked",
+    "Delivered",
     "Ended",
     "How",
     "Made",
     "Moved",
     "Over",
+    "Remark",
     "Step",
     "Taken",
     "Then",
@@ -181,6 +183,28 @@ class Checked(NamedTuple):
     said: str
 
 
+class Delivered(NamedTuple):
+    """What the run did was given to whoever asked for it: its answer, its changes.
+
+    Args:
+        at: When.
+    """
+
+    at: float
+
+
+class Remark(NamedTuple):
+    """Something happened beside the run that its user should know.
+
+    Args:
+        at: When.
+        text: What, fit to be shown.
+    """
+
+    at: float
+    text: str
+
+
 class Over(NamedTuple):
     """The run was ended by hand.
 
@@ -193,9 +217,10 @@ class Over(NamedTuple):
     because: str
 
 
-Step: TypeAlias = Made | Taken | Begun | Ended | Moved | Checked | Over
+Step: TypeAlias = Made | Taken | Begun | Ended | Moved | Checked | Delivered | Remark | Over
 _KINDS: dict[str, Any] = {
-    kind.__name__.lower(): kind for kind in (Made, Taken, Begun, Ended, Moved, Checked, Over)
+    kind.__name__.lower(): kind
+    for kind in (Made, Taken, Begun, Ended, Moved, Checked, Delivered, Remark, Over)
 }
 
 

@@ -34,18 +34,36 @@ class Stop:
     """Whether to end it, why, and how often that was said.
 
     The first reason is kept. Each further time means: faster.
+
+    Args:
+        outer: Another one that ends this as well; what ends this alone leaves it as it is.
     """
 
-    __slots__ = ("_asked", "_inlet", "_outlet", "groups", "paused")
+    __slots__ = ("_asked", "_inlet", "_outer", "_outlet", "_paused", "groups", "inner")
 
-    def __init__(self) -> None:
+    def __init__(self, outer: Stop | None = None) -> None:
         self._asked: list[str] = []
+        #: Those that end with this one.
+        self.inner: list[Stop] = []
+        self._outer = outer
         self._outlet, self._inlet = os.pipe()
         os.set_blocking(self._inlet, False)
         #: Process groups that Ctrl-Z must stop with us; kept by whoever supervises them.
-        self.groups: set[int] = set()
-        #: Seconds that Ctrl-Z has held us so far.
-        self.paused = 0.0
+        self.groups: set[int] = set() if outer is None else outer.groups
+        self._paused = 0.0
+        if outer is not None:
+            outer.inner.append(self)  # before it is looked at: none may fall between
+            if outer.is_set:
+                self.set(outer.reason)
+
+    @property
+    def paused(self) -> float:
+        """Seconds that Ctrl-Z has held us so far."""
+        return self._paused if self._outer is None else self._outer.paused
+
+    @paused.setter
+    def paused(self, seconds: float) -> None:
+        self._paused = seconds
 
     def set(self, reason: str = "interrupt") -> None:
         """Ask for the end; once more to ask for it faster."""
@@ -54,6 +72,8 @@ class Stop:
             # A full pipe is as readable as can be.
             with contextlib.suppress(BlockingIOError):
                 os.write(self._inlet, b"!")
+        for each in tuple(self.inner):
+            each.set(reason)
 
     @property
     def is_set(self) -> bool:
@@ -87,6 +107,8 @@ class Stop:
 
     def close(self) -> None:
         """Give the descriptors back; what was asked stays known."""
+        if self._outer is not None and self in self._outer.inner:
+            self._outer.inner.remove(self)
         # Forgotten first: a signal between the two must not write to a number that is reused.
         inlet, self._inlet = self._inlet, -1
         outlet, self._outlet = self._outlet, -1

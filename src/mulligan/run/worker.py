@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .desk import Claimed, Desk
-    from .runner import World
     from .state import RunState
     from .stop import Stop
     from .view import View
+    from .work import World
 
 __all__ = ("Worker", "is_due")
 
@@ -32,6 +32,8 @@ def is_due(state: RunState, now: float) -> bool:
 
     What somebody interrupted by hand goes on by hand.
     """
+    if state.made.parent:
+        return False  # its plan wakes it
     if state.made.host != os.uname().nodename or state.made.user != os.geteuid():
         return False  # its sessions and files are elsewhere
     if state.status == "waiting":

@@ -1,0 +1,218 @@
+"""`mulligan git`: getting back what runs have set aside."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import asdict
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..core.text import clean, presentable
+from ..errors import GitRefused
+from ..run.git import OPEN, Tree, drop, give_back, load_all, recover
+from . import EXIT_FAILED, Unusable
+
+if TYPE_CHECKING:
+    from ..run.git import GivenBack, SetAside
+
+__all__ = ("command",)
+
+_FOLDER = click.option(
+    "-C",
+    "--folder",
+    default=".",
+    metavar="DIR",
+    help="A folder in the work tree. [the current one]",
+)
+_JSON = click.option("--json", "is_json", is_flag=True, help="Print JSON, for programs.")
+
+
+@click.group(
+    epilog='Nothing is set aside unless a run was told to (git = "stash", "commit", …). What was, '
+    "is in the repository itself under refs/mulligan/: git log, git show and git diff work on it, "
+    "git gc does not sweep it, git push does not send it.",
+)
+def command() -> None:
+    """List what runs have set aside in a git tree, and give it back.
+
+    \b
+    mulligan git list                      everything, newest last
+    mulligan git restore RUN --dry-run     what would come back, and what conflicts
+    mulligan git restore RUN               give it back
+    mulligan git drop RUN                  forget it, once you have it back
+    """  # noqa: D301 -- \b is click's mark for lines that stay as they are
+
+
+@command.command("list")
+@_FOLDER
+@_JSON
+def list_(*, folder: str, is_json: bool) -> None:
+    """Everything that runs have set aside in this repository.
+
+    \b
+    prepared    written down, and nothing touched; restore ends it
+    aside       not in your tree; restore gives it back
+    returning   being given back when the process died; restore goes on
+    partly      given back but for what conflicts
+    returned    in your tree again
+    committed   a commit on your branch
+    kept        on a branch of its own
+    """  # noqa: D301 -- \b is click's mark for lines that stay as they are
+    found = load_all(Tree.find(folder))
+    if is_json:
+        click.echo(json.dumps([_about(each) for each in found], indent=2))
+        return
+    if not found:
+        click.echo("nothing is set aside here", err=True)
+        return
+    heads = ("RUN", "N", "MODE", "STATE", "FILES", "WHEN", "WHERE")
+    rows = [heads, *(_row(each) for each in sorted(found, key=lambda each: each.at))]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(heads) - 1)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        click.echo("  ".join([*cells, row[-1]]).rstrip())
+
+
+@command.command()
+@click.argument("run")
+@click.option("-n", "--number", type=int, metavar="N", help="Only this one. [all, newest first]")
+@click.option("--partly", is_flag=True, help="Give back what does not conflict, leave the rest.")
+@click.option("--dry-run", "is_rehearsal", is_flag=True, help="Touch nothing, say what would come.")
+@_FOLDER
+@_JSON
+def restore(
+    run: str, *, number: int | None, partly: bool, is_rehearsal: bool, folder: str, is_json: bool
+) -> None:
+    """Give back what RUN has set aside.
+
+    Each file comes back to the byte, staged as it was. A file that was changed since keeps its
+    newer lines if they are other lines. If any file conflicts, none is touched, and you are told
+    how to see the version that was set aside; --partly gives back the others.
+
+    What a killed process had half set aside or half given back is brought to its end first.
+
+    \b
+    Exit codes: 0 everything is back, 1 something conflicts, 2 wrong usage.
+    """  # noqa: D301 -- \b is click's mark for lines that stay as they are
+    here = Tree.find(folder)
+    asides = _of(here, run, number)
+    results = []
+    for aside in sorted(asides, key=lambda each: -each.number):
+        tree = _tree_of(aside, here)
+        if aside.state in OPEN and aside.mode == "commit":
+            if not is_rehearsal:
+                recover(tree, aside.run)
+            continue
+        results.append(give_back(tree, aside, is_partial=partly, is_rehearsal=is_rehearsal))
+    if is_json:
+        click.echo(json.dumps([_result(each) for each in results], indent=2))
+    else:
+        for result in results:
+            _tell(result, is_rehearsal=is_rehearsal)
+    if not all(result.is_whole for result in results):
+        click.get_current_context().exit(EXIT_FAILED)
+
+
+@command.command("drop")
+@click.argument("run")
+@click.option("--force", "is_forced", is_flag=True, help="Also what you do not have back.")
+@_FOLDER
+def drop_(run: str, *, is_forced: bool, folder: str) -> None:
+    """Forget what RUN has set aside; git sweeps it away some weeks later.
+
+    Refused while something is not given back, unless --force is given.
+    """
+    tree = Tree.find(folder)
+    asides = _of(tree, run, None)
+    waiting = [each for each in asides if each.state in OPEN]
+    if waiting and not is_forced:
+        count = sum(len(each.moves) for each in waiting)
+        raise Unusable(
+            f"{count} files of {run!r} are not given back",
+            f"mulligan git restore {run} gives them back, --force forgets them",
+        )
+    drop(tree, run)
+    click.echo(f"forgot {len(asides)} set aside by {run}")
+
+
+def _tree_of(aside: SetAside, here: Tree) -> Tree:
+    """The work tree it was taken from; this one if that was moved, or is another repository's."""
+    if Path(aside.folder).is_dir():
+        with suppress(GitRefused):
+            tree = Tree.find(aside.folder)
+            if tree.common == here.common:
+                return tree
+    return here
+
+
+def _of(tree: Tree, run: str, number: int | None) -> list[SetAside]:
+    every = load_all(tree)
+    found = [each for each in every if each.run == run or each.run.startswith(f"{run}/agents/")]
+    if number is not None:
+        found = [each for each in found if each.number == number]
+    if found:
+        return found
+    names = sorted({each.run.partition("/")[0] for each in every})
+    near = get_close_matches(run, names, n=1)
+    which = f"nothing number {number} was" if number is not None else "nothing was"
+    raise Unusable(
+        f"{which} set aside here by a run {clean(run, 80)!r}",
+        f"did you mean {near[0]!r}?" if near and near[0] != run else "mulligan git list shows all",
+    )
+
+
+def _row(aside: SetAside) -> tuple[str, ...]:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(aside.at))
+    where = aside.ref
+    if aside.state == "committed":
+        where = f"commit {aside.made[:12]}" if aside.made else "nothing was left to commit"
+    elif aside.state == "kept":
+        where = f"branch {aside.made}"
+    files = str(len(aside.moves))
+    return (aside.run, str(aside.number), aside.mode, aside.state, files, when, where)
+
+
+def _about(aside: SetAside) -> dict[str, Any]:
+    data = aside.to_json()
+    data.pop("tip")
+    return {**data, "ref": aside.ref, "moves": [each.path for each in aside.moves]}
+
+
+def _result(given: GivenBack) -> dict[str, Any]:
+    return {
+        **_about(given.aside),
+        "is_whole": given.is_whole,
+        "paths": given.paths,
+        "merged": given.merged,
+        "unstaged": given.unstaged,
+        "conflicts": [asdict(each) for each in given.conflicts],
+    }
+
+
+def _tell(given: GivenBack, *, is_rehearsal: bool) -> None:
+    aside = given.aside
+    name = f"{aside.run}/{aside.number}"
+    if aside.state == "committed":
+        click.echo(f"{name}: is commit {aside.made[:12]} on your branch; nothing to give back")
+    elif aside.state == "kept":
+        click.echo(f"{name}: is kept on branch {aside.made}; git merge {aside.made}")
+    elif not given.paths and not given.conflicts:
+        click.echo(f"{name}: was given back before")
+    else:
+        verb = "would come back" if is_rehearsal else "came back"
+        merged = f", {len(given.merged)} of them merged" if given.merged else ""
+        click.echo(f"{name}: {len(given.paths)} files {verb}{merged}")
+    for path in given.unstaged:
+        click.echo(f"  not staged as it was, something else is: {presentable(path, 200)}", err=True)
+    for conflict in given.conflicts:
+        click.echo(f"error: {presentable(conflict.path, 200)}: {conflict.reason}", err=True)
+    commands = [each.command for each in given.conflicts if each.command]
+    if given.conflicts:
+        look = f"{commands[0]} prints the other version; " if commands else ""
+        rest = "it stays set aside" if aside.state == "partly" else "--partly gives back the others"
+        click.echo(f"\nhint: {look}{rest}", err=True)

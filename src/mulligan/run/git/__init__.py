@@ -1,0 +1,58 @@
+"""A clean tree for every retry, with nothing lost.
+
+    tree = Tree.find()                            refuses clearly what it cannot work on
+    record_baseline(tree, run)                    when the run begins: what was the user's already
+    aside = set_aside(tree, "stash", run)         before a retry
+    give_back(tree, aside)                        after it
+    recover(tree, run)                            after a crash, at whatever moment it came
+
+Usable alone: nothing here knows about plans, agents or journals.
+"""
+
+from __future__ import annotations
+
+from .aside import Caught, finish, give_back, is_clean, prepare, recover, set_aside
+from .baseline import Changes, changes, record_baseline
+from .places import Left, Move, Place
+from .record import OPEN, Baseline, Mode, SetAside, State
+from .refs import drop, load, load_all, load_baseline
+from .returning import Conflict, GivenBack
+from .secrets import SECRETS, Secret, why_secret
+from .tree import Tree
+from .worktrees import Lent, TakenBack, lend, sharing_problem, take_back
+
+__all__ = (
+    "OPEN",
+    "SECRETS",
+    "Baseline",
+    "Caught",
+    "Changes",
+    "Conflict",
+    "GivenBack",
+    "Left",
+    "Lent",
+    "Mode",
+    "Move",
+    "Place",
+    "Secret",
+    "SetAside",
+    "State",
+    "TakenBack",
+    "Tree",
+    "changes",
+    "drop",
+    "finish",
+    "give_back",
+    "is_clean",
+    "lend",
+    "load",
+    "load_all",
+    "load_baseline",
+    "prepare",
+    "record_baseline",
+    "recover",
+    "set_aside",
+    "sharing_problem",
+    "take_back",
+    "why_secret",
+)

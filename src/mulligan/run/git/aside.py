@@ -1,0 +1,208 @@
+"""Setting a tree aside before a retry, giving it back afterwards.
+
+    aside = set_aside(tree, "stash", run)       the tree is as it was when the run began
+    …                                           the retry
+    give_back(tree, aside)                      what was set aside is there again
+
+`prepare` writes everything down before `finish` touches the first file. A process that dies
+anywhere in between is caught up by `recover`, in either direction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, assert_never
+
+from ...core.text import presentable
+from ...errors import SettingError
+from .apply import outward, take
+from .baseline import changes
+from .commits import commit_changes, made_before
+from .message import PREFIX
+from .places import Left
+from .record import SetAside, checked_name
+from .refs import Overtaken, advance, load, load_all, load_baseline, write
+from .returning import GivenBack, bring_back, go_on_bringing
+
+if TYPE_CHECKING:
+    from .record import Mode
+    from .tree import Tree
+
+__all__ = ("Caught", "finish", "give_back", "is_clean", "prepare", "recover", "set_aside")
+
+# Children of a process that was killed, each of which may still move a reference.
+_ORPHANS = 3
+
+
+def is_clean(tree: Tree, run: str = "") -> bool:
+    """Whether nothing has changed since the run began, or since the last commit.
+
+    Files that are never touched (ignored, secret-looking, submodules) do not count.
+    """
+    with tree.held():
+        baseline = load_baseline(tree, run) if run else None
+        return not changes(tree, baseline).moves
+
+
+def set_aside(
+    tree: Tree,
+    mode: Mode,
+    run: str,
+    *,
+    words: str = "",
+    prefix: str = PREFIX,
+    author: str = "",
+) -> SetAside | None:
+    """Make the tree as it was when the run began; None if it is already.
+
+    Args:
+        tree: The tree.
+        mode: ``commit``, ``stash`` or ``snapshot``.
+        run: Whose changes they are.
+        words: The agent's last words, for a commit's message.
+        prefix: Stands before them.
+        author: ``Name <mail>``, for a commit where git does not know who commits.
+
+    Raises:
+        GitRefused: The tree is in the middle of something; nothing was touched.
+        GitError: Git failed; what was set aside so far is reachable, `recover` goes on.
+    """
+    _forget_refused_commits(tree, run)
+    recover(tree, run)
+    aside = prepare(tree, mode, run, words=words, prefix=prefix, author=author)
+    return None if aside is None else finish(tree, aside)
+
+
+def _forget_refused_commits(tree: Tree, run: str) -> None:
+    """A commit that a hook refused has touched nothing; what it was for is prepared anew."""
+    for aside in load_all(tree, checked_name(run)):
+        if (aside.mode, aside.state) == ("commit", "prepared") and not made_before(tree, aside):
+            give_back(tree, aside)
+
+
+def prepare(
+    tree: Tree,
+    mode: Mode,
+    run: str,
+    *,
+    words: str = "",
+    prefix: str = PREFIX,
+    author: str = "",
+) -> SetAside | None:
+    """Write down what is to be set aside, and touch nothing; None if there is nothing."""
+    checked_name(run)
+    if mode == "worktree":
+        raise SettingError("mode worktree lends each agent a tree of its own; use lend()")
+    with tree.held():
+        tree.check()
+        found = changes(tree, load_baseline(tree, run))
+        moves, left = found.moves, found.left
+        if mode == "commit":
+            left = (*left, *_not_mine(found.shared))
+            moves = tuple(move for move in moves if move.path not in found.shared)
+        if not moves:
+            return None
+        said = presentable(words)
+        return write(tree, run, mode, moves, left, words=said, prefix=prefix, author=author)
+
+
+def finish(tree: Tree, aside: SetAside) -> SetAside:
+    """Do what was prepared. Done again, it changes nothing, whatever has become of it since."""
+    with tree.held():
+        aside = load(tree, aside.run, aside.number) or aside
+        if aside.state != "prepared":
+            return aside
+        if aside.mode == "commit":
+            return commit_changes(tree, aside)
+        strange = take(tree, outward(aside.moves))
+        done = advance(tree, aside, "aside")
+        return replace(done, left=(*aside.left, *_changed_meanwhile(strange)))
+
+
+def give_back(
+    tree: Tree, aside: SetAside, *, is_partial: bool = False, is_rehearsal: bool = False
+) -> GivenBack:
+    """Give back what was set aside; if a path conflicts, touch nothing and say where it is.
+
+    Args:
+        tree: The tree it was taken from.
+        aside: What was set aside; read again from the repository.
+        is_partial: Give back what does not conflict.
+        is_rehearsal: Touch nothing, say what would happen.
+    """
+    with tree.held():
+        if not is_rehearsal:
+            tree.check()
+        return bring_back(tree, aside, is_partial=is_partial, is_rehearsal=is_rehearsal)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caught:
+    """What recovering a run has done.
+
+    Args:
+        finished: Set aside now: it was being set aside.
+        returned: Given back now: it was being given back, or its setting aside was undone.
+    """
+
+    finished: tuple[SetAside, ...] = ()
+    returned: tuple[GivenBack, ...] = ()
+
+
+def recover(tree: Tree, run: str, *, is_undone: bool = False) -> Caught:
+    """Bring to an end what a process that died had begun; nothing to do is the usual case.
+
+    Args:
+        tree: The tree.
+        run: Whose.
+        is_undone: Give back what was being set aside, instead of setting the rest aside.
+    """
+    finished: list[SetAside] = []
+    returned: list[GivenBack] = []
+    for aside in load_all(tree, run):
+        if aside.folder != tree.folder:
+            continue
+        done = _caught_up(tree, aside, is_undone=is_undone)
+        if isinstance(done, GivenBack):
+            returned.append(done)
+        elif done is not None:
+            finished.append(done)
+    return Caught(finished=tuple(finished), returned=tuple(returned))
+
+
+def _caught_up(tree: Tree, aside: SetAside, *, is_undone: bool) -> SetAside | GivenBack | None:
+    for _ in range(_ORPHANS):
+        try:
+            return _catch_up(tree, aside, is_undone=is_undone)
+        except Overtaken:
+            # A git that outlived its Mulligan has moved the reference a moment ago.
+            aside = load(tree, aside.run, aside.number) or aside
+    return _catch_up(tree, aside, is_undone=is_undone)
+
+
+def _catch_up(tree: Tree, aside: SetAside, *, is_undone: bool) -> SetAside | GivenBack | None:
+    match aside.state:
+        case "prepared" if aside.mode == "worktree":
+            return None  # its changes are in a tree of their own; taking it back goes on there
+        case "prepared" if is_undone and not made_before(tree, aside):
+            return give_back(tree, aside)
+        case "prepared":
+            tree.check()
+            return finish(tree, aside)
+        case "returning":
+            with tree.held():
+                tree.check()
+                return go_on_bringing(tree, aside)
+        case "aside" | "returned" | "partly" | "committed" | "kept":
+            return None
+        case _:
+            assert_never(aside.state)
+
+
+def _not_mine(paths: frozenset[str]) -> list[Left]:
+    reason = "it was changed before the run began, too: a commit cannot tell the two apart"
+    return [Left(path=path, reason=reason) for path in sorted(paths)]
+
+
+def _changed_meanwhile(paths: list[str]) -> list[Left]:
+    return [Left(path=path, reason="it was changed meanwhile") for path in sorted(paths)]

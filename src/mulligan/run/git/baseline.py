@@ -1,0 +1,234 @@
+"""What a run has changed, told from what the user had changed before.
+
+    now, but not at the baseline            the run's: set aside
+    at the baseline, and the same now       the user's: not touched
+    at the baseline, and different now      both: set aside, and the user's version comes back
+
+Where a path goes back to is the user's version if there was one and the last commit has not
+changed the file since, else the last commit. Commits that an agent made are never undone.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...core.text import presentable
+from ...errors import GitError, GitRefused
+from ...stores.home import private_folder
+from .files import LINK, Entry
+from .objects import entries_of, index_lines, write_files
+from .places import Left, Move, Place
+from .record import Baseline, checked_name
+from .refs import load_baseline, write_baseline
+from .status import Status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .tree import Tree
+
+__all__ = ("MOST_BYTES", "Changes", "changes", "record_baseline")
+
+# More than this was not written by an agent: a forgotten node_modules, a data set. Refused, with
+# nothing touched, rather than copied into the repository.
+MOST_BYTES = 2 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a run has changed.
+
+    Args:
+        moves: Every path, with what it is to become; contents are stored already.
+        left: Paths that are changed and must not be touched.
+        shared: Paths among the moves that the user had changed before.
+    """
+
+    moves: tuple[Move, ...]
+    left: tuple[Left, ...]
+    shared: frozenset[str]
+
+
+def record_baseline(tree: Tree, run: str) -> Baseline:
+    """Remember the tree as it is when the run begins; asked again, the first answer stays.
+
+    Raises:
+        GitRefused: The tree is in the middle of something.
+    """
+    checked_name(run)
+    with tree.held():
+        found = load_baseline(tree, run)
+        if found is not None:
+            return found
+        tree.check()
+        status = Status.of(tree)
+        return write_baseline(tree, run, stored(tree, status.dirty, status))
+
+
+def changes(tree: Tree, baseline: Baseline | None) -> Changes:
+    """What has changed since `baseline`, or since the last commit if there is none."""
+    private_folder(Path(tree.scratch))
+    status = Status.of(tree)
+    known = {} if baseline is None else baseline.places
+    heads = _entries_then(tree, baseline, status)
+    # What the user had changed and the run has put back or removed is changed as well.
+    mine = {path for path in known if heads.get(path) == status.head.get(path)}
+    untouchable = {each.path for each in status.left}
+    places = stored(tree, sorted({*status.dirty, *mine} - untouchable), status)
+    changed = {
+        path: place
+        for path, place in places.items()
+        if path not in known or not place.is_like(known[path])
+    }
+    shared = mine & {*changed}
+    hidden = _ignored_before(status, heads, known, changed)
+    committed = {path for path in changed if path not in shared and path not in hidden}
+    clean = smudged(tree, "HEAD", {path: status.head[path] for path in committed & {*status.head}})
+    moves = tuple(
+        Move(
+            path=path,
+            base=known[path]
+            if path in shared
+            else Place(tree=clean.get(path), index=status.head.get(path)),
+            aside=place,
+        )
+        for path, place in sorted(changed.items())
+        if path not in hidden
+    )
+    left = (*status.left, *(Left(path=path, reason="ignored before") for path in sorted(hidden)))
+    return Changes(moves=moves, left=left, shared=frozenset(shared))
+
+
+def stored(tree: Tree, paths: Iterable[str], status: Status) -> dict[str, Place]:
+    """Where `paths` stand, with their bytes stored in the repository.
+
+    Raises:
+        GitRefused: There is too much of it, or something git cannot hold.
+        GitError: A file was changed while it was read.
+    """
+    paths = list(paths)
+    _check_case(tree, paths, status)
+    found = {path: status.place(path) for path in paths}
+    for path, place in found.items():
+        if place.tree is not None and not (place.tree.is_file or place.tree.mode == LINK):
+            raise GitRefused(f"{presentable(path, 200)} is no file that git can hold; move it away")
+    regular = [path for path, place in found.items() if place.tree and place.tree.is_file]
+    total = sum(os.path.getsize(tree.files.place(path)) for path in regular)
+    if total > MOST_BYTES:
+        raise GitRefused(
+            f"{total / (1 << 30):.1f} GB in {len(regular)} changed files is more than "
+            f"{MOST_BYTES >> 30} GB; name what is not source in .gitignore"
+        )
+    _store(tree, {path: tree.files.place(path) for path in regular}, found)
+    links = [path for path, place in found.items() if place.tree and place.tree.mode == LINK]
+    with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
+        targets = {}
+        for number, path in enumerate(links):
+            targets[path] = os.path.join(folder, str(number))
+            with open(targets[path], "wb") as file:
+                file.write(os.readlink(os.fsencode(tree.files.place(path))))
+        _store(tree, targets, found)
+    return found
+
+
+def _check_case(tree: Tree, paths: list[str], status: Status) -> None:
+    """Refuse names that this disk takes for one: moving the one would move the other."""
+    if tree.git.ask("config", "--type=bool", "core.ignorecase").out.strip() != b"true":
+        return
+    known: dict[str, str] = {}
+    moving = {*paths}
+    for path in (*status.head, *paths):
+        other = known.setdefault(path.casefold(), path)
+        if other != path and moving & {other, path}:
+            both = f"{presentable(other, 200)} and {presentable(path, 200)}"
+            raise GitRefused(f"{both} differ only in case, which is one file here; rename one")
+
+
+def _store(tree: Tree, files: Mapping[str, str], expected: Mapping[str, Place]) -> None:
+    oids = write_files(tree.git, list(files.values()))
+    for path, oid in zip(files, oids, strict=True):
+        place = expected[path]
+        if place.tree is None or oid != place.tree.oid:
+            raise GitError(
+                f"{presentable(path, 200)} is being written to; try again when it is at rest"
+            )
+
+
+def smudged(tree: Tree, treeish: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """Committed files as git would check them out, after filters; their bytes are stored.
+
+    They are checked out into an empty folder, so that attributes are those of the commit and not
+    what an agent has made of them.
+    """
+    wanted = {path: each for path, each in entries.items() if each.is_file or each.mode == LINK}
+    if not wanted:
+        return {}
+    with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
+        out = os.path.join(folder, "out")
+        os.mkdir(out)
+        git = replace(tree.git, folder=out).having(
+            GIT_INDEX_FILE=os.path.join(folder, "index"),
+            GIT_DIR=tree.repository,
+            GIT_WORK_TREE=out,
+        )
+        git.run("read-tree", treeish)
+        git.run("update-index", "-z", "--index-info", stdin=index_lines(git, wanted))
+        asked = b"".join(os.fsencode(path) + b"\0" for path in wanted)
+        git.run("checkout-index", "-z", "--stdin", "--force", stdin=asked)
+        files = replace(tree.files, root=out)
+        found = {}
+        for path, entry in wanted.items():
+            there = files.entry(path)
+            if there is None:
+                raise GitError(f"{presentable(path, 200)} could not be checked out")
+            found[path] = entry if entry.mode == LINK else there
+        regular = [path for path, each in found.items() if each.is_file]
+        write_files(tree.git, [files.place(path) for path in regular])
+    return found
+
+
+def _entries_then(tree: Tree, baseline: Baseline | None, status: Status) -> dict[str, Entry]:
+    if baseline is None or baseline.head == tree.head:
+        return status.head
+    return entries_of(tree.git, baseline.head) if baseline.head else {}
+
+
+def _ignored_before(
+    status: Status,
+    heads: Mapping[str, Entry],
+    known: Mapping[str, Place],
+    changed: Mapping[str, Place],
+) -> set[str]:
+    """Files that git ignored until the run changed the rules: the user's data, or a cache."""
+    tree = status.tree
+    asked = [path for path in changed if path in status.untracked and path not in known]
+    before = {path: each for path, each in heads.items() if _is_rules(path)}
+    for path, then in known.items():
+        if _is_rules(path):
+            before.pop(path, None)
+            if then.tree is not None:
+                before[path] = then.tree
+    if not asked or all(tree.files.entry(path) == each for path, each in before.items()):
+        return set()
+    with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
+        git = replace(tree.git, folder=folder).having(GIT_DIR=tree.repository, GIT_WORK_TREE=folder)
+        for path, entry in before.items():
+            place = os.path.join(folder, path)
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with open(place, "wb") as file:
+                file.write(git.run("cat-file", "blob", entry.oid))
+        # This command knows no literal names; behind a dot nothing is magic.
+        git = git.having(GIT_LITERAL_PATHSPECS="0")
+        listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in asked)
+        answer = git.ask("check-ignore", "--no-index", "-z", "--stdin", stdin=listed)
+        if answer.code not in {0, 1}:
+            raise GitError(f"git check-ignore failed: {answer.words}", answer.words)
+    return {os.fsdecode(each.removeprefix(b"./")) for each in answer.out.split(b"\0") if each}
+
+
+def _is_rules(path: str) -> bool:
+    return path.rpartition("/")[2] == ".gitignore"

@@ -1,0 +1,122 @@
+"""Committing what a run has changed, nothing else.
+
+The commit is made from an index of its own: the last commit plus the run's files. What the user
+has staged is not in it, and if a hook refuses it nothing has to be undone. Hooks run as they would
+for the user; their refusal is an error with their words.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING
+
+from ...errors import GitError, GitRefused, HookFailed
+from .apply import Step, stage
+from .message import TRAILER, message_of
+from .objects import entries_of
+from .places import Place
+from .refs import advance
+
+if TYPE_CHECKING:
+    from .command import Git
+    from .record import SetAside
+    from .tree import Tree
+
+__all__ = ("commit_changes", "made_before")
+
+# Hooks run tests and linters; longer than this is a hook that waits for somebody.
+HOOK_SECONDS = 900.0
+
+
+def commit_changes(tree: Tree, aside: SetAside) -> SetAside:
+    """Commit what was prepared, on whatever is checked out. Done again, it changes nothing.
+
+    Raises:
+        GitRefused: Git does not know who commits.
+        HookFailed: A hook refused it.
+        GitError: Git did.
+    """
+    made = made_before(tree, aside) or _commit(tree, aside)
+    _settle(tree, aside)
+    return advance(tree, aside, "committed", made=made)
+
+
+def _commit(tree: Tree, aside: SetAside) -> str:
+    git = _somebody(tree.git, aside.author)
+    paths = [move.path for move in aside.moves]
+    with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
+        git = git.having(GIT_INDEX_FILE=os.path.join(folder, "index"))
+        head = tree.head
+        git.run("read-tree", *([head] if head else ["--empty"]))
+        listed = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        options = ("--add", "--remove", "--replace", "-z", "--stdin")
+        git.run("update-index", *options, stdin=listed)
+        if head and git.ask("diff-index", "--cached", "--quiet", head, "--").code == 0:
+            return ""  # staged and taken back: there is nothing in it to commit
+        name = f"{aside.run}/{aside.number}"
+        words = message_of(aside.words, paths, name=name, prefix=aside.prefix)
+        note = os.path.join(folder, "message")
+        with open(note, "w", encoding="utf-8") as file:
+            file.write(words)
+        answer = git.ask(
+            *("commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "--file", note),
+            timeout=HOOK_SECONDS,
+            has_hooks=True,
+        )
+    if answer.code == 0:
+        return tree.head
+    made = made_before(tree, aside)
+    if made:
+        return made  # a post-commit hook failed, or a twin of this process was faster
+    # A hook's no is 1; git's own troubles, an author without a mail among them, are 128.
+    kind = HookFailed if answer.code == 1 else GitError
+    raise kind(
+        f"the commit was refused with exit code {answer.code}: {answer.words}; nothing is "
+        f"committed, and the files are kept at {aside.ref}",
+        answer.words,
+    )
+
+
+def _somebody(git: Git, author: str) -> Git:
+    """Git with somebody who commits."""
+    if not any(git.ask("var", f"GIT_{role}_IDENT").code for role in ("AUTHOR", "COMMITTER")):
+        return git
+    if not author:
+        raise GitRefused(
+            "git does not know who commits; say git config user.name and user.email, or give an "
+            "author, or use another mode"
+        )
+    name, _, mail = author.partition("<")
+    who = {"NAME": name.strip(), "EMAIL": mail.rstrip("> ")}
+    roles = ("AUTHOR", "COMMITTER")
+    return git.having(**{f"GIT_{role}_{k}": each for role in roles for k, each in who.items()})
+
+
+def made_before(tree: Tree, aside: SetAside) -> str:
+    """The commit, if it was made before somebody could write that down."""
+    head = tree.head
+    if not head or head == aside.head:
+        return ""
+    since = [head] if not aside.head else [head, f"^{aside.head}"]
+    trailer = f"^{TRAILER}: {aside.run}/{aside.number}$"
+    said = tree.git.run("log", "--format=%H", f"--grep={trailer}", *since, "--")
+    return said.decode().partition("\n")[0]
+
+
+def _settle(tree: Tree, aside: SetAside) -> None:
+    """Let the real index know what the commit has; the user's own staging stays."""
+    head = tree.head
+    entries = entries_of(tree.git, head) if head else {}
+    stage(
+        tree,
+        [
+            Step(
+                path=move.path,
+                before=None,
+                after=None,
+                staged=(move.aside, Place(index=entries.get(move.path))),
+            )
+            for move in aside.moves
+        ],
+    )

@@ -1,0 +1,178 @@
+"""Files of a work tree, byte by byte.
+
+Git's own ways to write a file pass it through filters (line endings, keywords, large files), and
+what comes back need not be what was there. Here a file is its bytes and its mode, the name of its
+content is computed as git computes it, and nothing is written through a symbolic link.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import GitError
+
+__all__ = ("FILE", "LINK", "PROGRAM", "Entry", "Files")
+
+FILE, PROGRAM, LINK = "100644", "100755", "120000"
+
+# Something that git cannot hold stands at the path: a socket, a device.
+OTHER = "other"
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What stands at a path, as git names it.
+
+    Args:
+        mode: ``100644``, ``100755``, ``120000`` for a symbolic link, ``160000`` for a submodule.
+        oid: The id of the content.
+    """
+
+    mode: str
+    oid: str
+
+    @property
+    def is_file(self) -> bool:
+        return self.mode in {FILE, PROGRAM}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The files under one folder.
+
+    Args:
+        root: The folder.
+        scratch: A private folder, on the same disk if possible, where files are written before
+            they are moved into place.
+        algorithm: ``sha1`` or ``sha256``, as the repository has it.
+    """
+
+    root: str
+    scratch: str
+    algorithm: str = "sha1"
+
+    def place(self, path: str) -> str:
+        return os.path.join(self.root, path)
+
+    def entry(self, path: str) -> Entry | None:
+        """What stands at `path` now; nothing if it is missing, or behind a symbolic link."""
+        if self._blocker(path):
+            return None
+        place = self.place(path)
+        try:
+            found = os.lstat(place)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        if stat.S_ISLNK(found.st_mode):
+            return Entry(LINK, self.name(os.readlink(os.fsencode(place))))
+        if stat.S_ISDIR(found.st_mode):
+            return None  # git knows files; those in the folder speak for themselves
+        if not stat.S_ISREG(found.st_mode):
+            return Entry(OTHER, "")
+        return Entry(PROGRAM if found.st_mode & stat.S_IXUSR else FILE, self._name_of(place))
+
+    def name(self, content: bytes) -> str:
+        """The id git gives to `content`."""
+        digest = hashlib.new(self.algorithm, b"blob %d\0" % len(content), usedforsecurity=False)
+        digest.update(content)
+        return digest.hexdigest()
+
+    def permissions(self, path: str) -> int | None:
+        """The permissions of a file where git could not give them back (0600, 0444)."""
+        with suppress(OSError):
+            found = os.lstat(self.place(path))
+            if stat.S_ISREG(found.st_mode):
+                bits = stat.S_IMODE(found.st_mode)
+                return None if bits == _usual(bits & stat.S_IXUSR != 0) else bits
+        return None
+
+    def remove(self, path: str) -> None:
+        """Remove a file, and the folders that are empty without it."""
+        if self._blocker(path):
+            return
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.unlink(self.place(path))
+        folder = os.path.dirname(path)
+        while folder:
+            try:
+                os.rmdir(self.place(folder))
+            except OSError:
+                break
+            folder = os.path.dirname(folder)
+
+    def put(self, path: str, entry: Entry, content: bytes, permissions: int | None = None) -> None:
+        """Make `path` this content, in one step: a reader sees the old file or the new one.
+
+        Raises:
+            GitError: A file, a symbolic link or a folder with files stands in the way.
+        """
+        place = self.place(path)
+        if blocker := self._blocker(path):
+            raise GitError(f"{path}: {blocker} is in the way; move it and try again")
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        if os.path.isdir(place) and not os.path.islink(place):
+            try:
+                os.rmdir(place)
+            except OSError:
+                raise GitError(f"{path}: a folder with files is in the way") from None
+        self._write(self.scratch, place, entry, content, permissions)
+
+    def _write(
+        self, scratch: str, place: str, entry: Entry, content: bytes, permissions: int | None
+    ) -> None:
+        new = os.path.join(scratch, f".mulligan-{os.getpid()}")
+        with suppress(FileNotFoundError):
+            os.unlink(new)
+        if entry.mode == LINK:
+            os.symlink(content, os.fsencode(new))
+        else:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with os.fdopen(os.open(new, flags, 0o600), "wb") as file:
+                file.write(content)
+                bits = _usual(entry.mode == PROGRAM) if permissions is None else permissions
+                os.fchmod(file.fileno(), bits)
+                file.flush()
+                os.fsync(file.fileno())
+        try:
+            os.replace(new, place)
+        except OSError:
+            os.unlink(new)
+            if scratch == os.path.dirname(place):
+                raise
+            # Another disk: the repository of a linked work tree may be anywhere.
+            self._write(os.path.dirname(place), place, entry, content, permissions)
+
+    def _blocker(self, path: str) -> str:
+        """The first part of the path that is no folder."""
+        parts = path.split("/")[:-1]
+        for count in range(1, len(parts) + 1):
+            folder = "/".join(parts[:count])
+            try:
+                found = os.lstat(self.place(folder))
+            except (FileNotFoundError, NotADirectoryError):
+                return ""
+            if not stat.S_ISDIR(found.st_mode):
+                return folder
+        return ""
+
+    def _name_of(self, place: str) -> str:
+        with Path(place).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            digest = hashlib.new(self.algorithm, b"blob %d\0" % size, usedforsecurity=False)
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+        return digest.hexdigest()
+
+
+def _usual(is_program: bool) -> int:  # noqa: FBT001 -- one private question
+    # There is no way to read the umask but to set it; threads may see the moment between.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return (0o777 if is_program else 0o666) & ~mask

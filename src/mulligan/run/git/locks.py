@@ -1,0 +1,131 @@
+"""Locks on an index or a reference: held by a git that runs, or left by one that died.
+
+Git makes ``index.lock`` and removes it at the end; a git that was killed leaves it, and every
+later git refuses to work. The file does not say whose it is. It is taken for dead only if nobody
+has it open, no git runs in this tree, and it is old: during a hook a living git holds
+the lock without having it open.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ...core.text import presentable
+from ...errors import GitRefused
+from .record import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .tree import Tree
+
+__all__ = ("free_locks",)
+
+# Nothing that holds a lock and lives leaves it alone for so long without a process to show for it.
+_OLD = 10.0
+# Where processes cannot be seen, age is the only witness; it has to be a strong one.
+_VERY_OLD = 6 * 3600.0
+# A git that is finishing is waited for: one of ours may have outlived a Mulligan that was killed.
+_WAIT, _PAUSE = 2.0, 0.05
+
+
+def free_locks(tree: Tree) -> None:
+    """Wait for locks that are about to go, move dead ones out of the way, refuse living ones.
+
+    Raises:
+        GitRefused: Somebody holds one, or it cannot be told.
+    """
+    for lock in _locks(tree):
+        _free(tree, lock)
+
+
+def _locks(tree: Tree) -> Iterator[str]:
+    """Every lock that could stop us: on the index, on HEAD, its branch and our own references."""
+    yield os.path.join(tree.repository, "index.lock")
+    yield os.path.join(tree.repository, "HEAD.lock")
+    yield os.path.join(tree.common, "packed-refs.lock")
+    if tree.branch:
+        yield os.path.join(tree.common, "refs", "heads", f"{tree.branch}.lock")
+    for folder, _, names in os.walk(os.path.join(tree.common, ROOT)):
+        yield from (os.path.join(folder, name) for name in names if name.endswith(".lock"))
+
+
+def _free(tree: Tree, lock: str) -> None:
+    deadline = time.monotonic() + _WAIT
+    while True:
+        try:
+            age = time.time() - os.lstat(lock).st_mtime
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        holder = _holder(tree, lock)
+        if holder == "" and age >= _OLD:
+            break
+        if holder is None and age >= _VERY_OLD:
+            break
+        if time.monotonic() >= deadline:
+            raise GitRefused(_refusal(lock, holder, age))
+        time.sleep(_PAUSE)
+    # Moved, not removed: it may be half an index, and somebody may want to look at it.
+    os.makedirs(tree.scratch, mode=0o700, exist_ok=True)
+    with suppress(FileNotFoundError):
+        os.replace(lock, os.path.join(tree.scratch, f"{os.path.basename(lock)}.dead"))
+
+
+def _refusal(lock: str, holder: str | None, age: float) -> str:
+    shown = presentable(lock)
+    if holder:
+        return f"{shown} is held by {presentable(holder, 120)}; try again when it is done"
+    if holder is None:
+        return (
+            f"{shown} is {age:.0f} s old, and whether its git still runs cannot be seen here; "
+            f"remove it if no git is running"
+        )
+    return (
+        f"{shown} is {age:.0f} s old, too young to be taken for dead; try again in {_OLD:.0f} s, "
+        f"or remove it if no git is running"
+    )
+
+
+def _holder(tree: Tree, lock: str) -> str | None:
+    """Who holds the lock; nobody is empty, None if it cannot be seen."""
+    if os.path.isdir("/proc/self/fd"):
+        return next(_processes(tree, lock), "")
+    lsof = shutil.which("lsof")
+    if lsof is None:
+        return None
+    said = subprocess.run(  # noqa: S603 -- an argv of ours, no shell
+        [lsof, "-t", "--", lock], capture_output=True, check=False, timeout=10
+    )
+    # lsof sees open files; a git in its hook has none open, so that nobody is not certain here.
+    pids = said.stdout.split()
+    return f"process {pids[0].decode()}" if pids else None
+
+
+def _processes(tree: Tree, lock: str) -> Iterator[str]:
+    inside = (tree.folder, tree.repository, tree.common)
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+                name = file.read().strip()
+            if name == "git" and _is_inside(_cwd(pid), inside):
+                yield f"process {pid} (git)"
+            for handle in os.listdir(f"/proc/{pid}/fd"):
+                if os.readlink(f"/proc/{pid}/fd/{handle}") == lock:
+                    yield f"process {pid} ({name})"
+
+
+def _cwd(pid: str) -> str | None:
+    """Where a process works; None if it is another user's, and may work anywhere."""
+    try:
+        return os.readlink(f"/proc/{pid}/cwd")
+    except PermissionError:
+        return None
+
+
+def _is_inside(place: str | None, folders: tuple[str, ...]) -> bool:
+    return place is None or any(f"{place}/".startswith(f"{each}/") for each in folders)

@@ -1,0 +1,125 @@
+"""What is set aside, as data.
+
+prepared ──▶ aside ──▶ returning ──▶ returned          stash, snapshot, worktree
+│                      └──────▶ partly             what conflicts stays here
+├──▶ committed                                     commit
+└──▶ kept                                          worktree, on a branch
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ...core.text import presentable
+from ...errors import SettingError
+from .places import Left, Move, Place
+
+__all__ = ("OPEN", "ROOT", "Baseline", "Mode", "SetAside", "State", "checked_name")
+
+Mode = Literal["commit", "stash", "worktree", "snapshot"]
+State = Literal["prepared", "aside", "returning", "returned", "partly", "committed", "kept"]
+
+# What a run may still want back.
+OPEN: frozenset[State] = frozenset({"prepared", "aside", "returning", "partly"})
+
+ROOT = "refs/mulligan"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_AGENT = re.compile(rf"{_NAME.pattern}/agents/{_NAME.pattern}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """The tree when a run began: what the user had changed already.
+
+    Args:
+        run: Whose it is.
+        head: The commit that was checked out; empty if there was none.
+        commit: The whole tree at that moment.
+        places: Every path that differed from the last commit.
+    """
+
+    run: str
+    head: str
+    commit: str
+    places: Mapping[str, Place]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """Something that was set aside: all that is needed to give it back.
+
+    Args:
+        run: Whose it is.
+        number: Counted from 1 in each run.
+        mode: How it was set aside.
+        folder: The work tree it was taken from.
+        head: The commit that was checked out; empty if there was none.
+        branch: The branch; empty for a detached HEAD.
+        at: When, in epoch seconds.
+        moves: Every path, with what stands there instead.
+        left: Paths that were changed and stay as they are.
+        words: The agent's last words, for a commit's message.
+        prefix: Stands before them.
+        author: Who commits if git does not know.
+        state: How far it is.
+        commit: The object that holds it.
+        tip: What the reference points to.
+        made: The commit made on the branch, or the branch it is kept on.
+    """
+
+    run: str
+    number: int
+    mode: Mode
+    folder: str
+    head: str
+    branch: str
+    at: float
+    moves: tuple[Move, ...] = field(repr=False)
+    left: tuple[Left, ...] = ()
+    words: str = ""
+    prefix: str = ""
+    author: str = ""
+    state: State = "prepared"
+    commit: str = ""
+    tip: str = ""
+    made: str = ""
+
+    @property
+    def ref(self) -> str:
+        """The reference that keeps it reachable."""
+        return f"{ROOT}/{self.run}/{self.number}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for a journal; `from_json` reads it."""
+        plain = ("run", "number", "mode", "folder", "head", "branch", "at")
+        texts = ("words", "prefix", "author", "state", "commit", "tip", "made")
+        return {
+            **{name: getattr(self, name) for name in (*plain, *texts)},
+            "moves": [move.to_json() for move in self.moves],
+            "left": [left.to_json() for left in self.left],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> SetAside:
+        """What `to_json` described."""
+        moves = tuple(Move.from_json(each) for each in data["moves"])
+        left = tuple(Left(**each) for each in data["left"])
+        return cls(**{**data, "moves": moves, "left": left})
+
+
+def checked_name(name: str, what: str = "a run") -> str:
+    """`name` if it can stand in a reference.
+
+    Raises:
+        SettingError: It cannot.
+    """
+    if not (_NAME.fullmatch(name) or _AGENT.fullmatch(name)):
+        raise SettingError(
+            f"{what} needs a name of letters, digits, - and _, up to 64; "
+            f"got {presentable(name, 80)!r}"
+        )
+    return name

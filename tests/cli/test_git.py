@@ -1,0 +1,171 @@
+"""`mulligan git`: what a run has set aside is listed, and given back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mulligan.cli import main
+from mulligan.run import git
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def mulligan(capsys):
+    """Run the command; its exit code, stdout and stderr."""
+
+    def mulligan(*argv: str) -> tuple[object, str, str]:
+        with pytest.raises(SystemExit) as caught:
+            main(["git", *argv])
+        said = capsys.readouterr()
+        return caught.value.code, said.out, said.err
+
+    return mulligan
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch) -> Path:
+    """A repository with one commit, and the current folder."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "mulligan"))
+    place = tmp_path / "repo"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    (place / "a.txt").write_text("one\n")
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.com")
+    for line in (("init", "-q", "-b", "main"), ("add", "."), (*who, "commit", "-qm", "one")):
+        subprocess.run(["git", *line], check=True, timeout=60)  # noqa: S607
+    return place
+
+
+def set_aside(folder, content="first attempt\n", mode="stash", run="night-1"):
+    (folder / "a.txt").write_text(content)
+    aside = git.set_aside(git.Tree.find(folder), mode, run, author="Ada <ada@example.com>")
+    assert aside is not None
+    return aside
+
+
+def test_an_empty_list_says_so(mulligan, folder):
+    assert mulligan("list") == (0, "", "nothing is set aside here\n")
+    assert mulligan("list", "--json") == (0, "[]\n", "")
+
+
+def test_the_list_has_a_line_for_each(mulligan, folder):
+    set_aside(folder)
+    set_aside(folder, "second\n", "commit")
+    code, out, _ = mulligan("list")
+    assert code == 0
+    heads, first, second = (line.split() for line in out.splitlines())
+    assert heads == ["RUN", "N", "MODE", "STATE", "FILES", "WHEN", "WHERE"]
+    assert first[:5] == ["night-1", "1", "stash", "aside", "1"]
+    assert first[-1] == "refs/mulligan/night-1/1"
+    assert second[:4] == ["night-1", "2", "commit", "committed"]
+
+
+def test_the_list_is_json_for_programs(mulligan, folder):
+    aside = set_aside(folder)
+    (listed,) = json.loads(mulligan("list", "--json")[1])
+    assert listed["commit"] == aside.commit
+    assert listed["ref"] == "refs/mulligan/night-1/1"
+    assert listed["moves"] == ["a.txt"]
+
+
+def test_restore_gives_it_back(mulligan, folder):
+    set_aside(folder)
+    rehearsed = (0, "night-1/1: 1 files would come back\n", "")
+    assert mulligan("restore", "night-1", "--dry-run") == rehearsed
+    assert (folder / "a.txt").read_text() == "one\n"
+    assert mulligan("restore", "night-1") == (0, "night-1/1: 1 files came back\n", "")
+    assert (folder / "a.txt").read_text() == "first attempt\n"
+    assert mulligan("restore", "night-1") == (0, "night-1/1: was given back before\n", "")
+
+
+def test_restore_works_from_anywhere(mulligan, folder, tmp_path, monkeypatch):
+    set_aside(folder)
+    monkeypatch.chdir(tmp_path)
+    assert mulligan("restore", "night-1", "-C", str(folder))[0] == 0
+    assert (folder / "a.txt").read_text() == "first attempt\n"
+
+
+def test_a_conflict_says_where_the_other_version_is(mulligan, folder):
+    aside = set_aside(folder)
+    (folder / "a.txt").write_text("mine\n")
+    assert mulligan("restore", "night-1") == (
+        1,
+        "night-1/1: 0 files came back\n",
+        (
+            f"error: a.txt: it was changed since\n\nhint: git show {aside.commit}:a.txt prints the "
+            "other version; --partly gives back the others\n"
+        ),
+    )
+    assert (folder / "a.txt").read_text() == "mine\n"
+    code, out, _ = mulligan("restore", "night-1", "--json")
+    (result,) = json.loads(out)
+    assert (code, result["is_whole"]) == (1, False)
+    assert result["conflicts"][0]["path"] == "a.txt"
+
+
+def test_one_of_several_can_be_chosen(mulligan, folder):
+    set_aside(folder, "first\n")
+    set_aside(folder, "second\n")
+    assert mulligan("restore", "night-1", "-n", "1")[0] == 0
+    assert (folder / "a.txt").read_text() == "first\n"
+
+
+def test_of_several_the_newest_comes_first(mulligan, folder):
+    set_aside(folder, "first\n")
+    set_aside(folder, "second\n")
+    code, out, _ = mulligan("restore", "night-1")
+    assert code == 1
+    assert out.splitlines()[0] == "night-1/2: 1 files came back"
+    assert (folder / "a.txt").read_text() == "second\n"
+
+
+def test_what_was_half_set_aside_comes_back(mulligan, folder):
+    (folder / "a.txt").write_text("first attempt\n")
+    git.prepare(git.Tree.find(folder), "stash", "night-1")
+    (folder / "a.txt").write_text("one\n")  # as far as it came
+    assert mulligan("restore", "night-1")[0] == 0
+    assert (folder / "a.txt").read_text() == "first attempt\n"
+
+
+def test_an_unknown_run_is_answered_with_the_nearest(mulligan, folder):
+    set_aside(folder)
+    assert mulligan("restore", "nigth-1") == (
+        2,
+        "",
+        "error: nothing was set aside here by a run 'nigth-1'\n\nhint: did you mean 'night-1'?\n",
+    )
+
+
+def test_what_is_not_given_back_is_not_dropped(mulligan, folder):
+    set_aside(folder)
+    assert mulligan("drop", "night-1") == (
+        2,
+        "",
+        (
+            "error: 1 files of 'night-1' are not given back\n\n"
+            "hint: mulligan git restore night-1 gives them back, --force forgets them\n"
+        ),
+    )
+    mulligan("restore", "night-1")
+    assert mulligan("drop", "night-1") == (0, "forgot 1 set aside by night-1\n", "")
+    assert mulligan("list", "--json")[1] == "[]\n"
+
+
+def test_no_repository_is_an_error(mulligan, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = mulligan("list")
+    assert code == 1
+    assert "not a git repository" in err
+
+
+def test_help_says_what_each_state_means(mulligan):
+    code, out, _ = mulligan("list", "--help")
+    assert code == 0
+    for state in ("prepared", "aside", "returning", "partly", "returned", "committed", "kept"):
+        assert f"  {state} " in out

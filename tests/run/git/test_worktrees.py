@@ -1,0 +1,207 @@
+"""Agents beside each other have a tree each, and nobody's edits are taken by another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mulligan.errors import GitRefused, SettingError
+from mulligan.run import git
+from mulligan.run.git import lend, record_baseline, sharing_problem, take_back
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def lent(repo):
+    return lend(repo.tree, "r1", "one")
+
+
+def at(repo, lent):
+    return type(repo)(Path(lent.folder))
+
+
+@pytest.mark.parametrize("mode", ["commit", "stash", "snapshot"])
+def test_agents_that_share_a_tree_in_parallel_need_worktree(mode):
+    """Others stashed away what a running sibling had just written."""
+    assert sharing_problem(mode, is_parallel=True, agents=2) == (
+        f"git mode {mode!r} needs a tree for one agent at a time, and 2 run in parallel: "
+        "one would set the other's edits aside; use 'worktree'"
+    )
+    assert sharing_problem(mode, is_parallel=False, agents=2) == ""
+    assert sharing_problem(mode, is_parallel=True, agents=1) == ""
+
+
+@pytest.mark.parametrize("mode", ["worktree", "off"])
+def test_worktree_is_for_any_number(mode):
+    assert sharing_problem(mode, is_parallel=True, agents=5) == ""
+
+
+def test_an_agent_sees_the_tree_as_the_user_does(repo):
+    repo.write("mine.txt", "my change\n")
+    repo.write("notes", "untracked, mine\n", 0o755)
+    (repo.folder / "dir/b.txt").unlink()
+    repo.write("staged", "staged\n")
+    repo.git("add", "staged")
+    own = at(repo, lend(repo.tree, "r1", "one"))
+    seen = own.seen()
+    seen.pop(".git", None)
+    assert seen == repo.seen()
+    assert own.status() == repo.status()
+
+
+def test_lending_twice_is_lending_once(repo, lent):
+    at(repo, lent).write("a.txt", "begun\n")
+    assert lend(repo.tree, "r1", "one") == lent
+    assert at(repo, lent).read("a.txt") == "begun\n"
+
+
+def test_a_tree_that_was_half_made_is_made_again(repo, lent):
+    repo.git("update-ref", "-d", "refs/mulligan/r1/agents/one/baseline")
+    at(repo, lent).write("half", "x")
+    again = lend(repo.tree, "r1", "one")
+    assert not at(repo, again).has("half")
+
+
+def test_two_agents_changes_land_in_the_users_tree(repo):
+    tree = repo.tree
+    repo.write("mine.txt", "my change\n")
+    one, two = lend(tree, "r1", "one"), lend(tree, "r1", "two")
+    at(repo, one).write("a.txt", "ONE\ntwo\nthree\nfour\nfive\n")
+    at(repo, one).write("new/one.txt", "1\n", 0o755)
+    at(repo, two).write("a.txt", "one\ntwo\nthree\nfour\nFIVE\n")
+    (Path(two.folder) / "dir/b.txt").unlink()
+    first, second = take_back(one), take_back(two)
+    assert first.given is not None
+    assert first.given.is_whole
+    assert second.given is not None
+    assert second.given.merged == ("a.txt",)
+    assert repo.read("a.txt") == "ONE\ntwo\nthree\nfour\nFIVE\n"
+    assert repo.read("new/one.txt") == "1\n"
+    assert not repo.has("dir/b.txt")
+    assert repo.read("mine.txt") == "my change\n"
+    assert len(repo.git("worktree", "list").splitlines()) == 1
+    assert not Path(one.folder).exists()
+    assert repo.git("branch", "--list").split() == ["*", "main"]
+
+
+def test_a_conflict_is_kept_on_a_branch_and_touches_nothing(repo):
+    tree = repo.tree
+    one, two = lend(tree, "r1", "one"), lend(tree, "r1", "two")
+    at(repo, one).write("a.txt", "by one\n")
+    at(repo, two).write("a.txt", "by two\n")
+    at(repo, two).write("also.txt", "by two\n")
+    take_back(one)
+    before = repo.state()
+    kept = take_back(two)
+    assert repo.state() == before
+    assert kept.branch == "mulligan/r1/two"
+    assert kept.given is not None
+    assert [each.path for each in kept.given.conflicts] == ["a.txt"]
+    assert repo.git("show", "mulligan/r1/two:a.txt") == "by two\n"
+    assert repo.git("show", "mulligan/r1/two:also.txt") == "by two\n"
+    assert not Path(two.folder).exists()
+    assert take_back(two).branch == "mulligan/r1/two"  # asked again
+
+
+def test_changes_can_be_kept_on_a_branch_as_told(repo, lent):
+    at(repo, lent).write("a.txt", "kept\n")
+    before = repo.state()
+    kept = take_back(lent, is_kept=True)
+    assert kept == git.TakenBack(branch="mulligan/r1/one")
+    assert repo.state() == before
+    repo.git("merge", "--quiet", "mulligan/r1/one")
+    assert repo.read("a.txt") == "kept\n"
+
+
+def test_commits_of_the_agent_count(repo, lent):
+    own = at(repo, lent)
+    own.commit(**{"a.txt": "committed there\n"})
+    own.write("b.txt", "and not committed\n")
+    taken = take_back(lent)
+    assert taken.given is not None
+    assert set(taken.given.paths) == {"a.txt", "b.txt"}
+    assert repo.read("a.txt") == "committed there\n"
+    assert repo.status().split("\0")[-2] == "? b.txt"
+
+
+def test_an_agent_that_did_nothing_leaves_nothing(repo, lent):
+    assert take_back(lent) == git.TakenBack()
+    assert not Path(lent.folder).exists()
+    assert take_back(lent) == git.TakenBack()
+
+
+def test_a_folder_with_a_secret_is_not_removed(repo, lent):
+    own = at(repo, lent)
+    own.write(".env", "KEY=1")
+    own.write("a.txt", "done\n")
+    taken = take_back(lent)
+    assert taken.folder == lent.folder
+    assert [each.path for each in taken.left] == [".env"]
+    assert own.read(".env") == "KEY=1"
+    assert not repo.has(".env")
+    assert repo.read("a.txt") == "done\n"
+
+
+def test_taking_back_goes_on_where_it_was_killed(repo, lent):
+    at(repo, lent).write("a.txt", "done\n")
+    at(repo, lent).write("new.txt", "new\n")
+    own = git.Tree.find(lent.folder)
+    from mulligan.run.git.worktrees import _collect
+
+    with own.held():
+        _collect(own, lent)  # and here the process dies
+    taken = take_back(lent)
+    assert taken.given is not None
+    assert repo.read("new.txt") == "new\n"
+    assert len(git.load_all(repo.tree, "r1")) == 1
+
+
+def test_line_endings_survive_the_way_there_and_back(repo):
+    repo.commit(**{".gitattributes": "*.txt text eol=crlf\n"})
+    repo.git("rm", "--cached", "-rq", ".")
+    repo.git("reset", "--hard", "--quiet")
+    lent = lend(repo.tree, "r1", "one")
+    own = at(repo, lent)
+    assert own.read("a.txt") == repo.read("a.txt")
+    own.write("a.txt", b"ONE\r\ntwo\r\nthree\r\nfour\r\nfive\r\n")
+    taken = take_back(lent)
+    assert taken.given is not None
+    assert taken.given.is_whole
+    assert repo.read("a.txt") == "ONE\r\ntwo\r\nthree\r\nfour\r\nfive\r\n"
+
+
+def test_a_branch_without_a_commit_cannot_be_lent(empty):
+    with pytest.raises(GitRefused, match=r"has no commit yet, and a work tree needs one; commit"):
+        lend(empty.tree, "r1", "one")
+
+
+def test_an_agent_can_set_its_own_tree_aside(repo, lent):
+    """A retry inside a parallel phase: stash in the agent's tree, nobody else's."""
+    own = at(repo, lent)
+    own.write("a.txt", "first attempt\n")
+    own.aside("snapshot", lent.key)
+    assert own.read("a.txt") == repo.read("a.txt")
+    own.write("a.txt", "second attempt\n")
+    own.aside("stash", lent.key)
+    own.write("b.txt", "third attempt\n")
+    assert git.recover(repo.tree, "r1") == git.Caught()
+    taken = take_back(lent)
+    assert taken.given is not None
+    assert taken.given.paths == ("b.txt",)
+    assert [each.state for each in git.load_all(repo.tree, "r1")] == ["aside", "aside", "returned"]
+
+
+def test_a_later_phase_sees_what_an_earlier_one_did(repo, lent):
+    record_baseline(repo.tree, "r1")
+    at(repo, lent).write("a.txt", "by the first phase\n")
+    take_back(lent)
+    later = at(repo, lend(repo.tree, "r1", "two"))
+    assert later.read("a.txt") == "by the first phase\n"
+
+
+def test_a_name_is_lent_once_in_a_run(repo, lent):
+    take_back(lent)
+    with pytest.raises(SettingError, match=r"^agent 'one' of run 'r1' has had a tree, and it was"):
+        lend(repo.tree, "r1", "one")
