@@ -194,6 +194,18 @@ def test_on_a_terminal_the_line_comes_and_goes(environ, tmp_path):
     assert after == b"bye\r\n"
 
 
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&-", ">&- 2>&- <&-"])
+def test_streams_that_are_closed_are_not_mistaken_for_other_files(run, environ, closed):
+    command = (
+        f"exec {sys.executable} -m mulligan run -- sh -c 'echo hi; echo ho >&2; exit 3' {closed}"
+    )
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], env=environ, capture_output=True, timeout=30, check=False
+    )
+    assert done.returncode == 3
+    assert run("show").returncode == 0  # the journal can be read
+
+
 def test_wrapping_true_loads_neither_rich_nor_pydantic(environ, tmp_path):
     script = (
         "import sys\nfrom mulligan.cli import main\n"

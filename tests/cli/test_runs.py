@@ -122,6 +122,7 @@ def test_json_has_one_object_a_run(mulligan, desk):
 def test_names_of_others_cannot_draw_on_the_terminal(mulligan, desk):
     add(desk, BEGUN, WELL, name="\x1b[2Jport\x07", command=("\x1b]0;x\x07claude",))
     assert "\x1b" not in mulligan("runs")[1]
+    assert "\x1b" not in mulligan("show")[1]
 
 
 # show

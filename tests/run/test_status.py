@@ -160,6 +160,21 @@ def test_waiting_counts_down_and_says_that_it_can_be_interrupted():
     assert last.endswith(" · for attempt 2 · $0.50 · Ctrl-C is safe: mulligan resume k3fqzz")
 
 
+def test_text_that_goes_into_a_file_leaves_the_line_alone():
+    terminal = Terminal()
+    reader, writer = os.pipe()
+    terminal.status._streams = Streams(terminal.stop, writer, terminal.slave)
+    terminal.status.step(begun())
+    terminal.later()
+    terminal.status.output("stdout", b"half a line")
+    terminal.later()
+    rows, filed = terminal.rows, os.read(reader, 100)
+    terminal.close()
+    os.close(reader)
+    os.close(writer)
+    assert (rows, filed) == (["claude runs 0:02 · attempt 1"], b"half a line")
+
+
 def test_its_own_retries_are_a_state_of_their_own(terminal):
     terminal.status.step(begun())
     facts = Facts()

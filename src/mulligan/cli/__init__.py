@@ -133,6 +133,7 @@ def script() -> None:
     An orderly end of the interpreter closes the journal, and SQLite then folds it up and removes
     what the next command has to make again: three waits for the disk that nobody needs.
     """
+    _fill_streams()
     try:
         main()
     except SystemExit as done:
@@ -141,6 +142,20 @@ def script() -> None:
             with suppress(OSError):  # whoever read it went away
                 stream.flush()
         os._exit(code)
+
+
+def _fill_streams() -> None:
+    """Open what our caller closed (``2>&-``).
+
+    The next file would get its number, and what is meant for stderr would be written into it: into
+    the journal, for one.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            setattr(sys, name, os.fdopen(nowhere, "w" if number else "r", encoding="utf-8"))
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -20,8 +20,8 @@ class Length(click.ParamType[float]):
     def convert(
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        if isinstance(value, float):
-            return value
+        if not isinstance(value, str):
+            return float(value)
         if value == "off" and self._is_off_offered:
             return 0.0
         from ..core.duration import seconds

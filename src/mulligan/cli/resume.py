@@ -27,8 +27,14 @@ def command(run: str | None, *, is_now: bool, restart: bool, park: str, is_json:
     """Go on with RUN: its id, the beginning of it, or its name.
 
     Without RUN it is the newest one of this folder that can go on: interrupted, waiting, cut off
-    by a crash, or stopped by something that you have mended meanwhile.
-    """
+    by a crash, or stopped by something that you have mended meanwhile. Its session goes on with
+    the flags it had; --final-only, --notify and the like are remembered.
+
+    \b
+    mulligan resume                  the newest of this folder
+    mulligan resume port --now       do not wait for the reset that was stated
+    mulligan resume port --park exit
+    """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     from .running import resume_run
 
     return resume_run(run, is_now=is_now, restart=restart, park=park, is_json=is_json)

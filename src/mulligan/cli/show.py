@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..core.duration import duration_text
+from ..core.text import clean
 from ..run.desk import Desk
 from ..run.words import clock, counted, followed, met, money, waited
 from . import Unusable
@@ -88,16 +89,16 @@ def _lines(desk: Desk, id_: str, state: RunState) -> list[str]:
     now, made = time(), state.made
     spent = ", ".join(each for each in (money(state.cost), counted(state.tokens)) if each)
     facts = [
-        ("run", f"{id_} {made.name}".rstrip()),
-        ("command", made.command),
-        ("folder", made.cwd),
+        ("run", clean(f"{id_} {made.name}")),
+        ("command", clean(made.command)),
+        ("folder", clean(made.cwd)),
         ("agent", made.agent),
         ("begun", clock(made.at, now)),
         ("status", _status(desk, id_, state, now)),
         ("attempts", _attempts(state)),
         ("spent", spent),
         ("session", state.session),
-        ("files", str(desk.folder / "runs" / id_)),
+        ("files", clean(str(desk.folder / "runs" / id_))),
     ]
     lines = [f"{label:<9} {text}" for label, text in facts if text]
     return lines + [line for at in range(state.attempts) for line in _attempt(state, at, now)]
