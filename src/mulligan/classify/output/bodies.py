@@ -38,6 +38,7 @@ _NESTED_KEYS = (
     "metadata",
     "data",
     "response",
+    "$metadata",
     "cause",
     "responseBody",
     "quota_limit",
@@ -87,6 +88,7 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or (says and (status_of(data) is not None or any(key in data for key in _SIGNS)))
         or (set(data) == {"detail"} and says)
         or "RetryInfo" in str(data.get("@type", ""))
+        or "$fault" in data  # an exception of the AWS SDK
     )
     if not is_error:
         return None

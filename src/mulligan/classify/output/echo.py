@@ -51,7 +51,8 @@ _FRAME = re.compile(r"\s{1,40}at\s+(?:async\s+)?[^\n]{0,200}?(?:\(|:\d+:\d+)")
 _ADVICE = re.compile(
     r"\W{0,12}(?:/[a-z][\w-]*|https?://|\d\. |\? for|please\b|or\b|you can\b"
     r"|to (?:continue|increase|get|keep|use|resume|finish)\b|for (?:more|details|help)\b"
-    r"|(?:upgrade|visit|see|learn|check|try|wait|contact|run|switch|add|press|resets?)\b"
+    r"|(?:upgrade|visit|see|learn|check|try|wait|contact|run|switch|add|press|resets?|get|buy"
+    r"|purchase|subscribe|enable|consider|increase|reduce|go to|open|turn on)\b"
     r"|if (?:it|this|the|you)\b|your (?:limit|quota|plan|usage|session)\b|request id\b"
     r"|we apologi[sz]e|access\b|possible\b|esc\b|what do you want|stop and wait|claude code will"
     r"|(?:tokens|total|session|duration|changes|resume|usage)\b|reading additional|keep this"

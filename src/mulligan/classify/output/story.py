@@ -30,6 +30,8 @@ _BORDERS = "│┃║"
 _LINES = 5000
 _EVENTS = 2000
 _LIMITS = (Kind.RATE_LIMIT, Kind.QUOTA)
+# Statuses that say no more than "the request was at fault".
+_VAGUE = (400, 404, 405, 409, 413, 422)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,12 +140,14 @@ def judged(evidence: Evidence, world: World) -> Judgement | None:
     code = f"[{evidence.code}]" if evidence.code else ""
     text = squash(f"{evidence.text} {evidence.aside} {code}")
     found = judge(text, world, is_error=True, is_weak=True, is_over=True, fields=evidence.fields)
+    status = evidence.status or speak(evidence.text[:400]).status
     if found is not None and isinstance(found.means, Kind):
-        return found
+        # "invalid_request_error" is said beside every status; the status knows better.
+        is_vague = found.means is Kind.CLIENT and status is not None and status not in _VAGUE
+        return replace(found, means=by_status(status) or found.means) if is_vague else found
     reset = reset_in_fields(evidence.fields, now=world.now, zone=world.zone)
     if evidence.is_limit:
         return Judgement(means=Kind.QUOTA, because="the event says so", reset=reset)
-    status = evidence.status or speak(evidence.text[:400]).status
     if (kind := by_status(status)) is not None:
         return Judgement(means=kind, because=f"status {status}", reset=reset)
     if reset is not None:

@@ -43,6 +43,7 @@ _TRIGGER = re.compile(
 # What terminal programs put in front of an error of their own.
 _MARK = re.compile(r"\s{0,8}[✕✗✘✖■❌⛔🛑🖐⚠]")
 _ZONE = re.compile(r"\((?P<zone>UTC|[A-Z][A-Za-z]{2,20}/[A-Za-z_+\-0-9/]{2,40})\)")
+_TRIES_AGAIN = re.compile(r"\b(?:retrying|will retry|reconnecting|trying again)\b", re.IGNORECASE)
 # A program that failed says so near its end; a log of a million complaints is not read whole.
 _LOOKS = 300
 # How far above a banner the line may stand that belongs to it.
@@ -173,7 +174,8 @@ def _read(
         text = squash(f"{text} {words.text} {words.aside}")
         status = status or status_of(fields)
     zone = _zone_above(lines, index) if not _ZONE.search(message) else None
-    judgement = judge(
+    judgement = None if is_over else _notice(spoken, world)
+    judgement = judgement or judge(
         text,
         world,
         is_error=spoken.is_error,
@@ -198,6 +200,15 @@ def _read(
     judgement = _with_headers(judgement, near, world)
     end = _end_line(judgement, spoken, starts, index, lines)
     return Said(judgement=judgement, text=message, is_error=is_error, status=status), end
+
+
+def _notice(spoken: Spoken, world: World) -> Judgement | None:
+    """A notice whose error is only an introduction: "Attempt 5 failed. Retrying … Error: …"."""
+    introduction = spoken.whole[: len(spoken.whole) - len(spoken.text)]
+    if not _TRIES_AGAIN.search(introduction):
+        return None
+    found = judge(spoken.whole, world, is_error=False)
+    return found if found is not None and found.means is Meaning.PROGRESS else None
 
 
 def _from_introduction(

@@ -18,9 +18,12 @@ __all__ = ("Spoken", "speak")
 _ORNAMENTS = re.compile(r"[^\w\"'`#+<{\[($@%/\\=~^&-]+")
 # Time stamps, levels, tags that come before what is said.
 _STAMP = re.compile(
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
+    r"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
     r"(?:Z|\s?[+-]\d\d:?\d\d)?\]?(?:\s-)?\s+"
-    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?\s+"
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?\s+)"
+    # [agent/embedded]: who logs it, unless it is the level
+    r"(?:\[(?!(?i:error|err|fatal|critical|warn|warning|info|debug|trace|notice|verbose)\])"
+    r"[\w./:@-]{1,40}\]\s+){0,3}"
     r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}(?:\[\d{1,7}\])?: "  # syslog
     r"|[EWIF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}\s+\d{1,9} [\w./-]{1,60}:\d{1,6}\] "  # glog
     r"|[\w.-]{1,40} {1,20}\| "  # docker compose
@@ -92,6 +95,8 @@ _ERROR = re.compile(
     # Request rejected (429) · …   Request failed with status code 429
     r"|request (?:rejected|failed)(?: with)?(?: status)?(?: code)?[:\s]*\(?(?=\d{3}\b)"
     r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
+    # ModelResponse(id='…', …, error={…: a response as Python prints it
+    r"|[A-Za-z_]\w{0,40}\([^\n]{0,2000}?\berror=(?=\{)"
     # "error": { … a fragment of a body
     r"|\"error\"\s*:\s*(?=\{)",
     re.IGNORECASE,
@@ -101,7 +106,7 @@ _STATUS = re.compile(
     r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|(?:got )?status(?:\s+code)?\s*[:=]?\s*|[\[(])?"
     r"(?P<status>[1-5]\d\d)"
     r"(?:[\])]\s*[·:-]?\s*(?=\S)"
-    r"|\s+(?=[A-Z{\[\"'-]|limit|rate|quota|too many|you |status code)"
+    r"|\s+(?=[A-Z{<\[\"'-]|limit|rate|quota|too many|you |status code)"
     r"|\s*[:·-]\s+|\s*$)"
 )
 # <head><title>502 Bad Gateway</title>: a middleman's page

@@ -1,0 +1,107 @@
+"""Wordings met after the grammar was written: what each taught, in words of our own."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from mulligan.api.words import load_packs, read_output
+from mulligan.config.packs import find_packs
+
+NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()
+PACKS = load_packs(find_packs(environ={}, folder=None)).packs
+
+
+def outcome(stdout="", stderr="", *, agent="", exit_code=None):
+    zone = ZoneInfo("Europe/Berlin")
+    return read_output(
+        stdout, stderr, packs=PACKS, now=NOW, zone=zone, agent=agent, exit_code=exit_code
+    )
+
+
+def kind(*args, **kwargs):
+    found = outcome(*args, **kwargs).failure
+    return None if found is None else str(found.kind)
+
+
+def reset(*args, **kwargs):
+    found = outcome(*args, **kwargs).reset
+    return None if found is None else found.seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("You've hit your usage limit\nGet Acme Plus for more agents, faster models and so on.", "quota"),
+        ("Acme Search API access has reached rate limit. Try again later.", "rate_limit"),
+        ("Reply(id='r1', choices=[], error={'message': 'upstream', 'code': 429}, user='u')", "rate_limit"),
+        ('10:11:12 [lane/one] step error: "FailoverError: API rate limit reached."', "rate_limit"),
+        ("Error code: 400 - {'error': {'message': 'Your request exceeded model token limit: 9'}}", "context_length"),
+        ('{"name": "ThrottlingException", "$fault": "client", "$metadata": {"httpStatusCode": 429}}', "rate_limit"),
+    ],
+)  # fmt: skip
+def test_a_limit_in_other_words_is_a_limit(text, expected):
+    assert kind(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type":"result","is_error":false,"result":"The banner reads: You\'ve hit your limit · resets 3pm (UTC)"}',
+        "You have reached a usage limit at Acme, so wait 1m47s. I believe this is no bug, closing.",
+    ],
+)
+def test_somebody_who_explains_a_banner_has_not_met_it(text):
+    assert kind(text) is None
+
+
+def test_a_line_with_a_label_or_a_time_stamp_is_not_the_rest_of_the_line_above_it():
+    above = "shape=first-turn-without-cost status=none retries=none"
+    banner = "You've hit your session limit · resets 3:10pm (Europe/Berlin)"
+    assert kind(f"{above}\nlast words (redacted): {banner}") == "quota"
+    assert kind(f"10:11:11 {above}\n10:11:12 [runner] run failed: {banner}") == "quota"
+
+
+def test_what_has_been_waited_already_is_no_reset():
+    said = "No answer; tried 5 times (total retry wait time: 13.84 seconds) Last error: 429 busy"
+    assert reset(f"Error: {said}") is None
+    assert reset(f"Error: {said}. Please try again in 2s") == 2
+
+
+def test_a_notice_whose_error_comes_second_is_progress():
+    text = "Attempt 4 failed. Retrying with backoff... Error: exception TypeError: fetch failed"
+    assert outcome("", text).is_progress
+    assert kind("", text, exit_code=1) == "network"
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(403, "auth"), (429, "rate_limit"), (503, "overloaded"), (400, "client"), (404, "client")],
+)
+def test_a_status_knows_better_than_a_code_that_is_said_beside_every_status(status, expected):
+    data = {"message": "not for you", "statusCode": status}
+    body = {"error": {"message": "not for you", "type": "invalid_request_error"}}
+    event = {
+        "type": "error",
+        "sessionID": "s",
+        "error": {"name": "APIError", "data": {**data, "responseBody": json.dumps(body)}},
+    }
+    assert kind(json.dumps(event), exit_code=1) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("502 <html> <head><title>502</title></head> <body><h1>502</h1></body> </html>", "server"),
+        ("models/acme-2 is not found for API version v1", "client"),
+        ("No response was returned. Send your message again.", "bad_answer"),
+        ("The model returned an empty response, no text at all.", "bad_answer"),
+        ("Last error: could not finalize the stream: missing finish_reason for choice 0", "server"),
+    ],
+)
+def test_what_real_programs_say_under_faults_has_its_kind(message, expected):
+    event = {"type": "auto_retry_end", "success": False, "finalError": message}
+    assert kind(json.dumps(event), exit_code=1) == expected
