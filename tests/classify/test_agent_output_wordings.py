@@ -40,6 +40,14 @@ def reset(*args, **kwargs):
         ("Reply(id='r1', choices=[], error={'message': 'upstream', 'code': 429}, user='u')", "rate_limit"),
         ('10:11:12 [lane/one] step error: "FailoverError: API rate limit reached."', "rate_limit"),
         ("Error code: 400 - {'error': {'message': 'Your request exceeded model token limit: 9'}}", "context_length"),
+        ("gemini You have exhausted your capacity on this model. Your quota will reset after 9s", "quota"),
+        ('"Tokens per minute limit exceeded - that was too much."', "rate_limit"),
+        ("Your key's pattern of use breaks the rules, so your request frequency has been limited.", "rate_limit"),
+        ("Provider acme-6 returned 400: invalid_request_error: bad parameters", "client"),
+        ('Error in step: the call failed:\n  Status: 500\n  Body: {"error":{"message":"oh"}}', "server"),
+        ("error: <html>\n<head><title>502</title></head>\n<body>x</body>\n</html>", "server"),
+        ("Error: This model is not enabled for your organization", "auth"),
+        ("API Error: the API returned a malformed response (HTTP 200)", "server"),
         ('{"name": "ThrottlingException", "$fault": "client", "$metadata": {"httpStatusCode": 429}}', "rate_limit"),
     ],
 )  # fmt: skip
@@ -69,6 +77,44 @@ def test_what_has_been_waited_already_is_no_reset():
     said = "No answer; tried 5 times (total retry wait time: 13.84 seconds) Last error: 429 busy"
     assert reset(f"Error: {said}") is None
     assert reset(f"Error: {said}. Please try again in 2s") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("Review failed: Rate limit exceeded, please try after 37 minutes and 12 seconds", 2232),
+        (
+            "> ## Slow down\n>\n> @you exceeded the limit for reviews. Please wait **9 minutes**.",
+            540,
+        ),
+    ],
+)
+def test_a_reset_is_found_behind_other_words_and_marks(text, seconds):
+    assert reset(text) == seconds
+
+
+def test_what_a_test_runner_lists_is_no_failure():
+    listing = "PASS src/retry.test.ts\n  ✓ 429 Too Many Requests is retried (2 ms)"
+    assert kind(listing) is None
+
+
+def test_the_last_word_is_on_stderr_if_stdout_only_says_that_it_tries_again():
+    notice = "● The answer was interrupted due to a server error. Retrying..."
+    said = "Could not connect to the model provider at localhost.\n\nDuration   5s"
+    assert kind(notice, said, exit_code=1) == "network"
+
+
+def test_an_answer_is_not_whole_if_stderr_complains_about_it():
+    assert (
+        kind("Half an ans", "[ERROR] Model stream ended without a finish reason.", exit_code=0)
+        == "server"
+    )
+    assert kind("An answer.", "[ERROR] 429 Too Many Requests", exit_code=0) is None
+
+
+def test_one_lower_case_word_is_all_that_a_dropped_connection_may_leave():
+    assert kind("", "terminated", exit_code=1) == "network"
+    assert kind("", "Terminated", exit_code=143) == "unknown"
 
 
 def test_a_notice_whose_error_comes_second_is_progress():

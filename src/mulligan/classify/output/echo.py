@@ -33,6 +33,7 @@ _SHOWN_LINE = re.compile(
     r"|(?:[a-z]{1,12}-){0,2}ratelimit(?:-[\w-]{1,40})?:\s"  # a header, read as one elsewhere
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
     r"|[+-]\s{0,2}[A-Za-z_]"  # a diff without its head, a list
+    r"|[✓✔√☑]\s|(?:PASS|FAIL|PASSED|FAILED)\s+[\w./-]{1,120}\.\w{1,8}\b|(?:not )?ok \d"  # tests
     r"|(?:def|class|return|raise|elif|import|from|const|let|var|function|assert|except)\s"  # code
     r")"
     # key: 'value' + an object that a runtime dumped under a stack trace
@@ -42,6 +43,10 @@ _SHOWN_LINE = re.compile(
 )
 # Amazon Q is having trouble:  0: unhandled error (ThrottlingException): a chain of causes
 _CAUSE = re.compile(r"\s{1,8}\d{1,2}: \S")
+# API request failed:  Status: 500  Body: {…}: what an error tells about itself
+_DETAIL = re.compile(
+    r"\s{1,8}(?:status|status code|body|response|code|message|reason): \S", re.IGNORECASE
+)
 _STACK = re.compile(
     r"\s{0,40}(?:File \"|\^+\s*$|Traceback |\[cause\]|[{}\[\])(]+[,;]?\s*$"
     r"|\w[\w.-]{0,40}:\s|…|\.\.\.|\d+:\s+0x)"
@@ -71,7 +76,8 @@ def shown(lines: Iterable[str]) -> Iterator[bool]:
     above = ""
     for line in lines:
         head = line[:512]
-        in_chain = _CAUSE.match(head) is not None and (in_chain or above.endswith(":"))
+        is_under = in_chain or above.endswith(":")
+        in_chain = is_under and (_CAUSE.match(head) or _DETAIL.match(head)) is not None
         above = head.rstrip() or above
         if in_chain:
             yield in_fence or under_tool

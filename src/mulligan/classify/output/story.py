@@ -6,6 +6,7 @@ FAILED ──WORK, DONE──▶ survived         PROGRESS ──exit ≠ 0─�
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -30,6 +31,8 @@ _BORDERS = "│┃║"
 _LINES = 5000
 _EVENTS = 2000
 _LIMITS = (Kind.RATE_LIMIT, Kind.QUOTA)
+# A message, not a document.
+_ONE_STRING = 4000
 # Statuses that say no more than "the request was at fault".
 _VAGUE = (400, 404, 405, 409, 413, 422)
 
@@ -48,7 +51,7 @@ def take_apart(text: str) -> Stream:
     agent = ""
     evidence: deque[Evidence] = deque(maxlen=_EVENTS)
     lines: deque[str] = deque(maxlen=_LINES)
-    for piece in pieces(_unboxed(without_escapes(text))):
+    for piece in pieces(_unquoted(_unboxed(without_escapes(text)))):
         if isinstance(piece, Line):
             lines.append(piece.text)
             continue
@@ -66,6 +69,18 @@ def _unboxed(text: str) -> str:
     if not any(border in text for border in _BORDERS):
         return text
     return "\n".join(_unboxed_line(line) for line in text.split("\n"))
+
+
+def _unquoted(text: str) -> str:
+    """What a program said as one JSON string, and nothing else."""
+    bare = text.strip()
+    if not (len(bare) > 2 and bare[0] == bare[-1] == '"' and len(bare) <= _ONE_STRING):
+        return text
+    try:
+        said = json.loads(bare)
+    except ValueError:
+        return text
+    return said if isinstance(said, str) else text
 
 
 def _unboxed_line(line: str) -> str:

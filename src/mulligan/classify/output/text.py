@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-__all__ = ("Said", "last_word")
+__all__ = ("Said", "last_word", "tries_again")
 
 # Every entry's lines contain one of these; other lines are passed over at the cost of a look.
 _TRIGGER = re.compile(
@@ -200,6 +200,11 @@ def _read(
     judgement = _with_headers(judgement, near, world)
     end = _end_line(judgement, spoken, starts, index, lines)
     return Said(judgement=judgement, text=message, is_error=is_error, status=status), end
+
+
+def tries_again(text: str) -> bool:
+    """Whether `text` tells that the program tries again, so that its last word comes later."""
+    return _TRIES_AGAIN.search(text) is not None
 
 
 def _notice(spoken: Spoken, world: World) -> Judgement | None:

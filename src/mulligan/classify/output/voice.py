@@ -57,7 +57,7 @@ _APOLOGY = re.compile(
 )
 _NAMED = re.compile(
     r"(?:claude(?: code)?|codex|gemini(?: cli)?|copilot|opencode|qwen|aider|goose|cursor|kimi|amp"
-    r"|graphql|gh|agent|cn|pi)\s?:\s+",
+    r"|graphql|gh|agent|cn|pi)(?:\s?:\s+|\s+(?=you(?:'ve|'re)?\s(?:hit|have|exhausted|exceeded|reached)))",
     re.IGNORECASE,
 )
 _ERROR = re.compile(
@@ -97,6 +97,9 @@ _ERROR = re.compile(
     r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
     # ModelResponse(id='…', …, error={…: a response as Python prints it
     r"|[A-Za-z_]\w{0,40}\([^\n]{0,2000}?\berror=(?=\{)"
+    # Provider acme returned 400: …
+    r"|(?:[\w.-]{1,30}+ ){1,4}(?:returned|responded|answered|replied)(?: with)?(?: status)?(?: code)?"
+    r" (?=[45]\d\d:\s)"
     # "error": { … a fragment of a body
     r"|\"error\"\s*:\s*(?=\{)",
     re.IGNORECASE,
@@ -107,7 +110,7 @@ _STATUS = re.compile(
     r"(?P<status>[1-5]\d\d)"
     r"(?:[\])]\s*[·:-]?\s*(?=\S)"
     r"|\s+(?=[A-Z{<\[\"'-]|limit|rate|quota|too many|you |status code)"
-    r"|\s*[:·-]\s+|\s*$)"
+    r"|\s*[:·-]\s+|\s*$|\s*(?=</))"
 )
 # <head><title>502 Bad Gateway</title>: a middleman's page
 _MARKUP = re.compile(r"(?:<[^<>\n]{1,80}>\s*){1,8}")
