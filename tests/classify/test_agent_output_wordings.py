@@ -43,6 +43,11 @@ def reset(*args, **kwargs):
         ("gemini You have exhausted your capacity on this model. Your quota will reset after 9s", "quota"),
         ('"Tokens per minute limit exceeded - that was too much."', "rate_limit"),
         ("Your key's pattern of use breaks the rules, so your request frequency has been limited.", "rate_limit"),
+        ("Errors occurred: Response status code does not indicate success: 500 (Server Error).", "server"),
+        ('Acme API error HTTP 429 Too Many Requests: {"message": "slow"}', "rate_limit"),
+        ('{"errorMessage": "Acme: Rate limit reached", "errorDescription": "come back"}', "rate_limit"),
+        ('{"Success": false, "Error": {"Message": "API rate limit exceeded", "Code": 3}}', "rate_limit"),
+        ("##[error]GraphQL Rate Limit Exceeded", "rate_limit"),
         ("Provider acme-6 returned 400: invalid_request_error: bad parameters", "client"),
         ('Error in step: the call failed:\n  Status: 500\n  Body: {"error":{"message":"oh"}}', "server"),
         ("error: <html>\n<head><title>502</title></head>\n<body>x</body>\n</html>", "server"),
@@ -91,6 +96,24 @@ def test_what_has_been_waited_already_is_no_reset():
 )
 def test_a_reset_is_found_behind_other_words_and_marks(text, seconds):
     assert reset(text) == seconds
+
+
+def test_headers_count_as_a_runtime_dumps_them():
+    dump = "{\n  'x-ratelimit-remaining': '0',\n  'x-ratelimit-reset': '1783342800'\n}"
+    assert reset(f"##[error]API Rate Limit Exceeded\n{dump}") == 3600
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "If you see **Error 429 - Too Many Requests**: raise the limit in the console.",
+        "rate_limit_exceeded: 429,",
+        "static isInstance(error: unknown): error is RateLimitError {",
+        "Overloaded, ParamSpecType, ProperType,",
+    ],
+)
+def test_advice_and_code_are_no_failures(line):
+    assert kind(line) is None
 
 
 def test_what_a_test_runner_lists_is_no_failure():

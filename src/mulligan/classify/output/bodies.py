@@ -18,7 +18,7 @@ __all__ = ("Words", "body_evidence", "error_words", "opened", "status_of")
 
 _MESSAGE_KEYS = (
     "message", "error_description", "detail", "msg", "errorMessage", "error_message", "reason",
-    "title", "text", "raw", "finalError", "description",
+    "title", "text", "raw", "finalError", "description", "errorDescription",
 )  # fmt: skip
 _CODE_KEYS = (
     "code",
@@ -79,6 +79,7 @@ class Words:
 
 def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
     """What an error body says, or None if `data` is no error body."""
+    data = _plain(data)
     says = any(isinstance(data.get(key), str) for key in ("message", "msg", "detail"))
     is_error = (
         bool(data.get("error"))
@@ -89,6 +90,7 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or (set(data) == {"detail"} and says)
         or "RetryInfo" in str(data.get("@type", ""))
         or "$fault" in data  # an exception of the AWS SDK
+        or isinstance(data.get("errorMessage"), str)
     )
     if not is_error:
         return None
@@ -138,6 +140,7 @@ class _Collected:
             self._add_object(data, depth + 1)
 
     def _add_object(self, data: Mapping[str, Any], depth: int) -> None:
+        data = _plain(data)
         for key in _MESSAGE_KEYS:
             if isinstance(data.get(key), str):
                 self.add(data[key], depth)
@@ -149,6 +152,14 @@ class _Collected:
             value = data.get(key)
             if isinstance(value, Mapping | list) or (isinstance(value, str) and key != "data"):
                 self.add(value, depth)
+
+
+def _plain(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`data` with its keys as most write them: ``Error`` is ``error``."""
+    if not any(key[:1].isupper() for key in data if isinstance(key, str)):
+        return data
+    small = {f"{key[:1].lower()}{key[1:]}": data[key] for key in data if isinstance(key, str)}
+    return {**small, **data}
 
 
 def opened(text: str) -> object:
@@ -168,6 +179,7 @@ def status_of(data: object, depth: int = 0) -> int | None:
         data = data[0] if data else None
     if not isinstance(data, Mapping) or depth > _DEPTH:
         return None
+    data = _plain(data)
     for key in _STATUS_KEYS:
         value = data.get(key)
         if isinstance(value, str) and value.isdigit():

@@ -34,8 +34,12 @@ _SHOWN_LINE = re.compile(
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
     r"|[+-]\s{0,2}[A-Za-z_]"  # a diff without its head, a list
     r"|[✓✔√☑]\s|(?:PASS|FAIL|PASSED|FAILED)\s+[\w./-]{1,120}\.\w{1,8}\b|(?:not )?ok \d"  # tests
-    r"|(?:def|class|return|raise|elif|import|from|const|let|var|function|assert|except)\s"  # code
+    r"|(?:def|class|return|raise|elif|import|from|const|let|var|function|assert|except|static|export"
+    r"|public|private|protected|interface|async|enum|struct|impl|pub|fn|func|namespace|\*\s@\w+)\s"
+    r"|[\w$]{1,60}\??:\s[\w$.<>|?\[\]]{1,80}[;,]\s*$"  # key: Type;
+    r"|(?:[A-Z]\w{1,60},\s{0,4}){1,20}$"  # names that are imported
     r")"
+    r"|[^\n]{0,200}\)[^\n(){}]{0,60}\{\s*$"  # if (…) {
     # key: 'value' + an object that a runtime dumped under a stack trace
     r"|\s+(?:\w{1,40}: ['\[{]|(?:status|statusCode|code|errno|syscall): )"
     r"|\s+'[^\n]{0,400}'\s?[+,]\s*$",

@@ -32,7 +32,7 @@ _PERSON = re.compile(
     r"|counts?|counted|summary|now|then|instead|survived|passed|passes|works?|worked"
     r"|because the|which|what|how|why|select|where|const|let|var|def"
     r"|retry:|retrying|retried|will retry|retry in|are|were|responses)(?!\w)"
-    r"|\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
+    r"|^(?:if|when|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
     r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\(\)|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"'\[]",
     re.IGNORECASE,
 )

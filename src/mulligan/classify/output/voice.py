@@ -34,7 +34,7 @@ _STAMP = re.compile(
 _LEVEL = re.compile(
     r"(?:\[\s*)?(?P<level>ERROR|ERR|FATAL|CRITICAL|WARN|WARNING|INFO|DEBUG|NOTICE)(?:\s*\])?"
     r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?:[-|]\s+)?(?=\S)"
-    r"|\[(?P<tag>(?i:error|err|fatal|critical))\]\s*:?\s*(?=\S)"
+    r"|(?:##)?\[(?P<tag>(?i:error|err|fatal|critical))\]\s*:?\s*(?=\S)"
 )
 # 23:27:08 - openhands:ERROR: agent.py:228 - …   2026-01-02 03:04:05,678 - 14 - llm.py:1 - ERROR: …
 _LOGGED = re.compile(
@@ -98,8 +98,14 @@ _ERROR = re.compile(
     # ModelResponse(id='…', …, error={…: a response as Python prints it
     r"|[A-Za-z_]\w{0,40}\([^\n]{0,2000}?\berror=(?=\{)"
     # Provider acme returned 400: …
-    r"|(?:[\w.-]{1,30}+ ){1,4}(?:returned|responded|answered|replied)(?: with)?(?: status)?(?: code)?"
-    r" (?=[45]\d\d:\s)"
+    r"|(?:[\w.-]{1,30}+ ){1,4}(?:returned|responded|answered|replied)(?: with)?"
+    r"(?: status)?(?: code)? (?=[45]\d\d:\s)"
+    # One or more errors occurred. (Response status code does not indicate success: 500 (…
+    r"|(?:one or more errors occurred\.? \(?)?response status code does not indicate success: "
+    r"(?=\d{3})"
+    # Acme API error HTTP 429 Too Many Requests: {…
+    r"|(?:[\w-]{1,20}+ ){1,5}error (?:HTTP |status |code )?"
+    r"(?=[45]\d\d (?-i:[A-Z][a-z]+)(?: (?-i:[A-Z][a-z]+)){0,3}\s?[:{(-])"
     # "error": { … a fragment of a body
     r"|\"error\"\s*:\s*(?=\{)",
     re.IGNORECASE,
@@ -128,6 +134,10 @@ _SOURCE = re.compile(
     r"[\w.-]{1,40}\[[^\[\]\n]{1,100}\]:\s+"
     r"|[\w./-]{1,40}:\s+(?=(?:errors?|failed|unable|request failed)\b"
     r"|\w{0,60}(?:Error|Exception): )"
+)
+# If you see Error 429, …: advice, whatever it quotes.
+_CONDITION = re.compile(
+    r"(?:if|when|whenever|once|unless) (?:you|we|i|the|an?|your|it|this|there)\b", re.IGNORECASE
 )
 _PEEL = (_STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 _BLANKS = re.compile(r"\s+")
@@ -161,6 +171,8 @@ def speak(line: str) -> Spoken:
         if parts:
             inner = speak(" ".join(parts).replace('\\"', '"'))
             return Spoken(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
+    if _CONDITION.match(whole):
+        return Spoken(text=whole, whole=whole)
     for _ in range(_PEELS):
         if found := _LEVEL.match(plain, position):
             name = found["level"] or found["tag"].upper()
