@@ -43,7 +43,14 @@ def reset(*args, **kwargs):
         ("gemini You have exhausted your capacity on this model. Your quota will reset after 9s", "quota"),
         ('"Tokens per minute limit exceeded - that was too much."', "rate_limit"),
         ("Your key's pattern of use breaks the rules, so your request frequency has been limited.", "rate_limit"),
-        ("Errors occurred: Response status code does not indicate success: 500 (Server Error).", "server"),
+        ('job 12: acme/large — failed — "You have hit your weekly limit · resets 9pm"', "quota"),
+        ("Your usage allocation has been disabled by your admin", "auth"),
+        ("发生错误：{'error': {'code': 429, 'message': '...'}}", "rate_limit"),
+        ("Fehler beim Aufruf: Rate limit reached", "rate_limit"),
+        ('Acme answers {"error": {"code": 429, "message": "slow"}}', "rate_limit"),
+        ("Rate limit exceeded: 429: slow\n└ Failed to set the provider up: no request did succeed.", "rate_limit"),
+        ("error: quota exceeded for this billing period", "quota"),
+        ("Error: Response status code does not indicate success: 500 (Server Error).", "server"),
         ('Acme API error HTTP 429 Too Many Requests: {"message": "slow"}', "rate_limit"),
         ('{"errorMessage": "Acme: Rate limit reached", "errorDescription": "come back"}', "rate_limit"),
         ('{"Success": false, "Error": {"Message": "API rate limit exceeded", "Code": 3}}', "rate_limit"),
@@ -99,7 +106,9 @@ def test_a_reset_is_found_behind_other_words_and_marks(text, seconds):
 
 
 def test_headers_count_as_a_runtime_dumps_them():
-    dump = "{\n  'x-ratelimit-remaining': '0',\n  'x-ratelimit-reset': '1783342800'\n}"
+    dump = (
+        "{\n  name: 'x',\n  'x-ratelimit-remaining': '0',\n  'x-ratelimit-reset': '1783342800'\n}"
+    )
     assert reset(f"##[error]API Rate Limit Exceeded\n{dump}") == 3600
 
 
@@ -107,6 +116,8 @@ def test_headers_count_as_a_runtime_dumps_them():
     "line",
     [
         "If you see **Error 429 - Too Many Requests**: raise the limit in the console.",
+        "You have exceeded your allowance. We have automatically switched you to a smaller model.",
+        'When I send it, the API says {"error": {"code": 429, "message": "slow"}} each time.',
         "rate_limit_exceeded: 429,",
         "static isInstance(error: unknown): error is RateLimitError {",
         "Overloaded, ParamSpecType, ProperType,",

@@ -62,6 +62,7 @@ _ADVICE = re.compile(
     r"|to (?:continue|increase|get|keep|use|resume|finish)\b|for (?:more|details|help)\b"
     r"|(?:upgrade|visit|see|learn|check|try|wait|contact|run|switch|add|press|resets?|get|buy"
     r"|purchase|subscribe|enable|consider|increase|reduce|go to|open|turn on)\b"
+    r"|(?:errors?|failed|fatal|exiting|aborting)\b"
     r"|if (?:it|this|the|you)\b|your (?:limit|quota|plan|usage|session)\b|request id\b"
     r"|we apologi[sz]e|access\b|possible\b|esc\b|what do you want|stop and wait|claude code will"
     r"|(?:tokens|total|session|duration|changes|resume|usage)\b|reading additional|keep this"

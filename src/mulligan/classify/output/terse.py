@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ("Terse", "as_terse")
+__all__ = ("Terse", "as_terse", "may_introduce")
 
 _STATUS = re.compile(
     r"\b(?:HTTP|status|code|error|returned|got|received|responded with|answered|failed|rejected)"
@@ -38,6 +38,7 @@ _PERSON = re.compile(
 )
 # A statement, not an essay.
 _LONGEST = 600
+_INTRODUCTION = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,3 +60,9 @@ def as_terse(text: str) -> Terse | None:
     if (status is None and code is None) or _PERSON.search(text):
         return None
     return Terse(status=int(status["status"] or status["first"]) if status else None)
+
+
+def may_introduce(message: str) -> bool:
+    """Whether what stands before the first brace of `message` may introduce a body."""
+    before = message[: message.find("{")]
+    return 0 < len(before) <= _INTRODUCTION and _PERSON.search(before) is None

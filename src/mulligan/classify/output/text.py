@@ -7,6 +7,7 @@ reading stops once enough prose has passed: a banner with an answer below it is 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,13 @@ from ...core.failure import Kind
 from ..pack import Meaning
 from ..reset_time import find_reset
 from ..times.zones import named_zone
-from .bodies import error_words, status_of
+from .bodies import body_evidence, error_words, status_of
 from .echo import is_trailer, prose_words, shown
 from .fields import reset_in_fields
 from .header_lines import headers_reset
 from .kinds import Judgement, World, by_status, goes_on, judge, squash
 from .streams import first_object
-from .terse import as_terse
+from .terse import as_terse, may_introduce
 from .voice import Spoken, speak
 from .wraps import continues, glued, is_rest, message_at
 
@@ -166,8 +167,12 @@ def _read(
     is_over: bool,
 ) -> tuple[Said | None, int]:
     spoken = speak(message)
-    body = first_object(message) if spoken.is_error and "{" in message else None
+    is_open = spoken.is_error or (is_weak and may_introduce(message))
+    body = first_object(message) if is_open and "{" in message else None
     fields = body[0] if body else None
+    if fields is not None and not spoken.is_error:
+        is_body = isinstance(fields, Mapping) and body_evidence(fields) is not None
+        spoken, fields = (replace(spoken, is_error=True), fields) if is_body else (spoken, None)
     text, status = spoken.text, spoken.status
     if fields is not None:
         words = error_words(fields)

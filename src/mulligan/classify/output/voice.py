@@ -97,6 +97,11 @@ _ERROR = re.compile(
     r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
     # ModelResponse(id='…', …, error={…: a response as Python prints it
     r"|[A-Za-z_]\w{0,40}\([^\n]{0,2000}?\berror=(?=\{)"
+    # 发生错误：…   Fehler beim Aufruf: …
+    r"|(?:[^:\n{}\"']{0,20}(?:错误|異常|异常|失败|エラー|오류)"
+    r"|(?:fehler|erreur|errore|erro|ошибка)\b)[^:\n{}\"']{0,40}:\s*"
+    # task 12: acme/large — failed — …
+    r"|[^{}\"'\n]{0,80}?\s[—–|]\s(?:failed|failure|error)\s[—–|:]\s"
     # Provider acme returned 400: …
     r"|(?:[\w.-]{1,30}+ ){1,4}(?:returned|responded|answered|replied)(?: with)?"
     r"(?: status)?(?: code)? (?=[45]\d\d:\s)"
@@ -115,7 +120,7 @@ _STATUS = re.compile(
     r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|(?:got )?status(?:\s+code)?\s*[:=]?\s*|[\[(])?"
     r"(?P<status>[1-5]\d\d)"
     r"(?:[\])]\s*[·:-]?\s*(?=\S)"
-    r"|\s+(?=[A-Z{<\[\"'-]|limit|rate|quota|too many|you |status code)"
+    r"|\s+(?=[A-Z{<(\[\"'-]|limit|rate|quota|too many|you |status code)"
     r"|\s*[:·-]\s+|\s*$|\s*(?=</))"
 )
 # <head><title>502 Bad Gateway</title>: a middleman's page
