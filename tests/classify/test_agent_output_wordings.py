@@ -43,6 +43,12 @@ def reset(*args, **kwargs):
         ("gemini You have exhausted your capacity on this model. Your quota will reset after 9s", "quota"),
         ('"Tokens per minute limit exceeded - that was too much."', "rate_limit"),
         ("Your key's pattern of use breaks the rules, so your request frequency has been limited.", "rate_limit"),
+        ("Too many concurrent sessions: 5 of 5 are open. Wait for one to end.", "rate_limit"),
+        ("Daily image generation limit reached. Resets at 18:00.", "quota"),
+        ("acme-code: usage quota exhausted (HTTP 403). Your plan is used up.", "quota"),
+        ("acme_gateway: HTTP 401 Unauthorized", "auth"),
+        ("Unexpected API Response: the language model did not provide any message.", "bad_answer"),
+        ('{"message": "it failed", "details": {"error": {"code": "insufficient_quota"}}}', "billing"),
         ('job 12: acme/large — failed — "You have hit your weekly limit · resets 9pm"', "quota"),
         ("Your usage allocation has been disabled by your admin", "auth"),
         ("发生错误：{'error': {'code': 429, 'message': '...'}}", "rate_limit"),
@@ -118,6 +124,8 @@ def test_headers_count_as_a_runtime_dumps_them():
         "If you see **Error 429 - Too Many Requests**: raise the limit in the console.",
         "You have exceeded your allowance. We have automatically switched you to a smaller model.",
         'When I send it, the API says {"error": {"code": 429, "message": "slow"}} each time.',
+        "Rate limit errors (too many requests) are caused by a burst, and pass.",
+        "Fix: Rate Limit Exceeded in three steps",
         "rate_limit_exceeded: 429,",
         "static isInstance(error: unknown): error is RateLimitError {",
         "Overloaded, ParamSpecType, ProperType,",
@@ -149,6 +157,15 @@ def test_an_answer_is_not_whole_if_stderr_complains_about_it():
 def test_one_lower_case_word_is_all_that_a_dropped_connection_may_leave():
     assert kind("", "terminated", exit_code=1) == "network"
     assert kind("", "Terminated", exit_code=143) == "unknown"
+
+
+def test_the_transcript_that_codex_keeps_is_read_like_its_events():
+    error = {"type": "error", "message": "You've hit your usage limit. Try again at 3:10 PM."}
+    done = {"type": "task_complete"}
+    told = [json.dumps({"type": "event_msg", "payload": one}) for one in (error, done)]
+    assert kind(told[0]) == "quota"
+    assert reset(told[0]) == 4200
+    assert kind("\n".join(told)) is None
 
 
 def test_a_notice_whose_error_comes_second_is_progress():

@@ -91,6 +91,7 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or "RetryInfo" in str(data.get("@type", ""))
         or "$fault" in data  # an exception of the AWS SDK
         or isinstance(data.get("errorMessage"), str)
+        or (says and any(_holds_error(data.get(key)) for key in _NESTED_KEYS))
     )
     if not is_error:
         return None
@@ -105,6 +106,10 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         fields=data,
         is_event=False,
     )
+
+
+def _holds_error(value: object) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("error"), Mapping)
 
 
 def error_words(data: object) -> Words:

@@ -97,11 +97,13 @@ _ERROR = re.compile(
     r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
     # ModelResponse(id='…', …, error={…: a response as Python prints it
     r"|[A-Za-z_]\w{0,40}\([^\n]{0,2000}?\berror=(?=\{)"
-    # 发生错误：…   Fehler beim Aufruf: …
+    # 发生错误: …   Fehler beim Aufruf: …
     r"|(?:[^:\n{}\"']{0,20}(?:错误|異常|异常|失败|エラー|오류)"
     r"|(?:fehler|erreur|errore|erro|ошибка)\b)[^:\n{}\"']{0,40}:\s*"
     # task 12: acme/large — failed — …
     r"|[^{}\"'\n]{0,80}?\s[—–|]\s(?:failed|failure|error)\s[—–|:]\s"
+    # Unexpected API Response: the model did not …
+    r"|unexpected (?:api )?(?:response|answer|reply):\s+"
     # Provider acme returned 400: …
     r"|(?:[\w.-]{1,30}+ ){1,4}(?:returned|responded|answered|replied)(?: with)?"
     r"(?: status)?(?: code)? (?=[45]\d\d:\s)"
@@ -137,14 +139,19 @@ _STATUS_ANYWHERE = re.compile(
 # Stagehand[session_1]: …   proxy: Error …: who says it, in front of an error
 _SOURCE = re.compile(
     r"[\w.-]{1,40}\[[^\[\]\n]{1,100}\]:\s+"
-    r"|[\w./-]{1,40}:\s+(?=(?:errors?|failed|unable|request failed)\b"
+    r"|[\w./-]{1,40}:\s+(?=(?:errors?|failed|unable|request failed|HTTP [45]\d\d)\b"
     r"|\w{0,60}(?:Error|Exception): )"
 )
 # If you see Error 429, …: advice, whatever it quotes.
 _CONDITION = re.compile(
     r"(?:if|when|whenever|once|unless) (?:you|we|i|the|an?|your|it|this|there)\b", re.IGNORECASE
 )
-_PEEL = (_STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
+# acme-code: usage limit reached: a program's name in front of its banner
+_PROGRAM = re.compile(
+    r"[a-z][\w./-]{1,40}:\s+"
+    r"(?=(?i:usage|rate|api|session|daily|weekly|monthly) (?i:limits?|quota)\b)"
+)
+_PEEL = (_PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 _BLANKS = re.compile(r"\s+")
 _PEELS = 7
 
