@@ -161,10 +161,11 @@ class _Collected:
 
 def _plain(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """`data` with its keys as most write them: ``Error`` is ``error``."""
-    if not any(key[:1].isupper() for key in data if isinstance(key, str)):
+    # What Python printed may have keys that are no strings.
+    names = {str(key): value for key, value in data.items()}
+    if not any(name[:1].isupper() for name in names):
         return data
-    small = {f"{key[:1].lower()}{key[1:]}": data[key] for key in data if isinstance(key, str)}
-    return {**small, **data}
+    return {**{f"{name[:1].lower()}{name[1:]}": value for name, value in names.items()}, **data}
 
 
 def opened(text: str) -> object:
