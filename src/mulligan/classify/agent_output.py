@@ -7,6 +7,7 @@ retries, errors that it survived: not failures. Never raises, whatever the bytes
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from .output.evidence import Evidence, Role
 from .output.header_lines import headers_reset
 from .output.kinds import Judgement, World, by_status, goes_on, judge, reach_of, squash
 from .output.story import Story, Stream, judged, take_apart
-from .output.text import last_word
+from .output.text import last_word, tries_again
 from .reset_time import ResetTime
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Outcome:
 # More prose than this around an error body, and the body is an example in an answer.
 _PROSE_AROUND_A_BODY = 12
 _LONGEST_BANNER = 160
+_INCOMPLETE = re.compile(r"stream ended|finish[_ ]reason|truncated|empty response", re.IGNORECASE)
 _LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 # Gemini's exit code is the HTTP status modulo 256 in its JSON modes; the rest is documented.
 _GEMINI_STATUS = {one % 256: one for one in (400, 401, 403, 404, 408, 429, 499, 500, 502, 503, 504)}
@@ -170,10 +172,12 @@ def _from_text(streams: Sequence[Stream], world: World, *, exit_code: int | None
     has_failed = exit_code not in (None, 0)
     out, err = streams
     said = last_word(out.lines, world, has_failed=has_failed)
-    if said is None or not isinstance(said.judgement.means, Kind):
+    if said is None or not isinstance(said.judgement.means, Kind) or tries_again(said.text):
         other = last_word(err.lines, world, has_failed=has_failed)
-        # An answer on stdout with exit 0 outlived whatever stderr complained about.
-        if other is not None and not (exit_code == 0 and any(line.strip() for line in out.lines)):
+        # An answer on stdout with exit 0 outlived whatever stderr complained about, unless the
+        # complaint is about the answer.
+        has_answer = exit_code == 0 and any(line.strip() for line in out.lines)
+        if other is not None and not (has_answer and not _INCOMPLETE.search(other.text)):
             said = other
     if said is None:
         return None

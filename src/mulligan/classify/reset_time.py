@@ -66,6 +66,11 @@ class ResetTime:
 _SECONDS = re.compile(r"(?P<n>\d{1,8}(?:\.\d{1,9})?)(?![\d:./-])(?!\s*[A-Za-z%])")
 # "After 00:01:30" is a length of time; after midnight nobody says the seconds.
 _SPAN = re.compile(r"00:\d{2}:\d{2}(?![:\d])")
+# "total retry wait time: 13.84 seconds" has been waited already.
+_SPENT = re.compile(
+    r"\b(?:total|overall|cumulative|elapsed|spent|waited)\s(?:(?:retry|wait|waiting)\s){0,2}$",
+    re.IGNORECASE,
+)
 # What a clause may span; nothing that people write is longer.
 _WINDOW = 160
 _LOOK_BACK = 48
@@ -84,6 +89,8 @@ def find_reset(text: str, *, now: float, zone: tzinfo) -> ResetTime | None:
     plain = level(text).replace("\n", " ")
     own: ResetTime | None = None
     for announced in ANNOUNCED.finditer(plain):
+        if _SPENT.search(plain, max(0, announced.start() - _LOOK_BACK), announced.start()):
+            continue
         when = _behind(plain, announced.end(), now=now, zone=zone)
         if when is None:
             continue

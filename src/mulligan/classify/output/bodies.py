@@ -18,7 +18,7 @@ __all__ = ("Words", "body_evidence", "error_words", "opened", "status_of")
 
 _MESSAGE_KEYS = (
     "message", "error_description", "detail", "msg", "errorMessage", "error_message", "reason",
-    "title", "text", "raw", "finalError", "description",
+    "title", "text", "raw", "finalError", "description", "errorDescription",
 )  # fmt: skip
 _CODE_KEYS = (
     "code",
@@ -38,6 +38,7 @@ _NESTED_KEYS = (
     "metadata",
     "data",
     "response",
+    "$metadata",
     "cause",
     "responseBody",
     "quota_limit",
@@ -78,6 +79,7 @@ class Words:
 
 def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
     """What an error body says, or None if `data` is no error body."""
+    data = _plain(data)
     says = any(isinstance(data.get(key), str) for key in ("message", "msg", "detail"))
     is_error = (
         bool(data.get("error"))
@@ -87,6 +89,9 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or (says and (status_of(data) is not None or any(key in data for key in _SIGNS)))
         or (set(data) == {"detail"} and says)
         or "RetryInfo" in str(data.get("@type", ""))
+        or "$fault" in data  # an exception of the AWS SDK
+        or isinstance(data.get("errorMessage"), str)
+        or (says and any(_holds_error(data.get(key)) for key in _NESTED_KEYS))
     )
     if not is_error:
         return None
@@ -101,6 +106,10 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         fields=data,
         is_event=False,
     )
+
+
+def _holds_error(value: object) -> bool:
+    return isinstance(value, Mapping) and isinstance(value.get("error"), Mapping)
 
 
 def error_words(data: object) -> Words:
@@ -136,6 +145,7 @@ class _Collected:
             self._add_object(data, depth + 1)
 
     def _add_object(self, data: Mapping[str, Any], depth: int) -> None:
+        data = _plain(data)
         for key in _MESSAGE_KEYS:
             if isinstance(data.get(key), str):
                 self.add(data[key], depth)
@@ -147,6 +157,15 @@ class _Collected:
             value = data.get(key)
             if isinstance(value, Mapping | list) or (isinstance(value, str) and key != "data"):
                 self.add(value, depth)
+
+
+def _plain(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`data` with its keys as most write them: ``Error`` is ``error``."""
+    # What Python printed may have keys that are no strings.
+    names = {str(key): value for key, value in data.items()}
+    if not any(name[:1].isupper() for name in names):
+        return data
+    return {**{f"{name[:1].lower()}{name[1:]}": value for name, value in names.items()}, **data}
 
 
 def opened(text: str) -> object:
@@ -166,6 +185,7 @@ def status_of(data: object, depth: int = 0) -> int | None:
         data = data[0] if data else None
     if not isinstance(data, Mapping) or depth > _DEPTH:
         return None
+    data = _plain(data)
     for key in _STATUS_KEYS:
         value = data.get(key)
         if isinstance(value, str) and value.isdigit():

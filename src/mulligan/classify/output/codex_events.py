@@ -11,7 +11,7 @@ from .reading import ended
 if TYPE_CHECKING:
     from .reading import Event
 
-__all__ = ("app_server", "item", "response_failed", "turn_failed")
+__all__ = ("app_server", "event_msg", "item", "response_failed", "turn_failed")
 
 
 def turn_failed(event: Event) -> Evidence | None:
@@ -32,6 +32,17 @@ def item(event: Event) -> Evidence | None:
     # An item of type error is a warning of Codex's own ("metadata not found").
     is_work = isinstance(item, Mapping) and item.get("type") != "error"
     return Evidence(role=Role.WORK if is_work else Role.OTHER, agent="codex")
+
+
+def event_msg(event: Event) -> Evidence | None:
+    """A line of the transcript that Codex keeps of a session."""
+    payload = event.get("payload")
+    kind = payload.get("type") if isinstance(payload, Mapping) else None
+    if kind == "error":
+        return ended(event, payload, "codex transcript error", "codex", Role.FAILED)
+    is_work = kind in ("agent_message", "exec_command_end", "patch_apply_end", "mcp_tool_call_end")
+    role = Role.DONE if kind == "task_complete" else Role.WORK if is_work else Role.OTHER
+    return Evidence(role=role, source="codex transcript", agent="codex")
 
 
 def app_server(event: Event) -> Evidence | None:

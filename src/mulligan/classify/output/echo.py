@@ -33,8 +33,13 @@ _SHOWN_LINE = re.compile(
     r"|(?:[a-z]{1,12}-){0,2}ratelimit(?:-[\w-]{1,40})?:\s"  # a header, read as one elsewhere
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
     r"|[+-]\s{0,2}[A-Za-z_]"  # a diff without its head, a list
-    r"|(?:def|class|return|raise|elif|import|from|const|let|var|function|assert|except)\s"  # code
+    r"|[✓✔√☑]\s|(?:PASS|FAIL|PASSED|FAILED)\s+[\w./-]{1,120}\.\w{1,8}\b|(?:not )?ok \d"  # tests
+    r"|(?:def|class|return|raise|elif|import|from|const|let|var|function|assert|except|static|export"
+    r"|public|private|protected|interface|async|enum|struct|impl|pub|fn|func|namespace|\*\s@\w+)\s"
+    r"|[\w$]{1,60}\??:\s[\w$.<>|?\[\]]{1,80}[;,]\s*$"  # key: Type;
+    r"|(?:[A-Z]\w{1,60},\s{0,4}){1,20}$"  # names that are imported
     r")"
+    r"|[^\n]{0,200}\)[^\n(){}]{0,60}\{\s*$"  # if (…) {
     # key: 'value' + an object that a runtime dumped under a stack trace
     r"|\s+(?:\w{1,40}: ['\[{]|(?:status|statusCode|code|errno|syscall): )"
     r"|\s+'[^\n]{0,400}'\s?[+,]\s*$",
@@ -42,6 +47,10 @@ _SHOWN_LINE = re.compile(
 )
 # Amazon Q is having trouble:  0: unhandled error (ThrottlingException): a chain of causes
 _CAUSE = re.compile(r"\s{1,8}\d{1,2}: \S")
+# API request failed:  Status: 500  Body: {…}: what an error tells about itself
+_DETAIL = re.compile(
+    r"\s{1,8}(?:status|status code|body|response|code|message|reason): \S", re.IGNORECASE
+)
 _STACK = re.compile(
     r"\s{0,40}(?:File \"|\^+\s*$|Traceback |\[cause\]|[{}\[\])(]+[,;]?\s*$"
     r"|\w[\w.-]{0,40}:\s|…|\.\.\.|\d+:\s+0x)"
@@ -51,7 +60,9 @@ _FRAME = re.compile(r"\s{1,40}at\s+(?:async\s+)?[^\n]{0,200}?(?:\(|:\d+:\d+)")
 _ADVICE = re.compile(
     r"\W{0,12}(?:/[a-z][\w-]*|https?://|\d\. |\? for|please\b|or\b|you can\b"
     r"|to (?:continue|increase|get|keep|use|resume|finish)\b|for (?:more|details|help)\b"
-    r"|(?:upgrade|visit|see|learn|check|try|wait|contact|run|switch|add|press|resets?)\b"
+    r"|(?:upgrade|visit|see|learn|check|try|wait|contact|run|switch|add|press|resets?|get|buy"
+    r"|purchase|subscribe|enable|consider|increase|reduce|go to|open|turn on)\b"
+    r"|(?:errors?|failed|fatal|exiting|aborting)\b"
     r"|if (?:it|this|the|you)\b|your (?:limit|quota|plan|usage|session)\b|request id\b"
     r"|we apologi[sz]e|access\b|possible\b|esc\b|what do you want|stop and wait|claude code will"
     r"|(?:tokens|total|session|duration|changes|resume|usage)\b|reading additional|keep this"
@@ -70,7 +81,8 @@ def shown(lines: Iterable[str]) -> Iterator[bool]:
     above = ""
     for line in lines:
         head = line[:512]
-        in_chain = _CAUSE.match(head) is not None and (in_chain or above.endswith(":"))
+        is_under = in_chain or above.endswith(":")
+        in_chain = is_under and (_CAUSE.match(head) or _DETAIL.match(head)) is not None
         above = head.rstrip() or above
         if in_chain:
             yield in_fence or under_tool

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 from .bodies import body_evidence
 from .claude_events import assistant, rate_limit_event, result, system
-from .codex_events import app_server, item, response_failed, turn_failed
+from .codex_events import app_server, event_msg, item, response_failed, turn_failed
 from .evidence import Evidence, Role
 from .other_events import (
     agent_event,
@@ -107,6 +107,7 @@ _READERS: dict[str, Callable[[Event], Evidence | None]] = {
     "turn.completed": role_only(Role.DONE, "codex"),
     "item.completed": item,
     "item.started": item,
+    "event_msg": event_msg,
     "response.failed": response_failed,
     "response.completed": role_only(Role.WORK),
     "session.error": session_error,

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 __all__ = ("headers_reset",)
 
-_HEADER = re.compile(r"\s{0,4}(?P<name>[A-Za-z][A-Za-z0-9-]{2,60}):\s*(?P<value>\S[^\n]{0,200})")
+# Also as a runtime dumps them: 'x-ratelimit-reset': '1642361738',
+_HEADER = re.compile(
+    r"\s{0,8}['\"]?(?P<name>[A-Za-z][A-Za-z0-9-]{2,60})['\"]?:\s*(?P<value>\S[^\n]{0,200})"
+)
 _HEADER_NAMES = re.compile(
     r"retry-after(?:-ms)?$|(?:x-|anthropic-)?ratelimit|x-codex-", re.IGNORECASE
 )
@@ -35,7 +38,7 @@ def _header_lines(lines: Sequence[str]) -> dict[str, str]:
     for index, line in enumerate(lines):
         match = _HEADER.match(line)
         if match and _HEADER_NAMES.match(match["name"]):
-            found[match["name"].lower()] = match["value"].strip()
+            found[match["name"].lower()] = match["value"].strip(" \t\r,'\"")
         elif _DUMPED.match(line) and (epoch := _EPOCH.search("\n".join(lines[index : index + 3]))):
             found["x-ratelimit-reset"] = epoch[0]
     return found

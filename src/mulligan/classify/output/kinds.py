@@ -141,7 +141,8 @@ _CONDITION = re.compile(
 _TALK = re.compile(
     r"\b(?:if|when|once|whenever|unless|how|why|detect\w*|handle\w*|patterns?|should|would|could"
     r"|tests?|says?|said|answer\w*|prints?|printed|shows?|showed|mentions?|match\w*|e\.g|example|like|parse\w*|added"
-    r"|fix\w*|docs?|readme|regex|string|we|i|my|they|he|she|after|treats?|counts?)\b",
+    r"|fix\w*|docs?|readme|regex|string|we|i|my|they|he|she|after|treats?|counts?|banners?|reads?"
+    r"|quot(?:e|es|ed|ing)|wordings?)\b",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"(?:^|\s)'|[\"{}=<]|\bif\b", re.IGNORECASE)
@@ -192,9 +193,17 @@ _ANSWERS_ON = re.compile(
 )
 
 
+# Programs do not think: somebody explains a banner to somebody.
+_SOMEBODY = re.compile(
+    r"(?-i:\bI(?:'m|'ve|'ll)?) (?:believe|think|guess|suggest|recommend|fixed|added|found|noticed"
+    r"|tried|would|am closing|changed|updated|see|saw)\b",
+    re.IGNORECASE,
+)
+
+
 def goes_on(text: str, end: int) -> bool:
     """Whether the sentence that ends its banner at `end` goes on to talk about it."""
-    return _ANSWERS_ON.match(text, end) is not None
+    return _ANSWERS_ON.match(text, end) is not None or _SOMEBODY.search(text, end) is not None
 
 
 def by_status(status: int | None) -> Kind | None:

@@ -6,6 +6,7 @@ FAILED ──WORK, DONE──▶ survived         PROGRESS ──exit ≠ 0─�
 
 from __future__ import annotations
 
+import json
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -33,6 +34,10 @@ _BORDERS = "│┃║"
 _LINES = 5000
 _EVENTS = 2000
 _LIMITS = (Kind.RATE_LIMIT, Kind.QUOTA)
+# A message, not a document.
+_ONE_STRING = 4000
+# Statuses that say no more than "the request was at fault".
+_VAGUE = (400, 404, 405, 409, 413, 422)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ def take_apart(text: str) -> Stream:
     agent = ""
     evidence: deque[Evidence] = deque(maxlen=_EVENTS)
     lines: deque[str] = deque(maxlen=_LINES)
-    for piece in pieces(_unboxed(without_escapes(text))):
+    for piece in pieces(_unquoted(_unboxed(without_escapes(text)))):
         if isinstance(piece, Line):
             lines.append(piece.text)
             continue
@@ -67,6 +72,18 @@ def _unboxed(text: str) -> str:
     if not any(border in text for border in _BORDERS):
         return text
     return "\n".join(_unboxed_line(line) for line in text.split("\n"))
+
+
+def _unquoted(text: str) -> str:
+    """What a program said as one JSON string, and nothing else."""
+    bare = text.strip()
+    if not (len(bare) > 2 and bare[0] == bare[-1] == '"' and len(bare) <= _ONE_STRING):
+        return text
+    try:
+        said = json.loads(bare)
+    except ValueError:
+        return text
+    return said if isinstance(said, str) else text
 
 
 def _unboxed_line(line: str) -> str:
@@ -160,12 +177,14 @@ def judged(evidence: Evidence, world: World) -> Judgement | None:
     code = f"[{evidence.code}]" if evidence.code else ""
     text = squash(f"{evidence.text} {evidence.aside} {code}")
     found = judge(text, world, is_error=True, is_weak=True, is_over=True, fields=evidence.fields)
+    status = evidence.status or speak(evidence.text[:400]).status
     if found is not None and isinstance(found.means, Kind):
-        return found
+        # "invalid_request_error" is said beside every status; the status knows better.
+        is_vague = found.means is Kind.CLIENT and status is not None and status not in _VAGUE
+        return replace(found, means=by_status(status) or found.means) if is_vague else found
     reset = reset_in_fields(evidence.fields, now=world.now, zone=world.zone)
     if evidence.is_limit:
         return Judgement(means=Kind.QUOTA, because="the event says so", reset=reset)
-    status = evidence.status or speak(evidence.text[:400]).status
     if (kind := by_status(status)) is not None:
         return Judgement(means=kind, because=f"status {status}", reset=reset)
     if reset is not None:

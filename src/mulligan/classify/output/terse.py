@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ("Terse", "as_terse")
+__all__ = ("Terse", "as_terse", "may_introduce")
 
 _STATUS = re.compile(
     r"\b(?:HTTP|status|code|error|returned|got|received|responded with|answered|failed|rejected)"
@@ -32,12 +32,13 @@ _PERSON = re.compile(
     r"|counts?|counted|summary|now|then|instead|survived|passed|passes|works?|worked"
     r"|because the|which|what|how|why|select|where|const|let|var|def"
     r"|retry:|retrying|retried|will retry|retry in|are|were|responses)(?!\w)"
-    r"|\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
+    r"|^(?:if|when|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
     r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\(\)|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"'\[]",
     re.IGNORECASE,
 )
 # A statement, not an essay.
 _LONGEST = 600
+_INTRODUCTION = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,3 +60,9 @@ def as_terse(text: str) -> Terse | None:
     if (status is None and code is None) or _PERSON.search(text):
         return None
     return Terse(status=int(status["status"] or status["first"]) if status else None)
+
+
+def may_introduce(message: str) -> bool:
+    """Whether what stands before the first brace of `message` may introduce a body."""
+    before = message[: message.find("{")]
+    return 0 < len(before) <= _INTRODUCTION and _PERSON.search(before) is None

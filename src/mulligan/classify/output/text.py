@@ -7,6 +7,7 @@ reading stops once enough prose has passed: a banner with an answer below it is 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,13 +15,13 @@ from ...core.failure import Kind
 from ..pack import Meaning
 from ..reset_time import find_reset
 from ..times.zones import named_zone
-from .bodies import error_words, status_of
+from .bodies import body_evidence, error_words, status_of
 from .echo import is_trailer, prose_words, shown
 from .fields import reset_in_fields
 from .header_lines import headers_reset
 from .kinds import Judgement, World, by_status, goes_on, judge, squash
 from .streams import first_object
-from .terse import as_terse
+from .terse import as_terse, may_introduce
 from .voice import Spoken, speak
 from .wraps import continues, glued, is_rest, message_at
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-__all__ = ("Said", "last_word")
+__all__ = ("Said", "last_word", "tries_again")
 
 # Every entry's lines contain one of these; other lines are passed over at the cost of a look.
 _TRIGGER = re.compile(
@@ -43,6 +44,7 @@ _TRIGGER = re.compile(
 # What terminal programs put in front of an error of their own.
 _MARK = re.compile(r"\s{0,8}[✕✗✘✖■❌⛔🛑🖐⚠]")
 _ZONE = re.compile(r"\((?P<zone>UTC|[A-Z][A-Za-z]{2,20}/[A-Za-z_+\-0-9/]{2,40})\)")
+_TRIES_AGAIN = re.compile(r"\b(?:retrying|will retry|reconnecting|trying again)\b", re.IGNORECASE)
 # A program that failed says so near its end; a log of a million complaints is not read whole.
 _LOOKS = 300
 # How far above a banner the line may stand that belongs to it.
@@ -165,15 +167,20 @@ def _read(
     is_over: bool,
 ) -> tuple[Said | None, int]:
     spoken = speak(message)
-    body = first_object(message) if spoken.is_error and "{" in message else None
+    is_open = spoken.is_error or (is_weak and may_introduce(message))
+    body = first_object(message) if is_open and "{" in message else None
     fields = body[0] if body else None
+    if fields is not None and not spoken.is_error:
+        is_body = isinstance(fields, Mapping) and body_evidence(fields) is not None
+        spoken, fields = (replace(spoken, is_error=True), fields) if is_body else (spoken, None)
     text, status = spoken.text, spoken.status
     if fields is not None:
         words = error_words(fields)
         text = squash(f"{text} {words.text} {words.aside}")
         status = status or status_of(fields)
     zone = _zone_above(lines, index) if not _ZONE.search(message) else None
-    judgement = judge(
+    judgement = None if is_over else _notice(spoken, world)
+    judgement = judgement or judge(
         text,
         world,
         is_error=spoken.is_error,
@@ -198,6 +205,20 @@ def _read(
     judgement = _with_headers(judgement, near, world)
     end = _end_line(judgement, spoken, starts, index, lines)
     return Said(judgement=judgement, text=message, is_error=is_error, status=status), end
+
+
+def tries_again(text: str) -> bool:
+    """Whether `text` tells that the program tries again, so that its last word comes later."""
+    return _TRIES_AGAIN.search(text) is not None
+
+
+def _notice(spoken: Spoken, world: World) -> Judgement | None:
+    """A notice whose error is only an introduction: "Attempt 5 failed. Retrying … Error: …"."""
+    introduction = spoken.whole[: len(spoken.whole) - len(spoken.text)]
+    if not _TRIES_AGAIN.search(introduction):
+        return None
+    found = judge(spoken.whole, world, is_error=False)
+    return found if found is not None and found.means is Meaning.PROGRESS else None
 
 
 def _from_introduction(

@@ -18,9 +18,12 @@ __all__ = ("Spoken", "speak")
 _ORNAMENTS = re.compile(r"[^\w\"'`#+<{\[($@%/\\=~^&-]+")
 # Time stamps, levels, tags that come before what is said.
 _STAMP = re.compile(
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
+    r"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
     r"(?:Z|\s?[+-]\d\d:?\d\d)?\]?(?:\s-)?\s+"
-    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?\s+"
+    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?\s+)"
+    # [agent/embedded]: who logs it, unless it is the level
+    r"(?:\[(?!(?i:error|err|fatal|critical|warn|warning|info|debug|trace|notice|verbose)\])"
+    r"[\w./:@-]{1,40}\]\s+){0,3}"
     r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}(?:\[\d{1,7}\])?: "  # syslog
     r"|[EWIF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}\s+\d{1,9} [\w./-]{1,60}:\d{1,6}\] "  # glog
     r"|[\w.-]{1,40} {1,20}\| "  # docker compose
@@ -31,7 +34,7 @@ _STAMP = re.compile(
 _LEVEL = re.compile(
     r"(?:\[\s*)?(?P<level>ERROR|ERR|FATAL|CRITICAL|WARN|WARNING|INFO|DEBUG|NOTICE)(?:\s*\])?"
     r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?:[-|]\s+)?(?=\S)"
-    r"|\[(?P<tag>(?i:error|err|fatal|critical))\]\s*:?\s*(?=\S)"
+    r"|(?:##)?\[(?P<tag>(?i:error|err|fatal|critical))\]\s*:?\s*(?=\S)"
 )
 # 23:27:08 - openhands:ERROR: agent.py:228 - …   2026-01-02 03:04:05,678 - 14 - llm.py:1 - ERROR: …
 _LOGGED = re.compile(
@@ -54,7 +57,7 @@ _APOLOGY = re.compile(
 )
 _NAMED = re.compile(
     r"(?:claude(?: code)?|codex|gemini(?: cli)?|copilot|opencode|qwen|aider|goose|cursor|kimi|amp"
-    r"|graphql|gh|agent|cn|pi)\s?:\s+",
+    r"|graphql|gh|agent|cn|pi)(?:\s?:\s+|\s+(?=you(?:'ve|'re)?\s(?:hit|have|exhausted|exceeded|reached)))",
     re.IGNORECASE,
 )
 _ERROR = re.compile(
@@ -92,6 +95,24 @@ _ERROR = re.compile(
     # Request rejected (429) · …   Request failed with status code 429
     r"|request (?:rejected|failed)(?: with)?(?: status)?(?: code)?[:\s]*\(?(?=\d{3}\b)"
     r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
+    # ModelResponse(id='…', …, error={…: a response as Python prints it
+    r"|[A-Za-z_]\w{0,40}\([^\n]{0,2000}?\berror=(?=\{)"
+    # 发生错误: …   Fehler beim Aufruf: …
+    r"|(?:[^:\n{}\"']{0,20}(?:错误|異常|异常|失败|エラー|오류)"
+    r"|(?:fehler|erreur|errore|erro|ошибка)\b)[^:\n{}\"']{0,40}:\s*"
+    # task 12: acme/large — failed — …
+    r"|[^{}\"'\n]{0,80}?\s[—–|]\s(?:failed|failure|error)\s[—–|:]\s"
+    # Unexpected API Response: the model did not …
+    r"|unexpected (?:api )?(?:response|answer|reply):\s+"
+    # Provider acme returned 400: …
+    r"|(?:[\w.-]{1,30}+ ){1,4}(?:returned|responded|answered|replied)(?: with)?"
+    r"(?: status)?(?: code)? (?=[45]\d\d:\s)"
+    # One or more errors occurred. (Response status code does not indicate success: 500 (…
+    r"|(?:one or more errors occurred\.? \(?)?response status code does not indicate success: "
+    r"(?=\d{3})"
+    # Acme API error HTTP 429 Too Many Requests: {…
+    r"|(?:[\w-]{1,20}+ ){1,5}error (?:HTTP |status |code )?"
+    r"(?=[45]\d\d (?-i:[A-Z][a-z]+)(?: (?-i:[A-Z][a-z]+)){0,3}\s?[:{(-])"
     # "error": { … a fragment of a body
     r"|\"error\"\s*:\s*(?=\{)",
     re.IGNORECASE,
@@ -101,8 +122,8 @@ _STATUS = re.compile(
     r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|(?:got )?status(?:\s+code)?\s*[:=]?\s*|[\[(])?"
     r"(?P<status>[1-5]\d\d)"
     r"(?:[\])]\s*[·:-]?\s*(?=\S)"
-    r"|\s+(?=[A-Z{\[\"'-]|limit|rate|quota|too many|you |status code)"
-    r"|\s*[:·-]\s+|\s*$)"
+    r"|\s+(?=[A-Z{<(\[\"'-]|limit|rate|quota|too many|you |status code)"
+    r"|\s*[:·-]\s+|\s*$|\s*(?=</))"
 )
 # <head><title>502 Bad Gateway</title>: a middleman's page
 _MARKUP = re.compile(r"(?:<[^<>\n]{1,80}>\s*){1,8}")
@@ -118,10 +139,19 @@ _STATUS_ANYWHERE = re.compile(
 # Stagehand[session_1]: …   proxy: Error …: who says it, in front of an error
 _SOURCE = re.compile(
     r"[\w.-]{1,40}\[[^\[\]\n]{1,100}\]:\s+"
-    r"|[\w./-]{1,40}:\s+(?=(?:errors?|failed|unable|request failed)\b"
+    r"|[\w./-]{1,40}:\s+(?=(?:errors?|failed|unable|request failed|HTTP [45]\d\d)\b"
     r"|\w{0,60}(?:Error|Exception): )"
 )
-_PEEL = (_STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
+# If you see Error 429, …: advice, whatever it quotes.
+_CONDITION = re.compile(
+    r"(?:if|when|whenever|once|unless) (?:you|we|i|the|an?|your|it|this|there)\b", re.IGNORECASE
+)
+# acme-code: usage limit reached: a program's name in front of its banner
+_PROGRAM = re.compile(
+    r"[a-z][\w./-]{1,40}:\s+"
+    r"(?=(?i:usage|rate|api|session|daily|weekly|monthly) (?i:limits?|quota)\b)"
+)
+_PEEL = (_PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 _BLANKS = re.compile(r"\s+")
 _PEELS = 7
 
@@ -153,6 +183,8 @@ def speak(line: str) -> Spoken:
         if parts:
             inner = speak(" ".join(parts).replace('\\"', '"'))
             return Spoken(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
+    if _CONDITION.match(whole):
+        return Spoken(text=whole, whole=whole)
     for _ in range(_PEELS):
         if found := _LEVEL.match(plain, position):
             name = found["level"] or found["tag"].upper()

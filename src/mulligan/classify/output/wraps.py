@@ -14,9 +14,11 @@ __all__ = ("continues", "glued", "is_rest", "message_at")
 
 _WRAPPED = re.compile(r"[\w,;/–—=+&-]\s*$")
 _WORDS = re.compile(r"\w")
-# Lower case, and yet no rest of anything: error=…   acme.RateLimitError: …
+# Lower case, and yet no rest of anything: error=…   acme.RateLimitError: …   last words: You …
 _BEGINS = re.compile(
-    r"\s{0,16}(?:error|fatal|failed|panic|[\w.]{1,80}(?:Error|Exception))\s?[:=(](?!\s?[\"'])",
+    r"\s{0,16}(?:error|fatal|failed|panic|[\w.]{1,80}(?:Error|Exception))\s?[:=(](?!\s?[\"'])"
+    r"|\[?\d\d(?:\d\d-\d\d-\d\d|:\d\d:\d\d\b)"
+    r"|\s{0,16}[a-z][\w()-]{0,24}(?: [\w()-]{1,24}){0,4}: (?-i:[A-Z])",
     re.IGNORECASE,
 )
 _CUT = re.compile(r"(?<=[^\W\d_])\n(?=[^\W\d_])")

@@ -23,7 +23,8 @@ __all__ = (
 _OWN = r"retrying|next (?:retry|try|attempt)|setting next backoff|will retry"
 _ENGLISH = (
     r"resets?|resetting|refresh(?:es)?|renew(?:s|al|ed)?|replenish(?:es|ed)?|restored?|unlocks?"
-    r"|tr(?:y|ies) (?:it )?again|retry|come back|check back|(?:be )?back|available(?: again)?"
+    r"|tr(?:y|ies) (?:it )?again|try(?= (?:in|after|at|back)\b)|retry|come back|check back"
+    r"|(?:be )?back|available(?: again)?"
     r"|resumes?|regain access|continu(?:e|es|ing)(?: automatically)?|wait(?:ing)?|until|lifted"
     r"|can (?:send|use|start|make|ask|access)"
     r"|(?:cycle|period|window|cooldown) (?:opens|ends|expires)"
@@ -65,7 +66,8 @@ _BETWEEN = (
     *("は", "에", r"seconds?(?=\s*[:=])"),
 )
 JOINERS = re.compile(
-    rf"(?:[\s:=|,(·\"'>-]+|(?:{'|'.join(_BETWEEN).replace(' ', chr(92) + 's+')})(?![A-Za-zÀ-ÿ]))*",
+    r"(?:[\s:=|,(·\"'>*_-]+"
+    rf"|(?:{'|'.join(_BETWEEN).replace(' ', chr(92) + 's+')})(?![A-Za-zÀ-ÿ]))*",
     re.IGNORECASE,
 )
 # "resume using this model at …": a few words, no digit, no end of sentence, then a preposition.

@@ -1,0 +1,204 @@
+"""Wordings met after the grammar was written: what each taught, in words of our own."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from mulligan.api.words import load_packs, read_output
+from mulligan.config.packs import find_packs
+
+NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()
+PACKS = load_packs(find_packs(environ={}, folder=None)).packs
+
+
+def outcome(stdout="", stderr="", *, agent="", exit_code=None):
+    zone = ZoneInfo("Europe/Berlin")
+    return read_output(
+        stdout, stderr, packs=PACKS, now=NOW, zone=zone, agent=agent, exit_code=exit_code
+    )
+
+
+def kind(*args, **kwargs):
+    found = outcome(*args, **kwargs).failure
+    return None if found is None else str(found.kind)
+
+
+def reset(*args, **kwargs):
+    found = outcome(*args, **kwargs).reset
+    return None if found is None else found.seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("You've hit your usage limit\nGet Acme Plus for more agents, faster models and so on.", "quota"),
+        ("Acme Search API access has reached rate limit. Try again later.", "rate_limit"),
+        ("Reply(id='r1', choices=[], error={'message': 'upstream', 'code': 429}, user='u')", "rate_limit"),
+        ('10:11:12 [lane/one] step error: "FailoverError: API rate limit reached."', "rate_limit"),
+        ("Error code: 400 - {'error': {'message': 'Your request exceeded model token limit: 9'}}", "context_length"),
+        ("gemini You have exhausted your capacity on this model. Your quota will reset after 9s", "quota"),
+        ('"Tokens per minute limit exceeded - that was too much."', "rate_limit"),
+        ("Your key's pattern of use breaks the rules, so your request frequency has been limited.", "rate_limit"),
+        ("Too many concurrent sessions: 5 of 5 are open. Wait for one to end.", "rate_limit"),
+        ("Daily image generation limit reached. Resets at 18:00.", "quota"),
+        ("acme-code: usage quota exhausted (HTTP 403). Your plan is used up.", "quota"),
+        ("acme_gateway: HTTP 401 Unauthorized", "auth"),
+        ("Unexpected API Response: the language model did not provide any message.", "bad_answer"),
+        ('{"message": "it failed", "details": {"error": {"code": "insufficient_quota"}}}', "billing"),
+        ('job 12: acme/large — failed — "You have hit your weekly limit · resets 9pm"', "quota"),
+        ("Your usage allocation has been disabled by your admin", "auth"),
+        ("发生错误：{'error': {'code': 429, 'message': '...'}}", "rate_limit"),
+        ("Fehler beim Aufruf: Rate limit reached", "rate_limit"),
+        ('Acme answers {"error": {"code": 429, "message": "slow"}}', "rate_limit"),
+        ("Rate limit exceeded: 429: slow\n└ Failed to set the provider up: no request did succeed.", "rate_limit"),
+        ("error: quota exceeded for this billing period", "quota"),
+        ("Error: Response status code does not indicate success: 500 (Server Error).", "server"),
+        ('Acme API error HTTP 429 Too Many Requests: {"message": "slow"}', "rate_limit"),
+        ('{"errorMessage": "Acme: Rate limit reached", "errorDescription": "come back"}', "rate_limit"),
+        ('{"Success": false, "Error": {"Message": "API rate limit exceeded", "Code": 3}}', "rate_limit"),
+        ("##[error]GraphQL Rate Limit Exceeded", "rate_limit"),
+        ("Provider acme-6 returned 400: invalid_request_error: bad parameters", "client"),
+        ('Error in step: the call failed:\n  Status: 500\n  Body: {"error":{"message":"oh"}}', "server"),
+        ("error: <html>\n<head><title>502</title></head>\n<body>x</body>\n</html>", "server"),
+        ("Error: This model is not enabled for your organization", "auth"),
+        ("API Error: the API returned a malformed response (HTTP 200)", "server"),
+        ('{"name": "ThrottlingException", "$fault": "client", "$metadata": {"httpStatusCode": 429}}', "rate_limit"),
+    ],
+)  # fmt: skip
+def test_a_limit_in_other_words_is_a_limit(text, expected):
+    assert kind(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type":"result","is_error":false,"result":"The banner reads: You\'ve hit your limit · resets 3pm (UTC)"}',
+        "You have reached a usage limit at Acme, so wait 1m47s. I believe this is no bug, closing.",
+    ],
+)
+def test_somebody_who_explains_a_banner_has_not_met_it(text):
+    assert kind(text) is None
+
+
+def test_a_line_with_a_label_or_a_time_stamp_is_not_the_rest_of_the_line_above_it():
+    above = "shape=first-turn-without-cost status=none retries=none"
+    banner = "You've hit your session limit · resets 3:10pm (Europe/Berlin)"
+    assert kind(f"{above}\nlast words (redacted): {banner}") == "quota"
+    assert kind(f"10:11:11 {above}\n10:11:12 [runner] run failed: {banner}") == "quota"
+
+
+def test_what_has_been_waited_already_is_no_reset():
+    said = "No answer; tried 5 times (total retry wait time: 13.84 seconds) Last error: 429 busy"
+    assert reset(f"Error: {said}") is None
+    assert reset(f"Error: {said}. Please try again in 2s") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("Review failed: Rate limit exceeded, please try after 37 minutes and 12 seconds", 2232),
+        (
+            "> ## Slow down\n>\n> @you exceeded the limit for reviews. Please wait **9 minutes**.",
+            540,
+        ),
+    ],
+)
+def test_a_reset_is_found_behind_other_words_and_marks(text, seconds):
+    assert reset(text) == seconds
+
+
+def test_headers_count_as_a_runtime_dumps_them():
+    dump = (
+        "{\n  name: 'x',\n  'x-ratelimit-remaining': '0',\n  'x-ratelimit-reset': '1783342800'\n}"
+    )
+    assert reset(f"##[error]API Rate Limit Exceeded\n{dump}") == 3600
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "If you see **Error 429 - Too Many Requests**: raise the limit in the console.",
+        "You have exceeded your allowance. We have automatically switched you to a smaller model.",
+        'When I send it, the API says {"error": {"code": 429, "message": "slow"}} each time.',
+        "Rate limit errors (too many requests) are caused by a burst, and pass.",
+        "Fix: Rate Limit Exceeded in three steps",
+        "rate_limit_exceeded: 429,",
+        "static isInstance(error: unknown): error is RateLimitError {",
+        "Overloaded, ParamSpecType, ProperType,",
+    ],
+)
+def test_advice_and_code_are_no_failures(line):
+    assert kind(line) is None
+
+
+def test_what_a_test_runner_lists_is_no_failure():
+    listing = "PASS src/retry.test.ts\n  ✓ 429 Too Many Requests is retried (2 ms)"
+    assert kind(listing) is None
+
+
+def test_the_last_word_is_on_stderr_if_stdout_only_says_that_it_tries_again():
+    notice = "● The answer was interrupted due to a server error. Retrying..."
+    said = "Could not connect to the model provider at localhost.\n\nDuration   5s"
+    assert kind(notice, said, exit_code=1) == "network"
+
+
+def test_an_answer_is_not_whole_if_stderr_complains_about_it():
+    assert (
+        kind("Half an ans", "[ERROR] Model stream ended without a finish reason.", exit_code=0)
+        == "server"
+    )
+    assert kind("An answer.", "[ERROR] 429 Too Many Requests", exit_code=0) is None
+
+
+def test_one_lower_case_word_is_all_that_a_dropped_connection_may_leave():
+    assert kind("", "terminated", exit_code=1) == "network"
+    assert kind("", "Terminated", exit_code=143) == "unknown"
+
+
+def test_the_transcript_that_codex_keeps_is_read_like_its_events():
+    error = {"type": "error", "message": "You've hit your usage limit. Try again at 3:10 PM."}
+    done = {"type": "task_complete"}
+    told = [json.dumps({"type": "event_msg", "payload": one}) for one in (error, done)]
+    assert kind(told[0]) == "quota"
+    assert reset(told[0]) == 4200
+    assert kind("\n".join(told)) is None
+
+
+def test_a_notice_whose_error_comes_second_is_progress():
+    text = "Attempt 4 failed. Retrying with backoff... Error: exception TypeError: fetch failed"
+    assert outcome("", text).is_progress
+    assert kind("", text, exit_code=1) == "network"
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(403, "auth"), (429, "rate_limit"), (503, "overloaded"), (400, "client"), (404, "client")],
+)
+def test_a_status_knows_better_than_a_code_that_is_said_beside_every_status(status, expected):
+    data = {"message": "not for you", "statusCode": status}
+    body = {"error": {"message": "not for you", "type": "invalid_request_error"}}
+    event = {
+        "type": "error",
+        "sessionID": "s",
+        "error": {"name": "APIError", "data": {**data, "responseBody": json.dumps(body)}},
+    }
+    assert kind(json.dumps(event), exit_code=1) == expected
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("502 <html> <head><title>502</title></head> <body><h1>502</h1></body> </html>", "server"),
+        ("models/acme-2 is not found for API version v1", "client"),
+        ("No response was returned. Send your message again.", "bad_answer"),
+        ("The model returned an empty response, no text at all.", "bad_answer"),
+        ("Last error: could not finalize the stream: missing finish_reason for choice 0", "server"),
+    ],
+)
+def test_what_real_programs_say_under_faults_has_its_kind(message, expected):
+    event = {"type": "auto_retry_end", "success": False, "finalError": message}
+    assert kind(json.dumps(event), exit_code=1) == expected
