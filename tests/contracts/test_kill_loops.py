@@ -21,10 +21,10 @@ from mulligan.core import breaker, claims, gate, tokens
 from mulligan.core.belief import Stated
 from mulligan.core.breaker import BREAKER, Ask, Breaker, Hand, Tell
 from mulligan.core.claims import Busy, Drop, Finish, Mine, Renew, Take
+from mulligan.core.entry import Entry
 from mulligan.core.gate import GATE, Enter, Gate, Go, Leave
 from mulligan.core.machine import Key, Machine
 from mulligan.core.moment import Moment
-from mulligan.core.entry import Entry
 from mulligan.core.tokens import TOKENS, Reserve, Settle, Tokens
 from mulligan.stores.redis import Redis
 from mulligan.stores.url import open_store
