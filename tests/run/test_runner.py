@@ -113,6 +113,14 @@ def test_a_second_run_does_not_start_into_a_closed_window(stage):
     assert second.state.attempts == 1
 
 
+def test_who_says_now_is_not_held_by_what_others_met(stage):
+    first = stage.run("limit:7200 ok ok", horizon=60.0)
+    taken = stage.desk.claim(first.id, stage.clock.wall())
+    stage.desk.write(taken, Moved(stage.clock.wall(), stage.clock.wall(), "hand"), "hand")
+    again = stage.drive(taken, "limit:7200 ok ok", is_now=True)
+    assert (again.code, stage.clock.now()) == (0, 0)
+
+
 def test_a_run_in_hand_is_nobody_else_s(stage):
     run = stage.run("limit:3000", horizon=60.0)
     taken = stage.desk.claim(run.id, stage.clock.wall())

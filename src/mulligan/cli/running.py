@@ -123,6 +123,7 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
             is_json=is_json,
             is_parked_by_exit=park == "exit",
             may_restart=restart,
+            is_now=is_now,
         )
 
 

@@ -159,6 +159,7 @@ def go(
     stdin: Spool | None = None,
     is_parked_by_exit: bool = False,
     may_restart: bool = False,
+    is_now: bool = False,
     policy: Policy | None = None,
     tidy: Tidy | None = None,
 ) -> int:
@@ -174,6 +175,7 @@ def go(
         stdin: What the user gave it to read; what was kept of it by default.
         is_parked_by_exit: Whether to return where it would wait.
         may_restart: Whether it may be started anew after a crash, whatever was said before.
+        is_now: Whether the next attempt is made whatever is known of the account's limits.
         policy: The rules; those that the run was made with by default.
         tidy: Cleans the tree before a retry; None to leave it alone.
     """
@@ -197,6 +199,7 @@ def go(
         may_restart=asked.may_restart or may_restart,
         deadline_at=None if asked.deadline is None else made.at + asked.deadline,
         is_parked_by_exit=is_parked_by_exit,
+        is_now=is_now,
     )
     work = Work(
         command=desk.command(claimed.id),

@@ -68,6 +68,7 @@ class Runner:
         self._desk, self._claimed, self._work = desk, claimed, work
         self._world, self._view, self._stop, self._limits = world, view, stop, limits
         self._tidy = tidy
+        self._is_now = work.settings.is_now
 
     def go(self) -> int:
         """Run it until it ends, is parked, or is stopped; the exit code."""
@@ -104,7 +105,8 @@ class Runner:
     def _is_open(self, state: RunState) -> bool:
         """Whether the account lets us in; if not, when it will is written down."""
         shut = None if self._limits is None else self._limits.shut_for()
-        if shut is None:
+        is_now, self._is_now = self._is_now, False
+        if shut is None or is_now:
             return True
         delay, because = shut
         now = self._world.clock.wall()

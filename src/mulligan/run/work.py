@@ -58,6 +58,7 @@ class Settings(NamedTuple):
         may_restart: Whether it may be started anew after a crash.
         deadline_at: When it must be over, in epoch seconds; None for never.
         is_parked_by_exit: Whether to exit where it would wait.
+        is_now: Whether the next attempt is made whatever is known of the account's limits.
     """
 
     idle: float | None = None
@@ -66,6 +67,7 @@ class Settings(NamedTuple):
     may_restart: bool = False
     deadline_at: float | None = None
     is_parked_by_exit: bool = False
+    is_now: bool = False
 
 
 class Work(NamedTuple):

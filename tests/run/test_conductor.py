@@ -1,0 +1,234 @@
+"""Plans with real programs: phases, partial failure, waiting, verification (R-P1 to R-P3)."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from mulligan.run.plan import Agent, Phase, Plan
+from mulligan.run.planning import conduct, make_plan, revive
+from mulligan.run.steps import Moved
+from mulligan.run.stop import Stop
+
+from .scripted import Stage
+
+pytestmark = pytest.mark.real
+
+
+class Table:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.states, self.last_phases, self.reports, self.most = {}, {}, [], 0
+
+    def changed(self, key, state, now):
+        self.states[key] = state
+        running = sum(each.status == "running" for each in self.states.values())
+        self.most = max(self.most, running)
+
+    def phases(self, states, because):
+        self.last_phases = dict(states)
+
+    def tick(self, now): ...
+
+    def over(self, report):
+        self.reports.append(report)
+
+
+class Theatre(Stage):
+    """A stage for several agents, each with a script of its own."""
+
+    def agent(self, name, script, **more):
+        sessions = self.folder / "sessions" / name
+        sessions.mkdir(parents=True, exist_ok=True)
+        env = {"SCRIPT": script, "SESSIONS": str(sessions), **more.pop("env", {})}
+        return Agent(
+            name=name, program="claude", prompt=more.pop("prompt", "Do it"), env=env, **more
+        )
+
+    def play(self, plan, *, claimed=None, is_parked_by_exit=False):
+        if claimed is None:
+            claimed = make_plan(
+                self.desk,
+                plan,
+                folder=self.folder / "work",
+                environ=self.environ(""),
+                now=self.clock.wall(),
+            )
+        table, stop = Table(), Stop()
+        world = self.world()
+        supervise = world.supervise
+
+        def timely(argv, *, environ, **more):
+            return supervise(argv, environ={**environ, "NOW": str(self.clock.wall())}, **more)
+
+        try:
+            code = conduct(
+                self.desk,
+                claimed,
+                environ=self.environ(""),
+                world=world._replace(supervise=timely),
+                table=table,
+                stop=stop,
+                is_parked_by_exit=is_parked_by_exit,
+            )
+        finally:
+            stop.close()
+        ends = {key: state.status for key, state in table.states.items()}
+        return SimpleNamespace(code=code, id=claimed.id, table=table, ends=ends)
+
+    def answer(self, run, phase, agent):
+        return (self.desk.files(f"{run.id}.{phase}.{agent}") / "answer").read_text()
+
+
+@pytest.fixture
+def theatre(tmp_path):
+    return Theatre(tmp_path)
+
+
+def phase(theatre, scripts, **more):
+    agents = tuple(theatre.agent(name, script) for name, script in scripts.items())
+    return Phase(name="review", agents=agents, **more)
+
+
+BAD = {"one": "login", "two": "ok", "three": "ok"}
+
+
+def test_a_plan_whose_agents_do_well_exits_with_0(theatre):
+    plan = Plan(phases=(phase(theatre, dict.fromkeys(("one", "two"), "ok")),))
+    run = theatre.play(plan)
+    assert (run.code, run.table.last_phases) == (0, {"review": "succeeded"})
+    assert theatre.desk.look(run.id).status == "done"
+    assert theatre.answer(run, "review", "one").startswith("All done")
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_the_first_failure_fails_a_phase_that_fails_fast(theatre, parallel):
+    scripts = {**BAD, "two": "stall:30 ok", "three": "stall:30 ok"}
+    run = theatre.play(Plan(phases=(phase(theatre, scripts, parallel=parallel),)))
+    assert (run.code, run.table.last_phases) == (1, {"review": "failed"})
+    others = [theatre.desk.look(f"{run.id}.review.{name}") for name in ("two", "three")]
+    expected = "cancelled" if parallel else None
+    assert [each and each.status for each in others] == [expected, expected]
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_a_phase_that_continues_lets_all_of_them_run(theatre, parallel):
+    plan = Plan(phases=(phase(theatre, BAD, parallel=parallel, on_failure="continue"),))
+    run = theatre.play(plan)
+    assert (run.code, run.table.last_phases) == (0, {"review": "succeeded"})
+    assert run.ends == {"review/one": "failed", "review/two": "done", "review/three": "done"}
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+@pytest.mark.parametrize(("minimum", "code"), [(2, 0), (3, 1)])
+def test_a_minimum_of_successes_is_enough(theatre, parallel, minimum, code):
+    more = {"parallel": parallel, "on_failure": "require_minimum", "minimum": minimum}
+    assert theatre.play(Plan(phases=(phase(theatre, BAD, **more),))).code == code
+
+
+def test_a_later_phase_reads_what_an_earlier_one_printed(theatre):
+    first = phase(theatre, {"one": "ok"})
+    second = Phase(
+        name="sum",
+        agents=(
+            Agent(
+                name="echo",
+                command=("sh", "-c", "cat"),
+                prompt="Read: {{outputs.review}}",
+                input="stdin",
+            ),
+        ),
+    )
+    run = theatre.play(Plan(phases=(first, second)))
+    assert run.code == 0
+    assert "All done" in theatre.answer(run, "sum", "echo")
+
+
+def test_who_waits_for_a_limit_frees_its_slot(theatre):  # "the slot held while sleeping"
+    scripts = {"one": "effect limit:9000 ok", "two": "ok", "three": "ok"}
+    run = theatre.play(Plan(concurrency=1, phases=(phase(theatre, scripts),)))
+    assert (run.code, run.table.most) == (0, 1)
+    begun = {name: theatre.desk.look(f"{run.id}.review.{name}").begun[-1].at for name in scripts}
+    assert begun["one"] > max(begun["two"], begun["three"])
+    assert theatre.effects == 1
+
+
+def test_a_parked_plan_is_taken_up_where_it_stood(theatre):
+    scripts = {"one": "effect limit:9000 ok", "two": "ok"}
+    plan = Plan(phases=(phase(theatre, scripts),))
+    parked = theatre.play(plan, is_parked_by_exit=True)
+    state = theatre.desk.look(parked.id)
+    assert (parked.code, state.status) == (75, "waiting")
+    theatre.clock.advance(state.until - theatre.clock.wall())
+    again = theatre.play(plan, claimed=theatre.desk.claim(parked.id, theatre.clock.wall()))
+    assert again.code == 0
+    assert theatre.desk.look(f"{parked.id}.review.two").attempts == 1  # it had finished
+    assert theatre.effects == 1
+
+
+def test_what_was_mended_is_tried_again(theatre):
+    plan = Plan(
+        phases=(
+            phase(
+                theatre, {"one": "login ok", "two": "ok"}, on_failure="require_minimum", minimum=2
+            ),
+        )
+    )
+    first = theatre.play(plan)
+    assert first.code == 1
+    revive(theatre.desk, first.id, theatre.clock.wall())
+    claimed = theatre.desk.claim(first.id, theatre.clock.wall())
+    now = theatre.clock.wall()
+    theatre.desk.write(claimed, Moved(now, now, "by hand"), "by-hand")
+    assert theatre.play(plan, claimed=claimed).code == 0
+
+
+def test_a_failed_verification_goes_back_to_the_agent_once(theatre):
+    check = ("sh", "-c", "test -e mended || { echo two tests fail; touch mended; exit 1; }")
+    plan = Plan(phases=(phase(theatre, {"one": "ok ok"}, verify=check),))
+    run = theatre.play(plan)
+    state = theatre.desk.look(f"{run.id}.review.one")
+    assert (run.code, state.attempts) == (0, 2)
+    assert [each.is_good for each in state.checks] == [False, True]
+    assert "two tests fail" in state.checks[0].said
+
+
+def test_a_verification_that_fails_twice_fails_the_agent(theatre):
+    plan = Plan(phases=(phase(theatre, {"one": "ok ok ok"}, verify=("false",)),))
+    run = theatre.play(plan)
+    state = theatre.desk.look(f"{run.id}.review.one")
+    assert (run.code, state.attempts) == (1, 2)
+
+
+def test_the_money_that_is_used_up_starts_nothing_more(theatre):
+    scripts = {"one": "ok", "two": "ok", "three": "ok"}
+    plan = Plan(cost_limit=0.05, phases=(phase(theatre, scripts, parallel=False),))
+    run = theatre.play(plan)
+    assert run.code == 1
+    assert theatre.desk.look(f"{run.id}.review.three") is None
+
+
+def test_an_agent_that_cannot_be_started_fails_alone(theatre):
+    missing = Agent(name="none", command=("no-such-agent",))
+    plan = Plan(
+        phases=(
+            Phase(
+                name="review", agents=(missing, theatre.agent("two", "ok")), on_failure="continue"
+            ),
+        )
+    )
+    run = theatre.play(plan)
+    assert (run.code, run.ends["review/none"]) == (0, "failed")
+
+
+def test_each_agent_writes_a_file_of_its_own(theatre):
+    agents = (
+        theatre.agent("one", "ok", output="out/one.md"),
+        theatre.agent("two", "ok", output="out/two.md"),
+    )
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=agents),)))
+    assert run.code == 0
+    for name in ("one", "two"):
+        assert (theatre.folder / "work" / "out" / f"{name}.md").read_text().startswith("All done")
