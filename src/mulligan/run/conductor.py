@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import MulliganError
 from .begin import holding
+from .desk import InOtherHands
 from .part import Part
 from .schedule import Agent, Order, Standing, moves
 from .steps import Begun, Ended, Over
@@ -175,6 +176,8 @@ class Conductor:
         part = self._parts[key]
         try:
             part.drive(stop, changed=lambda state: self._table.changed(key, state, self._now()))
+        except InOtherHands:  # of a conductor that was stopped, and lets go within its lease
+            self._world.wait(stop, _TICK)
         except MulliganError as error:
             part.give_up(str(error), self._now())
         finally:
