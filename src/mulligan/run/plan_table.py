@@ -167,7 +167,8 @@ class Drawn:
         if state.status == "running" and state.begun:
             words = f"runs {ticking(max(0.0, self._now - state.begun[-1].at))}"
         elif state.ended and state.status in {"waiting", "failed", "limited"}:
-            words = f"{words}: {met(state.ended[-1])}"
+            why = met(state.ended[-1])
+            words = words if why == words else f"{words}: {why}"
         due = ""
         if state.until is not None and state.status in {"waiting", "limited"}:
             left = ticking(max(0.0, state.until - self._now))
