@@ -77,15 +77,11 @@ def run_plan(
     return _run(plan, folder, report=report, is_json=is_json, **options)
 
 
-def _run(
-    plan: Plan, folder: Path, *, name: str, park: str, report: str, is_json: bool
-) -> int:
+def _run(plan: Plan, folder: Path, *, name: str, park: str, report: str, is_json: bool) -> int:
     """Make a run of `plan`, and drive it."""
     desk = Desk()
     with signals(Stop()) as stop:
-        claimed = make_plan(
-            desk, plan, folder=folder, environ=os.environ, now=time(), name=name
-        )
+        claimed = make_plan(desk, plan, folder=folder, environ=os.environ, now=time(), name=name)
         with PlanTable(
             plan,
             run=claimed.id,
