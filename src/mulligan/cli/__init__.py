@@ -37,6 +37,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "runs": (".runs", "List runs: what goes on, and what came of the last ones."),
     "show": (".show", "Show everything about one run, or what it printed."),
     "git": (".git", "List what runs have set aside in a git tree, and give it back."),
+    "lint": (".lint", "Check plans and policies before they run."),
     "packs": (".packs", "List the packs of patterns, or check them."),
     "reset": (".reset", "Forget what was counted and believed about a target."),
     "status": (".status", "Say how it stands with every target: breaker, gate, tokens."),

@@ -19,6 +19,7 @@ _GROUPS = {
     ),
     "Where it has to wait": ("--park", "--notify"),
     "What it shows": ("--json", "--final-only"),
+    "Plans": ("--dry-run", "--report"),
     "What it is": ("--name", "--cwd", "--agent"),
 }
 _SECTIONS = {
@@ -48,6 +49,7 @@ _SECTIONS = {
         ("mulligan run --park exit --notify 'mail -s run me' -- gemini -p \"Review\"", ""),
         ('mulligan run --json -- opencode run "Fix the build" | jq .event', ""),
         ("mulligan run --restart --attempts 5 -- ./nightly.sh", ""),
+        ("mulligan run --report night.md review.toml", ""),
     ],
 }
 
@@ -59,7 +61,9 @@ _SECTIONS = {
     sections=_SECTIONS,
     context_settings={"allow_interspersed_args": False},
 )
-@click.argument("words", metavar="[--] COMMAND [ARGUMENT]…", nargs=-1, type=click.UNPROCESSED)
+@click.argument(
+    "words", metavar="[--] COMMAND [ARGUMENT]… | PLAN.toml", nargs=-1, type=click.UNPROCESSED
+)
 @click.option("--name", default="", help="A name for the run, beside its id.")
 @click.option("--cwd", default="", metavar="FOLDER", help="Run in this folder.")
 @click.option(
@@ -127,6 +131,12 @@ _SECTIONS = {
     is_flag=True,
     help="Print events as JSON lines on stdout, the program's text among them.",
 )
+@click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Print what a plan would run; execute nothing."
+)
+@click.option(
+    "--report", default="", metavar="FILE.md", help="Write what came of a plan, reasons and all."
+)
 def command(words: tuple[str, ...], **options: Any) -> int:
     """Run a program, and give it the right second chance.
 
@@ -137,8 +147,16 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     Known are claude, codex, gemini, opencode, qwen, copilot, pi, cline, continue and aider; any
     other program is judged by its words and its exit code.
     """
+    is_dry, report = options.pop("is_dry"), options.pop("report")
     if not words:
         raise Unusable("run needs a command", 'write mulligan run -- claude -p "…"')
+    if words[0].endswith(".toml"):
+        from .planning import run_plan
+
+        return run_plan(words, is_dry=is_dry, report=report, **options)
+    if is_dry or report:
+        option = "--dry-run" if is_dry else "--report"
+        raise Unusable(f"{option} is for plans", "write mulligan run --dry-run PLAN.toml")
     from .running import run_command
 
     return run_command(words, **options)

@@ -7,13 +7,14 @@ that parse together are one. Only files that have parsed as a whole come here.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("KeyPath", "line_of", "path_text")
+__all__ = ("KeyPath", "line_of", "path_of", "path_text")
 
 # ("phases", 1, "prompt"): names of keys and places in arrays.
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -31,6 +32,16 @@ def path_text(path: KeyPath) -> str:
             name = step if step and _BARE.issuperset(step) else repr(step[:80])
             text += f".{name}" if text else name
     return text
+
+
+_STEP = re.compile(r"\[(\d+)\]|'([^']*)'|([^.\['\]]+)")
+
+
+def path_of(text: str) -> KeyPath:
+    """The path that `path_text` wrote as `text`."""
+    return tuple(
+        int(place) if place else quoted or name for place, quoted, name in _STEP.findall(text)
+    )
 
 
 def line_of(text: str, path: KeyPath) -> int | None:

@@ -168,7 +168,7 @@ class Plan:
         cost_limit: US dollars after which nothing more is started.
         variables: Values for ``{{name}}`` in prompts.
         env: Variables of every agent's environment.
-        cwd: The folder the agents run in; the current one by default.
+        cwd: The folder the agents run in, from where the plan's file lies; that by default.
         git: What happens to the tree before a retry; off by default (R-P6).
         commit_prefix: What stands before the message of a commit.
     """

@@ -7,14 +7,13 @@ executes nothing, and what cannot be meant is refused before anybody pays.
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from ..config.dump import as_data
 from ..config.loader import policy_from
 from ..config.shape import Misshapen
 from ..config.source import read
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
     from ..config.lines import KeyPath
     from ..config.source import Source
-    from .plan import Agent, Phase
 
 __all__ = ("load_plan", "plan_data", "plan_from", "plan_from_data")
 
@@ -122,30 +120,26 @@ def plan_data(plan: Plan) -> dict[str, Any]:
     Raises:
         SettingError: A policy has a validator, which is a function and cannot be kept.
     """
-    data = _plain(plan)
-    data["phases"] = [
-        {**_plain(phase), "agents": [_plain(agent) for agent in phase.agents]}
-        for phase in plan.phases
-    ]
+    for phase in plan.phases:
+        if isinstance(phase.policy, Policy) and phase.policy.validator is not None:
+            raise SettingError(
+                f"policy {phase.policy.name!r} has a validator, which a plan cannot keep; "
+                f"leave it out"
+            )
+    data: dict[str, Any] = _plain(plan)
     return data
 
 
-def _plain(part: Plan | Phase | Agent) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    for each in fields(part):
-        value = getattr(part, each.name)
-        if isinstance(value, Policy):
-            if value.validator is not None:
-                raise SettingError(
-                    f"policy {value.name!r} has a validator, which a plan cannot keep; leave it out"
-                )
-            value = as_data(value)
-        elif isinstance(value, dict):
-            value = dict(value)
-        elif isinstance(value, tuple):
-            value = list(value)
-        data[each.name] = value
-    return data
+def _plain(value: Any) -> Any:
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return str(value) if isinstance(value, str) else value
 
 
 def plan_from_data(data: Mapping[str, Any]) -> Plan:

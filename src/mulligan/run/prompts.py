@@ -2,9 +2,9 @@
 
 A prompt is filled in once, from left to right: what a variable or an output brought in is text, in
 which no ``{{…}}`` means anything. The result is one argument or stdin; never a command name, a
-flag, a variable of the environment, a path or a shell's line. Outputs are the words of programs that
-read the internet, so two more rules hold for them: control characters are removed, and no prompt
-begins with one, because ``-``, ``/`` or ``!`` at the beginning is an order to many a program.
+flag, a variable of the environment, a path or a line for a shell. Outputs are the words of programs
+that read the internet, so two more rules hold for them: control characters are removed, and no
+prompt begins with one, because ``-``, ``/`` or ``!`` there is an order to many a program.
 """
 
 from __future__ import annotations

@@ -1,0 +1,267 @@
+"""`mulligan run PLAN.toml`: the phases of a plan, or what they would be."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..config.dump import as_data
+from ..core.duration import duration_text
+from ..core.policy import Policy
+from ..core.text import mask, printable
+from ..run.begin import machine
+from ..run.desk import Desk
+from ..run.plan_checks import available
+from ..run.plan_file import load_plan
+from ..run.plan_lint import lint_plan
+from ..run.plan_view import PlanTable
+from ..run.planning import conduct, make_plan
+from ..run.prompts import command_for, variables_of
+from ..run.recovery import run_policy
+from ..run.stop import Stop, signals
+from ..run.streams import Streams
+from ..run.words import money
+from . import Unusable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..run.plan import Agent, Phase, Plan
+
+__all__ = ("run_plan", "show_plan")
+
+# What belongs to a bare command: in a plan each phase and each agent says it for itself.
+_ELSEWHERE = {
+    "agent": "an agent, as program",
+    "horizon": "a phase's policy, as horizon",
+    "attempts": "a phase's policy, as attempts",
+    "policy": "a phase, as policy",
+    "idle": "an agent, as idle",
+    "timeout": "an agent, as timeout",
+    "deadline": "a phase's policy, as deadline",
+    "own_retries": "an agent's args or env",
+    "restart": "an agent, as may_restart",
+    "cwd": "the plan, as cwd",
+    "notify": "no place: its exit code tells, 0 done, 1 failed, 75 parked",
+    "final_only": "no place: agents of a plan print into files",
+}
+
+
+def run_plan(
+    words: tuple[str, ...], *, is_dry: bool, report: str, is_json: bool, **options: Any
+) -> int:
+    """Run the plan that `words` names, or show what would run."""
+    file, *more = words
+    if more:
+        raise Unusable(
+            f"a plan takes no arguments; got {shlex.join(more)}",
+            f"options stand before the file: mulligan run --dry-run {shlex.quote(file)}",
+        )
+    for option, home in _ELSEWHERE.items():
+        if options.pop(option):
+            raise Unusable(
+                f"--{option.replace('_', '-')} is for a bare command",
+                f"in a plan it belongs into {home}",
+            )
+    plan = load_plan(file)
+    folder = Path(file).absolute().parent
+    if is_dry:
+        show_plan(plan, file, folder, is_json=is_json)
+        return 0
+    return _run(plan, folder, report=report, is_json=is_json, **options)
+
+
+def _run(plan: Plan, folder: Path, *, name: str, park: str, report: str, is_json: bool) -> int:
+    """Make a run of `plan`, and drive it."""
+    desk = Desk()
+    with signals(Stop()) as stop:
+        claimed = make_plan(desk, plan, folder=folder, environ=os.environ, now=time(), name=name)
+        with PlanTable(
+            plan,
+            run=claimed.id,
+            streams=Streams(stop),
+            environ=os.environ,
+            is_json=is_json,
+            report=Path(report) if report else None,
+        ) as table:
+            return conduct(
+                desk,
+                claimed,
+                environ=os.environ,
+                world=machine(),
+                table=table,
+                stop=stop,
+                is_parked_by_exit=park == "exit",
+            )
+
+
+def show_plan(plan: Plan, file: str, folder: Path, *, is_json: bool) -> None:
+    """Print what would run, phase by phase; nothing is executed."""
+    if is_json:
+        click.echo(json.dumps(_data(plan, file, folder), indent=2))
+        return
+    for line in _lines(plan, file, folder):
+        click.echo(line)
+    for each in lint_plan(plan, folder=folder):
+        click.echo(f"warning: {each}", err=True)
+
+
+def _asked(
+    plan: Plan, phase: Phase, agent: Agent, folder: Path
+) -> tuple[tuple[str, ...], str | None]:
+    """The command of an agent, with words in place of outputs; masked, as all that we print."""
+    argv, stdin = command_for(
+        agent,
+        folder=folder,
+        variables=variables_of(plan, phase, agent),
+        outputs=available(plan, phase),
+    )
+    shown = tuple(mask(printable(word)) for word in argv)
+    return shown, None if stdin is None else mask(printable(stdin.decode()))
+
+
+def _lines(plan: Plan, file: str, folder: Path) -> Iterator[str]:
+    count = sum(len(phase.agents) for phase in plan.phases)
+    yield f"plan       {printable(plan.name)}, from {file}"
+    yield f"agents     {count} in {_number(len(plan.phases), 'phase')}"
+    slots = [
+        f"{plan.concurrency} agents",
+        *(f"{n} of {name}" for name, n in plan.providers.items()),
+    ]
+    yield f"at once    {', '.join(slots)} at most"
+    if plan.cost_limit is not None:
+        yield f"cost       nothing more is started after {money(plan.cost_limit)}"
+    if plan.cwd:
+        yield f"folder     {plan.cwd}"
+    if plan.env:
+        yield f"env        {', '.join(plan.env)}"
+    for phase in plan.phases:
+        yield ""
+        yield f"phase      {phase.name}"
+        for label, words in _phase(plan, phase):
+            yield f"  {label:<8} {words}"
+        for agent in phase.agents:
+            yield from _agent(plan, phase, agent, folder)
+
+
+def _number(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _phase(plan: Plan, phase: Phase) -> Iterator[tuple[str, str]]:
+    needs = plan.needs(phase)
+    if needs:
+        yield "after", ", ".join(needs)
+    count, slots = len(phase.agents), phase.concurrency
+    how = "side by side" if phase.parallel else "one after the other"
+    if count == 1:
+        yield "agents", "1"
+    else:
+        most = f", {slots} at once at most" if slots is not None and phase.parallel else ""
+        yield "agents", f"{count}, {how}{most}"
+    yield "fails", _fails(phase)
+    yield "policy", _policy(phase)
+    mode = phase.git or plan.git
+    if mode != "off":
+        kept = {True: ", merged into the tree", False: ", kept on a branch"}[phase.merge]
+        yield "git", f"{mode}{kept if mode == 'worktree' else ''}"
+    if phase.verify:
+        limit = duration_text(phase.verify_timeout)
+        yield "verify", f"{mask(shlex.join(phase.verify))}, {limit} at most"
+
+
+def _fails(phase: Phase) -> str:
+    if phase.on_failure == "require_minimum":
+        return f"as soon as {phase.minimum} successes cannot be reached"
+    if phase.on_failure == "continue":
+        return "if no agent succeeds, when all are over"
+    if len(phase.agents) == 1:
+        return "if its agent does"
+    return "with the first agent that fails, stopping the others"
+
+
+def _policy(phase: Phase) -> str:
+    policy = phase.policy if isinstance(phase.policy, Policy) else run_policy(phase.policy)
+    counts = [rule.attempts for rule in policy.rules.values()]
+    numbers = [each for each in counts if each is not None]
+    attempts = f"{max(numbers)} attempts" if numbers else "attempts as time allows"
+    limits = ", limits as time allows" if numbers and None in counts else ""
+    return f"{policy.name}: {attempts}{limits}; waits {duration_text(policy.horizon)} at most"
+
+
+def _agent(plan: Plan, phase: Phase, agent: Agent, folder: Path) -> Iterator[str]:
+    argv, stdin = _asked(plan, phase, agent, folder)
+    yield f"  agent    {agent.name}"
+    rows = [("runs", shlex.join(argv)), ("stdin", stdin or "")]
+    rows += [
+        ("folder", agent.cwd),
+        ("env", ", ".join(agent.env)),
+        ("output", agent.output),
+        ("provider", agent.provider),
+        ("timeout", "" if agent.timeout is None else duration_text(agent.timeout)),
+        ("idle", "" if agent.idle is None else duration_text(agent.idle)),
+        ("restarts", "after a crash" if agent.may_restart else ""),
+    ]
+    for label, words in rows:
+        first, *rest = words.split("\n")
+        if words:
+            yield f"    {label:<8} {first}"
+            yield from (f"             {line}".rstrip() for line in rest)
+
+
+def _data(plan: Plan, file: str, folder: Path) -> dict[str, Any]:
+    return {
+        "plan": plan.name,
+        "file": file,
+        "concurrency": plan.concurrency,
+        "providers": dict(plan.providers),
+        "cost_limit": plan.cost_limit,
+        "cwd": plan.cwd,
+        "env": sorted(plan.env),
+        "phases": [_phase_data(plan, phase, folder) for phase in plan.phases],
+        "warnings": [
+            {"key": each.key, "message": each.message, "hint": each.hint}
+            for each in lint_plan(plan, folder=folder)
+        ],
+    }
+
+
+def _phase_data(plan: Plan, phase: Phase, folder: Path) -> dict[str, Any]:
+    policy = phase.policy if isinstance(phase.policy, Policy) else run_policy(phase.policy)
+    agents = []
+    for agent in phase.agents:
+        argv, stdin = _asked(plan, phase, agent, folder)
+        agents.append(
+            {
+                "name": agent.name,
+                "argv": list(argv),
+                "stdin": stdin,
+                "cwd": agent.cwd or plan.cwd,
+                "env": sorted({*plan.env, *agent.env}),
+                "output": agent.output,
+                "provider": agent.provider or agent.program,
+                "timeout": agent.timeout,
+                "idle": agent.idle,
+                "may_restart": agent.may_restart,
+            }
+        )
+    return {
+        "name": phase.name,
+        "needs": list(plan.needs(phase)),
+        "parallel": phase.parallel,
+        "concurrency": phase.concurrency,
+        "on_failure": phase.on_failure,
+        "minimum": phase.minimum,
+        "git": phase.git or plan.git,
+        "merge": phase.merge,
+        "verify": list(phase.verify),
+        "verify_timeout": phase.verify_timeout,
+        "policy": as_data(policy),
+        "agents": agents,
+    }

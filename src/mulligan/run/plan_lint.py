@@ -1,0 +1,220 @@
+"""What would surprise the author of a plan.
+
+Grave is what keeps the plan from being started, or does harm. The rest is allowed, and does not do
+what it says: a limit that is never reached, a setting that nobody reads, a file that is not there
+on this machine.
+"""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING
+
+from ..config.lines import path_text
+from ..config.lint import Finding, lint
+from ..core.duration import duration_text
+from ..core.policy import Policy
+from ..core.text import mask
+from ..errors import SettingError
+from .agents.asking import ASKING, asking
+from .plan import Phase, Plan
+from .plan_checks import available, problems
+from .prompts import LONGEST_ARGUMENT, LONGEST_OUTPUT, prompt_of, references
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from ..config.lines import KeyPath
+    from .plan import Agent
+
+__all__ = ("lint_plan",)
+
+_DEFAULTS = {each.name: each.default for cls in (Plan, Phase) for each in fields(cls)}
+
+# They say nothing of what they cost, so that no limit can be kept (docs/programs.md).
+_SILENT = frozenset({"codex", "gemini", "qwen", "copilot", "continue", "cn"})
+
+
+def lint_plan(plan: Plan, *, folder: Path) -> list[Finding]:
+    """What would surprise, the grave findings first.
+
+    Args:
+        plan: The plan.
+        folder: The folder its file is in.
+    """
+    found = [
+        Finding(
+            key=path_text(each.path),
+            message=each.message,
+            hint=each.hint or "the plan is not started before this is mended",
+            is_grave=True,
+        )
+        for each in problems(plan, folder=folder)
+    ]
+    found += _plan(plan)
+    used: set[str] = set()
+    for at, phase in enumerate(plan.phases):
+        path = ("phases", at)
+        found += _phase(plan, phase, path)
+        found += _policy(phase, path)
+        for number, agent in enumerate(phase.agents):
+            here = (*path, "agents", number)
+            names = _names(agent, folder)
+            used |= names
+            found += _agent(plan, agent, here)
+            found += _length(plan, phase, agent, names, here)
+            found += _unused(agent.variables, names, here)
+        named = {name for agent in phase.agents for name in _names(agent, folder)}
+        found += _unused(phase.variables, named, path)
+    found += _unused(plan.variables, used, ())
+    return sorted(found, key=lambda finding: not finding.is_grave)
+
+
+def _of(path: KeyPath, message: str, hint: str, *, is_grave: bool = False) -> Finding:
+    return Finding(key=path_text(path), message=message, hint=hint, is_grave=is_grave)
+
+
+def _plan(plan: Plan) -> Iterator[Finding]:
+    modes = {phase.git or plan.git for phase in plan.phases}
+    if plan.commit_prefix != _DEFAULTS["commit_prefix"] and "commit" not in modes:
+        yield _of(
+            ("commit_prefix",),
+            "nothing is committed, so nothing gets the prefix",
+            'write git = "commit", or leave it out',
+        )
+    if plan.git != "off" and all(phase.git is not None for phase in plan.phases):
+        yield _of(("git",), "every phase has a mode of its own", "leave it out")
+    providers = {agent.provider or agent.program for phase in plan.phases for agent in phase.agents}
+    for name in plan.providers:
+        if name not in providers:
+            known = ", ".join(sorted(filter(None, providers))) or "none"
+            yield _of(
+                ("providers", name),
+                f"no agent is of this provider; there are {known}",
+                "name it in an agent's provider, or leave it out",
+            )
+    programs = {agent.program for phase in plan.phases for agent in phase.agents if agent.program}
+    if plan.cost_limit is not None and (silent := sorted(programs & _SILENT)):
+        yield _of(
+            ("cost_limit",),
+            f"what it costs is not told by {', '.join(silent)}, so it is not counted",
+            "set a limit at the provider as well",
+        )
+    yield from _secrets(plan.env, ("env",))
+
+
+def _phase(plan: Plan, phase: Phase, path: KeyPath) -> Iterator[Finding]:
+    count, slots = len(phase.agents), phase.concurrency
+    if slots is not None and not phase.parallel:
+        yield _of(
+            (*path, "concurrency"), "its agents run one after the other anyway", "leave it out"
+        )
+    elif slots is not None and slots > min(count, plan.concurrency):
+        most = min(count, plan.concurrency)
+        why = "as many as there are" if most == count else f"as the plan's concurrency is {most}"
+        yield _of(
+            (*path, "concurrency"), f"{most} run at once at most, {why}", f"write {most} or less"
+        )
+    if count == 1 and phase.on_failure != "fail_fast":
+        yield _of(
+            (*path, "on_failure"),
+            f"with one agent {phase.on_failure} is the same as fail_fast",
+            "leave it out, or add agents",
+        )
+    if not phase.merge and (phase.git or plan.git) != "worktree":
+        yield _of(
+            (*path, "merge"),
+            "there is nothing to merge or to keep without worktrees",
+            'write git = "worktree", or leave it out',
+        )
+    if not phase.verify and phase.verify_timeout != _DEFAULTS["verify_timeout"]:
+        yield _of(
+            (*path, "verify_timeout"), "there is nothing to verify", "add verify, or leave it out"
+        )
+    if phase.verify and not shutil.which(phase.verify[0]) and "/" not in phase.verify[0]:
+        yield _missing((*path, "verify"), phase.verify[0])
+
+
+def _policy(phase: Phase, path: KeyPath) -> Iterator[Finding]:
+    if isinstance(phase.policy, Policy):
+        for each in lint(phase.policy):
+            yield replace(each, key=f"{path_text(path)}.policy.{each.key}")
+
+
+def _agent(plan: Plan, agent: Agent, path: KeyPath) -> Iterator[Finding]:
+    if agent.idle is not None and agent.timeout is not None and agent.idle >= agent.timeout:
+        yield _of(
+            (*path, "idle"),
+            f"{duration_text(agent.idle)} of silence are never reached, because an attempt ends "
+            f"after {duration_text(agent.timeout)}",
+            "lower idle, or raise timeout",
+        )
+    if agent.input == "stdin" and not (agent.prompt or agent.prompt_file):
+        yield _of((*path, "input"), "there is no prompt to give", "add prompt, or leave it out")
+    if agent.provider and agent.provider not in plan.providers and agent.provider not in ASKING:
+        yield _of(
+            (*path, "provider"),
+            f"{agent.provider} has no limit in providers, so this does nothing",
+            f"add providers = {{ {agent.provider} = … }}, or leave it out",
+        )
+    try:
+        first = agent.command[0] if agent.command else asking(agent.program).words[0]
+    except SettingError:
+        first = "/"  # grave, and told already
+    if "/" not in first and not shutil.which(first):
+        yield _missing((*path, "command" if agent.command else "program"), first)
+    yield from _secrets(agent.env, (*path, "env"))
+
+
+def _missing(path: KeyPath, name: str) -> Finding:
+    return _of(path, f"there is no {name} on the PATH here", "install it, or write its path")
+
+
+def _secrets(env: Mapping[str, str], path: KeyPath) -> Iterator[Finding]:
+    for name, value in env.items():
+        if mask(f"{name}={value}") != f"{name}={value}":
+            yield _of(
+                (*path, name),
+                "looks like a secret, and a plan is a file that is shared",
+                "set it in the environment of mulligan run instead; agents inherit it",
+                is_grave=True,
+            )
+
+
+def _names(agent: Agent, folder: Path) -> set[str]:
+    try:
+        return set(references(prompt_of(agent, folder)))
+    except SettingError:
+        return set()  # grave, and told already
+
+
+def _unused(variables: Mapping[str, str], names: set[str], path: KeyPath) -> Iterator[Finding]:
+    for name in variables:
+        if name not in names:
+            yield _of(
+                (*path, "variables", name),
+                f"no prompt below says {{{{{name}}}}}",
+                "use it, or leave it out",
+            )
+
+
+def _length(
+    plan: Plan, phase: Phase, agent: Agent, names: set[str], path: KeyPath
+) -> Iterator[Finding]:
+    """Outputs that together may be longer than an argument can be."""
+    if agent.input == "stdin":
+        return
+    outputs = available(plan, phase)
+    count = sum(
+        len(agents) if f"outputs.{name}" in names else 0 for name, agents in outputs.items()
+    ) + sum(f"outputs.{name}.{who}" in names for name, agents in outputs.items() for who in agents)
+    if count * LONGEST_OUTPUT > LONGEST_ARGUMENT:
+        reads = not agent.program or (agent.program in ASKING and ASKING[agent.program].stdin)
+        yield _of(
+            (*path, "prompt_file" if agent.prompt_file else "prompt"),
+            f"the outputs of {count} agents can be longer than the {LONGEST_ARGUMENT} bytes of an "
+            f"argument",
+            'write input = "stdin"' if reads else "name fewer of them",
+        )

@@ -1,0 +1,332 @@
+"""What came of a plan.
+
+A pure function of the states of its agents: every attempt with how it ended, what followed from
+that, and the reason. The same report becomes lines for a terminal, a page, or plain data.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.duration import duration_text
+from ..core.text import clean
+from .words import Said, clock, counted, followed, met, money, waited
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .plan import Phase, Plan
+    from .schedule import PhaseState
+    from .state import RunState
+    from .words import Tone
+
+__all__ = (
+    "AgentReport",
+    "Decision",
+    "PhaseReport",
+    "Report",
+    "as_data",
+    "as_lines",
+    "as_markdown",
+    "is_refused",
+    "report",
+)
+
+_STATUSES = {
+    "new": "not begun",
+    "running": "running",
+    "waiting": "waiting",
+    "paused": "interrupted",
+    "done": "succeeded",
+    "failed": "failed",
+    "limited": "limited",
+    "cancelled": "stopped",
+}
+_TONES: dict[str, Tone] = {
+    "succeeded": "good",
+    **dict.fromkeys(("failed", "not verified", "stopped", "limited"), "bad"),
+}
+
+
+class Decision(NamedTuple):
+    """How an attempt ended, and what was made of it.
+
+    Args:
+        at: When, in epoch seconds.
+        attempt: Its number, counted from 1.
+        ended: How it ended, in a word or two.
+        said: The words that decided it.
+        then: What followed.
+        because: Why.
+    """
+
+    at: float
+    attempt: int
+    ended: str
+    said: str
+    then: str
+    because: str
+
+
+class AgentReport(NamedTuple):
+    """What came of an agent.
+
+    Args:
+        name: Its name in the phase.
+        status: Where it stands.
+        attempts: The attempts that were begun.
+        took: Seconds from its beginning to its end.
+        waited: Seconds of that between attempts.
+        cost: US dollars; None if it did not say.
+        tokens: Tokens; None if it did not say.
+        until: When it is due, or could go on.
+        because: Why it stands there.
+        advice: What the user can do about it.
+        decisions: What was decided on the way.
+    """
+
+    name: str
+    status: str
+    attempts: int = 0
+    took: float = 0.0
+    waited: float = 0.0
+    cost: float | None = None
+    tokens: int | None = None
+    until: float | None = None
+    because: str = ""
+    advice: str = ""
+    decisions: tuple[Decision, ...] = ()
+
+
+class PhaseReport(NamedTuple):
+    """What came of a phase.
+
+    Args:
+        name: Its name.
+        state: What became of it.
+        because: Why it failed, or was skipped.
+        agents: What came of its agents.
+    """
+
+    name: str
+    state: PhaseState
+    because: str
+    agents: tuple[AgentReport, ...]
+
+
+class Report(NamedTuple):
+    """What came of a plan.
+
+    Args:
+        name: The plan's name.
+        is_success: Whether every phase succeeded.
+        is_over: Whether nothing more happens.
+        began_at: When its first agent was made; None if none was.
+        took: Seconds from then to the last thing that was written down.
+        waited: Seconds that its agents waited, one beside the other, added up.
+        cost: US dollars of all attempts; None if nobody said.
+        tokens: Tokens of all attempts; None if nobody said.
+        phases: What came of its phases, in order.
+    """
+
+    name: str
+    is_success: bool
+    is_over: bool
+    began_at: float | None
+    took: float
+    waited: float
+    cost: float | None
+    tokens: int | None
+    phases: tuple[PhaseReport, ...]
+
+
+def report(
+    plan: Plan,
+    states: Mapping[str, RunState],
+    phases: Mapping[str, PhaseState],
+    because: Mapping[str, str],
+) -> Report:
+    """What came of `plan`.
+
+    Args:
+        plan: The plan.
+        states: ``phase/agent`` → where it stands; those that were not begun are left out.
+        phases: What became of each phase.
+        because: Why one failed, or was skipped.
+    """
+    began = min((state.made.at for state in states.values()), default=None)
+    ended = max((state.at for state in states.values()), default=0.0)
+    costs = [state.cost for state in states.values() if state.cost is not None]
+    tokens = [state.tokens for state in states.values() if state.tokens is not None]
+    found = [phases.get(phase.name, "blocked") for phase in plan.phases]
+    return Report(
+        name=clean(plan.name, 80),
+        is_success=all(each == "succeeded" for each in found),
+        is_over=not {"open", "blocked"} & {*found},
+        began_at=began,
+        took=0.0 if began is None else max(0.0, ended - began),
+        waited=sum(waited(state) for state in states.values()),
+        cost=sum(costs) if costs else None,
+        tokens=sum(tokens) if tokens else None,
+        phases=tuple(_phase(phase, states, phases, because) for phase in plan.phases),
+    )
+
+
+def _phase(
+    phase: Phase,
+    states: Mapping[str, RunState],
+    phases: Mapping[str, PhaseState],
+    because: Mapping[str, str],
+) -> PhaseReport:
+    agents = [_agent(each.name, states.get(f"{phase.name}/{each.name}")) for each in phase.agents]
+    state = phases.get(phase.name, "blocked")
+    return PhaseReport(phase.name, state, because.get(phase.name, ""), tuple(agents))
+
+
+def _agent(name: str, state: RunState | None) -> AgentReport:
+    if state is None:
+        return AgentReport(name, "not begun")
+    last = state.ended[-1] if state.ended else None
+    return AgentReport(
+        name=name,
+        status="not verified" if is_refused(state) else _STATUSES[state.status],
+        attempts=state.attempts,
+        took=max(0.0, state.at - state.made.at),
+        waited=waited(state),
+        cost=state.cost,
+        tokens=state.tokens,
+        until=state.until,
+        because="" if state.status == "done" else state.because,
+        advice="" if last is None or state.status == "done" else last.advice,
+        decisions=tuple(_decisions(state)),
+    )
+
+
+def is_refused(state: RunState) -> bool:
+    """Whether what the last attempt did was looked at, and found wanting."""
+    checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
+    return state.status == "done" and checks[-1:] == [False]
+
+
+def _decisions(state: RunState) -> Iterator[Decision]:
+    for step in state.ended:
+        ended = f"{met(step)} after {duration_text(step.took)}"
+        yield Decision(step.at, step.attempt, ended, step.message, followed(step), step.because)
+        for check in state.checks:
+            if check.attempt == step.attempt:
+                found = "verified" if check.is_good else "not verified"
+                said = "" if check.is_good else check.said
+                is_last = check.attempt == state.attempts and not state.is_open
+                then = "not tried again" if is_last else "the agent is told what it printed"
+                then = "" if check.is_good else then
+                yield Decision(check.at, check.attempt, found, said, then, then)
+
+
+def as_data(found: Report) -> dict[str, Any]:
+    """The report as plain data, for programs."""
+    phases = [
+        {
+            **phase._asdict(),
+            "agents": [
+                {**agent._asdict(), "decisions": [each._asdict() for each in agent.decisions]}
+                for agent in phase.agents
+            ],
+        }
+        for phase in found.phases
+    ]
+    return {**found._asdict(), "phases": phases}
+
+
+def as_lines(found: Report) -> list[Said]:
+    """The report for a terminal: a headline, each phase, each agent with what was decided."""
+    said = [Said(f"plan {found.name} {_verdict(found)}: {_spent(found)}", _tone(found))]
+    for phase in found.phases:
+        why = f": {phase.because}" if phase.because else ""
+        tone = {"succeeded": "good", "failed": "bad"}.get(phase.state, "plain")
+        said.append(Said(f"phase {phase.name} {_PAST[phase.state]}{why}", tone))  # type: ignore[arg-type]
+        for agent in phase.agents:
+            said.append(
+                Said(f"  {agent.name} {_headline(agent)}", _TONES.get(agent.status, "plain"))
+            )
+            said += [Said(f"    {_told(each)}") for each in agent.decisions if each.then]
+            if agent.advice:
+                said.append(Said(f"    hint: {agent.advice}"))
+    return said
+
+
+_PAST = {
+    "blocked": "has not begun",
+    "open": "goes on",
+    "succeeded": "succeeded",
+    "failed": "failed",
+    "skipped": "was skipped",
+}
+
+
+def _verdict(found: Report) -> str:
+    if found.is_success:
+        return "is done"
+    return "failed" if found.is_over else "is not over"
+
+
+def _tone(found: Report) -> Tone:
+    return "good" if found.is_success else "bad" if found.is_over else "wait"
+
+
+def _spent(found: Report) -> str:
+    agents = [agent for phase in found.phases for agent in phase.agents]
+    good = sum(agent.status == "succeeded" for agent in agents)
+    attempts = sum(agent.attempts for agent in agents)
+    parts = [
+        f"{good} of {len(agents)} agents succeeded",
+        f"{attempts} attempt{'s' if attempts != 1 else ''} in {duration_text(found.took)}",
+    ]
+    if found.waited >= 1:
+        parts.append(f"{duration_text(found.waited)} of waiting")
+    return ", ".join([*parts, *filter(None, (money(found.cost), counted(found.tokens)))])
+
+
+def _headline(agent: AgentReport) -> str:
+    parts = [agent.status]
+    if agent.attempts:
+        number = f"{agent.attempts} attempt{'s' if agent.attempts != 1 else ''}"
+        parts.append(f"{number} in {duration_text(agent.took)}")
+        parts += filter(None, (money(agent.cost), counted(agent.tokens)))
+    why = f": {agent.because}" if agent.status == "stopped" and agent.because else ""
+    return ", ".join(parts) + why
+
+
+def _told(decision: Decision) -> str:
+    said = f": {decision.said}" if decision.said else ""
+    return f"attempt {decision.attempt} {decision.ended}{said}; {decision.then}"
+
+
+def as_markdown(found: Report) -> str:
+    """The report as a page."""
+    began = "" if found.began_at is None else f", begun {clock(found.began_at, 0)}"
+    lines = [f"# {_plain(found.name)} {_verdict(found)}", "", f"{_spent(found)}{began}.", ""]
+    lines += ["| phase | agent | status | attempts | time | cost |", "|---|---|---|---:|---:|---:|"]
+    for phase in found.phases:
+        for agent in phase.agents:
+            took = duration_text(agent.took) if agent.attempts else ""
+            row = (phase.name, agent.name, agent.status, agent.attempts, took, money(agent.cost))
+            lines.append("| " + " | ".join(_plain(str(cell)) for cell in row) + " |")
+    for phase in found.phases:
+        why = f": {_plain(phase.because)}" if phase.because else ""
+        lines += ["", f"## {_plain(phase.name)} {_PAST[phase.state]}{why}", ""]
+        for agent in phase.agents:
+            lines.append(f"- **{_plain(agent.name)}** {_plain(_headline(agent))}")
+            for each in agent.decisions:
+                then = f"; {_plain(each.then)}" if each.then else ""
+                said = f": {_plain(each.said)}" if each.said else ""
+                when = clock(each.at, found.began_at or each.at)
+                lines.append(f"  - {when} attempt {each.attempt} {each.ended}{said}{then}")
+            if agent.advice:
+                lines.append(f"  - hint: {_plain(agent.advice)}")
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Words of others as words, whatever they mean to a reader of Markdown."""
+    return re.sub(r"([\\`*_{}\[\]<>#|!~$&])", r"\\\1", text)

@@ -1,0 +1,188 @@
+"""A plan as a table that lives on a terminal.
+
+It is drawn in place, and gone when the plan is over: what is left is the report. Where the screen
+has fewer lines than the plan has agents, those that run or wait are shown, the others counted.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import IO, TYPE_CHECKING, cast
+
+from rich.console import Console, ConsoleDimensions, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from .plan_report import is_refused
+from .status import ticking
+from .words import clock, met, money
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .plan_report import Report
+    from .plan_view import Standings, _Lines
+    from .schedule import PhaseState
+    from .state import RunState
+    from .streams import Streams
+
+__all__ = ("Drawn",)
+
+# Lines that are no agent's: the head, the counts, the foot, one for the prompt of a shell.
+_OTHERS = 4
+
+_STATES = {
+    "new": ("starts", "dim"),
+    "running": ("runs", ""),
+    "waiting": ("waits", "yellow"),
+    "paused": ("interrupted", "yellow"),
+    "done": ("succeeded", "green"),
+    "failed": ("failed", "red"),
+    "limited": ("limited", "red"),
+    "cancelled": ("stopped", "red"),
+}
+_ALIVE = frozenset({"new", "running", "waiting", "paused"})
+
+
+class _Screen(io.TextIOBase):
+    """Where rich writes: our own stream, which waits for no reader once we are to stop."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+
+    def write(self, text: str) -> int:
+        self._streams.draw(text)
+        return len(text)
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Drawn:
+    """The table.
+
+    Args:
+        standings: Where everything stands.
+        lines: Tells the report, once the table is gone.
+        run: The id of the plan's run.
+        streams: Where it is drawn.
+        environ: ``NO_COLOR``.
+    """
+
+    def __init__(
+        self,
+        standings: Standings,
+        lines: _Lines,
+        *,
+        run: str,
+        streams: Streams,
+        environ: Mapping[str, str],
+    ) -> None:
+        self._standings, self._lines, self._run = standings, lines, run
+        self._descriptor = streams.descriptors["stderr"]
+        self._console = Console(
+            file=cast("IO[str]", _Screen(streams)),
+            force_terminal=True,
+            no_color=bool(environ.get("NO_COLOR")),
+            highlight=False,
+            emoji=False,
+            markup=False,
+            legacy_windows=False,
+        )
+        self._live = Live(
+            console=self._console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            vertical_overflow="crop",
+        )
+        self._now = 0.0
+
+    def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:  # noqa: ARG002 -- the pen's
+        self.tick(now)
+
+    def phase(self, name: str, state: PhaseState, because: str) -> None:  # noqa: ARG002 -- the pen's
+        if self._now:
+            self.tick(self._now)
+
+    def tick(self, now: float) -> None:
+        self._now = now
+        try:
+            columns, lines = os.get_terminal_size(self._descriptor)
+        except OSError:
+            return  # the terminal is gone
+        # Some terminals do not know how large they are.
+        self._console.size = ConsoleDimensions(columns or 80, lines or 24)
+        if not self._live.is_started:
+            self._live.start()
+        self._live.update(self._drawn(), refresh=True)
+
+    def over(self, report: Report) -> None:
+        self.close()
+        self._lines.over(report)
+
+    def close(self) -> None:
+        if self._live.is_started:
+            self._live.stop()
+
+    def _drawn(self) -> Group:
+        standings = self._standings
+        keys = [
+            (phase.name, agent.name, f"{phase.name}/{agent.name}")
+            for phase in standings.plan.phases
+            for agent in phase.agents
+        ]
+        shown, room = keys, self._console.height - _OTHERS
+        if len(keys) > room:
+            alive = [each for each in keys if self._is_alive(each[2])]
+            shown = alive[: max(1, room)]
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        for name in ("phase", "agent"):
+            table.add_column(name, no_wrap=True, overflow="ellipsis")
+        table.add_column("attempt", justify="right", no_wrap=True)
+        table.add_column("state", no_wrap=True, overflow="ellipsis", ratio=1)
+        table.add_column("next", no_wrap=True)
+        table.add_column("cost", justify="right", no_wrap=True)
+        before = ""
+        for phase, agent, key in shown:
+            table.add_row(phase if phase != before else "", agent, *self._cells(phase, key))
+            before = phase
+        return Group(table, *self._foot(len(keys) - len(shown)))
+
+    def _is_alive(self, key: str) -> bool:
+        state = self._standings.agents.get(key)
+        return state is not None and state.status in _ALIVE
+
+    def _cells(self, phase: str, key: str) -> tuple[str | Text, ...]:
+        """Attempt, state, what comes next, cost."""
+        state = self._standings.agents.get(key)
+        if state is None:
+            found = self._standings.phases.get(phase, "blocked")
+            words = {"skipped": "skipped", "failed": "not begun"}.get(found, "to come")
+            return "", Text(words, style="dim"), "", ""
+        words, style = _STATES[state.status] if not is_refused(state) else ("not verified", "red")
+        if state.status == "running" and state.begun:
+            words = f"runs {ticking(max(0.0, self._now - state.begun[-1].at))}"
+        elif state.ended and state.status in {"waiting", "failed", "limited"}:
+            why = met(state.ended[-1])
+            words = words if why == words else f"{words}: {why}"
+        due = ""
+        if state.until is not None and state.status in {"waiting", "limited"}:
+            left = ticking(max(0.0, state.until - self._now))
+            due = f"{left} until {clock(state.until, self._now)}"
+        return str(state.attempts or ""), Text(words, style=style), due, money(state.cost)
+
+    def _foot(self, hidden: int) -> list[Text]:
+        standings = self._standings
+        done = sum(state.status == "done" for state in standings.agents.values())
+        count = sum(len(phase.agents) for phase in standings.plan.phases)
+        parts = [f"{done} of {count} succeeded"]
+        if hidden:
+            parts.insert(0, f"{hidden} more")
+        if standings.cost is not None:
+            parts.append(money(standings.cost))
+        parts.append(f"Ctrl-C is safe: mulligan resume {self._run}")
+        return [Text(" · ".join(parts), style="dim", no_wrap=True, overflow="ellipsis")]

@@ -1,0 +1,242 @@
+"""What a plan shows of itself while it runs.
+
+Agents of a plan print into files, so the terminal is ours: a live table on stderr. Where nobody can
+draw, plain lines; where a program looks, events on stdout. The same state told twice is shown once,
+because whoever drives a plan tells all of it every second, from several threads.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from .plan_report import as_data, as_lines, as_markdown
+from .status import can_draw
+from .words import Said, clock, money, told
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from .plan import Plan
+    from .plan_report import Report
+    from .schedule import PhaseState
+    from .state import RunState
+    from .streams import Streams
+
+__all__ = ("PlanTable", "Standings")
+
+_TONES = {"plain": "\x1b[2m", "good": "\x1b[32m", "bad": "\x1b[31m", "wait": "\x1b[33m"}
+
+
+class Standings:
+    """Where everything in a plan stands, as far as we were told.
+
+    Args:
+        plan: The plan.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.agents: dict[str, RunState] = {}
+        self.phases: dict[str, PhaseState] = {}
+        self.because: dict[str, str] = {}
+
+    @property
+    def cost(self) -> float | None:
+        costs = [state.cost for state in self.agents.values() if state.cost is not None]
+        return sum(costs) if costs else None
+
+
+class _Pen(Protocol):
+    """Whoever shows a plan in one way."""
+
+    def agent(self, key: str, before: RunState | None, state: RunState, now: float, /) -> None: ...
+    def phase(self, name: str, state: PhaseState, because: str, /) -> None: ...
+    def tick(self, now: float, /) -> None: ...
+    def over(self, report: Report, /) -> None: ...
+    def close(self) -> None: ...
+
+
+class PlanTable:
+    """A plan, shown as it goes.
+
+    Args:
+        plan: The plan.
+        run: The id of its run.
+        streams: Where it is shown.
+        environ: What says how to draw: ``TERM``, ``NO_COLOR``.
+        is_json: Whether a program looks, and wants events.
+        report: A file for the report as a page; None for none.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        run: str,
+        streams: Streams,
+        environ: Mapping[str, str],
+        is_json: bool = False,
+        report: Path | None = None,
+    ) -> None:
+        self._lock = RLock()
+        self._standings = Standings(plan)
+        self._streams, self._report = streams, report
+        lines = _Lines(run, streams, is_coloured=not environ.get("NO_COLOR"))
+        self._lines = lines
+        self._pen: _Pen = lines
+        if is_json:
+            self._pen = _Events(run, streams)
+        elif can_draw(streams.descriptors["stderr"], environ):
+            from .plan_table import Drawn
+
+            self._pen = Drawn(self._standings, lines, run=run, streams=streams, environ=environ)
+        else:
+            lines.is_coloured = False
+
+    def changed(self, key: str, state: RunState, now: float) -> None:
+        """An agent stands there now.
+
+        Args:
+            key: ``phase/agent``.
+            state: Where.
+            now: Epoch seconds.
+        """
+        with self._lock:
+            before = self._standings.agents.get(key)
+            if before is not None and before.steps >= state.steps:
+                return  # told already, or overtaken by another thread
+            self._standings.agents[key] = state
+            self._pen.agent(key, before, state, now)
+
+    def phases(self, states: Mapping[str, PhaseState], because: Mapping[str, str]) -> None:
+        """The phases stand there now, for these reasons."""
+        with self._lock:
+            before = dict(self._standings.phases)
+            self._standings.phases, self._standings.because = dict(states), dict(because)
+            for name, state in states.items():
+                if before.get(name, "blocked") != state:
+                    self._pen.phase(name, state, because.get(name, ""))
+
+    def tick(self, now: float) -> None:
+        """Time has passed; told about once a second."""
+        with self._lock:
+            self._pen.tick(now)
+
+    def over(self, report: Report) -> None:
+        """Nothing more happens here: it has ended, is parked, or was interrupted."""
+        with self._lock:
+            self._pen.over(report)
+            if self._report is not None:
+                try:
+                    self._report.write_text(as_markdown(report), encoding="utf-8")
+                except OSError as error:
+                    why = (error.strerror or str(error)).lower()
+                    self._lines.say(Said(f"no report was written to {self._report}: {why}", "bad"))
+
+    def close(self) -> None:
+        """Nothing is shown any more; the terminal is as it was."""
+        with self._lock:
+            self._pen.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class _Lines:
+    """A plan told in lines on stderr."""
+
+    def __init__(self, run: str, streams: Streams, *, is_coloured: bool) -> None:
+        self._run, self._streams = run, streams
+        self.is_coloured = is_coloured
+
+    def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:
+        name = key.rpartition("/")[2]
+        old, new = before.begun if before else (), state.begun
+        for begun in new[len(old) :]:
+            if begun.attempt == 1:
+                self.say(Said(f"{key}: begins"), begun.at)
+            for said in told(begun, name):
+                self.say(Said(f"{key}: {said.text}", said.tone), begun.at)
+        for ended in state.ended[len(before.ended) if before else 0 :]:
+            for said in told(ended, name):
+                self.say(Said(f"{key}: {said.text}", said.tone), ended.at)
+        for check in state.checks[len(before.checks) if before else 0 :]:
+            words = "verified" if check.is_good else f"not verified: {check.said}"
+            self.say(Said(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
+        if before is not None and before.status == state.status:
+            return
+        if state.status == "done":
+            cost = f", {money(state.cost)}" if state.cost is not None else ""
+            self.say(Said(f"{key}: done, attempt {state.attempts}{cost}", "good"), now)
+        elif state.status == "cancelled":
+            self.say(Said(f"{key}: stopped: {state.because}", "bad"), now)
+
+    def phase(self, name: str, state: PhaseState, because: str) -> None:
+        why = f": {because}" if because else ""
+        tones = {"succeeded": "good", "failed": "bad", "skipped": "bad"}
+        verb = {"open": "begins", "skipped": "is skipped"}.get(state, state)
+        self.say(Said(f"phase {name} {verb}{why}", tones.get(state, "plain")))  # type: ignore[arg-type]
+
+    def tick(self, now: float) -> None: ...
+
+    def over(self, report: Report) -> None:
+        for said in as_lines(report):
+            self.say(said)
+        if not report.is_success:
+            once = "once mended" if report.is_over else "to go on"
+            self.say(Said(f"{once}: mulligan resume {self._run}"))
+
+    def close(self) -> None: ...
+
+    def say(self, said: Said, at: float | None = None) -> None:
+        """One line; with the time, where it is about a moment."""
+        ink, plain = (_TONES[said.tone], "\x1b[0m") if self.is_coloured else ("", "")
+        when = "" if at is None else f"{clock(at, at)} "
+        self._streams.say(f"{ink}mulligan:{plain} {when}{said.text}")
+
+
+class _Events:
+    """A plan told as JSON lines on stdout."""
+
+    def __init__(self, run: str, streams: Streams) -> None:
+        self._run, self._streams = run, streams
+
+    def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:  # noqa: ARG002 -- the pen's
+        from .events import summary
+
+        phase, _, agent = key.partition("/")
+        self._tell("agent", phase=phase, agent=agent, at=now, **_renamed(summary(state)))
+
+    def phase(self, name: str, state: PhaseState, because: str) -> None:
+        self._tell("phase", phase=name, state=state, because=because)
+
+    def tick(self, now: float) -> None: ...
+
+    def over(self, report: Report) -> None:
+        self._tell("report", **as_data(report))
+
+    def close(self) -> None: ...
+
+    def _tell(self, event: str, **fields: Any) -> None:
+        # In ASCII: half the world takes U+0085 for the end of a line, and terminals obey U+009B.
+        line = json.dumps({"event": event, "run": self._run, **fields}, separators=(",", ":"))
+        with suppress(BrokenPipeError):  # nobody reads: no reason to end what was paid for
+            self._streams.pass_on("stdout", f"{line}\n".encode("ascii"))
+
+
+def _renamed(fields: dict[str, Any]) -> dict[str, Any]:
+    """`agent` is the agent of the plan here; what it runs is its program."""
+    return {"program" if name == "agent" else name: value for name, value in fields.items()}
