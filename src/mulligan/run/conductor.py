@@ -11,7 +11,7 @@ from __future__ import annotations
 import queue
 from contextlib import closing
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..errors import MulliganError
 from .begin import holding
@@ -28,18 +28,37 @@ if TYPE_CHECKING:
     from .desk import Claimed, Desk
     from .plan import Plan
     from .plan_report import Report
-    from .plan_view import PlanTable
-    from .schedule import Moves
+    from .schedule import Moves, PhaseState
     from .state import RunState
     from .steps import How, Then
     from .work import World
 
-__all__ = ("Conductor", "orders_of")
+__all__ = ("Conductor", "Table", "orders_of")
 
 EX_TEMPFAIL, _FAILED, _INTERRUPTED = 75, 1, 130
 
 # How often the table is drawn anew while nothing happens.
 _TICK = 1.0
+
+
+class Table(Protocol):
+    """Whoever shows a plan."""
+
+    def changed(self, key: str, state: RunState, now: float, /) -> None:
+        """An agent may have taken a step; told from any thread."""
+        ...
+
+    def phases(self, states: Mapping[str, PhaseState], because: Mapping[str, str], /) -> None:
+        """What has become of the phases, and why."""
+        ...
+
+    def tick(self, now: float, /) -> None:
+        """Time has passed; told about once a second."""
+        ...
+
+    def over(self, report: Report, /) -> None:
+        """Nothing more happens here: it has ended, is parked, or was interrupted."""
+        ...
 
 
 def orders_of(plan: Plan) -> tuple[Order, ...]:
@@ -85,7 +104,7 @@ class Conductor:
         folder: Path,
         environ: Mapping[str, str],
         world: World,
-        table: PlanTable,
+        table: Table,
         stop: Stop,
         is_parked_by_exit: bool = False,
     ) -> None:

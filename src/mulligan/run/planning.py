@@ -14,9 +14,9 @@ from .steps import Made, Moved
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .conductor import Table
     from .desk import Claimed, Desk
     from .plan import Plan
-    from .plan_view import PlanTable
     from .stop import Stop
     from .work import World
 
@@ -73,7 +73,7 @@ def conduct(
     *,
     environ: Mapping[str, str],
     world: World,
-    table: PlanTable,
+    table: Table,
     stop: Stop,
     is_parked_by_exit: bool = False,
 ) -> int:
