@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from .conductor import Conductor
 from .plan_file import plan_data, plan_from_data
-from .steps import Made, Moved
+from .steps import PLAN, Made, Moved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from .stop import Stop
     from .work import World
 
-__all__ = ("PLAN", "conduct", "make_plan", "plan_of")
-
-# The name of the adapter that stands for none: the run is a plan.
-PLAN = "plan"
+__all__ = ("conduct", "make_plan", "plan_of", "revive")
 
 
 def make_plan(

@@ -17,6 +17,7 @@ import json
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 __all__ = (
+    "PLAN",
     "Begun",
     "Checked",
     "Delivered",
@@ -32,6 +33,9 @@ __all__ = (
     "packed",
     "unpacked",
 )
+
+# The name of the adapter that stands for none: the run is a plan.
+PLAN = "plan"
 
 How = Literal["start", "resume", "restart"]
 Then = Literal["done", "again", "stop", "pause"]
