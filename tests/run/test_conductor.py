@@ -52,7 +52,8 @@ class Theatre(Stage):
             claimed = make_plan(
                 self.desk,
                 plan,
-                folder=self.folder / "work",
+                folder=self.folder,
+                cwd=self.folder / "work",
                 environ=self.environ(""),
                 now=self.clock.wall(),
             )

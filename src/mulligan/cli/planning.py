@@ -82,7 +82,15 @@ def _run(plan: Plan, folder: Path, *, name: str, park: str, report: str, is_json
     """Make a run of `plan`, and drive it."""
     desk = Desk()
     with signals(Stop()) as stop:
-        claimed = make_plan(desk, plan, folder=folder, environ=os.environ, now=time(), name=name)
+        claimed = make_plan(
+            desk,
+            plan,
+            folder=folder,
+            cwd=Path.cwd(),
+            environ=os.environ,
+            now=time(),
+            name=name,
+        )
         return drive_plan(
             desk,
             claimed,
@@ -105,7 +113,7 @@ def drive_plan(
     is_parked_by_exit: bool = False,
 ) -> int:
     """Drive the plan in our hand, and show it; the exit code."""
-    plan, _ = plan_of(desk, claimed.id)
+    plan, *_ = plan_of(desk, claimed.id)
     with PlanTable(
         plan,
         run=claimed.id,

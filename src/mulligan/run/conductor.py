@@ -88,6 +88,7 @@ class Conductor:
         claimed: The plan's run.
         plan: The plan.
         folder: The folder that the plan's file lies in.
+        cwd: The folder that its agents run in, as far as the plan does not name one.
         environ: The environment that its agents inherit.
         world: Time, luck and processes.
         table: Told of everything that a user wants to see.
@@ -102,6 +103,7 @@ class Conductor:
         plan: Plan,
         *,
         folder: Path,
+        cwd: Path,
         environ: Mapping[str, str],
         world: World,
         table: Table,
@@ -121,6 +123,7 @@ class Conductor:
                 agent,
                 place=(at, number),
                 folder=folder,
+                cwd=cwd,
                 environ=environ,
                 world=world,
             )

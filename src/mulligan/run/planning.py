@@ -24,7 +24,14 @@ __all__ = ("conduct", "make_plan", "plan_of", "revive")
 
 
 def make_plan(
-    desk: Desk, plan: Plan, *, folder: Path, environ: Mapping[str, str], now: float, name: str = ""
+    desk: Desk,
+    plan: Plan,
+    *,
+    folder: Path,
+    cwd: Path,
+    environ: Mapping[str, str],
+    now: float,
+    name: str = "",
 ) -> Claimed:
     """A new run of `plan`, in our hand; nothing is started.
 
@@ -33,14 +40,15 @@ def make_plan(
     Args:
         desk: Where runs are kept.
         plan: The plan.
-        folder: The folder that its file lies in: what paths in it start from.
+        folder: The folder that its file lies in: where its prompt files are.
+        cwd: The folder that its agents run in, as far as it does not name one.
         environ: The environment that its agents inherit.
         now: Epoch seconds.
         name: What the user calls it; the plan's name by default.
     """
     id_ = desk.room((PLAN, plan.name))
     file = desk.files(id_) / "plan.json"
-    data = json.dumps({"folder": str(folder), "plan": plan_data(plan)})
+    data = json.dumps({"folder": str(folder), "cwd": str(cwd), "plan": plan_data(plan)})
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(file, flags, 0o600), "w", encoding="utf-8") as opened:
         opened.write(data)
@@ -48,7 +56,7 @@ def make_plan(
         at=now,
         agent=PLAN,
         command=f"plan {plan.name}",
-        cwd=str(folder),
+        cwd=str(cwd),
         host=os.uname().nodename,
         user=os.geteuid(),
         name=name or plan.name,
@@ -58,10 +66,10 @@ def make_plan(
     return desk.make(id_, made)
 
 
-def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path]:
-    """The plan of a run, and the folder that its paths start from."""
+def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path, Path]:
+    """The plan of a run, the folder that its file lies in, the folder that it runs in."""
     data = json.loads((desk.files(id_) / "plan.json").read_text(encoding="utf-8"))
-    return plan_from_data(data["plan"]), Path(data["folder"])
+    return plan_from_data(data["plan"]), Path(data["folder"]), Path(data["cwd"])
 
 
 def conduct(
@@ -75,12 +83,13 @@ def conduct(
     is_parked_by_exit: bool = False,
 ) -> int:
     """Drive the plan in our hand until it ends, is parked, or is stopped; the exit code."""
-    plan, folder = plan_of(desk, claimed.id)
+    plan, folder, cwd = plan_of(desk, claimed.id)
     conductor = Conductor(
         desk,
         claimed,
         plan,
         folder=folder,
+        cwd=cwd,
         environ=environ,
         world=world,
         table=table,
