@@ -9,6 +9,7 @@ of its script:
     work:1        takes a second for a step, then goes on with the next word
     effect        runs a tool: a line is added to the file effects.txt, once a session
     write:a.txt   writes a file
+    note:a.txt    says whether there is such a file
     limit:4       a usage limit that resets in 4 seconds
     crash         dies by SIGKILL
     stall         falls silent
@@ -119,6 +120,9 @@ def act(word: str, session: Session) -> int | None:  # noqa: PLR0911 -- one a wo
         Path(argument).write_text(f"written by {Path(argument).stem}\n")
         speak(session, "Wrote a file.")
         session.add("write")
+        return None
+    if name == "note":
+        speak(session, f"{argument} {'exists' if Path(argument).exists() else 'does not exist'}")
         return None
     if name == "limit":
         now = float(os.environ.get("NOW") or time.time())  # tests have a time of their own

@@ -117,6 +117,8 @@ class Part:
             if (now := self.state()) is not None:
                 changed(now)
 
+        # What can be refused is refused before the run is in our hand.
+        policy, tidy = self._policy(), self._tidy()
         claimed = self._claimed()
         while not stop.is_set:
             state = self._known()
@@ -129,8 +131,8 @@ class Part:
                     stop=stop,
                     world=self._world,
                     is_parked_by_exit=True,
-                    policy=self._policy(),
-                    tidy=self._tidy(),
+                    policy=policy,
+                    tidy=tidy,
                 )
                 claimed = None
                 state = self._known()

@@ -45,7 +45,11 @@ def make_plan(
         environ: The environment that its agents inherit.
         now: Epoch seconds.
         name: What the user calls it; the plan's name by default.
+
+    Raises:
+        GitError: A phase wants its tree cleaned, and there is none that can be.
     """
+    _check_trees(plan, cwd)
     id_ = desk.room((PLAN, plan.name))
     file = desk.files(id_) / "plan.json"
     data = json.dumps({"folder": str(folder), "cwd": str(cwd), "plan": plan_data(plan)})
@@ -64,6 +68,17 @@ def make_plan(
         variables=sorted(environ),
     )
     return desk.make(id_, made)
+
+
+def _check_trees(plan: Plan, cwd: Path) -> None:
+    """Refuse git modes where there is no tree that they could work on, before anybody pays."""
+    for phase in plan.phases:
+        if (phase.git or plan.git) == "off":
+            continue
+        from .git import Tree
+
+        for folder in {cwd / plan.cwd / agent.cwd for agent in phase.agents}:
+            Tree.find(folder).check()
 
 
 def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path, Path]:
