@@ -95,18 +95,35 @@ class Verdict(NamedTuple):
 def run_policy(name: str = "default") -> Policy:
     """The preset for whole programs.
 
-    `default` is made for calls. A program is started anew for every attempt, so the backoff of a
-    limit without a time grows to half an hour, and patience lasts as long as the horizon.
+    `default` is made for calls. A program has tried several times by itself before it fails, it is
+    started anew for every attempt, and nobody waits at a screen: so the waits are longer, and
+    patience lasts as long as the horizon.
     """
     policy = preset(name)
     if policy.name != "default":
         return policy
-    slow = Exponential(first=1, cap=1800)
     rules = {
-        kind: replace(rule, backoff=slow) if kind.is_limit else rule
+        kind: replace(rule, backoff=_BACKOFFS.get(kind, rule.backoff))
         for kind, rule in policy.rules.items()
     }
+    for kind in (Kind.OVERLOADED, Kind.NETWORK, Kind.SERVER):
+        rules[kind] = replace(rules[kind], attempts=_FAULTS)
     return replace(policy, rules=rules)
+
+
+# Four to eight minutes in all: a provider that is down for longer is rare, and a stream that breaks
+# for ever costs its tokens each time. A timeout keeps its five attempts: each took its silence.
+_FAULTS = 8
+_PASSING = Exponential(first=4, cap=300, jitter="equal")
+_BACKOFFS = {
+    Kind.OVERLOADED: _PASSING,
+    Kind.NETWORK: _PASSING,
+    Kind.SERVER: _PASSING,
+    Kind.TIMEOUT: _PASSING,
+    Kind.RATE_LIMIT: Exponential(first=4, cap=1800, jitter="equal"),
+    # A plan's window lasts minutes to days. Gemini does not pass on when it ends.
+    Kind.QUOTA: Exponential(first=60, cap=1800, jitter="equal"),
+}
 
 
 def judge(
