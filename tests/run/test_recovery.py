@@ -206,6 +206,23 @@ def test_words_alone_prove_nothing_against_exit_code_zero():
     assert judged(outcome, code=1).then == "again"
 
 
+def test_a_program_that_was_ended_for_going_nowhere_goes_on_with_its_session():
+    endless = Finished(5.0, signal=signal.SIGINT, stopped="futile")
+    verdict = judged(None, finished=endless)
+    assert (verdict.then, verdict.how) == ("again", "resume")
+    assert "cut off time and again" in verdict.failure.message
+    verdict = judged(None, finished=endless, can_resume=False)
+    assert (verdict.then, verdict.advice) == ("stop", "if that is harmless: --restart")
+
+
+@pytest.mark.parametrize("stopped", ["idle", "futile", "timeout"])
+def test_how_a_program_answered_our_own_signal_is_not_the_exit_code(stopped):
+    """130 says that a user interrupted the run."""
+    for ending in ({"signal": signal.SIGINT}, {"code": 130}, {"code": 0}):
+        finished = Finished(5.0, stopped=stopped, **ending)
+        assert judged(None, finished=finished, can_resume=False).exit == 1
+
+
 def test_a_crash_resumes_where_the_program_can():
     crash = Finished(5.0, signal=signal.SIGSEGV)
     verdict = judged(None, finished=crash)

@@ -145,7 +145,7 @@ def judge(
         now: Epoch seconds.
         roll: One roll of the dice.
     """
-    if finished.stopped and finished.stopped not in {"idle", "timeout"}:
+    if finished.stopped and finished.stopped not in {"idle", "timeout", "futile"}:
         return _ended_by_us(finished)
     if finished.error:
         missing = Failure(kind=Kind.CLIENT, message=finished.error, because=finished.error)
@@ -178,6 +178,9 @@ def trouble(finished: Finished, outcome: Outcome | None, terms: Terms) -> Failur
     if finished.stopped == "timeout":
         late = f"it was still running after {duration_text(finished.took)}, and was ended"
         return Failure(kind=Kind.TIMEOUT, message=late, reach=Reach.MAYBE_APPLIED, because=late)
+    if finished.stopped == "futile":
+        cut = "its answers were cut off time and again, and it was ended"
+        return Failure(kind=Kind.NETWORK, message=cut, reach=Reach.MAYBE_APPLIED, because=cut)
     said = None if outcome is None else outcome.failure
     is_report = outcome is not None and outcome.is_structured
     if finished.code == 0 and not is_report and terms.is_exit_trusted:
@@ -246,7 +249,12 @@ def _is_cut_off(finished: Finished) -> bool:
 
 
 def _exit(finished: Finished) -> int:
-    """The exit code that tells of a failure: the program's own, wherever that is one."""
+    """The exit code that tells of a failure: the program's own, wherever that is one.
+
+    How it answers our own signal says nothing, and 130 would say that somebody interrupted us.
+    """
+    if finished.stopped:
+        return 1
     if finished.signal is not None:
         return 128 + finished.signal
     return finished.code or 1
