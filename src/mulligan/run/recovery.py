@@ -120,7 +120,8 @@ _BACKOFFS = {
     Kind.NETWORK: _PASSING,
     Kind.SERVER: _PASSING,
     Kind.TIMEOUT: _PASSING,
-    Kind.RATE_LIMIT: Exponential(first=4, cap=1800, jitter="equal"),
+    # Most windows of this kind last a minute, and the program has waited for a part of it.
+    Kind.RATE_LIMIT: Exponential(first=30, cap=1800, jitter="equal"),
     # A plan's window lasts minutes to days. Gemini does not pass on when it ends.
     Kind.QUOTA: Exponential(first=60, cap=1800, jitter="equal"),
 }
@@ -172,17 +173,13 @@ _MISSING = "check the spelling, and the PATH that it is looked for on"
 
 def trouble(finished: Finished, outcome: Outcome | None, terms: Terms) -> Failure | None:
     """What went wrong in the attempt, or nothing."""
-    if finished.stopped == "idle":
-        silent = f"it was silent for {duration_text(finished.silent or 0)}, and was ended"
-        return Failure(kind=Kind.TIMEOUT, message=silent, reach=Reach.MAYBE_APPLIED, because=silent)
-    if finished.stopped == "timeout":
-        late = f"it was still running after {duration_text(finished.took)}, and was ended"
-        return Failure(kind=Kind.TIMEOUT, message=late, reach=Reach.MAYBE_APPLIED, because=late)
-    if finished.stopped == "futile":
-        cut = "its answers were cut off time and again, and it was ended"
-        return Failure(kind=Kind.NETWORK, message=cut, reach=Reach.MAYBE_APPLIED, because=cut)
     said = None if outcome is None else outcome.failure
     is_report = outcome is not None and outcome.is_structured
+    if finished.stopped:
+        if finished.stopped == "idle" and is_report and said is not None and said.kind.is_limit:
+            # It sleeps until the limit is over, and does not say how long: Codex does.
+            return replace(said, because=f"{said.because}; then silence, in which it was ended")
+        return _ended_early(finished)
     if finished.code == 0 and not is_report and terms.is_exit_trusted:
         # Words alone prove nothing against a program that says it did well: they could be quoted.
         return None
@@ -191,6 +188,17 @@ def trouble(finished: Finished, outcome: Outcome | None, terms: Terms) -> Failur
         crash = f"it died by {name}, which nobody here sent"
         return Failure(kind=Kind.SERVER, message=crash, reach=Reach.MAYBE_APPLIED, because=crash)
     return said
+
+
+def _ended_early(finished: Finished) -> Failure:
+    """What went wrong where we ended it."""
+    kind, words = {
+        "idle": (Kind.TIMEOUT, f"it was silent for {duration_text(finished.silent or 0)}"),
+        "timeout": (Kind.TIMEOUT, f"it was still running after {duration_text(finished.took)}"),
+        "futile": (Kind.NETWORK, "it got answers that were cut off, time and again"),
+    }[finished.stopped]
+    message = f"{words}, and was ended"
+    return Failure(kind=kind, message=message, reach=Reach.MAYBE_APPLIED, because=message)
 
 
 def _answer(
