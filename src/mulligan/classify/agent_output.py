@@ -44,6 +44,7 @@ class Outcome:
         is_structured: Whether the program itself reported an event; False for words, which a
             caller may hold against the exit code.
         is_progress: Whether the last word was that the program is trying again by itself.
+        is_done: Whether the program itself reported that it did well.
     """
 
     failure: Failure | None
@@ -54,6 +55,7 @@ class Outcome:
     reset: ResetTime | None = None
     is_structured: bool = False
     is_progress: bool = False
+    is_done: bool = False
 
 
 # More prose than this around an error body, and the body is an example in an answer.
@@ -112,7 +114,9 @@ def _from_events(story: Story, world: World) -> Outcome | None:
         if banner is not None:
             return _outcome(banner, last, world)
         because = "the run reported success"
-        return Outcome(failure=None, source=last.source, agent=world.agent, because=because)
+        return Outcome(
+            failure=None, source=last.source, agent=world.agent, because=because, is_done=True
+        )
     judgement = story.judgement()
     if judgement is None:
         because = "the run reported a failure in words that no pack knows"

@@ -9,7 +9,9 @@ from ..core.failure import Kind
 if TYPE_CHECKING:
     from ..core.failure import Failure
 
-__all__ = ("advice_for",)
+__all__ = ("HARMLESS", "advice_for")
+
+HARMLESS = "if starting it anew is harmless: mulligan resume --restart"
 
 _ADVICE = {
     Kind.AUTH: "log in with {program} or mend its key, then take the run up again",

@@ -13,9 +13,9 @@ from .tap import tail
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..core.policy import Policy
+    from ..classify.agent_output import Outcome
     from .agents.adapter import Adapter
-    from .recovery import Verdict
+    from .recovery import Terms, Verdict
     from .steps import Ended
 
 __all__ = ("Finished", "Reading", "is_plainly_well", "read_attempt", "read_torn")
@@ -59,14 +59,9 @@ def read_attempt(
     finished: Finished,
     log: Path,
     adapter: Adapter,
-    *,
-    program: str,
-    session: str,
-    policy: Policy,
+    terms: Terms,
     before: tuple[Ended, ...],
-    may_restart: bool,
-    deadline_at: float | None,
-    now: float,
+    *,
     roll: float,
 ) -> Reading:
     """What follows from the end of an attempt, with the evidence.
@@ -75,41 +70,22 @@ def read_attempt(
         finished: How it ended.
         log: Its log, without the suffix.
         adapter: Who knows the program.
-        program: The command's name, for people.
-        session: The session to go on with; empty if there is none.
-        policy: The rules.
+        terms: What the run was told.
         before: The attempts before it.
-        may_restart: Whether it may be started anew after a crash.
-        deadline_at: When the run must be over.
-        now: Epoch seconds.
         roll: One roll of the dice.
     """
-    from ..api.words import load_packs, read_output
-    from ..config.zone import local_zone
-    from .recovery import Terms, judge
+    from .recovery import judge
 
-    terms = Terms(
-        policy=policy,
-        program=program,
-        can_resume=adapter.can_resume and bool(session),
-        may_restart=may_restart,
-        is_exit_trusted=adapter.is_exit_trusted,
-        deadline_at=deadline_at,
-    )
     outcome = None
     if not finished.error:
-        stdout, stderr = tail(log)
-        outcome = read_output(
-            stdout,
-            stderr,
-            packs=load_packs().packs,
-            now=now,
-            zone=local_zone(),
-            agent="" if adapter.name == "generic" else adapter.name,
-            # Whoever had to be ended did not end well, whatever it made of our signal.
-            exit_code=finished.code or 1 if finished.stopped else finished.code,
-        )
-    verdict = judge(finished, outcome, terms, before, now=now, roll=roll)
+        # Whoever had to be ended did not end well, whatever it made of our signal …
+        code = finished.code or 1 if finished.stopped else finished.code
+        outcome = _outcome(log, adapter, terms.now, code)
+        if finished.stopped or finished.signal is not None:
+            # … unless it had reported its success before.
+            reported = _outcome(log, adapter, terms.now, None)
+            outcome = reported if reported.is_done else outcome
+    verdict = judge(finished, outcome, terms, before, now=terms.now, roll=roll)
     failure = verdict.failure
     if failure is None:
         return Reading(verdict)
@@ -119,33 +95,55 @@ def read_attempt(
 
 
 def read_torn(
-    log: Path, adapter: Adapter, *, has_started: bool, session: str, may_restart: bool, now: float
-) -> Verdict:
+    log: Path,
+    adapter: Adapter,
+    terms: Terms,
+    before: tuple[Ended, ...],
+    *,
+    has_started: bool,
+    roll: float,
+) -> Reading:
     """What follows from an attempt whose end nobody saw.
 
-    What its log says is believed: a program that reported its success is not started again. Of
-    the others nobody knows how far they came, so they go on where their session stands, or not at
-    all unless the user said that a start anew is harmless.
+    What its log says is believed: a program that reported its success is not started again, a limit
+    that it met is waited for. Of the others nobody knows how far they came, so they go on where
+    their session stands, or not at all unless the user said that a start anew is harmless.
     """
+    from .advice import HARMLESS
+    from .recovery import Verdict, judge
+
+    now, died = terms.now, "its supervisor died"
+    if not has_started:
+        return Reading(Verdict("again", None, f"{died} before it was started", until=now), died)
+    outcome = _outcome(log, adapter, now, None)
+    if outcome.is_done:
+        return Reading(Verdict("done", None, "its log has its success"))
+    failure = outcome.failure
+    if failure is not None and outcome.is_structured and failure.kind.is_limit:
+        verdict = judge(Finished(0.0, code=1), outcome, terms, before, now=now, roll=roll)
+        return Reading(verdict, outcome.message, f"{outcome.because} ({outcome.source})")
+    if terms.can_resume:
+        return Reading(Verdict("again", None, f"{died}; its session goes on", until=now), died)
+    if terms.may_restart:
+        return Reading(Verdict("again", None, f"{died}; it is started anew", until=now), died)
+    because = f"{died}, and starting it anew could do its work twice"
+    return Reading(Verdict("stop", None, because, exit=1, advice=HARMLESS), died)
+
+
+def _outcome(log: Path, adapter: Adapter, now: float, code: int | None) -> Outcome:
     from ..api.words import load_packs, read_output
     from ..config.zone import local_zone
-    from .recovery import Verdict
 
-    if not has_started:
-        return Verdict("again", None, "its supervisor died before it was started", until=now)
     stdout, stderr = tail(log)
-    agent = "" if adapter.name == "generic" else adapter.name
-    outcome = read_output(
-        stdout, stderr, packs=load_packs().packs, now=now, zone=local_zone(), agent=agent
+    return read_output(
+        stdout,
+        stderr,
+        packs=load_packs().packs,
+        now=now,
+        zone=local_zone(),
+        agent="" if adapter.name == "generic" else adapter.name,
+        exit_code=code,
     )
-    if outcome.failure is None and outcome.source and not outcome.is_progress:
-        return Verdict("done", None, f"its log has its success ({outcome.source})")
-    if adapter.can_resume and session:
-        return Verdict("again", None, "its supervisor died; its session goes on", until=now)
-    if may_restart:
-        return Verdict("again", None, "its supervisor died; it is started anew", until=now)
-    because = "its supervisor died, and starting it anew could do its work twice"
-    return Verdict("stop", None, because, exit=1, advice="if that is harmless: --restart")
 
 
 def is_plainly_well(finished: Finished, log: Path, adapter: Adapter) -> bool:

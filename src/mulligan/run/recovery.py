@@ -25,7 +25,7 @@ from ..core.failure import Effects, Failure, Kind, Reach
 from ..core.hint import Confidence
 from ..core.policy import Policy
 from ..core.presets import preset
-from .advice import advice_for
+from .advice import HARMLESS, advice_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,6 +58,9 @@ class Terms:
         may_restart: Whether the user allows a start anew after a crash.
         is_exit_trusted: Whether exit code 0 outweighs words.
         deadline_at: When the run must be over, in epoch seconds; None for never.
+        is_end_due: Whether output without a report of its end was cut off.
+        is_known: Whether it is an agent program that we know.
+        now: Epoch seconds.
     """
 
     policy: Policy
@@ -66,6 +69,9 @@ class Terms:
     may_restart: bool = False
     is_exit_trusted: bool = True
     deadline_at: float | None = None
+    is_end_due: bool = False
+    is_known: bool = False
+    now: float = 0.0
 
 
 class Verdict(NamedTuple):
@@ -146,8 +152,11 @@ def judge(
         now: Epoch seconds.
         roll: One roll of the dice.
     """
+    if outcome is not None and outcome.is_done and (finished.stopped or not finished.code):
+        # It reported its success. That it hung or died afterwards is no reason to do it again.
+        return Verdict("done", None, "the program reported its success")
     if finished.stopped and finished.stopped not in {"idle", "timeout", "futile"}:
-        return _ended_by_us(finished)
+        return _ended_by_us(finished, terms)
     if finished.error:
         missing = Failure(kind=Kind.CLIENT, message=finished.error, because=finished.error)
         return Verdict("stop", missing, finished.error, exit=_exit(finished), advice=_MISSING)
@@ -157,10 +166,17 @@ def judge(
     return _answer(failure, finished, terms, tuple(before), now=now, roll=roll)
 
 
-def _ended_by_us(finished: Finished) -> Verdict:
+# What a machine that shuts down says, or a service that is restarted: nobody wants the run to end.
+_UNASKED = frozenset({"terminate", "hangup"})
+
+
+def _ended_by_us(finished: Finished, terms: Terms) -> Verdict:
     """What follows where somebody wanted it to end."""
     if finished.stopped == "input":
         return Verdict("stop", None, finished.error or "its input could not be kept", exit=1)
+    if finished.stopped in _UNASKED and (terms.can_resume or terms.may_restart):
+        because = "its supervisor was told to end: it goes on with the next"
+        return Verdict("again", None, because, until=terms.now, exit=_INTERRUPTED)
     because, code = {
         "pipe": ("nobody reads its output any more", _PIPE),
         "fenced": ("another process has taken it over", EX_TEMPFAIL),
@@ -180,14 +196,36 @@ def trouble(finished: Finished, outcome: Outcome | None, terms: Terms) -> Failur
             # It sleeps until the limit is over, and does not say how long: Codex does.
             return replace(said, because=f"{said.because}; then silence, in which it was ended")
         return _ended_early(finished)
+    if finished.code == 0 and said is None and terms.is_end_due:
+        cut = "it ended without its last word: what it printed was cut off"
+        return Failure(kind=Kind.NETWORK, message=cut, reach=Reach.MAYBE_APPLIED, because=cut)
     if finished.code == 0 and not is_report and terms.is_exit_trusted:
         # Words alone prove nothing against a program that says it did well: they could be quoted.
         return None
-    if finished.signal is not None and (said is None or said.kind is Kind.UNKNOWN):
-        name = signal.Signals(finished.signal).name
-        crash = f"it died by {name}, which nobody here sent"
+    died_by = _death(finished, terms)
+    if died_by is not None and (said is None or said.kind is Kind.UNKNOWN):
+        crash = f"it died by {_signal_name(died_by)}, which nobody here sent"
         return Failure(kind=Kind.SERVER, message=crash, reach=Reach.MAYBE_APPLIED, because=crash)
     return said
+
+
+# How a launcher that stands between tells of its program's death: 128 and the signal.
+_DEATHS = frozenset({signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL})
+_LAUNCHED_DEATHS = {128 + number: int(number) for number in (*_DEATHS, signal.SIGSEGV)}
+
+
+def _death(finished: Finished, terms: Terms) -> int | None:
+    """The signal that the program died by, or nothing."""
+    if finished.signal is None and terms.is_known:
+        return _LAUNCHED_DEATHS.get(finished.code or 0)
+    return finished.signal
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # a real-time signal between the two that have names
+        return f"signal {number}"
 
 
 def _ended_early(finished: Finished) -> Failure:
@@ -214,7 +252,7 @@ def _answer(
     how: How = "resume" if terms.can_resume else "restart"
     if how == "restart" and not terms.may_restart and _is_cut_off(finished):
         because = f"{failure.message or failure.kind}: starting it anew could do its work twice"
-        return Verdict("stop", failure, because, exit=code, advice="if that is harmless: --restart")
+        return Verdict("stop", failure, because, exit=code, advice=HARMLESS)
     if _is_doubtful(failure.hint, before):
         because = f"{failure.hint.source} could be over already: one try before it is believed"
         return Verdict("again", failure, because, how, now + 1 + roll, is_probe=True)

@@ -21,9 +21,12 @@ from .tap import Facts, Tap, read_again
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ..core.failure import Failure
     from .agents.adapter import Launch, Note
     from .desk import Claimed, Desk
     from .limits import Limits
+    from .reading import Reading
+    from .recovery import Terms
     from .state import RunState
     from .steps import How, Step
     from .stop import Stop
@@ -134,7 +137,7 @@ class Runner:
     def _attempt(self, state: RunState) -> None:
         work, world = self._work, self._world
         number = state.attempts + 1
-        if not self._tidied(state):
+        if self._is_refused(state) or not self._tidied(state):
             return
         how, launch = self._launch(state)
         session = launch.session or state.session
@@ -158,7 +161,7 @@ class Runner:
                 stdin=None if how == "resume" else work.stdin,
                 sink=tap,
                 idle=idle,
-                timeout=work.settings.timeout,
+                timeout=self._timeout(),
                 stop=self._stop,
             )
         finally:
@@ -166,15 +169,54 @@ class Runner:
         if result.stopped or result.signal is not None:
             # What it detached may still be at work on the same files as its successor.
             world.end_leftovers(f"{self._claimed.id}.{number}")
-        if not tap.facts.session and not launch.is_translated and tap.facts.size:
-            # Its output is none that names sessions; the one that was chosen for it holds.
+        is_mute = not launch.is_translated and tap.facts.size
+        if not tap.facts.session and (is_mute or result.stopped or result.signal is not None):
+            # Its output is none that names sessions, or it was cut off before it could: the one
+            # that was chosen for it holds. Whether there is one is the program's to say.
             tap.facts.session = session
         finished = Finished(
             result.took, result.code, result.signal, result.stopped, idle, result.error
         )
         given = self._given_back()
-        self._ended(state, number, finished, tap.facts)
+        if how != "resume":
+            tap.facts.is_lost = False  # a session that the user named is the user's to mend
+        is_cut = launch.is_translated and work.adapter.is_end_reported
+        self._ended(state, number, finished, tap.facts, is_end_due=is_cut)
         self._remark(given)
+
+    def _timeout(self) -> float | None:
+        """Seconds for the next attempt: its own, and what the deadline leaves."""
+        settings = self._work.settings
+        if settings.deadline_at is None:
+            return settings.timeout
+        left = max(0.01, settings.deadline_at - self._world.clock.wall())
+        return left if settings.timeout is None else min(left, settings.timeout)
+
+    def _is_refused(self, state: RunState) -> bool:
+        """Whether the next attempt must not be made; then why is written down."""
+        settings, now = self._work.settings, self._world.clock.wall()
+        because, advice = "", ""
+        if settings.deadline_at is not None and now >= settings.deadline_at:
+            because = "its deadline is over"
+        elif state.is_cut_off and not settings.may_restart:
+            if not (state.session and self._work.adapter.can_resume):
+                because = "it was cut off, and starting it anew could do its work twice"
+                from .advice import HARMLESS
+
+                advice = HARMLESS
+        if because:
+            ended = Ended(
+                now,
+                state.attempts,
+                0.0,
+                then="stop",
+                exit=1,
+                because=because,
+                advice=advice,
+                stopped="refused",
+            )
+            self._write(ended, f"refused-{state.steps}")
+        return bool(because)
 
     def _tidied(self, state: RunState) -> bool:
         """Clean the tree before an attempt that is not the first; False if that failed."""
@@ -234,7 +276,32 @@ class Runner:
             self._limits.answered()
         self._view.noted(note, facts)
 
-    def _ended(self, state: RunState, number: int, finished: Finished, facts: Facts) -> None:
+    def _terms(self, session: str, *, is_end_due: bool = False) -> Terms:
+        """What the judgement of an attempt's end goes by."""
+        from .recovery import Terms
+
+        adapter, settings = self._work.adapter, self._work.settings
+        return Terms(
+            policy=self._work.policy(),
+            program=self._work.program,
+            can_resume=adapter.can_resume and bool(session),
+            may_restart=settings.may_restart,
+            is_exit_trusted=adapter.is_exit_trusted,
+            deadline_at=settings.deadline_at,
+            is_end_due=is_end_due,
+            is_known=adapter.name != "generic",
+            now=self._world.clock.wall(),
+        )
+
+    def _ended(
+        self,
+        state: RunState,
+        number: int,
+        finished: Finished,
+        facts: Facts,
+        *,
+        is_end_due: bool,
+    ) -> None:
         """Write down how the attempt ended, with what follows."""
         now = self._world.clock.wall()
         step = Ended(
@@ -254,36 +321,15 @@ class Runner:
         if facts.is_lost:
             step = _without_session(step, state)
         elif not is_plainly_well(finished, self._log(number), self._work.adapter):
-            settings = self._work.settings
-            verdict, message, source = read_attempt(
+            reading = read_attempt(
                 finished,
                 self._log(number),
                 self._work.adapter,
-                program=self._work.program,
-                session=facts.session or state.session,
-                policy=self._work.policy(),
-                before=state.ended,
-                may_restart=settings.may_restart,
-                deadline_at=settings.deadline_at,
-                now=now,
+                self._terms(facts.session or state.session, is_end_due=is_end_due),
+                state.ended,
                 roll=self._world.roll(),
             )
-            failure = verdict.failure
-            limit = None if verdict.is_probe else failure  # nobody else need believe it yet
-            hint = None if failure is None else failure.hint
-            step = step._replace(
-                kind="" if failure is None else str(failure.kind),
-                status=None if failure is None else failure.status,
-                message=message,
-                reading=source,
-                reset_at=None if hint is None else now + hint.delay,
-                then=verdict.then,
-                until=verdict.until,
-                exit=verdict.exit,
-                because=verdict.because,
-                advice=verdict.advice,
-                is_probe=verdict.is_probe,
-            )
+            step, limit = _read(step, reading)
         if self._limits is not None:
             self._limits.ended(limit)
         self._write(step, f"ended-{number}")
@@ -301,30 +347,29 @@ class Runner:
         # One that was chosen for it holds even if it did not come to name it. Whether there is
         # such a session is the program's to say.
         session = facts.session or begun.session
-        verdict = read_torn(
+        has_started = log.with_suffix(".out").exists()
+        reading = read_torn(
             log,
             work.adapter,
-            has_started=log.with_suffix(".out").exists(),
-            session=session,
-            may_restart=work.settings.may_restart,
-            now=now,
+            self._terms(session),
+            state.ended,
+            has_started=has_started,
+            roll=self._world.roll(),
         )
         step = Ended(
             now,
             begun.attempt,
             max(0.0, now - begun.at),
+            stopped="torn" if has_started else "",
             session=session,
             cost=facts.cost,
             tokens=facts.tokens,
             retries=facts.retries,
             is_work=facts.is_work,
-            message="" if verdict.then == "done" else "its supervisor died",
-            then=verdict.then,
-            until=verdict.until,
-            exit=verdict.exit,
-            because=verdict.because,
-            advice=verdict.advice,
         )
+        step, limit = _read(step, reading)
+        if self._limits is not None:
+            self._limits.ended(limit)
         self._write(step, f"torn-{begun.attempt}")
         self._remark(given)
 
@@ -336,6 +381,27 @@ class Runner:
         self._view.step(step)
 
 
+def _read(step: Ended, reading: Reading) -> tuple[Ended, Failure | None]:
+    """`step` with what was read of the attempt, and the limit that others should know of."""
+    verdict, message, source = reading
+    failure = verdict.failure
+    hint = None if failure is None else failure.hint
+    step = step._replace(
+        kind="" if failure is None else str(failure.kind),
+        status=None if failure is None else failure.status,
+        message=message,
+        reading=source,
+        reset_at=None if hint is None else step.at + hint.delay,
+        then=verdict.then,
+        until=verdict.until,
+        exit=verdict.exit,
+        because=verdict.because,
+        advice=verdict.advice,
+        is_probe=verdict.is_probe,
+    )
+    return step, None if verdict.is_probe else failure  # nobody else need believe it yet
+
+
 def _without_session(step: Ended, state: RunState) -> Ended:
     """What follows where the program knows nothing of the session it was to go on with.
 
@@ -343,7 +409,8 @@ def _without_session(step: Ended, state: RunState) -> Ended:
     that was done.
     """
     message = "the program knows nothing of its session"
-    if any(each.is_work for each in state.ended):
+    was_lost = bool(state.ended) and state.ended[-1].is_lost
+    if was_lost or any(each.is_work for each in state.ended):
         return step._replace(
             message=message,
             is_lost=True,

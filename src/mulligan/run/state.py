@@ -70,6 +70,15 @@ class RunState(NamedTuple):
         return self.status in OPEN
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether its last attempt ended in the middle, so that nobody knows what it did."""
+        last = next((each for each in reversed(self.ended) if each.stopped != "refused"), None)
+        if last is None or last.then == "done":
+            return False
+        is_gone = last.is_lost and any(each.is_work for each in self.ended)
+        return is_gone or bool(last.stopped) or last.signal is not None
+
+    @property
     def exit(self) -> int:
         return self.ended[-1].exit if self.ended else 0
 

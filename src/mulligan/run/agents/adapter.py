@@ -133,6 +133,11 @@ class Adapter(Protocol):
         """Whether exit code 0 means success, whatever its words say."""
         ...
 
+    @property
+    def is_end_reported(self) -> bool:
+        """Whether its structured output ends with a report, so that one without it was cut off."""
+        ...
+
     def start(self, command: tuple[str, ...], wish: Wish, /) -> Launch:
         """How to start `command` anew.
 

@@ -21,6 +21,7 @@ class Claude(Program):
     """Measured with 2.1.325."""
 
     name = "claude"
+    is_end_reported = True
     grammar = Grammar(
         values="""--agent --agents --append-system-prompt --append-system-prompt-file --autocompact
             --debug-file --effort --environment --fallback-model --input-format --json-schema

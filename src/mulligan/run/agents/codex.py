@@ -24,6 +24,7 @@ class Codex(Program):
     """Measured with 0.166.0. Options of ``exec`` stand before its own ``resume``."""
 
     name = "codex"
+    is_end_reported = True
     grammar = Grammar(
         values="""-c --config --enable --disable --remote --remote-auth-token-env -m --model
             --local-provider -p --profile -s --sandbox -C --cd --add-dir -a --ask-for-approval

@@ -21,6 +21,7 @@ class Copilot(Program):
     """Measured with 1.0.102. Its own retries have no option: six requests, counted."""
 
     name = "copilot"
+    is_end_reported = True
     grammar = Grammar(
         values="""-i --interactive -p --prompt --model --reasoning-effort --context --auto-tier
             --agent -n --name --session-id -C --log-dir --extension-sdk-path --log-level --stream

@@ -21,6 +21,7 @@ class Gemini(Program):
     """Measured with 0.61.0. Its own retries have no option: up to ten attempts, counted."""
 
     name = "gemini"
+    is_end_reported = True
     # With -o json a truncated stream exits 0, the error stands in the object only.
     is_exit_trusted = False
     grammar = Grammar(

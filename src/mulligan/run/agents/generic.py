@@ -26,6 +26,7 @@ class Generic:
     can_resume = False
     idle: float | None = None
     is_exit_trusted = True
+    is_end_reported = False
 
     def start(self, command: tuple[str, ...], wish: Wish, /) -> Launch:  # noqa: ARG002 -- the port's
         return Launch(argv=command)

@@ -46,6 +46,7 @@ class Program:
     # Longer than any model thinks in silence, shorter than a lost night.
     idle: float | None = 600.0
     is_exit_trusted = True
+    is_end_reported = False
 
     grammar = Grammar()
     # No agent's work: options and subcommands that are passed through as they are.
