@@ -226,8 +226,15 @@ class Runner:
         if not tap.facts.session and not launch.is_translated and tap.facts.size:
             # Its output is none that names sessions; the one that was chosen for it holds.
             tap.facts.session = session
+        tells_steps = work.adapter.can_resume and launch.is_translated
         finished = Finished(
-            result.took, result.code, result.signal, result.stopped, idle, result.error
+            result.took,
+            result.code,
+            result.signal,
+            result.stopped,
+            idle,
+            result.error,
+            is_mute=tells_steps and not tap.facts.has_spoken,
         )
         self._ended(state, number, finished, tap.facts)
 
