@@ -43,11 +43,12 @@ layers: $(VENV)/.dev ## Imports go downward only
 pytest: $(VENV)/.dev ## The tests alone
 	@$(BIN)/pytest
 
-test-real: $(VENV)/.dev ## litellm and real agent programs under faults (npm, 1.3 GB, 7 minutes)
+test-real: $(VENV)/.dev ## litellm and real agent programs under faults (npm, 1.3 GB, half an hour)
 	@$(BIN)/python tests/real/litellm_faults.py "$$(PYTHON=$(BIN)/python tests/real/install-litellm)"
 	@$(BIN)/python tests/real/programs.py "$$(tests/real/install-programs)"
 	@$(BIN)/python tests/real/resume.py "$$(tests/real/install-programs)"
 	@$(BIN)/python tests/real/shown.py "$$(tests/real/install-programs)"
+	@$(BIN)/python tests/real/runs.py "$$(tests/real/install-programs)" --write
 
 soak: $(VENV)/.dev ## The long loops; writes bench/results/soak.json
 	@$(BIN)/python bench/soak.py
