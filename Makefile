@@ -43,15 +43,17 @@ layers: $(VENV)/.dev ## Imports go downward only
 pytest: $(VENV)/.dev ## The tests alone
 	@$(BIN)/pytest
 
-test-real: $(VENV)/.dev ## litellm and real agent programs under faults (npm, 1.3 GB, 9 minutes)
+test-real: $(VENV)/.dev ## litellm and real agent programs under faults (npm, 1.3 GB, half an hour)
 	@$(BIN)/python tests/real/litellm_faults.py "$$(PYTHON=$(BIN)/python tests/real/install-litellm)"
 	@$(BIN)/python tests/real/programs.py "$$(tests/real/install-programs)"
 	@$(BIN)/python tests/real/resume.py "$$(tests/real/install-programs)"
 	@$(BIN)/python tests/real/shown.py "$$(tests/real/install-programs)"
+	@$(BIN)/python tests/real/runs.py "$$(tests/real/install-programs)" --write
 
 soak: $(VENV)/.dev ## The long loops; writes bench/results/soak.json; then processes killed hundreds of times
 	@$(BIN)/python bench/soak.py
-	@MULLIGAN_SOAK=200 $(BIN)/pytest tests/contracts/test_kill_loops.py
+	@MULLIGAN_SOAK=200 $(BIN)/pytest tests/contracts/test_kill_loops.py tests/run/test_plan_kill.py
+	@MULLIGAN_SOAK=100 $(BIN)/pytest tests/run/test_kill.py tests/run/git/test_kill.py
 
 bench: $(VENV)/.dev ## Every claim, measured side by side
 	@broken=0; for b in bench/[a-z]*.py; do case $$b in */soak.py) ;; *) $(BIN)/python $$b || broken=1;; esac; done; exit $$broken

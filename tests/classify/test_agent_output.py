@@ -221,6 +221,18 @@ def test_claude_names_the_reset_in_an_event_and_the_limit_in_another():
     assert found.failure.hint.delay == 600
 
 
+def test_an_instant_for_machines_is_more_exact_than_the_minute_that_people_are_told():
+    """Also while that minute runs: its end is what people must wait for, machines need not."""
+    text = lines(
+        {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected", "resetsAt": NOW + 32}},
+        {"type": "result", "is_error": True, "result": "You've hit your limit · resets 2pm (Europe/Berlin)"},
+    )  # fmt: skip
+    found = read_output(text, packs=PACKS, now=NOW + 30, zone=BERLIN, exit_code=1)
+    assert found.failure is not None
+    assert found.failure.hint is not None
+    assert found.failure.hint.delay == 2
+
+
 @pytest.mark.parametrize("status", ["allowed", "allowed_warning"])
 def test_a_healthy_rate_limit_event_is_no_limit(status):
     info = {"status": status, "resetsAt": NOW + 600, "overageStatus": "rejected"}

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.classify.agent_output import Outcome
+from mulligan.classify.reset_time import ResetTime
 from mulligan.core.failure import Failure, Kind
 from mulligan.core.hint import Confidence, Hint, Precision
 from mulligan.run.reading import Finished
@@ -174,6 +175,19 @@ def test_a_plan_that_names_no_time_is_not_asked_again_within_seconds():
     assert verdict.until - NOW >= 30
 
 
+def test_a_time_that_is_over_is_tried_once_before_it_is_asked_after_rarely():
+    over = ResetTime(
+        seconds=0, at=NOW - 5, span=(0, 1), source="resets 7pm", precision=Precision.SECOND
+    )
+    outcome = Outcome(failure=failure(Kind.QUOTA), because="it said so", reset=over)
+    verdict = judged(outcome, roll=0.5)
+    assert (verdict.is_probe, verdict.until - NOW) == (True, 1.5)
+    assert verdict.because.startswith("resets 7pm is over")
+    again = judged(outcome, before=[past(Kind.QUOTA, is_probe=True)])
+    assert not again.is_probe
+    assert again.until - NOW >= 30
+
+
 def test_the_cap_leaves_the_jitter_alone():  # "the cap that removed all jitter"
     before = [past(Kind.RATE_LIMIT)] * 20
     waits = {
@@ -204,6 +218,16 @@ def test_words_alone_prove_nothing_against_exit_code_zero():
     assert judged(outcome, code=0).then == "done"
     assert judged(outcome, code=0, is_exit_trusted=False).then == "again"
     assert judged(outcome, code=1).then == "again"
+
+
+def test_who_was_silent_from_its_start_has_done_nothing_and_starts_anew():
+    """opencode names its session when a model answers: one that hangs before has none."""
+    mute = Finished(600.0, signal=signal.SIGINT, stopped="idle", silent=600.0, is_mute=True)
+    verdict = judged(None, finished=mute, can_resume=False)
+    assert (verdict.then, verdict.how) == ("again", "restart")
+    assert judged(None, finished=mute._replace(is_mute=False), can_resume=False).then == "stop"
+    crash = Finished(0.1, signal=signal.SIGSEGV, is_mute=True)  # it may have been about to tell
+    assert judged(None, finished=crash, can_resume=False).then == "stop"
 
 
 def test_who_sleeps_through_a_limit_has_met_a_limit():

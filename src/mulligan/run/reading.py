@@ -31,6 +31,7 @@ class Finished(NamedTuple):
         stopped: Why we ended it; empty if we did not.
         silent: Seconds of silence after which we would end it.
         error: Why it could not be started; empty if it was. `code` is then what a shell says.
+        is_mute: Whether it said nothing at all, though it tells each step: it has done nothing.
     """
 
     took: float
@@ -39,6 +40,7 @@ class Finished(NamedTuple):
     stopped: str = ""
     silent: float | None = None
     error: str = ""
+    is_mute: bool = False
 
 
 class Reading(NamedTuple):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.backoff import Exponential
 from ..core.call import Call
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..classify.agent_output import Outcome
-    from ..core.hint import Hint
+    from ..classify.reset_time import ResetTime
     from .reading import Finished
     from .steps import Ended, How, Then
 
@@ -163,7 +163,9 @@ def judge(
     failure = trouble(finished, outcome, terms)
     if failure is None:
         return Verdict("done", None, "the program ended well", exit=finished.code or 0)
-    return _answer(failure, finished, terms, tuple(before), now=now, roll=roll)
+    is_said = outcome is not None and failure is outcome.failure
+    reset = outcome.reset if outcome is not None and is_said else None
+    return _answer(failure, reset, finished, terms, tuple(before), now=now, roll=roll)
 
 
 # What a machine that shuts down says, or a service that is restarted: nobody wants the run to end.
@@ -241,6 +243,7 @@ def _ended_early(finished: Finished) -> Failure:
 
 def _answer(
     failure: Failure,
+    reset: ResetTime | None,
     finished: Finished,
     terms: Terms,
     before: tuple[Ended, ...],
@@ -253,9 +256,8 @@ def _answer(
     if how == "restart" and not terms.may_restart and _is_cut_off(finished):
         because = f"{failure.message or failure.kind}: starting it anew could do its work twice"
         return Verdict("stop", failure, because, exit=code, advice=HARMLESS)
-    if _is_doubtful(failure.hint, before):
-        because = f"{failure.hint.source} could be over already: one try before it is believed"
-        return Verdict("again", failure, because, how, now + 1 + roll, is_probe=True)
+    if doubt := _doubt(failure, reset, before):
+        return Verdict("again", failure, doubt, how, now + 1 + roll, is_probe=True)
     call = _call(terms, before)
     decision = call.failed(failure, now=now, wall=now, roll=roll)
     assert not isinstance(decision, Verify)  # noqa: S101 -- effects are not unsafe here: see `_call`
@@ -279,18 +281,26 @@ def _answer(
     return Verdict("again", failure, decision.because, how, until)
 
 
-def _is_doubtful(hint: Hint | None, before: tuple[Ended, ...]) -> TypeGuard[Hint]:
-    """Whether the time could mean another one, and nobody has tried yet."""
-    has_probed = bool(before) and before[-1].is_probe
-    return hint is not None and hint.confidence is Confidence.LOW and not has_probed
+def _doubt(failure: Failure, reset: ResetTime | None, before: tuple[Ended, ...]) -> str:
+    """Why a limit could be over already; empty if it is not, or somebody has tried."""
+    if not failure.kind.is_limit or (before and before[-1].is_probe):
+        return ""
+    if failure.hint is not None and failure.hint.confidence is Confidence.LOW:
+        return f"{failure.hint.source} could be over already: one try before it is believed"
+    if failure.hint is None and reset is not None:
+        return f"{reset.source} is over: one try before it is asked after more rarely"
+    return ""
 
 
 def _is_cut_off(finished: Finished) -> bool:
     """Whether a start anew could do something twice.
 
     Wrapping a command permits starting it again after a limit, an overload or a network failure
-    that it reported. A crash, or a program that we had to end, has done nobody knows what.
+    that it reported. A crash, or a program that we had to end, has done nobody knows what; unless
+    it tells each step and was silent from its start: opencode is, until a model answers.
     """
+    if finished.stopped == "idle" and finished.is_mute:
+        return False
     return finished.signal is not None or bool(finished.stopped)
 
 

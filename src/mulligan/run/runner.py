@@ -174,8 +174,15 @@ class Runner:
             # Its output is none that names sessions, or it was cut off before it could: the one
             # that was chosen for it holds. Whether there is one is the program's to say.
             tap.facts.session = session
+        tells_steps = work.adapter.can_resume and launch.is_translated
         finished = Finished(
-            result.took, result.code, result.signal, result.stopped, idle, result.error
+            result.took,
+            result.code,
+            result.signal,
+            result.stopped,
+            idle,
+            result.error,
+            is_mute=tells_steps and not tap.facts.has_spoken,
         )
         given = self._given_back()
         if how != "resume":

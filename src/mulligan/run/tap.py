@@ -38,6 +38,7 @@ class Facts:
         self.is_work = False
         self.is_lost = False
         self.is_futile = False
+        self.has_spoken = False
         self.tools = 0
         self.cost: float | None = None
         self.tokens: int | None = None
@@ -91,6 +92,7 @@ class Tap:
 
     def take(self, stream: Stream, chunk: bytes) -> None:
         self.facts.size += len(chunk)
+        self.facts.has_spoken = self.facts.has_spoken or stream == "stdout"
         rest = memoryview(chunk)
         while rest:
             rest = rest[os.write(self._logs[stream], rest) :]

@@ -167,7 +167,7 @@ class Story:
             # People are not told the day where the program thinks that they know.
             apart = abs(reset.at - said.at + 43200) % 86400 - 43200
             is_same = abs(apart) < 120 or said.confidence is Confidence.LOW
-            if is_same and said.precision is Precision.MINUTE:
+            if is_same and said.precision is not Precision.EXACT:
                 return reset
         return said
 
