@@ -1,4 +1,4 @@
-"""What `make demo` shows: five nights of an agent program, in twenty seconds.
+"""What `make demo` shows: five nights of an agent program and a plan of four, in half a minute.
 
 The agents are scripted, and speak the formats of real programs; no provider is asked, no account
 is needed. Everything else is real: the command, its processes, its journal, its waits.
@@ -66,6 +66,19 @@ class Stage:
         code = self.run(command, work, SCRIPT=script, SESSIONS=str(work / "sessions"), **account)
         effects = work / "effects.txt"
         return code, len(effects.read_text().splitlines()) if effects.exists() else 0
+
+    def plan(self, title: str, about: str, plan: str) -> tuple[int, Path]:
+        """Run a plan in a git repository made on the spot; its exit code, and the repository."""
+        self.acts += 1
+        tree = self.folder / "repository"
+        tree.mkdir()
+        (tree / "review.toml").write_text(plan.replace("SESSIONS_FOLDER", str(self.folder)))
+        who = ["-c", "user.name=Demo", "-c", "user.email=demo@example.com"]
+        for line in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "A plan"]):
+            subprocess.run(["git", *line], cwd=tree, check=True)  # noqa: S603, S607 -- fixed words
+        console.print(Text(f"\n{self.acts}. {title}", style="bold"))
+        console.print(Text(f"   {about}\n", style="dim"))
+        return self.run("mulligan run --report report.md review.toml", tree), tree
 
     def run(self, command: str, cwd: Path, **environ: str) -> int:
         """Run a `mulligan` command where the user can see it."""
@@ -137,6 +150,57 @@ def play(stage: Stage) -> None:
         f"exit code {code} means: later. mulligan worker wakes it when its time has come; "
         f"mulligan show night tells why."
     )
+    code, tree = stage.plan(
+        "A plan: three reviewers, two must succeed, one sums up",
+        "One meets a limit, one crashes, one cannot log in; each has a work tree of its own.",
+        PLAN,
+    )
+    kept = sorted(each.name for each in tree.glob("*.md"))
+    concluded(
+        f"exit code {code}. Two of three were enough, and the last agent read what they said: "
+        f"{', '.join(kept)}."
+    )
+
+
+PLAN = """\
+name = "review"
+
+[[phases]]
+name = "review"
+on_failure = "require_minimum"
+minimum = 2
+git = "worktree"
+
+[[phases.agents]]
+name = "security"
+program = "claude"
+prompt = "Look for holes in the last commit"
+output = "security.md"
+env = { SCRIPT = "work:1 limit:3 ok", SESSIONS = "SESSIONS_FOLDER/s1", ANTHROPIC_API_KEY = "one" }
+
+[[phases.agents]]
+name = "style"
+program = "claude"
+prompt = "Look for what is hard to read in the last commit"
+output = "style.md"
+env = { SCRIPT = "work:1 crash ok", SESSIONS = "SESSIONS_FOLDER/s2", ANTHROPIC_API_KEY = "two" }
+
+[[phases.agents]]
+name = "speed"
+program = "claude"
+prompt = "Look for what is slow in the last commit"
+env = { SCRIPT = "login", SESSIONS = "SESSIONS_FOLDER/s3", ANTHROPIC_API_KEY = "wrong" }
+
+[[phases]]
+name = "sum"
+
+[[phases.agents]]
+name = "editor"
+program = "claude"
+prompt = "Make one review of these: {{outputs.review}}"
+output = "review.md"
+env = { SCRIPT = "work:1 ok", SESSIONS = "SESSIONS_FOLDER/s4", ANTHROPIC_API_KEY = "four" }
+"""
 
 
 def times(count: int) -> str:

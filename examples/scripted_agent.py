@@ -8,6 +8,8 @@ of its script:
     ok            answers
     work:1        takes a second for a step, then goes on with the next word
     effect        runs a tool: a line is added to the file effects.txt, once a session
+    write:a.txt   writes a file
+    note:a.txt    says whether there is such a file
     limit:4       a usage limit that resets in 4 seconds
     crash         dies by SIGKILL
     stall         falls silent
@@ -95,7 +97,7 @@ def speak(session: Session, text: str) -> None:
     say({"type": "assistant", "message": message, "session_id": session.id})
 
 
-def act(word: str, session: Session) -> int | None:
+def act(word: str, session: Session) -> int | None:  # noqa: PLR0911 -- one a word
     """Do what the word says; None to go on with the next."""
     name, _, argument = word.partition(":")
     if name == "ok":
@@ -113,6 +115,14 @@ def act(word: str, session: Session) -> int | None:
             with Path("effects.txt").open("a") as file:
                 file.write(f"{session.id}\n")
         speak(session, "Ran the tool.")
+        return None
+    if name == "write":
+        Path(argument).write_text(f"written by {Path(argument).stem}\n")
+        speak(session, "Wrote a file.")
+        session.add("write")
+        return None
+    if name == "note":
+        speak(session, f"{argument} {'exists' if Path(argument).exists() else 'does not exist'}")
         return None
     if name == "limit":
         now = float(os.environ.get("NOW") or time.time())  # tests have a time of their own

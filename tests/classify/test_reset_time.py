@@ -174,6 +174,25 @@ def test_a_clock_time_that_passed_less_than_an_hour_ago_is_tomorrow_with_low_con
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["try again at 2:00 PM", "resets 2pm (Europe/Berlin)", "try again at Jul 6th, 2026 2:00 PM"],
+)
+def test_a_minute_that_was_named_is_over_when_it_has_ended(text):
+    """Codex cuts the seconds off: at 14:00:34 it says 2:00 PM of a limit until 14:00:54."""
+    found = find_reset(text, now=NOW + 34, zone=BERLIN)
+    assert found is not None
+    assert (found.seconds, found.confidence) == (26, Confidence.HIGH)
+    assert found.hint is not None
+    assert found.hint.floor == 27  # the end of a minute is known to the second
+
+
+def test_a_minute_that_has_ended_is_over():
+    found = find_reset("try again at Jul 6th, 2026 2:00 PM", now=NOW + 60, zone=BERLIN)
+    assert found is not None
+    assert found.hint is None
+
+
+@pytest.mark.parametrize(
     "text", ["resets 2026-07-01 10:00", "reset at 1783300000", "try again at Jul 1st, 2026 9:00 AM"]
 )
 def test_a_full_date_in_the_past_is_over(text):

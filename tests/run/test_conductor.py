@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from types import SimpleNamespace
 
 import pytest
 
+from mulligan.errors import GitError
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.planning import conduct, make_plan, revive
 from mulligan.run.steps import Moved
@@ -52,7 +54,8 @@ class Theatre(Stage):
             claimed = make_plan(
                 self.desk,
                 plan,
-                folder=self.folder / "work",
+                folder=self.folder,
+                cwd=self.folder / "work",
                 environ=self.environ(""),
                 now=self.clock.wall(),
             )
@@ -232,3 +235,44 @@ def test_each_agent_writes_a_file_of_its_own(theatre):
     assert run.code == 0
     for name in ("one", "two"):
         assert (theatre.folder / "work" / "out" / f"{name}.md").read_text().startswith("All done")
+
+
+def test_a_plan_that_wants_git_is_refused_where_there_is_none(theatre):
+    plan = Plan(git="stash", phases=(phase(theatre, {"one": "ok"}, parallel=False),))
+    with pytest.raises(GitError, match="git"):
+        theatre.play(plan)
+    assert theatre.desk.ids() == ()
+
+
+@pytest.fixture
+def repository(theatre):
+    tree = theatre.folder / "work"
+    (tree / "kept.txt").write_text("as committed\n")
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+    for line in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "first"]):
+        subprocess.run(["git", *line], cwd=tree, check=True, timeout=30)  # noqa: S607 -- the one on the PATH
+    (tree / "kept.txt").write_text("changed by its user\n")
+    return tree
+
+
+@pytest.mark.parametrize("mode", ["stash", "snapshot", "commit"])
+def test_the_tree_is_clean_when_a_retry_begins(theatre, repository, mode):  # R-P5
+    script = "write:half.txt crash note:half.txt ok"
+    plan = Plan(git=mode, phases=(phase(theatre, {"one": script}, parallel=False),))
+    run = theatre.play(plan)
+    assert run.code == 0
+    log = theatre.desk.files(f"{run.id}.review.one") / "attempt-2.out"
+    was_there = b"half.txt exists" in log.read_bytes()
+    assert was_there is (mode == "commit")  # committed is clean, and there
+    assert (repository / "half.txt").exists() is (mode != "snapshot")
+    assert (repository / "kept.txt").read_text() == "changed by its user\n"
+
+
+def test_agents_in_parallel_have_a_tree_of_their_own(theatre, repository):
+    scripts = {"one": "write:one.txt ok", "two": "write:two.txt ok"}
+    run = theatre.play(Plan(git="worktree", phases=(phase(theatre, scripts),)))
+    assert run.code == 0
+    assert (repository / "one.txt").read_text() == "written by one\n"
+    assert (repository / "two.txt").read_text() == "written by two\n"
+    made = theatre.desk.look(f"{run.id}.review.one").made
+    assert made.cwd != str(repository)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mulligan.run.group import has_members
+from mulligan.run.watch import Futile
 
 pytestmark = pytest.mark.real
 
@@ -101,6 +102,16 @@ def test_silence_for_too_long_ends_it(supervised):
     ended = supervised.sh("echo working; exec sleep 100", idle=0.2)
     assert (ended.code, ended.signal, ended.stopped) == (None, signal.SIGINT, "idle")
     assert ended.took >= 0.2
+
+
+def test_what_leads_nowhere_is_ended(supervised):
+    def judge(_stream, chunk):
+        if chunk.count(b"again") or len(supervised.sink.out) > 3:
+            raise Futile
+
+    ended = supervised.sh("echo a; while :; do echo again; sleep 0.1; done", on_chunk=judge)
+    assert (ended.signal, ended.stopped) == (signal.SIGINT, "futile")
+    assert supervised.out.startswith("a\nagain\n")  # what it said is not lost
 
 
 def test_output_on_either_stream_is_no_silence(supervised):

@@ -38,7 +38,11 @@ def command(run: str) -> int:
             f"run {id_} is {state.status}: there is nothing to cancel",
             f"mulligan show {id_} tells what came of it",
         )
-    desk.cancel(id_, Over(time.time(), "cancelled by hand"))
+    over = Over(time.time(), "cancelled by hand")
+    desk.cancel(id_, over)
+    for child, one in desk.all(id_):
+        if one.is_open:
+            desk.cancel(child, over)
     ends_at = time.monotonic() + _PATIENCE
     while (state := desk.look(id_)) is not None and desk.is_held(id_, state.holder):
         if time.monotonic() > ends_at:

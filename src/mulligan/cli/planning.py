@@ -21,7 +21,7 @@ from ..run.plan_checks import available
 from ..run.plan_file import load_plan
 from ..run.plan_lint import lint_plan
 from ..run.plan_view import PlanTable
-from ..run.planning import conduct, make_plan
+from ..run.planning import conduct, make_plan, plan_of
 from ..run.prompts import command_for, variables_of
 from ..run.recovery import run_policy
 from ..run.stop import Stop, signals
@@ -30,11 +30,12 @@ from ..run.words import money
 from . import Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from ..run.desk import Claimed
     from ..run.plan import Agent, Phase, Plan
 
-__all__ = ("run_plan", "show_plan")
+__all__ = ("drive_plan", "run_plan", "show_plan")
 
 # What belongs to a bare command: in a plan each phase and each agent says it for itself.
 _ELSEWHERE = {
@@ -82,24 +83,55 @@ def _run(plan: Plan, folder: Path, *, name: str, park: str, report: str, is_json
     """Make a run of `plan`, and drive it."""
     desk = Desk()
     with signals(Stop()) as stop:
-        claimed = make_plan(desk, plan, folder=folder, environ=os.environ, now=time(), name=name)
-        with PlanTable(
+        claimed = make_plan(
+            desk,
             plan,
-            run=claimed.id,
-            streams=Streams(stop),
+            folder=folder,
+            cwd=Path.cwd(),
+            environ=os.environ,
+            now=time(),
+            name=name,
+        )
+        return drive_plan(
+            desk,
+            claimed,
+            stop=stop,
             environ=os.environ,
             is_json=is_json,
-            report=Path(report) if report else None,
-        ) as table:
-            return conduct(
-                desk,
-                claimed,
-                environ=os.environ,
-                world=machine(),
-                table=table,
-                stop=stop,
-                is_parked_by_exit=park == "exit",
-            )
+            report=report,
+            is_parked_by_exit=park == "exit",
+        )
+
+
+def drive_plan(
+    desk: Desk,
+    claimed: Claimed,
+    *,
+    stop: Stop,
+    environ: Mapping[str, str],
+    is_json: bool = False,
+    report: str = "",
+    is_parked_by_exit: bool = False,
+) -> int:
+    """Drive the plan in our hand, and show it; the exit code."""
+    plan, *_ = plan_of(desk, claimed.id)
+    with PlanTable(
+        plan,
+        run=claimed.id,
+        streams=Streams(stop),
+        environ=environ,
+        is_json=is_json,
+        report=Path(report) if report else None,
+    ) as table:
+        return conduct(
+            desk,
+            claimed,
+            environ=os.environ,
+            world=machine(),
+            table=table,
+            stop=stop,
+            is_parked_by_exit=is_parked_by_exit,
+        )
 
 
 def show_plan(plan: Plan, file: str, folder: Path, *, is_json: bool) -> None:

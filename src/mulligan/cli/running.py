@@ -16,7 +16,7 @@ from ..run.begin import Asked, go, machine, make
 from ..run.desk import Desk
 from ..run.prune import prune_daily
 from ..run.showing import showing
-from ..run.steps import Moved
+from ..run.steps import PLAN, Moved
 from ..run.stop import Stop, signals
 from . import Unusable
 
@@ -116,6 +116,12 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
         claimed = desk.claim(id_, now)
         if is_now or state.status in {"paused", "failed", "limited"}:
             desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
+        if state.made.agent == PLAN:
+            if state.status in {"failed", "limited"}:
+                from ..run.planning import revive
+
+                revive(desk, id_, now)
+            return _go_on(desk, claimed, stop=stop, is_json=is_json, park=park)
         return _go(
             desk,
             claimed,
@@ -125,6 +131,21 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
             may_restart=restart,
             is_now=is_now,
         )
+
+
+def _go_on(desk: Desk, claimed: Claimed, *, stop: Stop, is_json: bool, park: str) -> int:
+    """Go on with a plan."""
+    from .planning import drive_plan
+
+    is_parked_by_exit = park == "exit"
+    return drive_plan(
+        desk,
+        claimed,
+        stop=stop,
+        environ=os.environ,
+        is_json=is_json,
+        is_parked_by_exit=is_parked_by_exit,
+    )
 
 
 def _go(desk: Desk, claimed: Claimed, *, stop: Stop, is_json: bool, **how: Any) -> int:

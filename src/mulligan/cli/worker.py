@@ -11,8 +11,8 @@ from .kinds import DURATION
 
 if TYPE_CHECKING:
     from ..errors import MulliganError
+    from ..run.desk import Claimed
     from ..run.state import RunState
-    from ..run.view import View
 
 __all__ = ("command",)
 
@@ -53,10 +53,11 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     from time import time
 
-    from ..run.begin import machine
+    from ..run.begin import go, machine
     from ..run.desk import Desk
     from ..run.prune import prune_daily
     from ..run.showing import recording
+    from ..run.steps import PLAN
     from ..run.stop import Stop, signals
     from ..run.worker import Worker
 
@@ -64,10 +65,25 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
 
     prune_daily(desk, time())
 
-    def view(id_: str, state: RunState) -> View:
+    def drive(claimed: Claimed, state: RunState) -> None:
         prune_daily(desk, time())  # it may stay for months
-        click.echo(f"mulligan: {id_}: woken ({state.made.command})", err=True)
-        return recording(desk, id_, state, stop=stop, environ=os.environ)
+        click.echo(f"mulligan: {claimed.id}: woken ({state.made.command})", err=True)
+        if state.made.agent == PLAN:
+            from .planning import drive_plan
+
+            # Several runs tell theirs here: lines, not a table.
+            plain = {**os.environ, "TERM": "dumb"}
+            drive_plan(desk, claimed, stop=stop, environ=plain, is_parked_by_exit=True)
+            return
+        go(
+            desk,
+            claimed,
+            environ=os.environ,
+            view=recording(desk, claimed.id, state, stop=stop, environ=os.environ),
+            stop=stop,
+            world=machine(),
+            is_parked_by_exit=True,
+        )
 
     def failed(id_: str, error: MulliganError) -> None:
         click.echo(f"mulligan: {id_}: cannot go on: {error}", err=True)
@@ -75,8 +91,7 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     with signals(Stop()) as stop:
         worker = Worker(
             desk,
-            environ=os.environ,
-            view=view,
+            drive=drive,
             stop=stop,
             world=machine(),
             jobs=jobs,

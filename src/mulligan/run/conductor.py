@@ -11,10 +11,11 @@ from __future__ import annotations
 import queue
 from contextlib import closing
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ..errors import MulliganError
 from .begin import holding
+from .desk import InOtherHands
 from .part import Part
 from .schedule import Agent, Order, Standing, moves
 from .steps import Begun, Ended, Over
@@ -27,18 +28,37 @@ if TYPE_CHECKING:
     from .desk import Claimed, Desk
     from .plan import Plan
     from .plan_report import Report
-    from .plan_view import PlanTable
-    from .schedule import Moves
+    from .schedule import Moves, PhaseState
     from .state import RunState
     from .steps import How, Then
     from .work import World
 
-__all__ = ("Conductor", "orders_of")
+__all__ = ("Conductor", "Table", "orders_of")
 
 EX_TEMPFAIL, _FAILED, _INTERRUPTED = 75, 1, 130
 
 # How often the table is drawn anew while nothing happens.
 _TICK = 1.0
+
+
+class Table(Protocol):
+    """Whoever shows a plan."""
+
+    def changed(self, key: str, state: RunState, now: float, /) -> None:
+        """An agent may have taken a step; told from any thread."""
+        ...
+
+    def phases(self, states: Mapping[str, PhaseState], because: Mapping[str, str], /) -> None:
+        """What has become of the phases, and why."""
+        ...
+
+    def tick(self, now: float, /) -> None:
+        """Time has passed; told about once a second."""
+        ...
+
+    def over(self, report: Report, /) -> None:
+        """Nothing more happens here: it has ended, is parked, or was interrupted."""
+        ...
 
 
 def orders_of(plan: Plan) -> tuple[Order, ...]:
@@ -68,6 +88,7 @@ class Conductor:
         claimed: The plan's run.
         plan: The plan.
         folder: The folder that the plan's file lies in.
+        cwd: The folder that its agents run in, as far as the plan does not name one.
         environ: The environment that its agents inherit.
         world: Time, luck and processes.
         table: Told of everything that a user wants to see.
@@ -82,9 +103,10 @@ class Conductor:
         plan: Plan,
         *,
         folder: Path,
+        cwd: Path,
         environ: Mapping[str, str],
         world: World,
-        table: PlanTable,
+        table: Table,
         stop: Stop,
         is_parked_by_exit: bool = False,
     ) -> None:
@@ -101,6 +123,7 @@ class Conductor:
                 agent,
                 place=(at, number),
                 folder=folder,
+                cwd=cwd,
                 environ=environ,
                 world=world,
             )
@@ -175,6 +198,8 @@ class Conductor:
         part = self._parts[key]
         try:
             part.drive(stop, changed=lambda state: self._table.changed(key, state, self._now()))
+        except InOtherHands:  # of a conductor that was stopped, and lets go within its lease
+            self._world.wait(stop, _TICK)
         except MulliganError as error:
             part.give_up(str(error), self._now())
         finally:

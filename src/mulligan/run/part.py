@@ -45,6 +45,7 @@ class Part:
         agent: The agent.
         place: Its place in the plan: the number of its phase, its number in it.
         folder: The folder that the plan's file lies in.
+        cwd: The folder it runs in, as far as the plan does not name one.
         environ: The environment that it inherits.
         world: Time, luck and processes.
     """
@@ -59,6 +60,7 @@ class Part:
         *,
         place: tuple[int, int],
         folder: Path,
+        cwd: Path,
         environ: Mapping[str, str],
         world: World,
     ) -> None:
@@ -68,6 +70,7 @@ class Part:
         # As git knows it: names of phases and agents may hold what references may not.
         self._git_name = f"{run}-{place[0]}-{place[1]}"
         self._folder, self._world = folder, world
+        self._home = cwd
         self._environ = {**environ, **plan.env, **agent.env}
 
     def state(self) -> RunState | None:
@@ -114,6 +117,8 @@ class Part:
             if (now := self.state()) is not None:
                 changed(now)
 
+        # What can be refused is refused before the run is in our hand.
+        policy, tidy = self._policy(), self._tidy()
         claimed = self._claimed()
         while not stop.is_set:
             state = self._known()
@@ -126,8 +131,8 @@ class Part:
                     stop=stop,
                     world=self._world,
                     is_parked_by_exit=True,
-                    policy=self._policy(),
-                    tidy=self._tidy(),
+                    policy=policy,
+                    tidy=tidy,
                 )
                 claimed = None
                 state = self._known()
@@ -230,7 +235,7 @@ class Part:
 
     def _base(self) -> Path:
         """The folder that the plan names for it."""
-        return self._folder / self._plan.cwd / self._agent.cwd
+        return self._home / self._plan.cwd / self._agent.cwd
 
     def _cwd(self) -> Path:
         lent = self._lent()

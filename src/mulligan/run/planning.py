@@ -9,25 +9,29 @@ from typing import TYPE_CHECKING
 
 from .conductor import Conductor
 from .plan_file import plan_data, plan_from_data
-from .steps import Made, Moved
+from .steps import PLAN, Made, Moved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .conductor import Table
     from .desk import Claimed, Desk
     from .plan import Plan
-    from .plan_view import PlanTable
     from .stop import Stop
     from .work import World
 
-__all__ = ("PLAN", "conduct", "make_plan", "plan_of")
-
-# The name of the adapter that stands for none: the run is a plan.
-PLAN = "plan"
+__all__ = ("conduct", "make_plan", "plan_of", "revive")
 
 
 def make_plan(
-    desk: Desk, plan: Plan, *, folder: Path, environ: Mapping[str, str], now: float, name: str = ""
+    desk: Desk,
+    plan: Plan,
+    *,
+    folder: Path,
+    cwd: Path,
+    environ: Mapping[str, str],
+    now: float,
+    name: str = "",
 ) -> Claimed:
     """A new run of `plan`, in our hand; nothing is started.
 
@@ -36,14 +40,19 @@ def make_plan(
     Args:
         desk: Where runs are kept.
         plan: The plan.
-        folder: The folder that its file lies in: what paths in it start from.
+        folder: The folder that its file lies in: where its prompt files are.
+        cwd: The folder that its agents run in, as far as it does not name one.
         environ: The environment that its agents inherit.
         now: Epoch seconds.
         name: What the user calls it; the plan's name by default.
+
+    Raises:
+        GitError: A phase wants its tree cleaned, and there is none that can be.
     """
+    _check_trees(plan, cwd)
     id_ = desk.room((PLAN, plan.name))
     file = desk.files(id_) / "plan.json"
-    data = json.dumps({"folder": str(folder), "plan": plan_data(plan)})
+    data = json.dumps({"folder": str(folder), "cwd": str(cwd), "plan": plan_data(plan)})
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(file, flags, 0o600), "w", encoding="utf-8") as opened:
         opened.write(data)
@@ -51,7 +60,7 @@ def make_plan(
         at=now,
         agent=PLAN,
         command=f"plan {plan.name}",
-        cwd=str(folder),
+        cwd=str(cwd),
         host=os.uname().nodename,
         user=os.geteuid(),
         name=name or plan.name,
@@ -61,10 +70,21 @@ def make_plan(
     return desk.make(id_, made)
 
 
-def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path]:
-    """The plan of a run, and the folder that its paths start from."""
+def _check_trees(plan: Plan, cwd: Path) -> None:
+    """Refuse git modes where there is no tree that they could work on, before anybody pays."""
+    for phase in plan.phases:
+        if (phase.git or plan.git) == "off":
+            continue
+        from .git import Tree
+
+        for folder in {cwd / plan.cwd / agent.cwd for agent in phase.agents}:
+            Tree.find(folder).check()
+
+
+def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path, Path]:
+    """The plan of a run, the folder that its file lies in, the folder that it runs in."""
     data = json.loads((desk.files(id_) / "plan.json").read_text(encoding="utf-8"))
-    return plan_from_data(data["plan"]), Path(data["folder"])
+    return plan_from_data(data["plan"]), Path(data["folder"]), Path(data["cwd"])
 
 
 def conduct(
@@ -73,17 +93,18 @@ def conduct(
     *,
     environ: Mapping[str, str],
     world: World,
-    table: PlanTable,
+    table: Table,
     stop: Stop,
     is_parked_by_exit: bool = False,
 ) -> int:
     """Drive the plan in our hand until it ends, is parked, or is stopped; the exit code."""
-    plan, folder = plan_of(desk, claimed.id)
+    plan, folder, cwd = plan_of(desk, claimed.id)
     conductor = Conductor(
         desk,
         claimed,
         plan,
         folder=folder,
+        cwd=cwd,
         environ=environ,
         world=world,
         table=table,

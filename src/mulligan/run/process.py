@@ -58,6 +58,7 @@ class Sink(Protocol):
 
         Raises:
             BrokenPipeError: Nobody reads what this writes; the program is ended.
+            Futile: The program goes on with what leads nowhere; it is ended.
         """
         ...
 

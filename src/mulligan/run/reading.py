@@ -106,7 +106,8 @@ def read_attempt(
             now=now,
             zone=local_zone(),
             agent="" if adapter.name == "generic" else adapter.name,
-            exit_code=finished.code,
+            # Whoever had to be ended did not end well, whatever it made of our signal.
+            exit_code=finished.code or 1 if finished.stopped else finished.code,
         )
     verdict = judge(finished, outcome, terms, before, now=now, roll=roll)
     failure = verdict.failure

@@ -95,18 +95,36 @@ class Verdict(NamedTuple):
 def run_policy(name: str = "default") -> Policy:
     """The preset for whole programs.
 
-    `default` is made for calls. A program is started anew for every attempt, so the backoff of a
-    limit without a time grows to half an hour, and patience lasts as long as the horizon.
+    `default` is made for calls. A program has tried several times by itself before it fails, it is
+    started anew for every attempt, and nobody waits at a screen: so the waits are longer, and
+    patience lasts as long as the horizon.
     """
     policy = preset(name)
     if policy.name != "default":
         return policy
-    slow = Exponential(first=1, cap=1800)
     rules = {
-        kind: replace(rule, backoff=slow) if kind.is_limit else rule
+        kind: replace(rule, backoff=_BACKOFFS.get(kind, rule.backoff))
         for kind, rule in policy.rules.items()
     }
+    for kind in (Kind.OVERLOADED, Kind.NETWORK, Kind.SERVER):
+        rules[kind] = replace(rules[kind], attempts=_FAULTS)
     return replace(policy, rules=rules)
+
+
+# Four to eight minutes in all: a provider that is down for longer is rare, and a stream that breaks
+# for ever costs its tokens each time. A timeout keeps its five attempts: each took its silence.
+_FAULTS = 8
+_PASSING = Exponential(first=4, cap=300, jitter="equal")
+_BACKOFFS = {
+    Kind.OVERLOADED: _PASSING,
+    Kind.NETWORK: _PASSING,
+    Kind.SERVER: _PASSING,
+    Kind.TIMEOUT: _PASSING,
+    # Most windows of this kind last a minute, and the program has waited for a part of it.
+    Kind.RATE_LIMIT: Exponential(first=30, cap=1800, jitter="equal"),
+    # A plan's window lasts minutes to days. Gemini does not pass on when it ends.
+    Kind.QUOTA: Exponential(first=60, cap=1800, jitter="equal"),
+}
 
 
 def judge(
@@ -128,7 +146,7 @@ def judge(
         now: Epoch seconds.
         roll: One roll of the dice.
     """
-    if finished.stopped and finished.stopped not in {"idle", "timeout"}:
+    if finished.stopped and finished.stopped not in {"idle", "timeout", "futile"}:
         return _ended_by_us(finished)
     if finished.error:
         missing = Failure(kind=Kind.CLIENT, message=finished.error, because=finished.error)
@@ -155,14 +173,13 @@ _MISSING = "check the spelling, and the PATH that it is looked for on"
 
 def trouble(finished: Finished, outcome: Outcome | None, terms: Terms) -> Failure | None:
     """What went wrong in the attempt, or nothing."""
-    if finished.stopped == "idle":
-        silent = f"it was silent for {duration_text(finished.silent or 0)}, and was ended"
-        return Failure(kind=Kind.TIMEOUT, message=silent, reach=Reach.MAYBE_APPLIED, because=silent)
-    if finished.stopped == "timeout":
-        late = f"it was still running after {duration_text(finished.took)}, and was ended"
-        return Failure(kind=Kind.TIMEOUT, message=late, reach=Reach.MAYBE_APPLIED, because=late)
     said = None if outcome is None else outcome.failure
     is_report = outcome is not None and outcome.is_structured
+    if finished.stopped:
+        if finished.stopped == "idle" and is_report and said is not None and said.kind.is_limit:
+            # It sleeps until the limit is over, and does not say how long: Codex does.
+            return replace(said, because=f"{said.because}; then silence, in which it was ended")
+        return _ended_early(finished)
     if finished.code == 0 and not is_report and terms.is_exit_trusted:
         # Words alone prove nothing against a program that says it did well: they could be quoted.
         return None
@@ -171,6 +188,17 @@ def trouble(finished: Finished, outcome: Outcome | None, terms: Terms) -> Failur
         crash = f"it died by {name}, which nobody here sent"
         return Failure(kind=Kind.SERVER, message=crash, reach=Reach.MAYBE_APPLIED, because=crash)
     return said
+
+
+def _ended_early(finished: Finished) -> Failure:
+    """What went wrong where we ended it."""
+    kind, words = {
+        "idle": (Kind.TIMEOUT, f"it was silent for {duration_text(finished.silent or 0)}"),
+        "timeout": (Kind.TIMEOUT, f"it was still running after {duration_text(finished.took)}"),
+        "futile": (Kind.NETWORK, "it got answers that were cut off, time and again"),
+    }[finished.stopped]
+    message = f"{words}, and was ended"
+    return Failure(kind=kind, message=message, reach=Reach.MAYBE_APPLIED, because=message)
 
 
 def _answer(
@@ -229,7 +257,12 @@ def _is_cut_off(finished: Finished) -> bool:
 
 
 def _exit(finished: Finished) -> int:
-    """The exit code that tells of a failure: the program's own, wherever that is one."""
+    """The exit code that tells of a failure: the program's own, wherever that is one.
+
+    How it answers our own signal says nothing, and 130 would say that somebody interrupted us.
+    """
+    if finished.stopped:
+        return 1
     if finished.signal is not None:
         return 128 + finished.signal
     return finished.code or 1

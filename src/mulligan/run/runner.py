@@ -172,9 +172,9 @@ class Runner:
         finished = Finished(
             result.took, result.code, result.signal, result.stopped, idle, result.error
         )
+        given = self._given_back()
         self._ended(state, number, finished, tap.facts)
-        if self._tidy is not None:
-            self._remark(self._tidy.after())
+        self._remark(given)
 
     def _tidied(self, state: RunState) -> bool:
         """Clean the tree before an attempt that is not the first; False if that failed."""
@@ -194,6 +194,18 @@ class Runner:
             return False
         self._remark(said)
         return True
+
+    def _given_back(self) -> list[str]:
+        """Give back what was set aside for the attempt; what there is to say about that.
+
+        Before its end is written down: a run that has ended is not looked at again.
+        """
+        if self._tidy is None:
+            return []
+        try:
+            return [*self._tidy.begin(), *self._tidy.after()]
+        except GitError as error:
+            return [f"git: what was set aside stays aside: {error}"]
 
     def _remark(self, texts: list[str]) -> None:
         for text in texts:
@@ -281,6 +293,7 @@ class Runner:
         from .agents.adapter import Launch
 
         self._world.end_leftovers(self._claimed.id)
+        given = self._given_back()
         begun, work, now = state.begun[-1], self._work, self._world.clock.wall()
         log = self._log(begun.attempt)
         past = Launch(argv=work.command, session=begun.session, is_translated=True)
@@ -313,6 +326,7 @@ class Runner:
             advice=verdict.advice,
         )
         self._write(step, f"torn-{begun.attempt}")
+        self._remark(given)
 
     def _log(self, number: int) -> Path:
         return self._desk.files(self._claimed.id) / f"attempt-{number}"

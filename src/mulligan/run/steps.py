@@ -17,6 +17,7 @@ import json
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 __all__ = (
+    "PLAN",
     "Begun",
     "Checked",
     "Delivered",
@@ -32,6 +33,9 @@ __all__ = (
     "packed",
     "unpacked",
 )
+
+# The name of the adapter that stands for none: the run is a plan.
+PLAN = "plan"
 
 How = Literal["start", "resume", "restart"]
 Then = Literal["done", "again", "stop", "pause"]
@@ -106,7 +110,8 @@ class Ended(NamedTuple):
         took: Seconds it took.
         code: Its exit code; None if a signal ended it, or nothing was started.
         signal: The signal that ended it.
-        stopped: Why we ended it: ``idle``, ``timeout``, ``interrupt``; empty if we did not.
+        stopped: Why we ended it: ``idle``, ``futile``, ``timeout``, ``interrupt``; empty if we did
+            not.
         session: The session it reported.
         cost: US dollars, as far as it said so.
         tokens: Tokens, as far as it said so.

@@ -37,6 +37,7 @@ class Facts:
         self.retries = 0
         self.is_work = False
         self.is_lost = False
+        self.is_futile = False
         self.tools = 0
         self.cost: float | None = None
         self.tokens: int | None = None
@@ -47,6 +48,7 @@ class Facts:
         self.retries += note.is_retry
         self.is_work = self.is_work or note.is_work
         self.is_lost = note.is_lost or (self.is_lost and not note.is_work)
+        self.is_futile = self.is_futile or note.is_futile
         self.tools = max(0, self.tools + note.tools)
         self.cost = self.cost if note.cost is None else note.cost
         self.tokens = self.tokens if note.tokens is None else note.tokens
@@ -96,6 +98,10 @@ class Tap:
             self._show(stream, chunk)
         for line in self._parts[stream].add(chunk):
             self._read(self._reader.line(stream, line))
+        if self.facts.is_futile:
+            from .watch import Futile
+
+            raise Futile
 
     def quiet_until(self) -> float:
         """Until when silence means nothing, on the monotonic clock."""

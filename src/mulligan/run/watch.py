@@ -1,7 +1,7 @@
 """The watch over one running program.
 
     Running ──exits by itself────────────▶ Lingering ──▶ Sweeping (SIGTERM, SIGKILL) ──▶ Over
-       └─stop, idle, timeout, no reader──▶ Ending (SIGINT, SIGTERM, SIGKILL) ────────────┘
+       └─stop, idle, futile, timeout ────▶ Ending (SIGINT, SIGTERM, SIGKILL) ────────────┘
 
 It is over when the program has ended, nobody of its group runs, and its streams are read to the
 end, or to where somebody who left the group keeps them open.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .spool import Spool
     from .stop import Stop
 
-__all__ = ("VANISH", "Watch")
+__all__ = ("VANISH", "Futile", "Watch")
 
 # How long a process may take to vanish after SIGKILL.
 VANISH = 2.0
@@ -51,6 +51,10 @@ _END = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 _SWEEP = (signal.SIGTERM, signal.SIGKILL)
 # What the program would have got itself, had it written to a pipe whose reader went away.
 _UNREAD = (signal.SIGPIPE, signal.SIGTERM, signal.SIGKILL)
+
+
+class Futile(Exception):
+    """What the program does leads nowhere, and it would not end by itself."""
 
 
 class Watch:
@@ -166,6 +170,8 @@ class Watch:
             self._close(pipe)
             if self._exited_at is None:
                 self._end("pipe", _UNREAD)
+        except Futile:
+            self._end("futile", _END)
         # Time that the sink took is not silence of the program.
         self._heard_at = time.monotonic()
         return len(chunk)

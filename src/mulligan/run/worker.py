@@ -12,16 +12,14 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from ..errors import MulliganError
-from .begin import go
 from .desk import InOtherHands
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from .desk import Claimed, Desk
     from .state import RunState
     from .stop import Stop
-    from .view import View
     from .work import World
 
 __all__ = ("Worker", "is_due")
@@ -46,8 +44,7 @@ class Worker:
 
     Args:
         desk: Where runs are kept.
-        environ: The environment that programs inherit.
-        view: Makes the view of a run: (id, state) → View.
+        drive: Drives a run in our hand until it ends or has to wait: (claimed, state).
         stop: Set to end it; what is under way is interrupted, and stays due.
         world: Time, luck and processes.
         jobs: How many runs at once.
@@ -58,14 +55,13 @@ class Worker:
         self,
         desk: Desk,
         *,
-        environ: Mapping[str, str],
-        view: Callable[[str, RunState], View],
+        drive: Callable[[Claimed, RunState], object],
         stop: Stop,
         world: World,
         jobs: int,
         failed: Callable[[str, MulliganError], None],
     ) -> None:
-        self._desk, self._environ, self._view, self._stop = desk, environ, view, stop
+        self._desk, self._run, self._stop = desk, drive, stop
         self._world, self._jobs, self._failed = world, jobs, failed
         self._under_way: dict[str, Thread] = {}
         self._hopeless: dict[str, int] = {}
@@ -115,15 +111,7 @@ class Worker:
 
     def _drive(self, claimed: Claimed, state: RunState) -> None:
         try:
-            go(
-                self._desk,
-                claimed,
-                environ=self._environ,
-                view=self._view(claimed.id, state),
-                stop=self._stop,
-                world=self._world,
-                is_parked_by_exit=True,
-            )
+            self._run(claimed, state)
         except MulliganError as error:
             # Not looked at again until it changes: what failed to start now fails to start later.
             self._hopeless[claimed.id] = state.steps

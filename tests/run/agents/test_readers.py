@@ -34,6 +34,7 @@ class Seen:
             (note.tokens for note in reversed(told) if note.tokens is not None), None
         )
         self.is_lost = any(note.is_lost for note in told)
+        self.is_futile = any(note.is_futile for note in told)
         shown = [each for note in told for each in note.shown]
         self.stdout = "".join(text for stream, text in shown if stream == "stdout")
         self.stderr = "".join(text for stream, text in shown if stream == "stderr")
@@ -349,3 +350,36 @@ def test_a_session_id_that_could_be_an_option_is_not_believed(bad):
     assert Seen("claude", {"type": "system", "session_id": bad}).session == ""
     assert Seen("codex", {"type": "thread.started", "thread_id": bad}).session == ""
     assert Seen("opencode", {"type": "text", "sessionID": bad}).session == ""
+
+
+def test_opencode_that_begins_anew_after_every_answer_is_ended():
+    """A stream without its last event: opencode asks again, one message longer, without end."""
+    half = (
+        opencode_part("step_start"),
+        opencode_part("text", text="Half an "),
+        opencode_part("step_finish", reason="unknown", cost=0, tokens={"input": 0}),
+    )
+    seen = Seen("opencode", *half * 3)
+    assert (seen.retries, seen.is_futile, seen.is_work) == (3, False, False)
+    assert Seen("opencode", *half * 4).is_futile
+    whole = opencode_part("step_finish", reason="stop", cost=0, tokens={"total": 9})
+    recovered = Seen("opencode", *half * 3, whole, *half * 3)
+    assert (recovered.is_futile, recovered.is_work) == (False, True)
+
+
+def test_opencode_may_use_tools_in_steps_that_end_for_no_reason():
+    step = (
+        opencode_part("tool_use", tool="bash", state={"title": "ls", "output": "a"}),
+        opencode_part("step_finish", reason="unknown", cost=0, tokens={"total": 9}),
+    )
+    seen = Seen("opencode", *step * 9)
+    assert (seen.retries, seen.is_futile) == (0, False)
+
+
+def test_half_an_answer_of_gemini_is_no_work():
+    """It keeps nothing of a session without a whole answer: the run must be able to start anew."""
+    half = {"type": "message", "role": "assistant", "content": "Half an ", "delta": True}
+    failed = {"type": "result", "status": "error", "stats": {"total_tokens": 40}}
+    done = {"type": "result", "status": "success", "stats": {"total_tokens": 40}}
+    assert not Seen("gemini", half, failed).is_work
+    assert Seen("gemini", half, done).is_work

@@ -123,7 +123,7 @@ def _calendar(text: str, start: int, *, now: float, zone: tzinfo) -> When | None
     moment = instant(day=day, clock=clock, zone=tz, now=now)
     if moment is None:
         return None
-    has_seconds = clock is not None and clock.second is not None
+    has_seconds = moment.is_end or (clock is not None and clock.second is not None)
     return When(
         at=moment.at,
         end=end,

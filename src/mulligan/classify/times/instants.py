@@ -4,6 +4,9 @@ A clock time without a date is the next such instant in its zone. A date without
 next such date, unless it passed less than two days ago: then it was meant, and is over. A stated
 year is believed, past or not. All differences are taken in UTC, so a night on which the clocks
 change has the length it really has.
+
+A time that names no seconds names a whole minute: programs cut the seconds off. While that minute
+runs, what is meant lies in it, and its end is the first instant that is surely past it.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ _DAY = 86400.0
 # A banner without a date that is this fresh may be yesterday's news rather than tomorrow's.
 _JUST_PASSED = 3600.0
 _RECENT_DAYS = 2
+_MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +35,12 @@ class Instant:
     Args:
         at: Epoch seconds.
         is_doubtful: Whether a reader could take the words to mean another time.
+        is_end: Whether it is the end of the minute that was named, which has begun.
     """
 
     at: float
     is_doubtful: bool = False
+    is_end: bool = False
 
 
 def instant(
@@ -47,12 +53,12 @@ def instant(
             return None if clock is None else _next_time(here.date(), clock, zone, now)
         if day.ahead is not None:
             wanted = here.date() + timedelta(days=day.ahead)
-            return Instant(at=_epoch(wanted, clock, zone, now))
+            return _within(_epoch(wanted, clock, zone, now), clock, now)
         if day.weekday is not None:
             return _next_weekday(here.date(), day.weekday, clock, zone, now)
         if day.year is not None:
             at = _epoch(date(day.year, day.month, day.day), clock, zone, now)
-            return Instant(at=at, is_doubtful=day.is_ambiguous)
+            return _within(at, clock, now, is_doubtful=day.is_ambiguous)
         return _next_date(here.date(), day, clock, zone, now)
     except (ValueError, OverflowError, OSError):  # Feb 30, the year 10000, a clock out of range
         return None
@@ -60,6 +66,8 @@ def instant(
 
 def _next_time(today: date, clock: TimeOfDay, zone: tzinfo, now: float) -> Instant:
     at = before = _epoch(today, clock, zone, now)
+    if (running := _within(before, clock, now)).is_end:
+        return running
     # A skipped or repeated hour can move the next instant by a day, never by two.
     for ahead in (1, 2):
         if at < now:
@@ -72,8 +80,8 @@ def _next_weekday(
 ) -> Instant:
     ahead = (weekday - today.weekday()) % 7
     at = _epoch(today + timedelta(days=ahead), clock, zone, now)
-    if at >= now:
-        return Instant(at=at)
+    if (running := _within(at, clock, now)).is_end or at >= now:
+        return running
     doubtful = now - at < _JUST_PASSED
     again = _epoch(today + timedelta(days=ahead + 7), clock, zone, now)
     return Instant(at=again, is_doubtful=doubtful)
@@ -89,8 +97,18 @@ def _next_date(
         except ValueError:
             continue
         if at >= now - _RECENT_DAYS * _DAY:
-            return Instant(at=at, is_doubtful=day.is_ambiguous)
+            return _within(at, clock, now, is_doubtful=day.is_ambiguous)
     return None
+
+
+def _within(
+    at: float, clock: TimeOfDay | None, now: float, *, is_doubtful: bool = False
+) -> Instant:
+    """The instant `at`, or the end of the minute that it names if that has begun."""
+    is_running = clock is not None and clock.second is None and 0 < now - at < _MINUTE
+    return Instant(
+        at=at + _MINUTE if is_running else at, is_doubtful=is_doubtful, is_end=is_running
+    )
 
 
 def _epoch(day: date, clock: TimeOfDay | None, zone: tzinfo, now: float) -> float:

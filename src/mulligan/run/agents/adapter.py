@@ -83,6 +83,7 @@ class Note(NamedTuple):
         shown: What the user would have seen of it: (stream, text) in order.
         is_lost: Whether the program says that there is no session to go on with: nothing was saved
             of it, so a new start repeats nothing. Never after work in the same attempt.
+        is_futile: Whether it goes on with what leads nowhere, at a price: it is to be ended.
     """
 
     session: str = ""
@@ -94,6 +95,7 @@ class Note(NamedTuple):
     tokens: int | None = None
     shown: tuple[tuple[Stream, str], ...] = ()
     is_lost: bool = False
+    is_futile: bool = False
 
 
 class Reader(Protocol):

@@ -75,7 +75,6 @@ class GeminiReader(EventReader):
         self.session(event.get("session_id"))
         match event.get("type"):
             case "message" if event.get("role") == "assistant":
-                self.worked()
                 said = text(event, "content")
                 self.show("stdout", said)
                 self._is_open = not said.endswith("\n") if said else self._is_open
@@ -90,6 +89,8 @@ class GeminiReader(EventReader):
             case "result":
                 self._close()
                 self._error(text(event, "error", "message"))
+                if event.get("status") == "success":
+                    self.worked()
                 self.spent(tokens=number(event, "stats", "total_tokens"))
             case None if "stats" in event:
                 models = mapping(event, "stats", "models").values()

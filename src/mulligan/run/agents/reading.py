@@ -154,7 +154,12 @@ class EventReader:
         """It announced to be silent for so long."""
         self._quiet = max(self._quiet, seconds)
 
+    def futile(self) -> None:
+        """It goes on with what leads nowhere, and would not end by itself."""
+        self._is_futile = True
+
     def worked(self) -> None:
+        """Something was achieved: a tool is used, an answer is whole. Half an answer is nothing."""
         self._is_work = self._has_worked = True
 
     def tool_began(self, tool: str) -> None:
@@ -231,7 +236,7 @@ class EventReader:
 
     def _fresh(self) -> None:
         self._session = ""
-        self._is_retry = self._is_work = self._is_lost = False
+        self._is_retry = self._is_work = self._is_lost = self._is_futile = False
         self._quiet = 0.0
         self._change = 0
         self._told = (self._cost, self._tokens)
@@ -240,7 +245,7 @@ class EventReader:
     def _note(self) -> Note | None:
         is_spent = self._told != (self._cost, self._tokens)
         said = (self._session, self._is_retry, self._quiet, self._is_work, self._change)
-        if not (any(said) or is_spent or self._shown or self._is_lost):
+        if not (any(said) or is_spent or self._shown or self._is_lost or self._is_futile):
             return None
         return Note(
             session=self._session,
@@ -252,4 +257,5 @@ class EventReader:
             tokens=self._tokens if is_spent else None,
             shown=tuple(self._shown),
             is_lost=self._is_lost,
+            is_futile=self._is_futile,
         )

@@ -1,0 +1,68 @@
+"""How an attempt that had to be ended is read."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+
+from mulligan.core.failure import Kind
+from mulligan.run.agents.catalogue import recognise
+from mulligan.run.reading import Finished, read_attempt
+from mulligan.run.recovery import run_policy
+
+NOW = 1_800_000_000.0
+SESSION = "5e551011-aaaa-4bbb-8ccc-0123456789ab"
+
+
+@pytest.fixture
+def read(tmp_path):
+    """What follows from events of codex, after which it was silent for ten minutes."""
+
+    def read(*events: dict[str, object], **ending):
+        log = tmp_path / "attempt-1"
+        lines = ({"type": "thread.started", "thread_id": SESSION}, {"type": "turn.started"})
+        text = "".join(json.dumps(each) + "\n" for each in (*lines, *events))
+        log.with_suffix(".out").write_text(text, encoding="utf-8")
+        command = ("codex", "exec", "x")
+        return read_attempt(
+            Finished(601.0, stopped="idle", silent=600.0, **ending),
+            log,
+            recognise(command),
+            program="codex",
+            session=SESSION,
+            policy=run_policy(),
+            before=(),
+            may_restart=False,
+            deadline_at=None,
+            now=NOW,
+            roll=0.5,
+        )
+
+    return read
+
+
+ENDINGS = ({"code": 1}, {"code": 0}, {"signal": signal.SIGINT})
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_silence_after_a_retry_notice_of_a_limit_is_that_limit(read, ending):
+    notice = "Reconnecting... 1/1 (exceeded retry limit, last status: 429 Too Many Requests)"
+    verdict, message, _ = read({"type": "error", "message": notice}, **ending)
+    assert verdict.failure is not None
+    assert verdict.failure.kind is Kind.RATE_LIMIT
+    assert "429" in message
+    assert verdict.then == "again"
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_silence_after_anything_else_is_a_hang(read, ending):
+    verdict, message, _ = read(**ending)
+    assert verdict.failure is not None
+    assert verdict.failure.kind is Kind.TIMEOUT
+    assert message == "it was silent for 10m, and was ended"
+    notice = "Reconnecting... 1/5 (stream disconnected before completion)"
+    verdict, _, _ = read({"type": "error", "message": notice}, **ending)
+    assert verdict.failure is not None
+    assert verdict.failure.kind is Kind.TIMEOUT
