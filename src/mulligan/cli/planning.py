@@ -65,7 +65,8 @@ def run_plan(
             f"options stand before the file: mulligan run --dry-run {shlex.quote(file)}",
         )
     for option, home in _ELSEWHERE.items():
-        if options.pop(option):
+        given = options.pop(option)
+        if given is not None and given is not False and given != "":  # 0 is something to say
             raise Unusable(
                 f"--{option.replace('_', '-')} is for a bare command",
                 f"in a plan it belongs into {home}",

@@ -64,12 +64,13 @@ def lint_plan(plan: Plan, *, folder: Path) -> list[Finding]:
             names = _names(agent, folder)
             used |= names
             found += _agent(plan, agent, here)
+            found += _place(folder, plan, agent, here)
             found += _length(plan, phase, agent, names, here)
             found += _unused(agent.variables, names, here)
         named = {name for agent in phase.agents for name in _names(agent, folder)}
         found += _unused(phase.variables, named, path)
     found += _unused(plan.variables, used, ())
-    return sorted(found, key=lambda finding: not finding.is_grave)
+    return sorted(dict.fromkeys(found), key=lambda finding: not finding.is_grave)
 
 
 def _of(path: KeyPath, message: str, hint: str, *, is_grave: bool = False) -> Finding:
@@ -166,6 +167,14 @@ def _agent(plan: Plan, agent: Agent, path: KeyPath) -> Iterator[Finding]:
     if "/" not in first and not shutil.which(first):
         yield _missing((*path, "command" if agent.command else "program"), first)
     yield from _secrets(agent.env, (*path, "env"))
+
+
+def _place(folder: Path, plan: Plan, agent: Agent, path: KeyPath) -> Iterator[Finding]:
+    place = folder / plan.cwd / agent.cwd
+    if not place.is_dir():
+        key = (*path, "cwd") if agent.cwd else ("cwd",)
+        message = f"there is no folder {str(place)!r} here"
+        yield _of(key, message, "make it, or name another", is_grave=True)
 
 
 def _missing(path: KeyPath, name: str) -> Finding:

@@ -180,6 +180,9 @@ def _meant(
         for agent, text in agents.items():
             if name == f"outputs.{phase}.{agent}":
                 return [_Piece(_fit(text), is_output=True)]
+    if any(name.startswith(f"outputs.{phase}.") for phase in outputs):
+        # Of a phase that succeeded without it: it failed, or was stopped before it said a word.
+        return [_Piece(_fit(""), is_output=True)]
     raise SettingError("the prompt " + unknown(name, variables, outputs))
 
 

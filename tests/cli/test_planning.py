@@ -1,0 +1,192 @@
+"""`mulligan run PLAN.toml`: shown before it runs, and run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mulligan.cli import main
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "plans"
+PLAN = """
+name = "greet"
+concurrency = 2
+providers = { shell = 1 }
+cost_limit = 2.5
+variables = { who = "you" }
+env = { CI = "3" }
+
+[[phases]]
+name = "ask"
+on_failure = "require_minimum"
+minimum = 1
+concurrency = 2
+agents = [
+  { name = "one", command = ["sh", "-c", "echo good; touch ran"], provider = "shell" },
+  { name = "two", command = ["sh", "-c", "exit 3"] },
+]
+
+[[phases]]
+name = "tell"
+policy = "pipeline"
+git = "worktree"
+verify = ["true"]
+
+[[phases.agents]]
+command = ["cat"]
+prompt = "Tell {{who}}:\\n{{outputs.ask}}"
+input = "stdin"
+output = "told.txt"
+timeout = "5m"
+"""
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+
+    def run(*args: str, plan: str = PLAN) -> tuple[int, str, str]:
+        (tmp_path / "greet.toml").write_text(plan)
+        with pytest.raises(SystemExit) as done:
+            main(["run", *args])
+        said = capsys.readouterr()
+        return int(str(done.value.code)), said.out, said.err
+
+    return run
+
+
+def test_a_dry_run_shows_what_would_run_and_runs_nothing(run, tmp_path):
+    code, out, err = run("--dry-run", "greet.toml")
+    assert (code, err) == (0, "")
+    assert (
+        out
+        == """\
+plan       greet, from greet.toml
+agents     3 in 2 phases
+at once    2 agents, 1 of shell at most
+cost       nothing more is started after $2.50
+env        CI
+
+phase      ask
+  agents   2, side by side, 2 at once at most
+  fails    as soon as 1 successes cannot be reached
+  policy   default: 8 attempts, limits as time allows; waits 6h at most
+  agent    one
+    runs     sh -c 'echo good; touch ran'
+    provider shell
+  agent    two
+    runs     sh -c 'exit 3'
+
+phase      tell
+  after    ask
+  agents   1
+  fails    if its agent does
+  policy   pipeline: 4 attempts; waits 6h at most
+  git      worktree, merged into the tree
+  verify   true, 10m at most
+  agent    cat
+    runs     cat
+    stdin    Tell you:
+             ## one
+
+             [what ask/one prints]
+
+             ## two
+
+             [what ask/two prints]
+    output   told.txt
+    timeout  5m
+"""
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["greet.toml"]
+
+
+def test_a_dry_run_for_programs_has_every_setting(run):
+    _, out, _ = run("--dry-run", "--json", "greet.toml")
+    data = json.loads(out)
+    assert (data["plan"], data["concurrency"], data["env"]) == ("greet", 2, ["CI"])
+    ask, tell = data["phases"]
+    assert ask["agents"][0]["argv"] == ["sh", "-c", "echo good; touch ran"]
+    assert (tell["needs"], tell["git"], tell["policy"]["name"]) == (["ask"], "worktree", "pipeline")
+    assert tell["agents"][0]["stdin"].startswith("Tell you:\n## one\n")
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.name)
+def test_every_example_can_be_shown(run, file):
+    code, out, _ = run("--dry-run", str(file))
+    assert (code, out.startswith("plan ")) == (0, True)
+
+
+def test_no_secret_in_a_plan_is_shown(run):
+    secret = "sk-planted-0123456789abcdefghij"
+    plan = PLAN.replace('"you"', f'"key {secret}"').replace("echo good", f"echo {secret}")
+    for option in ((), ("--json",)):
+        _, out, err = run("--dry-run", *option, "greet.toml", plan=plan)
+        assert secret not in out + err
+
+
+def test_surprises_are_shown_beside_it(run):
+    _, _, err = run(
+        "--dry-run",
+        "greet.toml",
+        plan=PLAN.replace("minimum = 1\nconcurrency = 2", "minimum = 1\nconcurrency = 9"),
+    )
+    assert err == (
+        "warning: phases[0].concurrency: 2 run at once at most, as many as there are; write 2 or "
+        "less\n"
+    )
+
+
+REFUSED = {
+    ("greet.toml", "--dry-run"): (
+        "error: a plan takes no arguments; got --dry-run\n\n"
+        "hint: options stand before the file: mulligan run --dry-run greet.toml\n"
+    ),
+    ("--attempts", "3", "greet.toml"): (
+        "error: --attempts is for a bare command\n\n"
+        "hint: in a plan it belongs into a phase's policy, as attempts\n"
+    ),
+    ("--own-retries", "0", "greet.toml"): (
+        "error: --own-retries is for a bare command\n\n"
+        "hint: in a plan it belongs into an agent's args or env\n"
+    ),
+    ("--dry-run", "--", "ls"): (
+        "error: --dry-run is for plans\n\nhint: write mulligan run --dry-run PLAN.toml\n"
+    ),
+    ("--report", "x.md", "--", "ls"): (
+        "error: --report is for plans\n\nhint: write mulligan run --dry-run PLAN.toml\n"
+    ),
+    ("gone.toml",): "error: gone.toml: no such file\n",
+}
+
+
+@pytest.mark.parametrize("args", REFUSED, ids=" ".join)
+def test_what_cannot_be_meant_is_refused_before_anything_is_made(run, tmp_path, args):
+    assert run(*args) == (2, "", REFUSED[args])
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.real
+def test_a_plan_runs_and_its_report_is_written(tmp_path):
+    plan = PLAN.replace('git = "worktree"\n', "")
+    (tmp_path / "greet.toml").write_text(plan)
+    done = subprocess.run(
+        [sys.executable, "-m", "mulligan", "run", "--report", "report.md", "greet.toml"],
+        cwd=tmp_path,
+        env={**os.environ, "MULLIGAN_HOME": str(tmp_path / "home"), "NO_COLOR": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "## one\n\ngood" in (tmp_path / "told.txt").read_text()
+    assert "mulligan: plan greet is done: 2 of 3 agents succeeded" in done.stderr
+    assert (tmp_path / "report.md").read_text().startswith("# greet is done\n")

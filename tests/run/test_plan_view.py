@@ -1,0 +1,203 @@
+"""A plan as it is seen: a table on a real pseudo-terminal, lines, events."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import struct
+import termios
+import threading
+import time
+
+import pytest
+
+from mulligan.run.plan import Agent, Phase, Plan
+from mulligan.run.plan_report import report
+from mulligan.run.plan_view import PlanTable
+from mulligan.run.state import RunState, state_of
+from mulligan.run.steps import Begun, Ended, Made, Step
+from mulligan.run.stop import Stop
+from mulligan.run.streams import Streams
+from mulligan.run.words import clock
+
+MADE = Made(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
+BEGUN = Begun(1001.0, 1, "start", "", "")
+LIMIT = Ended(
+    1010.0,
+    1,
+    9.0,
+    code=1,
+    kind="quota",
+    message="limit reached",
+    reset_at=1100.0,
+    then="again",
+    until=1101.0,
+    because="the limit resets",
+    cost=0.2,
+)
+DONE = Ended(1210.0, 2, 108.0, code=0, then="done", cost=0.3)
+
+
+def state(*steps: Step) -> RunState:
+    found = state_of([MADE, *steps])
+    assert found is not None
+    return found
+
+
+def plan(*names: str) -> Plan:
+    agents = tuple(Agent(name=name, command=("x",)) for name in names)
+    return Plan(name="review", phases=(Phase(name="read", agents=agents),))
+
+
+class Place:
+    """A terminal or a pair of pipes with a plan shown on it."""
+
+    def __init__(
+        self, shown: Plan, *, lines: int = 24, is_terminal: bool = True, **settings
+    ) -> None:
+        self.plan = shown
+        if is_terminal:
+            self.end, err = os.openpty()
+            fcntl.ioctl(err, termios.TIOCSWINSZ, struct.pack("HHHH", lines, 80, 0, 0))
+            out = err
+        else:
+            self.end, err = os.pipe()
+            out = err
+        os.set_blocking(self.end, False)
+        environ = {"TERM": "xterm", "NO_COLOR": "1"}
+        streams = Streams(Stop(), out, err)
+        self.table = PlanTable(shown, run="k3fqzz", streams=streams, environ=environ, **settings)
+
+    def written(self) -> str:
+        found = b""
+        for _ in range(50):
+            try:
+                found += os.read(self.end, 1 << 20)
+            except BlockingIOError:
+                time.sleep(0.01)
+                if found:
+                    break
+        return found.decode()
+
+    def screen(self) -> list[str]:
+        """The lines of the last picture, without colours."""
+        last = self.written().replace("\r\n", "\n").split("\x1b[1A\x1b[2K")[-1]
+        plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", last)
+        return [line.rstrip() for line in plain.split("\n") if line.strip()]
+
+
+@pytest.mark.real
+def test_a_terminal_shows_who_runs_who_waits_and_what_it_costs():
+    place = Place(plan("one", "two", "three"))
+    with place.table as table:
+        table.phases({"read": "open"}, {})
+        table.changed("read/one", state(BEGUN, LIMIT), 1010.0)
+        table.changed("read/two", state(BEGUN), 1010.0)
+        table.tick(1011.0)
+        shown = place.screen()
+    until = clock(1101.0, 1010.0)
+    assert [line.split() for line in shown[:3]] == [
+        ["phase", "agent", "attempt", "state", "next", "cost"],
+        ["read", "one", "1", "waits:", "usage", "limit", "1:30", "until", until, "$0.20"],
+        ["two", "1", "runs", "0:10"],
+    ]
+    assert shown[3].split() == ["three", "to", "come"]
+    assert shown[4] == "0 of 3 succeeded · $0.20 · Ctrl-C is safe: mulligan resume k3fqzz"
+
+
+@pytest.mark.real
+def test_the_table_is_gone_when_the_plan_is_over_and_the_report_stays():
+    place = Place(plan("one"))
+    with place.table as table:
+        done = state(BEGUN, LIMIT, BEGUN._replace(attempt=2, at=1102.0), DONE)
+        table.changed("read/one", done, 1210.0)
+        table.tick(1211.0)
+        table.over(report(place.plan, {"read/one": done}, {"read": "succeeded"}, {}))
+    written = place.written()
+    assert "mulligan: plan review is done" in written
+    assert written.endswith("the limit resets at " + clock(1100.0, 1010.0) + "\r\n")
+    assert written.count("\x1b[?25l") == written.count("\x1b[?25h") == 1  # the cursor is back
+
+
+@pytest.mark.real
+def test_a_small_screen_shows_those_at_work_and_counts_the_others():
+    names = [f"n{number}" for number in range(30)]
+    place = Place(plan(*names), lines=10)
+    with place.table as table:
+        table.changed("read/n7", state(BEGUN), 1010.0)
+        table.tick(1011.0)
+        shown = place.screen()
+    assert len(shown) == 3
+    assert "n7" in shown[1]
+    assert shown[2].startswith("29 more · 0 of 30 succeeded")
+
+
+@pytest.mark.real
+def test_without_a_terminal_each_thing_is_told_once_in_a_line():
+    place = Place(plan("one"), is_terminal=False)
+    with place.table as table:
+        for _ in range(3):  # whoever drives a plan tells all of it every second
+            table.phases({"read": "open"}, {})
+            table.changed("read/one", state(BEGUN, LIMIT), 1010.0)
+            table.tick(1011.0)
+        table.changed("read/one", state(BEGUN), 1012.0)  # overtaken
+        table.phases({"read": "failed"}, {"read": "none of its 1 agents succeeded"})
+    begun, ended = clock(1001.0, 1001.0), clock(1010.0, 1010.0)
+    until, reset = clock(1101.0, 1010.0), clock(1100.0, 1010.0)
+    assert place.written() == (
+        "mulligan: phase read begins\n"
+        f"mulligan: {begun} read/one: begins\n"
+        f"mulligan: {ended} read/one: attempt 1: one met a usage limit after 9s, $0.20: limit "
+        "reached\n"
+        f"mulligan: {ended} read/one: waits 1m31s, until {until}: the limit resets at {reset}\n"
+        "mulligan: phase read failed: none of its 1 agents succeeded\n"
+    )
+
+
+@pytest.mark.real
+def test_programs_get_events_and_the_report_as_the_last_of_them():
+    place = Place(plan("one"), is_terminal=False, is_json=True)
+    waiting = state(BEGUN, LIMIT)
+    with place.table as table:
+        table.phases({"read": "open"}, {})
+        table.changed("read/one", waiting, 1010.0)
+        table.over(report(place.plan, {"read/one": waiting}, {"read": "open"}, {}))
+    events = [json.loads(line) for line in place.written().splitlines()]
+    assert [each["event"] for each in events] == ["phase", "agent", "report"]
+    assert {each["run"] for each in events} == {"k3fqzz"}
+    assert (events[1]["agent"], events[1]["status"], events[1]["until"]) == ("one", "waiting", 1101)
+    assert events[2]["phases"][0]["agents"][0]["decisions"][0]["because"] == "the limit resets"
+
+
+@pytest.mark.real
+def test_a_page_is_written_where_it_is_asked_for(tmp_path):
+    page = tmp_path / "report.md"
+    place = Place(plan("one"), is_terminal=False, report=page)
+    place.table.over(report(place.plan, {}, {"read": "failed"}, {"read": "it could not"}))
+    assert page.read_text().startswith("# review failed\n")
+
+
+@pytest.mark.real
+def test_a_page_that_cannot_be_written_ends_nothing(tmp_path):
+    place = Place(plan("one"), is_terminal=False, report=tmp_path / "gone" / "report.md")
+    place.table.over(report(place.plan, {}, {"read": "failed"}, {}))
+    assert place.written().splitlines()[-1].endswith("report.md: no such file or directory")
+
+
+@pytest.mark.real
+def test_agents_may_be_told_of_from_many_threads():
+    names = [f"n{number}" for number in range(8)]
+    place = Place(plan(*names), is_terminal=False)
+
+    def tell(name: str) -> None:
+        for _ in range(20):
+            place.table.changed(f"read/{name}", state(BEGUN, LIMIT), 1010.0)
+
+    threads = [threading.Thread(target=tell, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(place.written().splitlines()) == 3 * len(names)
