@@ -10,7 +10,7 @@ import pytest
 from mulligan.core.failure import Kind
 from mulligan.run.agents.catalogue import recognise
 from mulligan.run.reading import Finished, read_attempt
-from mulligan.run.recovery import run_policy
+from mulligan.run.recovery import Terms, run_policy
 
 NOW = 1_800_000_000.0
 SESSION = "5e551011-aaaa-4bbb-8ccc-0123456789ab"
@@ -30,13 +30,8 @@ def read(tmp_path):
             Finished(601.0, stopped="idle", silent=600.0, **ending),
             log,
             recognise(command),
-            program="codex",
-            session=SESSION,
-            policy=run_policy(),
-            before=(),
-            may_restart=False,
-            deadline_at=None,
-            now=NOW,
+            Terms(policy=run_policy(), program="codex", can_resume=True, is_known=True, now=NOW),
+            (),
             roll=0.5,
         )
 

@@ -12,6 +12,7 @@ from mulligan.classify.agent_output import Outcome
 from mulligan.classify.reset_time import ResetTime
 from mulligan.core.failure import Failure, Kind
 from mulligan.core.hint import Confidence, Hint, Precision
+from mulligan.run.advice import HARMLESS
 from mulligan.run.reading import Finished
 from mulligan.run.recovery import Terms, judge, run_policy
 from mulligan.run.steps import Ended
@@ -53,8 +54,8 @@ def judged(
     )
 
 
-def past(kind, *, at=NOW - 10, **more):
-    return Ended(at, 1, 1.0, kind=str(kind), then="again", **more)
+def past(kind, *, at=NOW - 10, attempt=1, **more):
+    return Ended(at, attempt, 1.0, kind=str(kind), then="again", **more)
 
 
 def test_a_program_that_ended_well_is_done():
@@ -146,7 +147,7 @@ def test_a_model_that_answered_begins_the_count_anew():
 
 def test_attempts_in_total_are_never_forgotten():
     policy = run_policy().but(attempts=3)
-    before = [past(Kind.NETWORK, is_work=True)] * 2
+    before = [past(Kind.NETWORK, is_work=True, attempt=number) for number in (1, 2)]
     assert judged(said(failure(Kind.NETWORK)), before=before, policy=policy).then == "stop"
 
 
@@ -247,7 +248,7 @@ def test_a_program_that_was_ended_for_going_nowhere_goes_on_with_its_session():
     assert (verdict.then, verdict.how) == ("again", "resume")
     assert "cut off, time and again" in verdict.failure.message
     verdict = judged(None, finished=endless, can_resume=False)
-    assert (verdict.then, verdict.advice) == ("stop", "if that is harmless: --restart")
+    assert (verdict.then, verdict.advice) == ("stop", HARMLESS)
 
 
 @pytest.mark.parametrize("stopped", ["idle", "futile", "timeout"])
@@ -286,10 +287,17 @@ def test_silence_is_a_timeout_and_says_how_long():
     assert verdict.failure.message == "it was silent for 10m, and was ended"
 
 
-@pytest.mark.parametrize("reason", ["interrupt", "terminate", "hangup"])
-def test_who_is_interrupted_pauses(reason):
-    verdict = judged(None, finished=Finished(1.0, signal=2, stopped=reason))
+def test_who_is_interrupted_pauses():
+    verdict = judged(None, finished=Finished(1.0, signal=2, stopped="interrupt"))
     assert (verdict.then, verdict.exit) == ("pause", 130)
+
+
+@pytest.mark.parametrize("reason", ["terminate", "hangup"])
+def test_a_machine_that_shuts_down_does_not_end_the_night(reason):
+    ended = Finished(1.0, signal=15, stopped=reason)
+    verdict = judged(None, finished=ended, now=NOW)
+    assert (verdict.then, verdict.until, verdict.exit) == ("again", NOW, 130)
+    assert judged(None, finished=ended, can_resume=False).then == "pause"
 
 
 def test_a_program_that_is_not_there_is_not_looked_for_twice():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from mulligan.run.agents.adapter import Refused
+from mulligan.run.begin import Asked, make
 from mulligan.run.desk import InOtherHands
 from mulligan.run.steps import Begun, Ended, Moved, Over
 
@@ -168,10 +171,88 @@ def test_a_cut_off_program_that_cannot_resume_is_not_started_twice(stage):
     assert "--restart" in run.state.ended[-1].advice
 
 
+def events(*more):
+    init = {"type": "system", "subtype": "init", "session_id": SESSION}
+    lines = [init, {"type": "assistant", "message": {"content": []}, "session_id": SESSION}, *more]
+    return "".join(json.dumps(each) + "\n" for each in lines)
+
+
+SESSION = "0d934841-1941-40fe-9930-4689fa253369"
+SUCCESS = {"type": "result", "is_error": False, "result": "fine", "session_id": SESSION}
+
+
+def agent(stage, text, then):
+    """A claude that prints `text`, notes that it ran, and does `then`."""
+    (stage.folder / "says").write_text(text)
+    program = stage.folder / "bin" / "claude"
+    program.write_text(f"#!/bin/sh\necho ran >> effects.txt\ncat {stage.folder}/says\n{then}\n")
+    return ("claude", "-p", "x")
+
+
+@pytest.mark.parametrize("then", ["sleep 30", "kill -SEGV $$"])
+def test_what_reported_its_success_is_not_asked_again(stage, then):
+    run = stage.run("", command=agent(stage, events(SUCCESS), then), idle=0.4)
+    assert (run.code, run.state.status, stage.effects) == (0, "done", 1)
+
+
+def test_output_that_ends_without_its_report_was_cut_off(stage):  # E-E7
+    run = stage.run("", command=agent(stage, events(), "exit 0"), attempts=2)
+    assert (run.code, kinds(run)) == (1, ["network", "network"])
+
+
+def test_a_session_that_the_user_named_and_nobody_knows_is_not_tried_for_ever(stage):
+    lost = "echo 'No conversation found with session ID: x' >&2; exit 1"
+    agent(stage, "", lost)
+    run = stage.run("", command=("claude", "-p", "x", "--resume", SESSION))
+    assert (run.code, run.state.status, stage.effects) == (1, "failed", 1)
+
+
+def test_who_resumes_a_cut_off_program_is_asked_for_restart_again(stage):
+    command = ("sh", "-c", "echo x >> effects.txt; kill -9 $$")
+    first = stage.run("", command=command)
+    assert (first.code, stage.effects) == (137, 1)
+    for may_restart in (False, True):
+        taken = stage.desk.claim(first.id, stage.clock.wall())
+        stage.desk.write(taken, Moved(stage.clock.wall(), stage.clock.wall(), "hand"), "hand")
+        run = stage.drive(taken, "", may_restart=may_restart)
+        assert (run.state.status, stage.effects > 1) == ("failed", may_restart)
+
+
+def test_a_deadline_cuts_a_running_attempt(stage):  # E-D4
+    run = stage.run("", command=("sleep", "30"), deadline=0.3)
+    assert (run.code, run.state.status) == (1, "failed")
+
+
+def test_a_signal_without_a_name_is_a_crash_like_any_other(stage):
+    run = stage.run("", command=("sh", "-c", "kill -40 $$"))
+    assert (run.code, run.state.status) == (168, "failed")
+
+
+def test_a_limit_in_the_log_of_a_killed_supervisor_is_waited_for(stage):
+    info = {"status": "rejected", "resetsAt": stage.clock.wall() + 3000}
+    limit = {"type": "rate_limit_event", "rate_limit_info": info, "session_id": SESSION}
+    claimed = _torn(stage, output=events(limit).encode())
+    run = stage.drive(claimed, "ok")
+    assert stage.clock.now() >= 3000
+    assert run.state.ended[0].kind == "quota"
+
+
+def test_a_name_means_its_run_whatever_begins_like_it(stage):
+    first = stage.run("ok")
+    named = make(
+        stage.desk,
+        ("true",),
+        Asked(),
+        cwd=str(stage.folder),
+        environ={},
+        now=stage.clock.wall(),
+        name=first.id[:2],
+    )[0]
+    assert stage.desk.find(first.id[:2]) == named.id
+
+
 def _torn(stage, *, output, command=("claude", "-p", "x")):
     """A run whose supervisor died in its first attempt."""
-    from mulligan.run.begin import Asked, make
-
     claimed, _ = make(
         stage.desk,
         command,

@@ -53,5 +53,8 @@ def command(run: str) -> int:
             )
             return EXIT_FAILED
         time.sleep(0.05)
+    from ..run.leftovers import end_leftovers
+
+    end_leftovers(id_)  # of a supervisor that died; children of a plan carry its mark as well
     click.echo(f"cancelled run {id_}", err=True)
     return 0

@@ -113,7 +113,7 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
         click.echo(f"mulligan: {missing} was set when the run was made, and is not now", err=True)
     with signals(Stop()) as stop:
         now = time()
-        claimed = desk.claim(id_, now)
+        claimed = desk.claim(id_, now, is_by_hand=True)
         if is_now or state.status in {"paused", "failed", "limited"}:
             desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
         if state.made.agent == PLAN:

@@ -58,7 +58,7 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     from ..run.prune import prune_daily
     from ..run.showing import recording
     from ..run.steps import PLAN
-    from ..run.stop import Stop, signals
+    from ..run.stop import Stop, Unasked, signals
     from ..run.worker import Worker
 
     desk = Desk()
@@ -88,7 +88,8 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     def failed(id_: str, error: MulliganError) -> None:
         click.echo(f"mulligan: {id_}: cannot go on: {error}", err=True)
 
-    with signals(Stop()) as stop:
+    with signals(Stop()) as asked:
+        stop = Unasked(asked)
         worker = Worker(
             desk,
             drive=drive,
@@ -98,4 +99,4 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
             failed=failed,
         )
         worker.work(is_once=once, glance=poll)
-        return 130 if stop.is_set else 0
+        return 130 if asked.is_set else 0

@@ -118,9 +118,10 @@ class Desk:
         ids = self.ids()
         if name in ids:
             return name
-        found = [id_ for id_ in ids if name and id_.startswith(name) and "." not in id_]
+        # A name that somebody gave means that run, whatever else begins like it.
+        found = [id_ for id_, state in self.all() if name and state.made.name == name][:1]
         if not found:
-            found = [id_ for id_, state in self.all() if state.made.name == name][:1]
+            found = [id_ for id_ in ids if name and id_.startswith(name) and "." not in id_]
         if len(found) == 1:
             return found[0]
         if found:
@@ -189,8 +190,13 @@ class Desk:
         self.write(claimed, made, "made", is_synced=False)
         return claimed
 
-    def claim(self, id_: str, now: float) -> Claimed:
+    def claim(self, id_: str, now: float, *, is_by_hand: bool = False) -> Claimed:
         """Take the run in hand.
+
+        Args:
+            id_: The run.
+            now: Epoch seconds.
+            is_by_hand: Whether somebody wants it from a holder that lives and shows no sign of it.
 
         Raises:
             InOtherHands: Somebody else has it.
@@ -198,8 +204,9 @@ class Desk:
         state = self.look(id_)
         if state is None:
             raise NoSuchRun(f"no run {id_!r}; mulligan runs lists what there is")
-        if self.is_held(id_, state.holder):
-            raise InOtherHands(f"run {id_} is in the hands of {state.holder.split(' ')[1]}")
+        if self.is_held(id_, state.holder, is_by_hand=is_by_hand):
+            process = state.holder.split(" ")[1].partition("@")[0]
+            raise InOtherHands(f"run {id_} is in the hands of process {process}")
         claimed = Claimed(id_, _holder(), state.epoch + 1)
         self.renew(claimed)  # before it is ours, so that there is no moment in which it looks free
         with suppress(Fenced):
@@ -210,16 +217,23 @@ class Desk:
             raise InOtherHands(f"run {id_} was taken by another process at the same time")
         return claimed
 
-    def is_held(self, id_: str, holder: str) -> bool:
-        """Whether the holder of the run is alive."""
+    def is_held(self, id_: str, holder: str, *, is_by_hand: bool = False) -> bool:
+        """Whether the holder of the run is alive.
+
+        One of this machine that lives has only been stopped, by Ctrl-Z or with the machine, and
+        will go on: nobody takes its run unasked, however long it shows no sign.
+        """
         try:
             text = self._sign(id_, holder).read_text(encoding="ascii")
         except (FileNotFoundError, NotADirectoryError):
             return False
         seen, _, boot = text.partition(" ")
         host, process, *_ = [*holder.split(" "), ""]
-        if host == os.uname().nodename and not is_alive(process):
-            return False
+        if host == os.uname().nodename:
+            if not is_alive(process):
+                return False
+            if not is_by_hand:
+                return True
         return boot == boot_id() and boot_time() - float(seen or 0) < LEASE
 
     def renew(self, claimed: Claimed) -> None:

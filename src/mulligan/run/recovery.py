@@ -343,5 +343,6 @@ def _call(terms: Terms, before: tuple[Ended, ...]) -> Call:
             call.first_failed_at = None
         elif call.first_failed_at is None:
             call.first_failed_at = ended.at
-    call.attempt = len(before) + 1
+    # An entry that only says why no attempt was made carries the number of the one before.
+    call.attempt = len({each.attempt for each in before if each.attempt}) + 1
     return call

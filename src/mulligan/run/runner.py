@@ -13,6 +13,7 @@ import os
 from typing import TYPE_CHECKING
 
 from ..errors import GitError
+from .ending import new_session, with_reading, without_session
 from .leftovers import marked
 from .reading import Finished, is_plainly_well, read_attempt, read_torn
 from .steps import Begun, Ended, Moved, Remark
@@ -21,11 +22,9 @@ from .tap import Facts, Tap, read_again
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..core.failure import Failure
     from .agents.adapter import Launch, Note
     from .desk import Claimed, Desk
     from .limits import Limits
-    from .reading import Reading
     from .recovery import Terms
     from .state import RunState
     from .steps import How, Step
@@ -205,12 +204,11 @@ class Runner:
         because, advice = "", ""
         if settings.deadline_at is not None and now >= settings.deadline_at:
             because = "its deadline is over"
-        elif state.is_cut_off and not settings.may_restart:
-            if not (state.session and self._work.adapter.can_resume):
-                because = "it was cut off, and starting it anew could do its work twice"
-                from .advice import HARMLESS
+        elif state.is_cut_off and not settings.may_restart and not self._can_resume(state):
+            from .advice import HARMLESS
 
-                advice = HARMLESS
+            because = "it was cut off, and starting it anew could do its work twice"
+            advice = HARMLESS
         if because:
             ended = Ended(
                 now,
@@ -233,8 +231,7 @@ class Runner:
             said = self._tidy.begin()
             if state.attempts:
                 words = state.ended[-1].message if state.ended else ""
-                is_restart = not (state.session and self._work.adapter.can_resume)
-                said += self._tidy.before(words, is_restart=is_restart)
+                said += self._tidy.before(words, is_restart=not self._can_resume(state))
         except GitError as error:
             because = f"the tree could not be made clean for the retry: {error}"
             now = self._world.clock.wall()
@@ -266,12 +263,15 @@ class Runner:
 
         adapter, command = self._work.adapter, self._work.command
         own_retries = self._work.settings.own_retries
-        if state.session and adapter.can_resume:
+        if self._can_resume(state):
             wish = Wish(own_retries=own_retries, environ=self._work.environ, prompt=state.prompt)
             return "resume", adapter.resume(command, state.session, wish)
-        session = _uuid() if adapter.can_resume else ""
+        session = new_session() if adapter.can_resume else ""
         wish = Wish(session=session, own_retries=own_retries, environ=self._work.environ)
         return "restart" if state.attempts else "start", adapter.start(command, wish)
+
+    def _can_resume(self, state: RunState) -> bool:
+        return bool(state.session) and self._work.adapter.can_resume
 
     def _marked(self, launch: Launch, number: int) -> dict[str, str]:
         """The environment of an attempt, with the marks of its run and its own."""
@@ -326,7 +326,7 @@ class Runner:
         )
         limit = None
         if facts.is_lost:
-            step = _without_session(step, state)
+            step = without_session(step, state)
         elif not is_plainly_well(finished, self._log(number), self._work.adapter):
             reading = read_attempt(
                 finished,
@@ -336,7 +336,7 @@ class Runner:
                 state.ended,
                 roll=self._world.roll(),
             )
-            step, limit = _read(step, reading)
+            step, limit = with_reading(step, reading)
         if self._limits is not None:
             self._limits.ended(limit)
         self._write(step, f"ended-{number}")
@@ -374,7 +374,7 @@ class Runner:
             retries=facts.retries,
             is_work=facts.is_work,
         )
-        step, limit = _read(step, reading)
+        step, limit = with_reading(step, reading)
         if self._limits is not None:
             self._limits.ended(limit)
         self._write(step, f"torn-{begun.attempt}")
@@ -386,53 +386,3 @@ class Runner:
     def _write(self, step: Step, name: str) -> None:
         self._desk.write(self._claimed, step, name)
         self._view.step(step)
-
-
-def _read(step: Ended, reading: Reading) -> tuple[Ended, Failure | None]:
-    """`step` with what was read of the attempt, and the limit that others should know of."""
-    verdict, message, source = reading
-    failure = verdict.failure
-    hint = None if failure is None else failure.hint
-    step = step._replace(
-        kind="" if failure is None else str(failure.kind),
-        status=None if failure is None else failure.status,
-        message=message,
-        reading=source,
-        reset_at=None if hint is None else step.at + hint.delay,
-        then=verdict.then,
-        until=verdict.until,
-        exit=verdict.exit,
-        because=verdict.because,
-        advice=verdict.advice,
-        is_probe=verdict.is_probe,
-    )
-    return step, None if verdict.is_probe else failure  # nobody else need believe it yet
-
-
-def _without_session(step: Ended, state: RunState) -> Ended:
-    """What follows where the program knows nothing of the session it was to go on with.
-
-    It was killed before it kept anything of it; or somebody removed the session, and with it all
-    that was done.
-    """
-    message = "the program knows nothing of its session"
-    was_lost = bool(state.ended) and state.ended[-1].is_lost
-    if was_lost or any(each.is_work for each in state.ended):
-        return step._replace(
-            message=message,
-            is_lost=True,
-            then="stop",
-            exit=step.code or 1,
-            because="its session is gone, and starting it anew would do its work twice",
-        )
-    because = "nothing was kept of its session: it starts anew"
-    return step._replace(
-        message=message, is_lost=True, then="again", until=step.at, because=because
-    )
-
-
-def _uuid() -> str:
-    raw = bytearray(os.urandom(16))
-    raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80
-    text = raw.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

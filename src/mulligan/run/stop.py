@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ("Stop", "signals")
+__all__ = ("Stop", "Unasked", "signals")
 
 # What somebody at the keyboard, a service manager, or a closing terminal asks for.
 _REASONS = {
@@ -115,6 +115,18 @@ class Stop:
         for descriptor in (inlet, outlet):
             if descriptor >= 0:
                 os.close(descriptor)
+
+
+class Unasked(Stop):
+    """Ends what is under way without anybody having asked for that: it goes on with the next.
+
+    A worker that is ended is not a user who interrupts a run.
+    """
+
+    __slots__ = ()
+
+    def set(self, reason: str = "terminate") -> None:
+        super().set(reason if reason not in {"interrupt", "quit"} else "terminate")
 
 
 @contextlib.contextmanager
