@@ -80,6 +80,12 @@ class Runner:
             if not state.is_open:
                 self._view.over(state)
                 return _INTERRUPTED if state.status == "cancelled" else state.exit
+            if self._stop.reason == "interrupt" and state.status == "new":
+                now, why = self._world.clock.wall(), "interrupted before it began"
+                self._write(
+                    Ended(now, 0, 0.0, then="pause", exit=_INTERRUPTED, because=why), "early"
+                )
+                continue
             if self._stop.is_set or state.status == "paused":
                 self._view.over(state)
                 return state.exit if state.status == "paused" else _INTERRUPTED
