@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import StoreError
+from ..errors import FileError, SettingError, StoreError
 from ..run.agents.adapter import Refused
-from ..run.begin import Asked, go, machine, make
+from ..run.begin import Asked, go, machine, make, policy_of
 from ..run.desk import Desk
 from ..run.prune import prune_daily
 from ..run.showing import showing
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..run.desk import Claimed
 
 __all__ = ("resume_run", "run_command")
+
+_HELP = "mulligan run --help lists what it takes"
 
 
 def run_command(
@@ -59,6 +61,8 @@ def run_command(
         is_final_only=final_only,
         is_notified=bool(notify),
     )
+    if policy:
+        _check_policy(asked)
     told = _argv(notify)
     folder = Path(cwd).absolute() if cwd else Path.cwd()
     if not folder.is_dir():
@@ -78,6 +82,8 @@ def run_command(
             )
         except Refused as refused:
             raise Unusable(refused.because, refused.hint) from None
+        except SettingError as error:
+            raise Unusable(str(error), _HELP) from None
         if told:
             from ..run.notice import remember
 
@@ -157,6 +163,16 @@ def _go(desk: Desk, claimed: Claimed, *, stop: Stop, is_json: bool, **how: Any) 
     with contextlib.suppress(StoreError):  # old runs are no reason for a new one to fail
         prune_daily(desk, time())
     return code
+
+
+def _check_policy(asked: Asked) -> None:
+    """Refuse rules that do not exist now: they are not read before something fails."""
+    try:
+        policy_of(asked)
+    except FileError:
+        raise
+    except SettingError as error:
+        raise Unusable(str(error), "name a preset, or the path of a .toml file") from None
 
 
 def _argv(notify: str) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ..core.policy import Policy
+    from ..core.ports import Store
     from .desk import Claimed, Desk
     from .limits import Limits
     from .tidy import Tidy
@@ -123,11 +124,16 @@ def make(
     Raises:
         Refused: The command cannot be run unattended.
         SettingError: Something was asked for that cannot be meant.
+        MissingExtra: The client of the store that limits are shared in is not installed.
+        StoreError: That store cannot be used.
     """
     from .agents.adapter import Wish
 
     adapter = recognise(command, asked.agent or None)
-    adapter.start(command, Wish(environ=environ))  # refused here, before anything is written
+    # Refused here, before anything is written: a worker would start what is.
+    adapter.start(command, Wish(environ=environ))
+    if adapter.name != "generic":
+        _shared(environ)
     made = Made(
         at=now,
         agent=adapter.name,
@@ -256,14 +262,19 @@ def _masked(command: tuple[str, ...]) -> str:
 def _limits(desk: Desk, work: Work, world: World) -> Limits:
     from .limits import Limits
 
-    if shared := work.environ.get("MULLIGAN_STORE"):
-        from ..stores.url import open_store
-
-        store = open_store(shared)
-    else:
-        store = desk.store()
+    store = _shared(work.environ) or desk.store()
     adapter = work.adapter
     return Limits(store, adapter.name, adapter.account(work.environ), world.clock, world.roll)
+
+
+def _shared(environ: Mapping[str, str]) -> Store | None:
+    """The store in which limits are shared with other machines; None if none is named."""
+    url = environ.get("MULLIGAN_STORE")
+    if not url:
+        return None
+    from ..stores.url import open_store
+
+    return open_store(url)
 
 
 @contextmanager

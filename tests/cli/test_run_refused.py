@@ -1,0 +1,68 @@
+"""What `mulligan run` refuses, before anything is kept that somebody could start later."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def environ(tmp_path):
+    """A folder with a claude that does well, and a desk of its own."""
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho started >&2\n")
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    home = {"MULLIGAN_HOME": str(tmp_path / "home"), "NO_COLOR": "1"}
+    return {**os.environ, "PATH": path, **home}
+
+
+@pytest.fixture
+def run(environ, tmp_path):
+    def run(*argv: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "mulligan", *argv],
+            cwd=tmp_path,
+            env={**environ, **more},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+def is_nothing_kept(run) -> bool:
+    woken = run("worker", "--once")
+    return (woken.returncode, woken.stderr, run("runs", "--json").stdout.strip()) == (0, "", "")
+
+
+def test_a_run_whose_store_cannot_be_meant_is_not_started_by_a_worker_later(run):
+    refused = run("run", "--", "claude", "-p", "x", MULLIGAN_STORE="nonsense://x")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: a store needs an address such as ")
+    assert is_nothing_kept(run)
+
+
+def test_rules_that_do_not_exist_are_refused_before_anything_fails(run):
+    for policy in ("nosuch", "nosuch.toml"):
+        refused = run("run", "--policy", policy, "--", "true")
+        assert refused.returncode == 2, policy
+        assert refused.stderr.startswith("error: ")
+        assert "nosuch" in refused.stderr
+    assert is_nothing_kept(run)
+
+
+def test_an_agent_that_nobody_knows_is_wrong_usage(run):
+    refused = run("run", "--agent", "clade", "--", "true")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: no agent is called 'clade'; did you mean 'claude'?")
+    assert is_nothing_kept(run)
