@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -66,3 +67,35 @@ def test_an_agent_that_nobody_knows_is_wrong_usage(run):
     assert refused.returncode == 2
     assert refused.stderr.startswith("error: no agent is called 'clade'; did you mean 'claude'?")
     assert is_nothing_kept(run)
+
+
+def test_a_folder_that_was_removed_is_no_place_to_run_anything(run, environ, tmp_path):
+    gone = tmp_path / "gone"
+    for argv in ("run -- true", "resume"):
+        gone.mkdir()
+        command = f"cd {gone} && rmdir {gone} && exec {sys.executable} -m mulligan {argv}"
+        refused = subprocess.run(
+            ["/bin/sh", "-c", command], env=environ, capture_output=True, timeout=30, check=False
+        )
+        assert refused.returncode == 2
+        assert refused.stderr.startswith(b"error: the folder this was called in cannot be used: ")
+    assert is_nothing_kept(run)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("option", ["", "--json"])
+def test_output_that_cannot_be_written_pauses_the_run_and_is_told(run, environ, option):
+    command = f"exec {sys.executable} -m mulligan run {option} -- sh -c 'echo hi; sleep 5'"
+    full = subprocess.run(
+        ["/bin/sh", "-c", f"{command} > /dev/full"],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert full.returncode == 141, full.stderr
+    told = "mulligan: stdout cannot be written: No space left on device\n"
+    assert full.stderr.count(told) == 1
+    assert "Traceback" not in full.stderr
+    assert '"paused"' in run("runs", "--json").stdout

@@ -64,7 +64,8 @@ def run_command(
     if policy:
         _check_policy(asked)
     told = _argv(notify)
-    folder = Path(cwd).absolute() if cwd else Path.cwd()
+    # Without links and dots, as `resume` will see it from within.
+    folder = (Path(cwd) if cwd.startswith("/") else _here() / cwd).resolve()
     if not folder.is_dir():
         raise Unusable(f"--cwd needs a folder; {folder} is none", "make it, or name another")
     desk = Desk()
@@ -190,9 +191,19 @@ def _argv(notify: str) -> tuple[str, ...]:
     return argv
 
 
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as trouble:
+        because = (trouble.strerror or str(trouble)).lower()
+        raise Unusable(
+            f"the folder this was called in cannot be used: {because}", "go to one that exists"
+        ) from None
+
+
 def _newest(desk: Desk) -> str:
     """The newest run of this folder that can go on."""
-    here = str(Path.cwd())
+    here = str(_here())
     for id_, state in desk.all():
         if state.made.cwd == here and state.status not in {"done", "cancelled"}:
             return id_

@@ -146,12 +146,18 @@ def make(
         variables=sorted(environ),
         parent=parent,
     )
-    id_ = desk.room(command, id_)
-    path = desk.files(id_) / "stdin"
-    if isinstance(stdin, bytes):
-        path.write_bytes(stdin)
-    spool = Spool.open(path, stdin) if isinstance(stdin, int) else Spool.saved(path)
-    return desk.make(id_, made), spool
+    try:
+        id_ = desk.room(command, id_)
+        path = desk.files(id_) / "stdin"
+        if isinstance(stdin, bytes):
+            path.write_bytes(stdin)
+        spool = Spool.open(path, stdin) if isinstance(stdin, int) else Spool.saved(path)
+        return desk.make(id_, made), spool
+    except OSError as trouble:
+        because = f"no run can be kept here: {trouble.strerror or trouble}"
+        raise StoreError(
+            str(desk.folder), f"{because}; make room, or choose another folder with MULLIGAN_HOME"
+        ) from trouble
 
 
 def go(

@@ -174,7 +174,7 @@ class Runner:
         )
         given = self._given_back()
         self._ended(state, number, finished, tap.facts)
-        self._remark(given)
+        self._remark([*given, *tap.remarks()])
 
     def _tidied(self, state: RunState) -> bool:
         """Clean the tree before an attempt that is not the first; False if that failed."""

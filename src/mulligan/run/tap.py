@@ -11,6 +11,8 @@ import os
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from .attempt_log import TAIL, AttemptLog
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -21,9 +23,6 @@ __all__ = ("Facts", "Tap", "read_again", "tail")
 
 # An event with a whole file in it is one line; what is longer than this is nobody's event.
 _LONGEST = 8 << 20
-
-# How much of a log is read to judge an attempt: how it ended stands at the end.
-_TAIL = 512 << 10
 
 # A tool may be silent much longer than a model: a test suite, a build.
 _TOOL_QUIET = 3600.0
@@ -81,19 +80,16 @@ class Tap:
             show,
             noted,
         )
-        new = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._logs: dict[Stream, int] = {
-            "stdout": os.open(log.with_suffix(".out"), new, 0o600),
-            "stderr": os.open(log.with_suffix(".err"), new, 0o600),
+        self._logs: dict[Stream, AttemptLog] = {
+            "stdout": AttemptLog(log.with_suffix(".out")),
+            "stderr": AttemptLog(log.with_suffix(".err")),
         }
         self._parts: dict[Stream, _Lines] = {"stdout": _Lines(), "stderr": _Lines()}
         self._quiet_until = 0.0
 
     def take(self, stream: Stream, chunk: bytes) -> None:
         self.facts.size += len(chunk)
-        rest = memoryview(chunk)
-        while rest:
-            rest = rest[os.write(self._logs[stream], rest) :]
+        self._logs[stream].write(chunk)
         if stream == "stderr" or not self._is_translated:
             self._show(stream, chunk)
         for line in self._parts[stream].add(chunk):
@@ -130,7 +126,12 @@ class Tap:
                 self._read(self._reader.line(stream, line))
         self._read(self._reader.end())
         for log in self._logs.values():
-            os.close(log)
+            log.close()
+
+    def remarks(self) -> list[str]:
+        """What its user should know about the logs."""
+        trouble = next((log.trouble for log in self._logs.values() if log.trouble), "")
+        return [f"its log has not all that it printed: {trouble}"] if trouble else []
 
 
 class _Lines:
@@ -171,12 +172,12 @@ def _tail(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _TAIL))
+            file.seek(max(0, size - TAIL))
             text = file.read()
-    except FileNotFoundError:
+    except OSError:  # it could not be kept
         return b""
     # The first line is a part of one, unless it is the first.
-    return text if size <= _TAIL else text.partition(b"\n")[2]
+    return text if size <= TAIL else text.partition(b"\n")[2]
 
 
 def read_again(log: Path, reader: Reader) -> Facts:
@@ -190,6 +191,6 @@ def read_again(log: Path, reader: Reader) -> Facts:
                     note = reader.line(stream, line.rstrip(b"\n"))  # type: ignore[arg-type]
                     if note is not None:
                         facts.add(note)
-        except FileNotFoundError:
+        except OSError:  # it could not be kept
             continue
     return facts
