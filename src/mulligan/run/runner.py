@@ -148,6 +148,7 @@ class Runner:
             log=self._log(number),
             show=self._view.output,
             noted=lambda note: self._noted(note, tap.facts),
+            is_tool_spared=work.settings.idle is None,
         )
         try:
             result = world.supervise(

@@ -27,6 +27,9 @@ _LONGEST = 8 << 20
 # A tool may be silent much longer than a model: a test suite, a build.
 _TOOL_QUIET = 3600.0
 
+# No program sleeps longer by itself; whoever announces more would never be found hanging.
+_LONGEST_QUIET = 3600.0
+
 
 class Facts:
     """What an attempt has told so far."""
@@ -62,6 +65,8 @@ class Tap:
         log: Where the raw bytes go: this path with ``.out`` and ``.err``.
         show: Told what the user sees: (stream, bytes).
         noted: Told of each note, after it was added to `facts`.
+        is_tool_spared: Whether a tool may be silent longer than a model; not where the user said
+            how long is too long.
     """
 
     def __init__(
@@ -72,8 +77,10 @@ class Tap:
         log: Path,
         show: Callable[[Stream, bytes], None],
         noted: Callable[[Note], None] = lambda _note: None,
+        is_tool_spared: bool = True,
     ) -> None:
         self.facts = Facts()
+        self._is_tool_spared = is_tool_spared
         self._reader, self._is_translated, self._show, self._noted = (
             reader,
             is_translated,
@@ -101,7 +108,7 @@ class Tap:
 
     def quiet_until(self) -> float:
         """Until when silence means nothing, on the monotonic clock."""
-        if self.facts.tools:
+        if self.facts.tools and self._is_tool_spared:
             return max(self._quiet_until, self._heard_at + _TOOL_QUIET)
         return self._quiet_until
 
@@ -113,7 +120,8 @@ class Tap:
         self.facts.add(note)
         self._heard_at = monotonic()
         # The announced time is when it asks again; then it needs a moment to be answered.
-        self._quiet_until = self._heard_at + note.quiet if note.quiet else 0.0
+        quiet = min(note.quiet, _LONGEST_QUIET)
+        self._quiet_until = self._heard_at + quiet if quiet else 0.0
         if self._is_translated:
             for stream, text in note.shown:
                 self._show(stream, text.encode("utf-8", "surrogateescape"))
