@@ -99,3 +99,24 @@ def test_output_that_cannot_be_written_pauses_the_run_and_is_told(run, environ, 
     assert full.stderr.count(told) == 1
     assert "Traceback" not in full.stderr
     assert '"paused"' in run("runs", "--json").stdout
+
+
+KEY = "sk-ant-api03-FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"
+
+
+def test_what_stands_in_place_of_a_program_is_masked_and_cleaned(run, tmp_path):
+    missing = run("run", "--name", f"port {KEY}", "--", f"\x1b]0;pwn\a\x1b[31m{KEY}")
+    assert missing.returncode == 127
+    told = missing.stderr + run("show").stdout + run("show", "--json").stdout + run("runs").stdout
+    assert "port [masked]" in told
+    for each in ("\x1b", "\\u001b", "pwn", KEY):
+        assert each not in told
+    for path in (tmp_path / "home").glob("state*"):
+        assert KEY.encode() not in path.read_bytes(), path
+
+
+def test_a_name_that_would_break_a_line_is_refused(run):
+    refused = run("run", "--name", "two\nlines", "--", "true")
+    assert refused.returncode == 2
+    assert "'two\\nlines' has control characters" in refused.stderr
+    assert is_nothing_kept(run)

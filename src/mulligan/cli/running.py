@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ("resume_run", "run_command")
 
+_NAME = "write it without them"
 _HELP = "mulligan run --help lists what it takes"
 
 
@@ -61,6 +62,8 @@ def run_command(
         is_final_only=final_only,
         is_notified=bool(notify),
     )
+    if not name.isprintable():
+        raise Unusable(f"--name needs a line of text; {name!r} has control characters", _NAME)
     if policy:
         _check_policy(asked)
     told = _argv(notify)

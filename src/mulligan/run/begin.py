@@ -141,7 +141,7 @@ def make(
         cwd=cwd,
         host=os.uname().nodename,
         user=os.geteuid(),
-        name=name,
+        name=_shown(name),
         terms=asked._asdict(),
         variables=sorted(environ),
         parent=parent,
@@ -263,6 +263,15 @@ def _masked(command: tuple[str, ...]) -> str:
     from ..core.text import presentable
 
     return presentable(shlex.join(command))
+
+
+def _shown(name: str) -> str:
+    """The name of a run as it may be shown and stored."""
+    if name.isalnum() and len(name) <= 12:
+        return name
+    from ..core.text import presentable
+
+    return presentable(name)
 
 
 def _limits(desk: Desk, work: Work, world: World) -> Limits:
