@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import Fenced, SettingError, StoreError
 from .agents.catalogue import recognise
+from .agents.launchers import inherited
 from .process import supervise
 from .runner import Runner
 from .spool import Spool
@@ -279,7 +280,8 @@ def _limits(desk: Desk, work: Work, world: World) -> Limits:
 
     store = _shared(work.environ) or desk.store()
     adapter = work.adapter
-    return Limits(store, adapter.name, adapter.account(work.environ), world.clock, world.roll)
+    account = adapter.account(inherited(work.command, work.environ))
+    return Limits(store, adapter.name, account, world.clock, world.roll)
 
 
 def _shared(environ: Mapping[str, str]) -> Store | None:
