@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 
@@ -126,6 +127,23 @@ def test_a_line_says_the_day_once_it_is_another(piped):
     lines.step(BEGUN._replace(attempt=4, at=BEGUN.at + 86_400))
     first, second, third = piped.err.splitlines()
     assert len(first.split()) == len(second.split()) == len(third.split()) - 3
+
+
+def test_a_wait_that_nobody_was_told_of_is_told_once(piped):
+    lines = Lines("k3fqzz", "claude", streams=piped.streams)
+    lines.waiting(2000.0, 2.0)  # a short hold is no news
+    lines.waiting(9000.0, 8000.0)
+    lines.waiting(9000.0, 7999.0)
+    (line,) = piped.err.splitlines()
+    assert re.fullmatch(r"mulligan: [\d:]+ claude waits until [\w\d: ]+", line)
+
+
+def test_a_wait_that_followed_from_a_step_is_told_by_the_step(piped):
+    lines = Lines("k3fqzz", "claude", streams=piped.streams)
+    lines.step(LATER)
+    assert "again in 2h12m" in piped.err
+    lines.waiting(9000.0, 8000.0)
+    assert piped.err == ""
 
 
 def test_in_a_log_of_both_streams_our_line_begins_a_line(stop):

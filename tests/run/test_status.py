@@ -160,6 +160,18 @@ def test_waiting_counts_down_and_says_that_it_can_be_interrupted():
     assert last.endswith(" · for attempt 2 · $0.50 · Ctrl-C is safe: mulligan resume k3fqzz")
 
 
+@pytest.mark.real
+def test_a_run_that_is_taken_up_while_it_waits_counts_down_by_itself(eventually):
+    terminal = Terminal(120)
+    terminal.now = 1010.0
+    terminal.status.waiting(8000.0, 6990.0)
+    is_drawn = eventually(lambda: terminal.rows[-1].startswith("claude waits 1:56:30 · until "))
+    first = terminal.rows[0]
+    terminal.close()
+    assert is_drawn
+    assert " claude waits until " in first
+
+
 def test_text_that_goes_into_a_file_leaves_the_line_alone():
     terminal = Terminal()
     reader, writer = os.pipe()

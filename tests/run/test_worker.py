@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -99,6 +100,22 @@ def test_two_workers_wake_each_parked_run_once(tmp_path):
     assert [each.returncode for each in workers] == [0, 0], ends
     states = [look(stage.desk, id_) for id_ in ids]
     assert [(state.status, state.attempts) for state in states] == [("done", 1)] * 6, ends
+
+
+@pytest.mark.real
+def test_a_run_whose_folder_was_removed_keeps_no_other_from_being_woken(tmp_path):
+    stage = Stage(tmp_path)
+    ids = parked(stage, 3, script="ok")
+    shutil.rmtree(stage.desk.folder / "runs" / ids[0])
+    (stage.desk.folder / "runs" / ids[1] / "command.json").unlink()
+    (stage.desk.folder / "runs" / ids[1] / "command.json").mkdir()
+    woken = worker(stage, "ok", "--once")
+    _, err = woken.communicate(timeout=60)
+    assert woken.returncode == 0, err
+    assert f"{ids[0]}: cannot go on: the folder of run {ids[0]} was removed" in err
+    assert f"{ids[1]}: cannot go on: IsADirectoryError: " in err
+    assert "Traceback" not in err
+    assert look(stage.desk, ids[2]).status == "done"
 
 
 @pytest.mark.real

@@ -91,7 +91,8 @@ _SECTIONS = {
     "--idle",
     type=Length(is_off_offered=True),
     metavar="TIME",
-    help="Silence after which the program hangs; off for never.  [10m for known programs]",
+    help="Silence after which the program hangs, in tools as well; off for never.  "
+    "[10m for known programs, 1h in their tools]",
 )
 @click.option("--timeout", type=DURATION, metavar="TIME", help="End an attempt that takes longer.")
 @click.option(

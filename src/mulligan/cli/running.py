@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import StoreError
+from ..errors import FileError, SettingError, StoreError
 from ..run.agents.adapter import Refused
-from ..run.begin import Asked, go, machine, make
+from ..run.begin import Asked, go, machine, make, policy_of
 from ..run.desk import Desk
 from ..run.prune import prune_daily
 from ..run.showing import showing
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from ..run.desk import Claimed
 
 __all__ = ("resume_run", "run_command")
+
+_NAME = "write it without them"
+_HELP = "mulligan run --help lists what it takes"
 
 
 def run_command(
@@ -59,8 +62,13 @@ def run_command(
         is_final_only=final_only,
         is_notified=bool(notify),
     )
+    if not name.isprintable():
+        raise Unusable(f"--name needs a line of text; {name!r} has control characters", _NAME)
+    if policy:
+        _check_policy(asked)
     told = _argv(notify)
-    folder = Path(cwd).absolute() if cwd else Path.cwd()
+    # Without links and dots, as `resume` will see it from within.
+    folder = (Path(cwd) if cwd.startswith("/") else _here() / cwd).resolve()
     if not folder.is_dir():
         raise Unusable(f"--cwd needs a folder; {folder} is none", "make it, or name another")
     desk = Desk()
@@ -78,6 +86,8 @@ def run_command(
             )
         except Refused as refused:
             raise Unusable(refused.because, refused.hint) from None
+        except SettingError as error:
+            raise Unusable(str(error), _HELP) from None
         if told:
             from ..run.notice import remember
 
@@ -159,6 +169,16 @@ def _go(desk: Desk, claimed: Claimed, *, stop: Stop, is_json: bool, **how: Any) 
     return code
 
 
+def _check_policy(asked: Asked) -> None:
+    """Refuse rules that do not exist now: they are not read before something fails."""
+    try:
+        policy_of(asked)
+    except FileError:
+        raise
+    except SettingError as error:
+        raise Unusable(str(error), "name a preset, or the path of a .toml file") from None
+
+
 def _argv(notify: str) -> tuple[str, ...]:
     """The command of a notification, split as a shell would."""
     if not notify:
@@ -174,9 +194,19 @@ def _argv(notify: str) -> tuple[str, ...]:
     return argv
 
 
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as trouble:
+        because = (trouble.strerror or str(trouble)).lower()
+        raise Unusable(
+            f"the folder this was called in cannot be used: {because}", "go to one that exists"
+        ) from None
+
+
 def _newest(desk: Desk) -> str:
     """The newest run of this folder that can go on."""
-    here = str(Path.cwd())
+    here = str(_here())
     for id_, state in desk.all():
         if state.made.cwd == here and state.status not in {"done", "cancelled"}:
             return id_

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..core.text import clean
+from ..errors import MulliganError
 from .kinds import DURATION
 
 if TYPE_CHECKING:
-    from ..errors import MulliganError
     from ..run.desk import Claimed
     from ..run.state import RunState
 
@@ -85,8 +86,11 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
             is_parked_by_exit=True,
         )
 
-    def failed(id_: str, error: MulliganError) -> None:
-        click.echo(f"mulligan: {id_}: cannot go on: {error}", err=True)
+    def failed(id_: str, error: Exception) -> None:
+        what = (
+            str(error) if isinstance(error, MulliganError) else f"{type(error).__name__}: {error}"
+        )
+        click.echo(f"mulligan: {id_}: cannot go on: {clean(what)}", err=True)
 
     with signals(Stop()) as asked:
         stop = Unasked(asked)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import Fenced, SettingError, StoreError
 from .agents.catalogue import recognise
+from .agents.launchers import inherited
 from .process import supervise
 from .runner import Runner
 from .spool import Spool
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ..core.policy import Policy
+    from ..core.ports import Store
     from .desk import Claimed, Desk
     from .limits import Limits
     from .tidy import Tidy
@@ -123,11 +125,16 @@ def make(
     Raises:
         Refused: The command cannot be run unattended.
         SettingError: Something was asked for that cannot be meant.
+        MissingExtra: The client of the store that limits are shared in is not installed.
+        StoreError: That store cannot be used.
     """
     from .agents.adapter import Wish
 
     adapter = recognise(command, asked.agent or None)
-    adapter.start(command, Wish(environ=environ))  # refused here, before anything is written
+    # Refused here, before anything is written: a worker would start what is.
+    adapter.start(command, Wish(environ=environ))
+    if adapter.name != "generic":
+        _shared(environ)
     made = Made(
         at=now,
         agent=adapter.name,
@@ -135,17 +142,23 @@ def make(
         cwd=cwd,
         host=os.uname().nodename,
         user=os.geteuid(),
-        name=name,
+        name=_shown(name),
         terms=asked._asdict(),
         variables=sorted(environ),
         parent=parent,
     )
-    id_ = desk.room(command, id_)
-    path = desk.files(id_) / "stdin"
-    if isinstance(stdin, bytes):
-        path.write_bytes(stdin)
-    spool = Spool.open(path, stdin) if isinstance(stdin, int) else Spool.saved(path)
-    return desk.make(id_, made), spool
+    try:
+        id_ = desk.room(command, id_)
+        path = desk.files(id_) / "stdin"
+        if isinstance(stdin, bytes):
+            path.write_bytes(stdin)
+        spool = Spool.open(path, stdin) if isinstance(stdin, int) else Spool.saved(path)
+        return desk.make(id_, made), spool
+    except OSError as trouble:
+        because = f"no run can be kept here: {trouble.strerror or trouble}"
+        raise StoreError(
+            str(desk.folder), f"{because}; make room, or choose another folder with MULLIGAN_HOME"
+        ) from trouble
 
 
 def go(
@@ -253,17 +266,32 @@ def _masked(command: tuple[str, ...]) -> str:
     return presentable(shlex.join(command))
 
 
+def _shown(name: str) -> str:
+    """The name of a run as it may be shown and stored."""
+    if name.isalnum() and len(name) <= 12:
+        return name
+    from ..core.text import presentable
+
+    return presentable(name)
+
+
 def _limits(desk: Desk, work: Work, world: World) -> Limits:
     from .limits import Limits
 
-    if shared := work.environ.get("MULLIGAN_STORE"):
-        from ..stores.url import open_store
-
-        store = open_store(shared)
-    else:
-        store = desk.store()
+    store = _shared(work.environ) or desk.store()
     adapter = work.adapter
-    return Limits(store, adapter.name, adapter.account(work.environ), world.clock, world.roll)
+    account = adapter.account(inherited(work.command, work.environ))
+    return Limits(store, adapter.name, account, world.clock, world.roll)
+
+
+def _shared(environ: Mapping[str, str]) -> Store | None:
+    """The store in which limits are shared with other machines; None if none is named."""
+    url = environ.get("MULLIGAN_STORE")
+    if not url:
+        return None
+    from ..stores.url import open_store
+
+    return open_store(url)
 
 
 @contextmanager

@@ -41,6 +41,7 @@ LEASE = 30.0
 _PREFIX = "run/"
 # Without vowels, so that no id is a word; without what looks alike.
 _LETTERS = "bcdfghjkmnpqrstvwxz23456789"
+_REMOVED = "the folder of run {} was removed: it cannot go on"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -144,7 +145,7 @@ class Desk:
         try:
             data = json.loads((self.files(id_) / "command.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise NoSuchRun(f"the folder of run {id_} was removed: it cannot go on") from None
+            raise NoSuchRun(_REMOVED.format(id_)) from None
         return tuple(data)
 
     def program(self, id_: str) -> str:
@@ -200,6 +201,7 @@ class Desk:
 
         Raises:
             InOtherHands: Somebody else has it.
+            NoSuchRun: There is none, or its folder is gone.
         """
         state = self.look(id_)
         if state is None:
@@ -208,7 +210,11 @@ class Desk:
             process = state.holder.split(" ")[1].partition("@")[0]
             raise InOtherHands(f"run {id_} is in the hands of process {process}")
         claimed = Claimed(id_, _holder(), state.epoch + 1)
-        self.renew(claimed)  # before it is ours, so that there is no moment in which it looks free
+        try:
+            # Before it is ours, so that there is no moment in which it looks free.
+            self.renew(claimed)
+        except FileNotFoundError:
+            raise NoSuchRun(f"{_REMOVED.format(id_)}; mulligan cancel {id_} ends it") from None
         with suppress(Fenced):
             self.write(claimed, Taken(now, claimed.holder), "taken")
         state = self.look(id_)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from codecs import getincrementaldecoder
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .steps import Ended
@@ -76,14 +77,20 @@ class Events:
 
     def _output(self, stream: Stream, text: str) -> None:
         if text:
-            self._tell("output", attempt=self._attempt, stream=stream, text=text)
+            self._print("output", attempt=self._attempt, stream=stream, text=text)
 
     def _flush(self) -> None:
         streams: tuple[Stream, ...] = ("stdout", "stderr")
         for stream in streams:
-            self._output(stream, self._decoders[stream].decode(b"", final=True))
+            with suppress(BrokenPipeError):
+                self._output(stream, self._decoders[stream].decode(b"", final=True))
 
     def _tell(self, event: str, **fields: Any) -> None:
+        # A reader that went away ends the program with its next words, as without us.
+        with suppress(BrokenPipeError):
+            self._print(event, **fields)
+
+    def _print(self, event: str, **fields: Any) -> None:
         fields.setdefault("at", self._now())
         body = {"event": event, "run": self._id, **fields}
         # In ASCII: half the world takes U+0085 for the end of a line, and terminals obey U+009B.

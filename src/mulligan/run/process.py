@@ -106,7 +106,8 @@ def supervise(
     try:
         descriptor = _nowhere() if stdin is None else stdin.descriptor()
     except OSError as trouble:
-        return Ended(error=f"cannot start {argv[0]}: its input is lost: {trouble}")
+        lost = CannotStart(f"cannot start {argv[0]}: its input is lost: {trouble}")
+        return Ended(error=str(lost))
     try:
         child = start(argv, cwd=cwd, environ=environ, stdin=descriptor)
     except CannotStart as trouble:

@@ -156,6 +156,7 @@ class Runner:
             log=self._log(number),
             show=self._view.output,
             noted=lambda note: self._noted(note, tap.facts),
+            is_tool_spared=work.settings.idle is None,
         )
         try:
             result = world.supervise(
@@ -194,7 +195,7 @@ class Runner:
             tap.facts.is_lost = False  # a session that the user named is the user's to mend
         is_cut = launch.is_translated and work.adapter.is_end_reported
         self._ended(state, number, finished, tap.facts, is_end_due=is_cut)
-        self._remark(given)
+        self._remark([*given, *tap.remarks()])
 
     def _timeout(self) -> float | None:
         """Seconds for the next attempt: its own, and what the deadline leaves."""

@@ -29,8 +29,11 @@ class CannotStart(MulliganError):
     """
 
     def __init__(self, because: str, code: int = 126) -> None:
+        from ..core.text import presentable
+
         self.code = code
-        super().__init__(because)
+        # Whatever stands where a program should is shown and journaled: it may be anything.
+        super().__init__(presentable(because))
 
 
 def start(

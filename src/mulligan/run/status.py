@@ -105,8 +105,7 @@ class Status(Lines):
                 self._state, self._facts = "", (None, None)
             elif isinstance(step, Moved):
                 self._state = ""
-        if not self._ticker.is_alive() and not self._done.is_set():
-            self._ticker.start()
+        self._start_ticking()
 
     def output(self, stream: Stream, chunk: bytes) -> None:
         if not self._streams.is_ours(stream):
@@ -122,9 +121,11 @@ class Status(Lines):
         with self._lock:
             self._facts, self._retries = (facts.cost, facts.tokens), facts.retries
 
-    def waiting(self, until: float, left: float) -> None:  # noqa: ARG002 -- it counts down itself
+    def waiting(self, until: float, left: float) -> None:
         with self._lock:
+            super().waiting(until, left)
             self._state, self._until = "waiting", until
+        self._start_ticking()  # whoever takes up a run that waits is told of no step first
 
     def over(self, state: RunState) -> None:
         self.close()
@@ -140,6 +141,10 @@ class Status(Lines):
         super().close()
 
     # The line
+
+    def _start_ticking(self) -> None:
+        if not self._ticker.is_alive() and not self._done.is_set():
+            self._ticker.start()
 
     def _keep_ticking(self) -> None:
         while not self._done.wait(_TICK):

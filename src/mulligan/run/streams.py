@@ -38,6 +38,7 @@ class Streams:
                 self._outlets[stream] = Outlet(descriptor, stop)
         self._is_one_place = _is_same(out, err)
         self._terminal = _terminal(out, err)
+        self._told: set[Stream] = set()
         #: Whether a line of ours would begin in the middle of the program's.
         self.is_mid_line = False
 
@@ -49,17 +50,21 @@ class Streams:
         """The program's bytes, as they are.
 
         Raises:
-            BrokenPipeError: Nobody reads them.
+            BrokenPipeError: Nobody reads them, or they cannot be written.
         """
         outlet = self._outlets.get(stream)
         if outlet is None or not chunk:
             return
         try:
             outlet.write(chunk)
-        except OSError as trouble:
-            if trouble.errno == errno.EIO:  # a terminal that was closed
-                raise BrokenPipeError from trouble
+        except BrokenPipeError:
             raise
+        except OSError as trouble:
+            # EIO is a terminal that was closed.
+            if trouble.errno != errno.EIO and stream not in self._told:
+                self._told.add(stream)
+                self.say(f"mulligan: {stream} cannot be written: {trouble.strerror}")
+            raise BrokenPipeError from trouble
         if self._terminal is not None:
             self._terminal.passed(self.descriptors[stream], chunk)
         if self.is_ours(stream):

@@ -11,6 +11,8 @@ import os
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from .attempt_log import TAIL, AttemptLog
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -22,11 +24,11 @@ __all__ = ("Facts", "Tap", "read_again", "tail")
 # An event with a whole file in it is one line; what is longer than this is nobody's event.
 _LONGEST = 8 << 20
 
-# How much of a log is read to judge an attempt: how it ended stands at the end.
-_TAIL = 512 << 10
-
 # A tool may be silent much longer than a model: a test suite, a build.
 _TOOL_QUIET = 3600.0
+
+# No program sleeps longer by itself; whoever announces more would never be found hanging.
+_LONGEST_QUIET = 3600.0
 
 
 class Facts:
@@ -64,6 +66,8 @@ class Tap:
         log: Where the raw bytes go: this path with ``.out`` and ``.err``.
         show: Told what the user sees: (stream, bytes).
         noted: Told of each note, after it was added to `facts`.
+        is_tool_spared: Whether a tool may be silent longer than a model; not where the user said
+            how long is too long.
     """
 
     def __init__(
@@ -74,18 +78,19 @@ class Tap:
         log: Path,
         show: Callable[[Stream, bytes], None],
         noted: Callable[[Note], None] = lambda _note: None,
+        is_tool_spared: bool = True,
     ) -> None:
         self.facts = Facts()
+        self._is_tool_spared = is_tool_spared
         self._reader, self._is_translated, self._show, self._noted = (
             reader,
             is_translated,
             show,
             noted,
         )
-        new = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._logs: dict[Stream, int] = {
-            "stdout": os.open(log.with_suffix(".out"), new, 0o600),
-            "stderr": os.open(log.with_suffix(".err"), new, 0o600),
+        self._logs: dict[Stream, AttemptLog] = {
+            "stdout": AttemptLog(log.with_suffix(".out")),
+            "stderr": AttemptLog(log.with_suffix(".err")),
         }
         self._parts: dict[Stream, _Lines] = {"stdout": _Lines(), "stderr": _Lines()}
         self._quiet_until = 0.0
@@ -93,9 +98,7 @@ class Tap:
     def take(self, stream: Stream, chunk: bytes) -> None:
         self.facts.size += len(chunk)
         self.facts.has_spoken = self.facts.has_spoken or stream == "stdout"
-        rest = memoryview(chunk)
-        while rest:
-            rest = rest[os.write(self._logs[stream], rest) :]
+        self._logs[stream].write(chunk)
         if stream == "stderr" or not self._is_translated:
             self._show(stream, chunk)
         for line in self._parts[stream].add(chunk):
@@ -107,7 +110,7 @@ class Tap:
 
     def quiet_until(self) -> float:
         """Until when silence means nothing, on the monotonic clock."""
-        if self.facts.tools:
+        if self.facts.tools and self._is_tool_spared:
             return max(self._quiet_until, self._heard_at + _TOOL_QUIET)
         return self._quiet_until
 
@@ -119,7 +122,8 @@ class Tap:
         self.facts.add(note)
         self._heard_at = monotonic()
         # The announced time is when it asks again; then it needs a moment to be answered.
-        self._quiet_until = self._heard_at + note.quiet if note.quiet else 0.0
+        quiet = min(note.quiet, _LONGEST_QUIET)
+        self._quiet_until = self._heard_at + quiet if quiet else 0.0
         if self._is_translated:
             for stream, text in note.shown:
                 self._show(stream, text.encode("utf-8", "surrogateescape"))
@@ -132,7 +136,12 @@ class Tap:
                 self._read(self._reader.line(stream, line))
         self._read(self._reader.end())
         for log in self._logs.values():
-            os.close(log)
+            log.close()
+
+    def remarks(self) -> list[str]:
+        """What its user should know about the logs."""
+        trouble = next((log.trouble for log in self._logs.values() if log.trouble), "")
+        return [f"its log has not all that it printed: {trouble}"] if trouble else []
 
 
 class _Lines:
@@ -173,12 +182,12 @@ def _tail(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _TAIL))
+            file.seek(max(0, size - TAIL))
             text = file.read()
-    except FileNotFoundError:
+    except OSError:  # it could not be kept
         return b""
     # The first line is a part of one, unless it is the first.
-    return text if size <= _TAIL else text.partition(b"\n")[2]
+    return text if size <= TAIL else text.partition(b"\n")[2]
 
 
 def read_again(log: Path, reader: Reader) -> Facts:
@@ -192,6 +201,6 @@ def read_again(log: Path, reader: Reader) -> Facts:
                     note = reader.line(stream, line.rstrip(b"\n"))  # type: ignore[arg-type]
                     if note is not None:
                         facts.add(note)
-        except FileNotFoundError:
+        except OSError:  # it could not be kept
             continue
     return facts

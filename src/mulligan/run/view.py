@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Lines", "View")
 
+# A wait that is shorter than this is no news.
+_SHORT_HOLD = 5.0
+
 
 class View(Protocol):
     """Whoever shows a run."""
@@ -75,8 +78,10 @@ class Lines:
         self._label = f"{label} " if label else ""
         self._is_output_shown = is_output_shown
         self._day = ""
+        self._is_told = False  # why it waits, or that it goes on
 
     def step(self, step: Step) -> None:
+        self._is_told = True
         if isinstance(step, Ended):
             self._streams.restore()
         if not _is_news(step):
@@ -96,7 +101,14 @@ class Lines:
 
     def noted(self, note: Note, facts: Facts) -> None: ...
 
-    def waiting(self, until: float, left: float) -> None: ...
+    def waiting(self, until: float, left: float) -> None:
+        if self._is_told or left < _SHORT_HOLD:
+            return
+        self._is_told = True
+        from .words import Said, clock
+
+        now = until - left
+        self._say(Said(f"{self._program} waits until {clock(until, now)}", "wait"), now)
 
     def notified(self, error: str) -> None:
         from .words import Said

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..core.duration import duration_text
-from .steps import Begun, Ended, Moved
+from .steps import Begun, Ended, Moved, Remark
 
 if TYPE_CHECKING:
     from .state import RunState
@@ -138,15 +138,15 @@ def _stopped(step: Ended) -> str:
 def told(step: Step, program: str) -> list[Said]:
     """What there is to say about a step; nothing about a first attempt, or one that did well."""
     if isinstance(step, Begun):
-        if step.attempt == 1:
-            return []
         how = "resumes its session" if step.how == "resume" else "starts anew"
-        return [Said(f"attempt {step.attempt}: {program} {how}")]
+        return [Said(f"attempt {step.attempt}: {program} {how}")] if step.attempt > 1 else []
     if isinstance(step, Moved):
         if step.until <= step.at:  # taken up by hand
             return []
         until = f"waits until {clock(step.until, step.at)}"
         return [Said(f"{program} {until}: {step.because}", "wait")]
+    if isinstance(step, Remark):
+        return [Said(step.text)]
     if not isinstance(step, Ended) or step.then in {"done", "pause"}:
         return []
     is_end = step.then == "stop"

@@ -8,6 +8,7 @@ of workers may look through one journal: the claim lets exactly one of them wake
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,7 @@ class Worker:
         stop: Stop,
         world: World,
         jobs: int,
-        failed: Callable[[str, MulliganError], None],
+        failed: Callable[[str, Exception], None],
     ) -> None:
         self._desk, self._run, self._stop = desk, drive, stop
         self._world, self._jobs, self._failed = world, jobs, failed
@@ -98,6 +99,9 @@ class Worker:
                 claimed = self._desk.claim(id_, now)
             except InOtherHands:
                 continue
+            except (MulliganError, OSError) as error:
+                self._give_up(id_, state.steps, error)
+                continue
             # Another worker may have woken it between the look and the claim.
             state = self._desk.look(id_)
             if state is None or not is_due(state, now):
@@ -112,7 +116,15 @@ class Worker:
     def _drive(self, claimed: Claimed, state: RunState) -> None:
         try:
             self._run(claimed, state)
-        except MulliganError as error:
-            # Not looked at again until it changes: what failed to start now fails to start later.
-            self._hopeless[claimed.id] = state.steps
-            self._failed(claimed.id, error)
+        except Exception as error:  # noqa: BLE001 -- one run's trouble must not end the others
+            self._give_up(claimed.id, state.steps, error)
+            with suppress(OSError):
+                self._desk.release(claimed)
+
+    def _give_up(self, id_: str, steps: int, error: Exception) -> None:
+        """Tell of a run that cannot go on.
+
+        It is not looked at again until it changes: what failed to start now fails to start later.
+        """
+        self._hopeless[id_] = steps
+        self._failed(id_, error)

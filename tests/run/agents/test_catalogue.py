@@ -10,6 +10,7 @@ import pytest
 from mulligan.errors import SettingError
 from mulligan.run.agents.adapter import Wish
 from mulligan.run.agents.catalogue import known, recognise
+from mulligan.run.agents.launchers import inherited
 
 COMMANDS = {
     "claude -p hi": "claude",
@@ -121,3 +122,19 @@ def test_wrapping_an_unknown_program_imports_no_known_one():
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     names = {name.rpartition(".")[2] for name in out.stdout.split()}
     assert names == {"adapter", "catalogue", "generic", "launchers"}
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("claude -p x", {"A": "1", "B": "2"}),
+        ("env A=k1 claude -p x", {"A": "k1", "B": "2"}),
+        ("nice env -u B A=k1 C=a=b npx claude -p x D=4", {"A": "k1", "C": "a=b"}),
+        ("env -i A=k1 claude -p x", {"A": "k1"}),
+        ("sudo -u B A=k1 claude -p x", {"A": "k1", "B": "2"}),
+        ("timeout 5m claude -p A=k1", {"A": "1", "B": "2"}),
+        ("env A=k1 unknown", {"A": "1", "B": "2"}),
+    ],
+)
+def test_what_env_sets_is_the_programs_environment(command, expected):
+    assert inherited(tuple(command.split()), {"A": "1", "B": "2"}) == expected

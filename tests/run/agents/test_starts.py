@@ -218,8 +218,11 @@ def test_own_retries_of_claude_are_bounded_by_a_variable():
 
 
 def test_own_retries_that_the_user_set_are_kept():
-    wish = Wish(own_retries=0, environ={"CLAUDE_CODE_MAX_RETRIES": "7"})
-    assert recognise(("claude",)).start(("claude", "-p", "x"), wish).environ == {}
+    environ = {"CLAUDE_CODE_MAX_RETRIES": "7"}
+    start = recognise(("claude",)).start
+    assert start(("claude", "-p", "x"), Wish(environ=environ)).environ == {}
+    asked = Wish(own_retries=0, environ=environ)  # said of this run: it wins
+    assert start(("claude", "-p", "x"), asked).environ == {"CLAUDE_CODE_MAX_RETRIES": "0"}
 
 
 def settings(argv: tuple[str, ...]) -> list[str]:

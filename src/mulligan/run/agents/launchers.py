@@ -8,7 +8,12 @@ start cannot be resumed from here by adding words to the command.
 
 from __future__ import annotations
 
-__all__ = ("NAMES", "find")
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("NAMES", "find", "inherited")
 
 # By the names of commands, packages, modules; the value is the module that knows the program.
 NAMES = {
@@ -79,6 +84,8 @@ _WRAPPERS = {
 }
 # Words of theirs that come before the program.
 _WORDS = frozenset({"exec", "x", "run", "dlx", "tool"})
+# Who takes assignments for it.
+_SETTERS = frozenset({"env", "sudo"})
 _PYTHONS = ("python", "pypy")
 
 
@@ -103,6 +110,24 @@ def find(command: tuple[str, ...], wanted: str = "") -> tuple[str, int]:
             break
         at = _behind(command, at + 1, _WRAPPERS[base])
     return "", 0
+
+
+def inherited(command: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment that the program gets, as far as `command` says: ``env X=1 claude``."""
+    found, launcher = dict(environ), ""
+    words = iter(command[: find(command)[1]])
+    for word in words:
+        if _base(word) in _WRAPPERS:
+            launcher = _base(word)
+        elif launcher not in _SETTERS:
+            continue
+        elif launcher == "env" and word in {"-i", "-", "--ignore-environment"}:
+            found.clear()
+        elif launcher == "env" and word in {"-u", "--unset"}:
+            found.pop(next(words, ""), None)
+        elif (name := word.partition("=")[0]) != word and name.isidentifier():
+            found[name] = word.partition("=")[2]
+    return found
 
 
 def _behind(command: tuple[str, ...], at: int, valued: tuple[str, ...]) -> int:

@@ -211,6 +211,6 @@ class Program:
 
     def _environ(self, wish: Wish) -> dict[str, str]:
         name = self.retries_variable
-        if not name or name in wish.environ:
+        if not name or (name in wish.environ and wish.own_retries is None):
             return {}
         return {name: str(self.retries if wish.own_retries is None else wish.own_retries)}

@@ -1,0 +1,50 @@
+"""What silence means, by what the program said before it."""
+
+from __future__ import annotations
+
+import json
+from time import monotonic
+
+import pytest
+
+from mulligan.run.agents.adapter import Launch
+from mulligan.run.agents.claude import PROGRAM
+from mulligan.run.tap import Tap
+
+
+@pytest.fixture
+def tap(tmp_path):
+    taps = []
+
+    def make(**options):
+        reader = PROGRAM.reader(Launch(argv=("claude",)))
+        log = tmp_path / "attempt-1"
+        taps.append(Tap(reader, is_translated=False, log=log, show=lambda *_: None, **options))
+        return taps[-1]
+
+    yield make
+    for each in taps:
+        each.close()
+
+
+def told(tap, **event):
+    tap.take("stdout", json.dumps(event).encode() + b"\n")
+    return tap.quiet_until() - monotonic()
+
+
+def test_a_wait_that_was_announced_is_no_silence(tap):
+    left = told(tap(), type="system", subtype="api_retry", retry_delay_ms=90_000)
+    assert left == pytest.approx(90, abs=5)
+
+
+def test_nobody_can_announce_silence_for_ever(tap):
+    left = told(tap(), type="system", subtype="api_retry", retry_delay_ms=99_999_999_999_999)
+    assert left <= 3600
+
+
+USE = {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "toolu_1"}]}}
+
+
+def test_a_tool_may_be_silent_for_an_hour_unless_the_user_said_how_long(tap):
+    assert told(tap(), **USE) == pytest.approx(3600, abs=5)
+    assert told(tap(is_tool_spared=False), **USE) < 0
