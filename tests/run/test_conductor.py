@@ -149,6 +149,26 @@ def test_a_later_phase_reads_what_an_earlier_one_printed(theatre):
     assert "All done" in theatre.answer(run, "sum", "echo")
 
 
+def reader(prompt):
+    agent = Agent(name="echo", command=("cat",), prompt=prompt, input="stdin")
+    return Phase(name="sum", agents=(agent,))
+
+
+@pytest.mark.parametrize("end", ["exit 3", "exit 0"], ids=["failed", "not verified"])
+def test_a_later_phase_reads_only_what_succeeded(theatre, end):  # R-P2
+    agents = (
+        Agent(name="bad", command=("sh", "-c", f"echo half; touch bad; {end}")),
+        Agent(name="good", command=("sh", "-c", "rm -f bad; echo whole")),
+    )
+    check = ("sh", "-c", "test ! -e bad")
+    first = Phase(name="review", agents=agents, parallel=False, on_failure="continue", verify=check)
+    second = reader("{{outputs.review}} and {{outputs.review.bad}}")
+    run = theatre.play(Plan(phases=(first, second)))
+    assert run.code == 0
+    read = theatre.answer(run, "sum", "echo")
+    assert read == "## bad\n\n(no output)\n\n## good\n\nwhole and (no output)"
+
+
 def test_who_waits_for_a_limit_frees_its_slot(theatre):  # "the slot held while sleeping"
     scripts = {"one": "effect limit:9000 ok", "two": "ok", "three": "ok"}
     run = theatre.play(Plan(concurrency=1, phases=(phase(theatre, scripts),)))

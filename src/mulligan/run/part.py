@@ -99,11 +99,7 @@ class Part:
                 return Standing("waiting")
 
     def _is_good(self, state: RunState) -> bool | None:
-        """Whether what its last attempt did was verified; None if nobody has looked."""
-        if not self._phase.verify:
-            return True
-        checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
-        return checks[-1] if checks else None
+        return _is_good(self._phase, state)
 
     def drive(self, stop: Stop, changed: Callable[[RunState], None]) -> None:
         """Run it until it ends, has to wait, or is stopped.
@@ -215,17 +211,22 @@ class Part:
         return run_policy(policy) if isinstance(policy, str) else policy
 
     def _outputs(self) -> dict[str, dict[str, str]]:
-        """What the agents of earlier phases answered."""
+        """What the agents of earlier phases answered; nothing where one did not succeed."""
         found: dict[str, dict[str, str]] = {}
         for phase in self._plan.phases:
             if phase.name == self._phase.name:
                 break
-            for agent in phase.agents:
-                file = self._desk.folder / "runs" / f"{self._run}.{phase.name}.{agent.name}/answer"
-                if file.exists():
-                    text = file.read_text(encoding="utf-8", errors="replace")
-                    found.setdefault(phase.name, {})[agent.name] = text
+            found[phase.name] = {each.name: self._output(phase, each) for each in phase.agents}
         return found
+
+    def _output(self, phase: Phase, agent: Agent) -> str:
+        id_ = f"{self._run}.{phase.name}.{agent.name}"
+        state = self._desk.look(id_)
+        file = self._desk.folder / "runs" / id_ / "answer"
+        # Half an answer, or one that was found wanting, would be taken for a whole one.
+        if state is None or state.status != "done" or not _is_good(phase, state):
+            return ""
+        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
     @property
     def _answer(self) -> Path:
@@ -336,3 +337,11 @@ class Part:
 
     def _now(self) -> float:
         return self._world.clock.wall()
+
+
+def _is_good(phase: Phase, state: RunState) -> bool | None:
+    """Whether what an agent's last attempt did was verified; None if nobody has looked."""
+    if not phase.verify:
+        return True
+    checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
+    return checks[-1] if checks else None
