@@ -257,6 +257,14 @@ def test_each_agent_writes_a_file_of_its_own(theatre):
         assert (theatre.folder / "work" / "out" / f"{name}.md").read_text().startswith("All done")
 
 
+def test_what_is_verified_can_be_the_file_of_its_answer(theatre):  # R-A2
+    agent = Agent(name="one", command=("echo", "yes"), output="out/one.txt")
+    check = ("grep", "-q", "yes", "out/one.txt")
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=(agent,), verify=check),)))
+    assert run.code == 0
+    assert (theatre.folder / "work" / "out" / "one.txt").read_text() == "yes\n"
+
+
 def test_a_plan_that_wants_git_is_refused_where_there_is_none(theatre):
     plan = Plan(git="stash", phases=(phase(theatre, {"one": "ok"}, parallel=False),))
     with pytest.raises(GitError, match="git"):
@@ -296,3 +304,15 @@ def test_agents_in_parallel_have_a_tree_of_their_own(theatre, repository):
     assert (repository / "two.txt").read_text() == "written by two\n"
     made = theatre.desk.look(f"{run.id}.review.one").made
     assert made.cwd != str(repository)
+
+
+@pytest.mark.parametrize("merge", [True, False])
+def test_the_answer_is_verified_in_the_tree_of_its_agent(theatre, repository, merge):  # R-A2
+    (repository / "kept.md").write_text("of an earlier night\n")
+    agent = Agent(name="one", command=("echo", "yes"), output="kept.md")
+    check = ("grep", "-q", "yes", "kept.md")
+    phase = Phase(name="review", agents=(agent,), verify=check, merge=merge)
+    run = theatre.play(Plan(git="worktree", phases=(phase,)))
+    assert run.code == 0
+    assert (repository / "kept.md").read_text() == "yes\n"
+    assert theatre.desk.look(f"{run.id}.review.one").made.cwd != str(repository)

@@ -276,10 +276,12 @@ class Part:
         """Verify what it did; True if it is to go on with the evidence, or to be looked at anew."""
         if self._is_good(state) is not None:
             return False
+        cwd = self._cwd()
+        self._put_answer(cwd)  # what is verified may be just this file
         checked = verified(
             self._phase.verify,
             state.attempts,
-            cwd=self._cwd(),
+            cwd=cwd,
             environ=self._environ,
             timeout=self._phase.verify_timeout,
             world=self._world,
@@ -306,16 +308,20 @@ class Part:
 
     def _deliver(self) -> None:
         """Give its answer and its changes to whoever asked for them."""
-        if self._agent.output and self._answer.exists():
-            target = self._base() / self._agent.output
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(self._answer, target)
         said = self._taken_back()
+        self._put_answer(self._base())
         claimed = self._desk.claim(self.id, self._now())
         for number, text in enumerate(said):
             self._desk.write(claimed, Remark(self._now(), text), f"taken-back-{number}")
         self._desk.write(claimed, Delivered(self._now()), "delivered")
         self._desk.release(claimed)
+
+    def _put_answer(self, folder: Path) -> None:
+        """Copy what it answered to the file that the plan names, as often as it is asked to."""
+        if self._agent.output and self._answer.exists():
+            target = folder / self._agent.output
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self._answer, target)
 
     def _taken_back(self) -> list[str]:
         """Bring the changes of its own tree into the plan's; what there is to say about that."""
