@@ -49,16 +49,18 @@ class Theatre(Stage):
             name=name, program="claude", prompt=more.pop("prompt", "Do it"), env=env, **more
         )
 
+    def made(self, plan):
+        return make_plan(
+            self.desk,
+            plan,
+            folder=self.folder,
+            cwd=self.folder / "work",
+            environ=self.environ(""),
+            now=self.clock.wall(),
+        )
+
     def play(self, plan, *, claimed=None, is_parked_by_exit=False):
-        if claimed is None:
-            claimed = make_plan(
-                self.desk,
-                plan,
-                folder=self.folder,
-                cwd=self.folder / "work",
-                environ=self.environ(""),
-                now=self.clock.wall(),
-            )
+        claimed = claimed or self.made(plan)
         table, stop = Table(), Stop()
         world = self.world()
         supervise = world.supervise
@@ -246,6 +248,27 @@ def test_an_agent_that_cannot_be_started_fails_alone(theatre):
     assert (run.code, run.ends["review/none"]) == (0, "failed")
 
 
+def test_an_agent_whose_end_cannot_be_written_down_ends_all_the_same(theatre):
+    plan = Plan(phases=(phase(theatre, {"one": "ok", "two": "ok"}, on_failure="continue"),))
+    claimed = theatre.made(plan)
+    (theatre.folder / "home" / "runs" / f"{claimed.id}.review.one").write_text("in the way")
+    run = theatre.play(plan, claimed=claimed)
+    assert (run.code, run.ends) == (0, {"review/one": "failed", "review/two": "done"})
+    (one, _) = run.table.reports[0].phases[0].agents
+    assert (one.status, one.attempts) == ("failed", 0)
+    assert "nor could that be written down" in one.because
+    assert theatre.desk.look(f"{claimed.id}.review.one") is None  # later it may be tried again
+
+
+def test_an_answer_that_cannot_be_put_into_its_file_fails_its_agent(theatre):
+    (theatre.folder / "work" / "out").mkdir()
+    agent = Agent(name="one", command=("echo", "yes"), output="out")
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=(agent,)),)))
+    assert run.code == 1
+    state = theatre.desk.look(f"{run.id}.review.one")
+    assert (state.status, state.because.partition(":")[0]) == ("failed", "IsADirectoryError")
+
+
 def test_each_agent_writes_a_file_of_its_own(theatre):
     agents = (
         theatre.agent("one", "ok", output="out/one.md"),
@@ -316,3 +339,12 @@ def test_the_answer_is_verified_in_the_tree_of_its_agent(theatre, repository, me
     assert run.code == 0
     assert (repository / "kept.md").read_text() == "yes\n"
     assert theatre.desk.look(f"{run.id}.review.one").made.cwd != str(repository)
+
+
+def test_an_agent_that_gets_no_tree_fails(theatre):
+    tree = theatre.folder / "work"
+    subprocess.run(["git", "init", "-q"], cwd=tree, check=True, timeout=30)  # noqa: S607 -- the one on the PATH
+    run = theatre.play(Plan(git="worktree", phases=(phase(theatre, {"one": "ok"}),)))
+    state = theatre.desk.look(f"{run.id}.review.one")
+    assert (run.code, state.status, state.attempts) == (1, "failed", 0)
+    assert "commit" in state.because

@@ -11,11 +11,13 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.text import clean
 from .answer import Keeper
 from .begin import Asked, go, make
 from .prompts import command_for, variables_of
 from .recovery import run_policy
 from .schedule import Standing
+from .state import RunState
 from .steps import Delivered, Ended, Made, Moved, Remark
 from .verification import evidence, verified
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from .desk import Claimed, Desk
     from .git import Lent
     from .plan import Agent, GitMode, Phase, Plan
-    from .state import RunState
     from .stop import Stop
     from .tidy import Tidy
     from .work import World
@@ -72,10 +73,16 @@ class Part:
         self._folder, self._world = folder, world
         self._home = cwd
         self._environ = {**environ, **plan.env, **agent.env}
+        self._unwritten: Ended | None = None
 
     def state(self) -> RunState | None:
         """Where its run stands; None if it was never started."""
-        return self._desk.look(self.id)
+        state, ended = self._desk.look(self.id), self._unwritten
+        if ended is None:
+            return state
+        state = state or RunState(self._made(ended.at), "new")
+        after = state._replace(status="failed", ended=(*state.ended, ended), until=None)
+        return after._replace(because=ended.because, steps=state.steps + 1, at=ended.at)
 
     def standing(self, state: RunState | None) -> Standing:  # noqa: PLR0911 -- one a case
         """The same for the schedule, while it does not run."""
@@ -143,28 +150,38 @@ class Part:
         told()
 
     def give_up(self, because: str, now: float) -> None:
-        """Write down that it cannot be run at all."""
-        state = self.state()
-        if state is None:
-            program = self._agent.program or self._agent.command[0]
-            made = Made(
-                now,
-                "generic",
-                program,
-                str(self._cwd()),
-                os.uname().nodename,
-                os.geteuid(),
-                self._title(),
-                {},
-                [],
-                parent=self._run,
-            )
-            claimed = self._desk.make(self._desk.room((program,), self.id), made)
-        else:
-            claimed = self._desk.claim(self.id, now)
+        """Let it have failed, because it cannot be run at all.
+
+        Where even that cannot be written down, it is remembered as long as this process lives:
+        whoever takes up the plan later tries again.
+        """
         ended = Ended(now, 0, 0.0, kind="client", then="stop", exit=1, because=because)
-        self._desk.write(claimed, ended, "given-up")
-        self._desk.release(claimed)
+        try:
+            if self.state() is None:
+                made = self._made(now)
+                claimed = self._desk.make(self._desk.room((made.command,), self.id), made)
+            else:
+                claimed = self._desk.claim(self.id, now)
+            self._desk.write(claimed, ended, "given-up")
+            self._desk.release(claimed)
+        except Exception as error:  # noqa: BLE001 -- or it would be started again without end
+            also = f"{because}; nor could that be written down: {clean(str(error))}"
+            self._unwritten = ended._replace(because=also)
+
+    def _made(self, now: float) -> Made:
+        """A run of it that was never started. Its tree may be just what cannot be had."""
+        return Made(
+            now,
+            "generic",
+            self._agent.program or self._agent.command[0],
+            str(self._base()),
+            os.uname().nodename,
+            os.geteuid(),
+            self._title(),
+            {},
+            [],
+            parent=self._run,
+        )
 
     # How it is started
 
