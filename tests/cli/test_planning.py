@@ -190,3 +190,22 @@ def test_a_plan_runs_and_its_report_is_written(tmp_path):
     assert "## one\n\ngood" in (tmp_path / "told.txt").read_text()
     assert "mulligan: plan greet is done: 2 of 3 agents succeeded" in done.stderr
     assert (tmp_path / "report.md").read_text().startswith("# greet is done\n")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("cwd", ["", 'cwd = ".."'], ids=["by default", "as it says"])
+def test_a_plan_runs_from_where_its_file_lies(tmp_path, cwd):
+    folder = tmp_path / "repository" / "plans"
+    folder.mkdir(parents=True)
+    agent = '{ name = "one", command = ["touch", "here"] }'
+    (folder / "p.toml").write_text(f'{cwd}\n[[phases]]\nname = "a"\nagents = [{agent}]\n')
+    subprocess.run(
+        [sys.executable, "-m", "mulligan", "run", "repository/plans/p.toml"],
+        cwd=tmp_path,
+        env={**os.environ, "MULLIGAN_HOME": str(tmp_path / "home")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=60,
+        check=True,
+    )
+    assert (folder.parent / "here" if cwd else folder / "here").exists()

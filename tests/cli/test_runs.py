@@ -14,7 +14,7 @@ import pytest
 from mulligan.cli import main
 from mulligan.run.desk import Desk
 from mulligan.run.prune import KEPT, prune, prune_daily
-from mulligan.run.steps import Begun, Ended, Made, Moved, Over
+from mulligan.run.steps import PLAN, Begun, Checked, Ended, Made, Moved, Over
 
 NOW = time.time()
 
@@ -41,11 +41,20 @@ def mulligan(capfd, desk):
     return mulligan
 
 
-def add(desk, *steps, name="", at=NOW - 600, command=("claude", "-p", "hello"), is_held=False):
+def add(
+    desk,
+    *steps,
+    name="",
+    at=NOW - 600,
+    command=("claude", "-p", "hello"),
+    is_held=False,
+    agent="claude",
+    id_="",
+):
     """A run with these steps; its id."""
     host, user = os.uname().nodename, os.geteuid()
-    made = Made(at, "claude", " ".join(command), "/src", host, user, name, {}, ["HOME"])
-    claimed = desk.make(desk.room(command), made)
+    made = Made(at, agent, " ".join(command), "/src", host, user, name, {}, ["HOME"])
+    claimed = desk.make(desk.room(command, id_), made)
     for number, step in enumerate(steps):
         desk.write(claimed, step, f"step-{number}")
     if not is_held:
@@ -179,6 +188,25 @@ def test_show_json_has_every_step(mulligan, desk):
     assert run["begun"] == [BEGUN._asdict()]
     assert run["ended"] == [LIMIT._asdict()]
     assert run["variables"] == ["HOME"]
+
+
+def test_show_of_a_plan_lists_its_agents(mulligan, desk):
+    plan = add(desk, BEGUN, agent=PLAN)
+    failed = Ended(NOW - 40, 1, 1.0, code=3, then="stop", exit=3, because="it is not repeated")
+    add(desk, BEGUN, WELL, id_=f"{plan}.review.two", at=NOW - 500)
+    add(desk, BEGUN, failed, id_=f"{plan}.review.one", at=NOW - 550)
+    refused = Checked(NOW - 30, 1, is_good=False, said="two tests fail")
+    add(desk, BEGUN, WELL, refused, id_=f"{plan}.review.six", at=NOW - 450)
+    _, out, _ = mulligan("show", plan)
+    lines = [" ".join(line.split()) for line in out.splitlines() if ".review." in line]
+    assert lines == [
+        f"{plan}.review.one failed 1 it is not repeated",
+        f"{plan}.review.two done 1 $0.10",
+        f"{plan}.review.six not verified 1 $0.10",
+    ]
+    agents = json.loads(mulligan("show", plan, "--json")[1])["agents"]
+    assert [each["run"].rpartition(".")[2] for each in agents] == ["one", "two", "six"]
+    assert mulligan("show", f"{plan}.review.one")[0] == 0
 
 
 def test_a_log_is_printed_byte_for_byte(mulligan, desk):

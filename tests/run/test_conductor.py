@@ -49,16 +49,18 @@ class Theatre(Stage):
             name=name, program="claude", prompt=more.pop("prompt", "Do it"), env=env, **more
         )
 
+    def made(self, plan):
+        return make_plan(
+            self.desk,
+            plan,
+            folder=self.folder,
+            cwd=self.folder / "work",
+            environ=self.environ(""),
+            now=self.clock.wall(),
+        )
+
     def play(self, plan, *, claimed=None, is_parked_by_exit=False):
-        if claimed is None:
-            claimed = make_plan(
-                self.desk,
-                plan,
-                folder=self.folder,
-                cwd=self.folder / "work",
-                environ=self.environ(""),
-                now=self.clock.wall(),
-            )
+        claimed = claimed or self.made(plan)
         table, stop = Table(), Stop()
         world = self.world()
         supervise = world.supervise
@@ -149,6 +151,26 @@ def test_a_later_phase_reads_what_an_earlier_one_printed(theatre):
     assert "All done" in theatre.answer(run, "sum", "echo")
 
 
+def reader(prompt):
+    agent = Agent(name="echo", command=("cat",), prompt=prompt, input="stdin")
+    return Phase(name="sum", agents=(agent,))
+
+
+@pytest.mark.parametrize("end", ["exit 3", "exit 0"], ids=["failed", "not verified"])
+def test_a_later_phase_reads_only_what_succeeded(theatre, end):  # R-P2
+    agents = (
+        Agent(name="bad", command=("sh", "-c", f"echo half; touch bad; {end}")),
+        Agent(name="good", command=("sh", "-c", "rm -f bad; echo whole")),
+    )
+    check = ("sh", "-c", "test ! -e bad")
+    first = Phase(name="review", agents=agents, parallel=False, on_failure="continue", verify=check)
+    second = reader("{{outputs.review}} and {{outputs.review.bad}}")
+    run = theatre.play(Plan(phases=(first, second)))
+    assert run.code == 0
+    read = theatre.answer(run, "sum", "echo")
+    assert read == "## bad\n\n(no output)\n\n## good\n\nwhole and (no output)"
+
+
 def test_who_waits_for_a_limit_frees_its_slot(theatre):  # "the slot held while sleeping"
     scripts = {"one": "effect limit:9000 ok", "two": "ok", "three": "ok"}
     run = theatre.play(Plan(concurrency=1, phases=(phase(theatre, scripts),)))
@@ -226,6 +248,27 @@ def test_an_agent_that_cannot_be_started_fails_alone(theatre):
     assert (run.code, run.ends["review/none"]) == (0, "failed")
 
 
+def test_an_agent_whose_end_cannot_be_written_down_ends_all_the_same(theatre):
+    plan = Plan(phases=(phase(theatre, {"one": "ok", "two": "ok"}, on_failure="continue"),))
+    claimed = theatre.made(plan)
+    (theatre.folder / "home" / "runs" / f"{claimed.id}.review.one").write_text("in the way")
+    run = theatre.play(plan, claimed=claimed)
+    assert (run.code, run.ends) == (0, {"review/one": "failed", "review/two": "done"})
+    (one, _) = run.table.reports[0].phases[0].agents
+    assert (one.status, one.attempts) == ("failed", 0)
+    assert "nor could that be written down" in one.because
+    assert theatre.desk.look(f"{claimed.id}.review.one") is None  # later it may be tried again
+
+
+def test_an_answer_that_cannot_be_put_into_its_file_fails_its_agent(theatre):
+    (theatre.folder / "work" / "out").mkdir()
+    agent = Agent(name="one", command=("echo", "yes"), output="out")
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=(agent,)),)))
+    assert run.code == 1
+    state = theatre.desk.look(f"{run.id}.review.one")
+    assert (state.status, state.because.partition(":")[0]) == ("failed", "IsADirectoryError")
+
+
 def test_each_agent_writes_a_file_of_its_own(theatre):
     agents = (
         theatre.agent("one", "ok", output="out/one.md"),
@@ -235,6 +278,14 @@ def test_each_agent_writes_a_file_of_its_own(theatre):
     assert run.code == 0
     for name in ("one", "two"):
         assert (theatre.folder / "work" / "out" / f"{name}.md").read_text().startswith("All done")
+
+
+def test_what_is_verified_can_be_the_file_of_its_answer(theatre):  # R-A2
+    agent = Agent(name="one", command=("echo", "yes"), output="out/one.txt")
+    check = ("grep", "-q", "yes", "out/one.txt")
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=(agent,), verify=check),)))
+    assert run.code == 0
+    assert (theatre.folder / "work" / "out" / "one.txt").read_text() == "yes\n"
 
 
 def test_a_plan_that_wants_git_is_refused_where_there_is_none(theatre):
@@ -276,3 +327,24 @@ def test_agents_in_parallel_have_a_tree_of_their_own(theatre, repository):
     assert (repository / "two.txt").read_text() == "written by two\n"
     made = theatre.desk.look(f"{run.id}.review.one").made
     assert made.cwd != str(repository)
+
+
+@pytest.mark.parametrize("merge", [True, False])
+def test_the_answer_is_verified_in_the_tree_of_its_agent(theatre, repository, merge):  # R-A2
+    (repository / "kept.md").write_text("of an earlier night\n")
+    agent = Agent(name="one", command=("echo", "yes"), output="kept.md")
+    check = ("grep", "-q", "yes", "kept.md")
+    phase = Phase(name="review", agents=(agent,), verify=check, merge=merge)
+    run = theatre.play(Plan(git="worktree", phases=(phase,)))
+    assert run.code == 0
+    assert (repository / "kept.md").read_text() == "yes\n"
+    assert theatre.desk.look(f"{run.id}.review.one").made.cwd != str(repository)
+
+
+def test_an_agent_that_gets_no_tree_fails(theatre):
+    tree = theatre.folder / "work"
+    subprocess.run(["git", "init", "-q"], cwd=tree, check=True, timeout=30)  # noqa: S607 -- the one on the PATH
+    run = theatre.play(Plan(git="worktree", phases=(phase(theatre, {"one": "ok"}),)))
+    state = theatre.desk.look(f"{run.id}.review.one")
+    assert (run.code, state.status, state.attempts) == (1, "failed", 0)
+    assert "commit" in state.because

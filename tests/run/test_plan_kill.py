@@ -20,6 +20,7 @@ LIVES = int(os.environ.get("MULLIGAN_SOAK", "3"))
 
 PLAN = """\
 name = "night"
+cwd = "work"
 concurrency = 2
 git = "{git}"
 

@@ -87,7 +87,7 @@ def _run(plan: Plan, folder: Path, *, name: str, park: str, report: str, is_json
             desk,
             plan,
             folder=folder,
-            cwd=Path.cwd(),
+            cwd=folder,
             environ=os.environ,
             now=time(),
             name=name,

@@ -13,8 +13,11 @@ import click
 from ..core.duration import duration_text
 from ..core.text import clean
 from ..run.desk import Desk
+from ..run.plan_report import is_refused
+from ..run.steps import PLAN
 from ..run.words import clock, counted, followed, met, money, waited
 from . import Unusable
+from .columns import columns
 from .run_names import RUN, newest
 from .runs import as_data, standing
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from ..run.state import RunState
 
 __all__ = ("command",)
+
+_HEAD = ("agent", "status", "attempts", "cost", "because")
 
 
 @click.command(
@@ -51,6 +56,7 @@ def command(run: str | None, *, log: int | None, is_json: bool) -> None:
     mulligan show k3fqzz             what happened in it
     mulligan show port --log         what its last attempt printed
     mulligan show port --log 1       what its first attempt printed
+    mulligan show k3fqzz.review.bugs an agent of a plan; the plan's own lists them
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     desk = Desk()
     id_ = desk.find(run) if run else newest(desk)
@@ -64,6 +70,8 @@ def command(run: str | None, *, log: int | None, is_json: bool) -> None:
         ended = [each._asdict() for each in state.ended]
         whole = {**as_data(desk, id_, state), "terms": state.made.terms}
         whole.update(host=state.made.host, user=state.made.user, variables=state.made.variables)
+        if state.made.agent == PLAN:
+            whole["agents"] = [as_data(desk, *each) for each in _agents(desk, id_)]
         click.echo(json.dumps({**whole, "begun": begun, "ended": ended}))
     else:
         for line in _lines(desk, id_, state):
@@ -101,7 +109,23 @@ def _lines(desk: Desk, id_: str, state: RunState) -> list[str]:
         ("files", clean(str(desk.folder / "runs" / id_))),
     ]
     lines = [f"{label:<9} {text}" for label, text in facts if text]
+    if agents := _agents(desk, id_):
+        lines += [
+            "",
+            *columns(_HEAD, [_row(desk, *each) for each in agents], right="attempts cost"),
+        ]
     return lines + [line for at in range(state.attempts) for line in _attempt(state, at, now)]
+
+
+def _agents(desk: Desk, id_: str) -> list[tuple[str, RunState]]:
+    """The agents of a plan that were begun, the first one first; none for any other run."""
+    return sorted(desk.all(parent=id_), key=lambda each: each[1].made.at)
+
+
+def _row(desk: Desk, id_: str, state: RunState) -> tuple[str, ...]:
+    status = "not verified" if is_refused(state) else standing(desk, id_, state)
+    why = "" if state.status == "done" else clean(state.because)
+    return id_, status, str(state.attempts), money(state.cost), why
 
 
 def _attempts(state: RunState) -> str:

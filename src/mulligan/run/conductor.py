@@ -13,6 +13,7 @@ from contextlib import closing
 from threading import Thread
 from typing import TYPE_CHECKING, Protocol
 
+from ..core.text import clean
 from ..errors import MulliganError
 from .begin import holding
 from .desk import InOtherHands
@@ -200,8 +201,10 @@ class Conductor:
             part.drive(stop, changed=lambda state: self._table.changed(key, state, self._now()))
         except InOtherHands:  # of a conductor that was stopped, and lets go within its lease
             self._world.wait(stop, _TICK)
-        except MulliganError as error:
-            part.give_up(str(error), self._now())
+        except Exception as error:  # noqa: BLE001 -- or it would be started again without end
+            is_ours = isinstance(error, MulliganError)
+            why = str(error) if is_ours else f"{type(error).__name__}: {error}"
+            part.give_up(clean(why, 1000), self._now())
         finally:
             self._ended.put(key)
 

@@ -11,11 +11,13 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..core.text import clean
 from .answer import Keeper
 from .begin import Asked, go, make
 from .prompts import command_for, variables_of
 from .recovery import run_policy
 from .schedule import Standing
+from .state import RunState
 from .steps import Delivered, Ended, Made, Moved, Remark
 from .verification import evidence, verified
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from .desk import Claimed, Desk
     from .git import Lent
     from .plan import Agent, GitMode, Phase, Plan
-    from .state import RunState
     from .stop import Stop
     from .tidy import Tidy
     from .work import World
@@ -72,10 +73,16 @@ class Part:
         self._folder, self._world = folder, world
         self._home = cwd
         self._environ = {**environ, **plan.env, **agent.env}
+        self._unwritten: Ended | None = None
 
     def state(self) -> RunState | None:
         """Where its run stands; None if it was never started."""
-        return self._desk.look(self.id)
+        state, ended = self._desk.look(self.id), self._unwritten
+        if ended is None:
+            return state
+        state = state or RunState(self._made(ended.at), "new")
+        after = state._replace(status="failed", ended=(*state.ended, ended), until=None)
+        return after._replace(because=ended.because, steps=state.steps + 1, at=ended.at)
 
     def standing(self, state: RunState | None) -> Standing:  # noqa: PLR0911 -- one a case
         """The same for the schedule, while it does not run."""
@@ -99,11 +106,7 @@ class Part:
                 return Standing("waiting")
 
     def _is_good(self, state: RunState) -> bool | None:
-        """Whether what its last attempt did was verified; None if nobody has looked."""
-        if not self._phase.verify:
-            return True
-        checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
-        return checks[-1] if checks else None
+        return _is_good(self._phase, state)
 
     def drive(self, stop: Stop, changed: Callable[[RunState], None]) -> None:
         """Run it until it ends, has to wait, or is stopped.
@@ -147,28 +150,38 @@ class Part:
         told()
 
     def give_up(self, because: str, now: float) -> None:
-        """Write down that it cannot be run at all."""
-        state = self.state()
-        if state is None:
-            program = self._agent.program or self._agent.command[0]
-            made = Made(
-                now,
-                "generic",
-                program,
-                str(self._cwd()),
-                os.uname().nodename,
-                os.geteuid(),
-                self._title(),
-                {},
-                [],
-                parent=self._run,
-            )
-            claimed = self._desk.make(self._desk.room((program,), self.id), made)
-        else:
-            claimed = self._desk.claim(self.id, now)
+        """Let it have failed, because it cannot be run at all.
+
+        Where even that cannot be written down, it is remembered as long as this process lives:
+        whoever takes up the plan later tries again.
+        """
         ended = Ended(now, 0, 0.0, kind="client", then="stop", exit=1, because=because)
-        self._desk.write(claimed, ended, "given-up")
-        self._desk.release(claimed)
+        try:
+            if self.state() is None:
+                made = self._made(now)
+                claimed = self._desk.make(self._desk.room((made.command,), self.id), made)
+            else:
+                claimed = self._desk.claim(self.id, now)
+            self._desk.write(claimed, ended, "given-up")
+            self._desk.release(claimed)
+        except Exception as error:  # noqa: BLE001 -- or it would be started again without end
+            also = f"{because}; nor could that be written down: {clean(str(error))}"
+            self._unwritten = ended._replace(because=also)
+
+    def _made(self, now: float) -> Made:
+        """A run of it that was never started. Its tree may be just what cannot be had."""
+        return Made(
+            now,
+            "generic",
+            self._agent.program or self._agent.command[0],
+            str(self._base()),
+            os.uname().nodename,
+            os.geteuid(),
+            self._title(),
+            {},
+            [],
+            parent=self._run,
+        )
 
     # How it is started
 
@@ -215,17 +228,22 @@ class Part:
         return run_policy(policy) if isinstance(policy, str) else policy
 
     def _outputs(self) -> dict[str, dict[str, str]]:
-        """What the agents of earlier phases answered."""
+        """What the agents of earlier phases answered; nothing where one did not succeed."""
         found: dict[str, dict[str, str]] = {}
         for phase in self._plan.phases:
             if phase.name == self._phase.name:
                 break
-            for agent in phase.agents:
-                file = self._desk.folder / "runs" / f"{self._run}.{phase.name}.{agent.name}/answer"
-                if file.exists():
-                    text = file.read_text(encoding="utf-8", errors="replace")
-                    found.setdefault(phase.name, {})[agent.name] = text
+            found[phase.name] = {each.name: self._output(phase, each) for each in phase.agents}
         return found
+
+    def _output(self, phase: Phase, agent: Agent) -> str:
+        id_ = f"{self._run}.{phase.name}.{agent.name}"
+        state = self._desk.look(id_)
+        file = self._desk.folder / "runs" / id_ / "answer"
+        # Half an answer, or one that was found wanting, would be taken for a whole one.
+        if state is None or state.status != "done" or not _is_good(phase, state):
+            return ""
+        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
     @property
     def _answer(self) -> Path:
@@ -275,10 +293,12 @@ class Part:
         """Verify what it did; True if it is to go on with the evidence, or to be looked at anew."""
         if self._is_good(state) is not None:
             return False
+        cwd = self._cwd()
+        self._put_answer(cwd)  # what is verified may be just this file
         checked = verified(
             self._phase.verify,
             state.attempts,
-            cwd=self._cwd(),
+            cwd=cwd,
             environ=self._environ,
             timeout=self._phase.verify_timeout,
             world=self._world,
@@ -305,16 +325,20 @@ class Part:
 
     def _deliver(self) -> None:
         """Give its answer and its changes to whoever asked for them."""
-        if self._agent.output and self._answer.exists():
-            target = self._base() / self._agent.output
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(self._answer, target)
         said = self._taken_back()
+        self._put_answer(self._base())
         claimed = self._desk.claim(self.id, self._now())
         for number, text in enumerate(said):
             self._desk.write(claimed, Remark(self._now(), text), f"taken-back-{number}")
         self._desk.write(claimed, Delivered(self._now()), "delivered")
         self._desk.release(claimed)
+
+    def _put_answer(self, folder: Path) -> None:
+        """Copy what it answered to the file that the plan names, as often as it is asked to."""
+        if self._agent.output and self._answer.exists():
+            target = folder / self._agent.output
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self._answer, target)
 
     def _taken_back(self) -> list[str]:
         """Bring the changes of its own tree into the plan's; what there is to say about that."""
@@ -336,3 +360,11 @@ class Part:
 
     def _now(self) -> float:
         return self._world.clock.wall()
+
+
+def _is_good(phase: Phase, state: RunState) -> bool | None:
+    """Whether what an agent's last attempt did was verified; None if nobody has looked."""
+    if not phase.verify:
+        return True
+    checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
+    return checks[-1] if checks else None
