@@ -19,7 +19,7 @@ from ..core.sharing import Breaker, Gate, Tokens
 from ..drivers.ambient import endings
 from ..drivers.entrance import tell
 from ..drivers.world import world
-from ..errors import SettingError, StoreDown
+from ..errors import SettingError, StoreError
 from ..stores.breaker_admission import BreakerAdmission
 from ..stores.failopen import FailOpen
 from ..stores.forks import made_anew
@@ -84,7 +84,7 @@ class Home:
         store = self._store()
         return "" if store is None else store.scoped(scope)
 
-    def changed(self, trouble: StoreDown | None) -> None:
+    def changed(self, trouble: StoreError | None) -> None:
         """The store is down, or back."""
         if trouble is None:
             tell(StoreBack, url=self.url)
@@ -198,7 +198,7 @@ class Parts:
         was_lost = self._scope_at > 0
         try:
             scope = self.home.scoped(self.place.scope)
-        except StoreDown as trouble:
+        except StoreError as trouble:
             self._scope_at = monotonic() + _PAUSE
             if not was_lost:
                 self.home.changed(trouble)

@@ -69,6 +69,7 @@ async def run(
                 session.cancelled()
                 raise
             else:
+                session.returned(answer)
                 if session.settings.observe is not None:
                     session.observe(answer)
                 await _succeeded(session)
@@ -160,8 +161,10 @@ async def _verify(
         error = None  # type: ignore[assignment]
     if answer is NOT_APPLIED:
         return session.verified(await _aside(session, session.book, session.not_applied()))
+    result = None if answer is APPLIED else answer
+    session.returned(result)
     session.applied()
-    return Answered(None if answer is APPLIED else answer)
+    return Answered(result)
 
 
 async def _conclude(session: Session, over: Over) -> Any:

@@ -95,10 +95,7 @@ class Entrance:
             _hearing.reset(token)
 
     def _enter(self, attempt: int) -> Hold | None:
-        admissions = self._given
-        if self._commons is not None:
-            admissions += self._commons.admissions
-        for admission in admissions:
+        for admission in self._given + self._shared():
             answer = self._ask(admission, attempt)
             match answer:
                 case Admitted():
@@ -113,6 +110,17 @@ class Entrance:
                     assert_never(answer)
         self._is_in = True
         return None
+
+    def _shared(self) -> tuple[Admission, ...]:
+        """The target's own admissions; none if they cannot be had."""
+        commons = self._commons
+        if commons is None:
+            return ()
+        try:
+            return commons.admissions
+        except Exception as trouble:  # noqa: BLE001 -- what is shared does not stand in the way
+            report("admission", commons, trouble)
+            return ()
 
     def _ask(self, admission: Admission, attempt: int) -> Answer:
         try:
@@ -135,10 +143,13 @@ class Entrance:
         token = _hearing.set(self.news)
         try:
             self._leave(outcome, failure)
-            if self._is_in or outcome == "cancelled":
-                self._settle(outcome)
-            if self._commons is not None:
-                self._commons.settled()
+            try:
+                if self._is_in or outcome == "cancelled":
+                    self._settle(outcome)
+                if self._commons is not None:
+                    self._commons.settled()
+            except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
+                report("tokens", self._commons, trouble)
         finally:
             self._is_in = False
             _hearing.reset(token)
@@ -162,13 +173,19 @@ class Entrance:
 
     def reserve(self, failure: Failure, delay: float) -> str:
         """Take tokens for a retry in `delay` seconds; why there are none, or empty."""
-        tokens = None if self._commons is None else self._commons.tokens
-        if tokens is None or self._commons is None:
+        commons = self._commons
+        if commons is None:
             return ""
         token = _hearing.set(self.news)
         try:
+            tokens = commons.tokens
+            if tokens is None:
+                return ""
             name = tokens.reserve(failure, delay, now=self._clock.now(), wall=self._clock.wall())
-            self._commons.settled()
+            commons.settled()
+        except Exception as trouble:  # noqa: BLE001 -- who cannot count does not stand in the way
+            report("tokens", commons, trouble)
+            return ""
         finally:
             _hearing.reset(token)
         if name is None:

@@ -49,6 +49,7 @@ class KeyedSession(Session):
     """
 
     is_done = False  # whether the function itself succeeded; a fallback is no success
+    _answer: Any = None  # what it returned
     _refusal: KeyBusy | None = None
     _look = _FIRST_LOOK
     _gives_up_at: float | None = None
@@ -93,9 +94,17 @@ class KeyedSession(Session):
             raise self._refusal
         return super().ask()
 
-    def succeeded(self) -> None:
-        super().succeeded()
-        self.is_done = True
+    def returned(self, answer: Any) -> None:
+        self.is_done, self._answer = True, answer
+
+    def settle(self) -> None:
+        """Have what the function returned recorded, though its caller will not hear of it.
+
+        A caller may be cancelled while others are told of the success. The effect has happened:
+        a key that was given back then would let it happen again.
+        """
+        holding = self.holding
+        holding.settle(holding.finish(holding.written(self._answer)[0]))
 
 
 def _overtaken(session: KeyedSession) -> None:
@@ -134,7 +143,10 @@ def run(
     try:
         answer = sync.run(session, function, args, kwargs)
     except BaseException:
-        _drop(session)
+        if session.is_done:
+            session.settle()
+        else:
+            _drop(session)
         raise
     if answer.__class__ is CoroutineType and not session.is_done:
         return _driven(session, answer)
@@ -221,11 +233,13 @@ async def _driven(session: KeyedSession, work: Coroutine[Any, Any, Any]) -> Any:
     holding = session.holding
     try:
         answer = await work
-    except Exception:
-        await _adrop(session)
-        raise
-    except BaseException:
-        holding.leave()
+    except BaseException as error:
+        if session.is_done:
+            session.settle()
+        elif isinstance(error, Exception):
+            await _adrop(session)
+        else:
+            holding.leave()
         raise
     if not session.is_done:
         await _adrop(session)

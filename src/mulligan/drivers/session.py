@@ -167,6 +167,9 @@ class Session(Passage):
 
     # After an attempt
 
+    def returned(self, answer: Any) -> None:
+        """The function returned `answer`, and nobody objects: whatever comes now, it is done."""
+
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
         self._exit()

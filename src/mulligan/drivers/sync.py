@@ -69,6 +69,7 @@ def run(
                 session.cancelled()
                 raise
             else:
+                session.returned(answer)
                 if settings.observe is not None:
                     session.observe(answer)
                 session.succeeded()
@@ -141,8 +142,10 @@ def _verify(
         error = None  # type: ignore[assignment]
     if answer is NOT_APPLIED:
         return session.verified(session.book(session.not_applied()))
+    result = None if answer is APPLIED else answer
+    session.returned(result)
     session.applied()
-    return Answered(None if answer is APPLIED else answer)
+    return Answered(result)
 
 
 def _conclude(session: Session, over: Over) -> Any:

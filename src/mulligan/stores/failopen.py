@@ -1,7 +1,8 @@
 """Shared state that never stops a call.
 
-While the store is down a process goes on with a copy of its own, which begins with what it last
-saw. The store is asked again after a pause, so that a call is held up once, not every call.
+While the store is down, or cannot even be opened, a process goes on with a copy of its own, which
+begins with what it last saw. The store is asked again after a pause, so that a call is held up
+once, not every call.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from time import monotonic, time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.moment import Moment
-from ..errors import StoreDown
+from ..errors import StoreError
 from .forks import made_anew
 from .memory import MemoryState
 from .threads import in_thread
@@ -29,7 +30,7 @@ R = TypeVar("R")
 
 
 class FailOpen:
-    """A `State` that raises no `StoreDown`.
+    """A `State` that raises no `StoreError`.
 
     Args:
         state: The store's.
@@ -40,7 +41,7 @@ class FailOpen:
     def __init__(
         self,
         state: State,
-        on_change: Callable[[StoreDown | None], None] = lambda _: None,
+        on_change: Callable[[StoreError | None], None] = lambda _: None,
         pause: float = 1.0,
     ) -> None:
         self._state, self._on_change, self._pause = state, on_change, pause
@@ -63,7 +64,7 @@ class FailOpen:
         if copy is None:
             try:
                 result = self._state.transact(key, operation)
-            except StoreDown as trouble:
+            except StoreError as trouble:
                 copy = self._went_down(trouble)
             else:
                 self._came_back()
@@ -75,7 +76,7 @@ class FailOpen:
         if copy is None:
             try:
                 state, moment = self._state.peek(key, machine)
-            except StoreDown as trouble:
+            except StoreError as trouble:
                 copy = self._went_down(trouble)
             else:
                 self._came_back()
@@ -98,7 +99,7 @@ class FailOpen:
         copy = self._copy
         return copy if copy is not None and monotonic() < self._ask_again_at else None
 
-    def _went_down(self, trouble: StoreDown) -> MemoryState:
+    def _went_down(self, trouble: StoreError) -> MemoryState:
         with self._lock:
             self._ask_again_at = monotonic() + self._pause
             copy = self._copy
