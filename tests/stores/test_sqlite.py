@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from mulligan.core.breaker import BREAKER, Ask, Breaker, Circuit, Hand, Open, Passed, Shut
-from mulligan.core.claims import Mine, Take
+from mulligan.core.claims import CLAIM, Busy, Done, Finish, Mine, Take
 from mulligan.core.entry import Entry
 from mulligan.core.gate import Enter as EnterGate
 from mulligan.core.gate import Gate, Leave, Wait
@@ -86,7 +86,7 @@ def test_a_schema_from_the_future_is_refused(store, path):
     used(store)
     store._hot.reader.execute("PRAGMA user_version = 99")
     store.close()
-    with pytest.raises(StoreError, match=r"has schema 99, this mulligan knows 1; upgrade it$"):
+    with pytest.raises(StoreError, match=r"has schema 99, this mulligan knows 2; upgrade it$"):
         used(Sqlite(path))
 
 
@@ -96,7 +96,7 @@ def test_an_older_schema_is_migrated_on_first_use(store, path):
     store._hot._migrations = (*store._hot._migrations, "ALTER TABLE state ADD COLUMN note TEXT")
     store._hot._is_ready = False
     assert store.state.peek(KEY, BREAKER)[0].hand == "blocked"
-    assert store._hot.reader.execute("PRAGMA user_version").fetchone() == (2,)
+    assert store._hot.reader.execute("PRAGMA user_version").fetchone() == (3,)
 
 
 @pytest.mark.parametrize(
@@ -257,6 +257,50 @@ def test_what_nobody_needs_is_forgotten(path):
     for number in range(1024):
         store.state.transact(Key(f"t{number}", "breaker"), tell)
     assert Key("old", "breaker") not in store.state.known(BREAKER)
+    store.close()
+
+
+def swept(states, clock):
+    """Write so often that the file is swept."""
+    for number in range(1024):
+        take = Take(holder="x", fingerprint="f", lease=clock.now)
+        states.transact(Key("t", f"{clock.era}/{clock.now}/{number}"), take)
+
+
+def test_a_calendar_that_was_set_deletes_neither_claims_nor_results(path):  # E-B7
+    clock = Time()
+    store = Sqlite(path, clock)
+    live, done = Key("t", "live"), Key("t", "done")
+    take = Take(holder="a", fingerprint="f", lease=600)
+    store.keys.transact(live, take)
+    store.keys.transact(done, take)
+    store.keys.transact(done, Finish(holder="a", epoch=1, value="1", ttl=86_400))
+    clock.wall += 86_400 * 30
+    swept(store.keys, clock)
+    clock.wall -= 86_400 * 30
+    other = Take(holder="b", fingerprint="f", lease=600)
+    assert store.keys.transact(live, other) == Busy(600, "a", 1)
+    assert store.keys.transact(done, other) == Done("1")
+    store.close()
+
+
+def test_a_machine_that_boots_with_the_wrong_calendar_has_an_hour_to_set_it(path):  # E-B14
+    clock = Time()
+    store = Sqlite(path, clock)
+    done = Key("t", "done")
+    take = Take(holder="a", fingerprint="f", lease=600)
+    store.keys.transact(done, take)
+    store.keys.transact(done, Finish(holder="a", epoch=1, value="1", ttl=86_400))
+    clock.now, clock.era, clock.wall = 3.0, "second boot", clock.wall + 86_400 * 30
+    swept(store.keys, clock)
+    clock.now += 60
+    swept(store.keys, clock)
+    clock.wall -= 86_400 * 30
+    assert store.keys.transact(done, Take(holder="b", fingerprint="f", lease=9)) == Done("1")
+    clock.wall += 86_400 * 30
+    clock.now += 3_600
+    swept(store.keys, clock)
+    assert done not in store.keys.known(CLAIM)
     store.close()
 
 

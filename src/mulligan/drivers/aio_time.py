@@ -66,26 +66,10 @@ async def in_thread(work: Callable[..., T], *args: Any) -> T:
     It is awaited to its end even if the caller is cancelled meanwhile: a permit that it brings
     must be there to be given back.
     """
-    if on_trio():
-        import trio
+    # Here: most calls share nothing that is far away.
+    from ..threads import in_thread as in_one_of_ours
 
-        answer: T = await trio.to_thread.run_sync(work, *args)
-        await trio.lowlevel.checkpoint_if_cancelled()  # before an attempt is made for nobody
-        return answer
-    import asyncio
-
-    future = asyncio.ensure_future(asyncio.to_thread(work, *args))
-    try:
-        return await asyncio.shield(future)
-    except asyncio.CancelledError:
-        while not future.done():
-            try:
-                await asyncio.wait([future])
-            except asyncio.CancelledError:
-                continue
-        if not future.cancelled():
-            future.exception()  # seen; the cancellation is what the caller hears of
-        raise
+    return await in_one_of_ours(work, *args, is_awaited=True)
 
 
 async def cut(work: Awaitable[Any], limit: float, overtime: Callable[[], TimeoutError]) -> Any:

@@ -16,7 +16,7 @@ from ..errors import StoreDown, StoreError
 from .boot import boot_moment
 from .scopes import scoped
 from .sqlite_file import SqliteFile
-from .sqlite_journal import STATES, SqliteJournal, journal_file
+from .sqlite_journal import BY_TWO_CLOCKS, STATES, SqliteJournal, journal_file
 from .threads import in_thread
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ _STATE_PATIENCE = 0.2
 
 # States that may be forgotten are looked for once in so many writes.
 _SWEEP = 1024
+
+# Seconds after a reboot until a calendar that says "over" is believed: a machine may come up with
+# the wrong one, and is told the right one soon.
+_SETTLED = 3_600.0
 
 
 class Sqlite:
@@ -57,7 +61,7 @@ class Sqlite:
             url=self.url,
             synchronous="NORMAL",
             patience=_STATE_PATIENCE,
-            migrations=(STATES,),
+            migrations=(STATES, BY_TWO_CLOCKS),
         )
         self._cold = journal_file(hot)
         self.state = SqliteState(self._hot, moments)
@@ -128,21 +132,18 @@ class SqliteState:
                 (key.target, key.scope, key.part),
             )
         else:
+            keep = machine.keep(state, moment)
             connection.execute(
-                "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    key.target,
-                    key.scope,
-                    key.part,
-                    machine.name,
-                    packed,
-                    moment.wall + machine.keep(state, moment),
+                    *(key.target, key.scope, key.part, machine.name, packed),
+                    *(moment.wall + keep, moment.now + keep, moment.era),
                 ),
             )
             self._remember(key, packed, state)
         self._writes += 1
         if self._writes % _SWEEP == 0:
-            connection.execute("DELETE FROM state WHERE forget_at < ?", (moment.wall,))
+            _sweep(connection, moment)
 
     def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
         try:
@@ -188,6 +189,19 @@ class SqliteState:
 
     async def apeek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
         return await in_thread(self.peek, key, machine)
+
+
+def _sweep(connection: sqlite3.Connection, moment: Moment) -> None:
+    """Delete what is over by both clocks: a calendar that was set deletes nothing by itself."""
+    wall, now, era = moment.wall, moment.now, moment.era
+    connection.execute(
+        "DELETE FROM state WHERE forget_at < ? AND era = ? AND forget_on < ?", (wall, era, now)
+    )
+    # What an earlier boot wrote has lost its steady clock. It gets a time on this one.
+    connection.execute(
+        "UPDATE state SET era = ?, forget_on = ? WHERE forget_at < ? AND era <> ?",
+        (era, now + _SETTLED, wall, era),
+    )
 
 
 def _body(connection: sqlite3.Connection, key: Key) -> str | None:

@@ -14,7 +14,7 @@ from .threads import in_thread
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ("STATES", "SqliteJournal", "journal_file")
+__all__ = ("BY_TWO_CLOCKS", "STATES", "SqliteJournal", "journal_file")
 
 STATES = """
 CREATE TABLE state (
@@ -28,6 +28,12 @@ CREATE TABLE state (
 ) WITHOUT ROWID;
 CREATE INDEX state_forget_at ON state (forget_at);
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
+"""
+# A calendar alone forgets too early once somebody has set it: `forget_on` is the same time on the
+# steady clock of `era`.
+BY_TWO_CLOCKS = """
+ALTER TABLE state ADD COLUMN forget_on REAL NOT NULL DEFAULT 0;
+ALTER TABLE state ADD COLUMN era TEXT NOT NULL DEFAULT ''
 """
 _JOURNAL = """
 CREATE TABLE journal (
@@ -52,7 +58,7 @@ def journal_file(hot: Path) -> SqliteFile:
         url=f"sqlite:{hot}",
         synchronous="FULL",
         patience=_PATIENCE,
-        migrations=(f"{STATES};{_JOURNAL}",),
+        migrations=(f"{STATES};{_JOURNAL}", BY_TWO_CLOCKS),
     )
 
 

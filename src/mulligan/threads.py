@@ -1,0 +1,144 @@
+"""The way from a coroutine to code that blocks.
+
+A store's round trip is short, but it may last 250 ms, and an event loop must not stand still so
+long. The threads are our own: in the ones that a program shares with us its own work may wait for
+a guarded call, and the call, queued behind that work, for it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from concurrent.futures import Future, wait
+from contextvars import copy_context
+from queue import Empty, SimpleQueue
+from threading import Semaphore, Thread
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("in_thread",)
+
+T = TypeVar("T")
+
+# Threads at most. Nothing that runs in them waits for a coroutine; a store bounds what it takes.
+_MOST = 16
+
+# Seconds for which the end of the program waits for what has begun: no store takes longer.
+_LAST = 6.0
+
+
+async def in_thread(work: Callable[..., T], *args: Any, is_awaited: bool) -> T:
+    """What `work` returns, called in a thread, on asyncio as on trio.
+
+    Args:
+        work: What blocks.
+        args: Its arguments.
+        is_awaited: Whether a caller that is cancelled waits until it has ended; if not, what has
+            begun runs to its end without it.
+    """
+    trio = sys.modules.get("trio")
+    lowlevel = getattr(trio, "lowlevel", None)  # not there while another thread imports it
+    if lowlevel is not None and lowlevel.in_trio_task():
+        return await _in_trio(work, args, is_awaited=is_awaited)
+    import asyncio
+
+    future = asyncio.wrap_future(_pool.handed(work, args))
+    if not is_awaited:
+        return await future
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        while not future.done():
+            try:
+                await asyncio.wait([future])
+            except asyncio.CancelledError:
+                continue
+        if not future.cancelled():
+            future.exception()  # seen; the cancellation is what the caller hears of
+        raise
+
+
+# Trio's own limiter belongs to the program, like asyncio's executor. One for each run of trio.
+_limiters: list[Any] = []
+
+
+async def _in_trio(work: Callable[..., T], args: tuple[Any, ...], *, is_awaited: bool) -> T:
+    import trio
+
+    if not _limiters:
+        _limiters.append(trio.lowlevel.RunVar("mulligan.threads"))
+    variable = _limiters[0]
+    limiter = variable.get(None)
+    if limiter is None:
+        limiter = trio.CapacityLimiter(_MOST)
+        variable.set(limiter)
+    answer: T = await trio.to_thread.run_sync(
+        work, *args, abandon_on_cancel=not is_awaited, limiter=limiter
+    )
+    if is_awaited:
+        await trio.lowlevel.checkpoint_if_cancelled()  # before an attempt is made for nobody
+    return answer
+
+
+class _Pool:
+    """Threads that are started when they are needed, and end with the program."""
+
+    def __init__(self) -> None:
+        self._jobs: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        self._idle = Semaphore(0)
+        self._places = Semaphore(_MOST)
+        self._under_way: set[Future[Any]] = set()
+
+    def handed(self, work: Callable[..., T], args: tuple[Any, ...]) -> Future[T]:
+        """The future of `work`, which a thread takes up."""
+        future: Future[T] = Future()
+        context = copy_context()
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        self._jobs.put((future, lambda: context.run(work, *args)))
+        is_taken = self._idle.acquire(blocking=False)
+        if not is_taken and self._places.acquire(blocking=False):
+            try:
+                Thread(target=self._work, name="mulligan", daemon=True).start()
+            except RuntimeError:  # the machine has no thread left
+                self._places.release()
+                if future.cancel():
+                    raise
+        return future
+
+    def _work(self) -> None:
+        while True:
+            try:
+                future, work = self._jobs.get_nowait()
+            except Empty:
+                self._idle.release()
+                future, work = self._jobs.get()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(work())
+                except BaseException as error:  # noqa: BLE001 -- whoever waits is told
+                    future.set_exception(error)
+            del future, work  # what it holds is nobody's while the thread waits
+
+    def drain(self) -> None:
+        wait(list(self._under_way), _LAST)
+
+
+_pool = _Pool()
+
+
+def _after_fork() -> None:
+    # The threads stayed with the parent, and so did what they were doing.
+    global _pool  # noqa: PLW0603 -- one for each process
+    _pool = _Pool()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@atexit.register
+def _at_the_end() -> None:
+    _pool.drain()
