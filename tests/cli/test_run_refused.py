@@ -120,3 +120,23 @@ def test_a_name_that_would_break_a_line_is_refused(run):
     assert refused.returncode == 2
     assert "'two\\nlines' has control characters" in refused.stderr
     assert is_nothing_kept(run)
+
+
+@pytest.mark.parametrize("option", ["--timeout", "--deadline"])
+def test_no_time_at_all_is_no_bound_that_can_be_meant(run, option):
+    refused = run("run", option, "0", "--", "true")
+    assert refused.returncode == 2
+    assert "'0' leaves no time at all" in refused.stderr
+
+
+def test_an_empty_name_takes_up_no_run(run):
+    assert run("run", "--", "false").returncode == 1
+    refused = run("resume", "")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error: resume needs the id or the name of a run")
+
+
+def test_a_folder_is_kept_without_dots(run, tmp_path):
+    (tmp_path / "deep").mkdir()
+    run("run", "--cwd", "deep/..", "--", "false")
+    assert f'"cwd": "{tmp_path.resolve()}"' in run("runs", "--json").stdout

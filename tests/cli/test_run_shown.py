@@ -87,6 +87,41 @@ def test_final_only_shows_nothing_of_what_was_repeated(run):
     assert "529" in done.stderr  # what happened is told all the same
 
 
+def test_the_answer_can_be_had_later_as_it_was_printed(run):
+    first = run("run", "--", "claude", "-p", "hi", script="overloaded ok")
+    assert first.stdout.endswith(later := run("show", "--answer").stdout)
+    assert later == "All done, after 2 steps.\n"
+    assert '"type"' in run("show", "--log").stdout
+    run("run", "--", "sh", "-c", "printf 'as it is'")
+    assert run("show", "--answer").stdout == "as it is"
+
+
+LINGERING = """#!/bin/sh
+echo '{"type":"result","subtype":"success","is_error":false,"result":"The answer."}'
+exec sleep 20
+"""
+
+
+def test_an_answer_outlives_the_supervisor_that_held_it_back(run, environ, tmp_path):
+    (tmp_path / "bin" / "claude").write_text(LINGERING)
+    command = ("run", "--final-only", "--", "claude", "-p", "hi")
+    with subprocess.Popen(
+        [sys.executable, "-m", "mulligan", *command],
+        cwd=tmp_path,
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    ) as killed:
+        ends_at = time.monotonic() + 30
+        while not [each for each in (tmp_path / "home").glob("runs/*/held") if each.stat().st_size]:
+            assert time.monotonic() < ends_at
+            time.sleep(0.02)
+        killed.kill()
+    done = run("resume")
+    assert (done.returncode, done.stdout) == (0, "The answer.\n"), done.stderr
+    assert not list((tmp_path / "home").glob("runs/*/held"))
+
+
 def test_json_prints_events_and_nothing_else(run):
     done = run("run", "--json", "--name", "port", "--", "claude", "-p", "hi", script="login")
     events = [json.loads(line) for line in done.stdout.splitlines()]

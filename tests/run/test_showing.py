@@ -281,6 +281,45 @@ def test_what_was_held_back_comes_out_as_it_went_in(tmp_path_factory, pieces):
     assert shown.text == pieces
 
 
+def leave(path, text):
+    """What a supervisor leaves behind that was killed while it held `text` back."""
+    held = Held(Shown(), path)
+    held.output("stdout", text)
+    data = path.read_bytes()
+    held.over(state(BEGUN))
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("then", ["done", "again"])
+def test_what_a_killed_supervisor_held_back_is_shown_if_it_was_final(tmp_path, then):
+    leave(tmp_path / "held", b"the answer\n")
+    with (tmp_path / "held").open("ab") as file:
+        file.write(b"\0\xff")  # it died as it wrote the next
+    shown = Shown()
+    held = Held(shown, tmp_path / "held")
+    held.step(WELL._replace(then=then))
+    assert shown.text == ([("stdout", b"the answer\n")] if then == "done" else [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_held_of_an_attempt_whose_end_is_known_is_not_shown_with_the_next(tmp_path):
+    leave(tmp_path / "held", b"of the first")
+    shown = Shown()
+    held = Held(shown, tmp_path / "held")
+    held.step(BEGUN._replace(attempt=2))
+    held.step(WELL._replace(attempt=2))
+    assert shown.text == []
+
+
+def test_what_cannot_be_held_back_is_shown_and_not_lost(tmp_path):
+    shown = Shown()
+    held = Held(shown, tmp_path / "nowhere" / "held")
+    held.output("stdout", b"one")
+    held.output("stdout", b"two")
+    held.step(WELL)
+    assert shown.text == [("stdout", b"one"), ("stdout", b"two")]
+
+
 # Notifications
 
 WRITE = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"

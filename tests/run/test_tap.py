@@ -48,3 +48,10 @@ USE = {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": "
 def test_a_tool_may_be_silent_for_an_hour_unless_the_user_said_how_long(tap):
     assert told(tap(), **USE) == pytest.approx(3600, abs=5)
     assert told(tap(is_tool_spared=False), **USE) < 0
+
+
+def test_a_cost_that_nobody_told_is_not_zero(tap):
+    silent, told_ = tap(), tap()
+    told(silent, type="result", subtype="success", result="x")
+    told(told_, type="result", subtype="success", result="x", total_cost_usd=0)
+    assert (silent.facts.cost, told_.facts.cost) == (None, 0.0)

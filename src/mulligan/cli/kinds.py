@@ -10,12 +10,17 @@ __all__ = ("DURATION", "Length")
 
 
 class Length(click.ParamType[float]):
-    """A duration: ``90``, ``90s``, ``1h30m``. ``off`` is 0, where that is offered."""
+    """A duration: ``90``, ``90s``, ``1h30m``.
+
+    Args:
+        is_off_offered: Whether ``off`` stands for 0.
+        is_zero_refused: Whether 0 cannot be meant.
+    """
 
     name = "duration"
 
-    def __init__(self, *, is_off_offered: bool = False) -> None:
-        self._is_off_offered = is_off_offered
+    def __init__(self, *, is_off_offered: bool = False, is_zero_refused: bool = False) -> None:
+        self._is_off_offered, self._is_zero_refused = is_off_offered, is_zero_refused
 
     def convert(
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
@@ -27,10 +32,13 @@ class Length(click.ParamType[float]):
         from ..core.duration import seconds
 
         try:
-            return seconds(float(value) if value.replace(".", "", 1).isdigit() else value)
+            found = seconds(float(value) if value.replace(".", "", 1).isdigit() else value)
         except SettingError:
             or_off = ", or off" if self._is_off_offered else ""
             self.fail(f"{value!r} is no duration such as 90s, 15m or 1h30m{or_off}", param, ctx)
+        if self._is_zero_refused and not found:
+            self.fail(f"{value!r} leaves no time at all; leave it out for no bound", param, ctx)
+        return found
 
 
 DURATION = Length()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from . import Unusable
 from .run_names import RunName
 
 __all__ = ("command",)
@@ -37,4 +38,8 @@ def command(run: str | None, *, is_now: bool, restart: bool, park: str, is_json:
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     from .running import resume_run
 
+    if run == "":  # a variable that was empty: no order to take up any run at all
+        raise Unusable(
+            "resume needs the id or the name of a run; got ''", "mulligan runs lists them"
+        )
     return resume_run(run, is_now=is_now, restart=restart, park=park, is_json=is_json)

@@ -12,6 +12,7 @@ from .manual import Manual
 
 __all__ = ("command",)
 
+_BOUND = Length(is_zero_refused=True)
 _GROUPS = {
     "How long, how often": (
         *("--horizon", "--attempts", "--deadline", "--timeout", "--idle", "--own-retries"),
@@ -94,10 +95,10 @@ _SECTIONS = {
     help="Silence after which the program hangs, in tools as well; off for never.  "
     "[10m for known programs, 1h in their tools]",
 )
-@click.option("--timeout", type=DURATION, metavar="TIME", help="End an attempt that takes longer.")
+@click.option("--timeout", type=_BOUND, metavar="TIME", help="End an attempt that takes longer.")
 @click.option(
     "--deadline",
-    type=DURATION,
+    type=_BOUND,
     metavar="TIME",
     help="Begin no attempt that could not end in this time.",
 )

@@ -46,8 +46,14 @@ _HEAD = ("agent", "status", "attempts", "cost", "because")
     metavar="[N]",
     help="Print what attempt N printed, stdout and stderr as they were; the last one without N.",
 )
+@click.option(
+    "--answer",
+    "is_answer",
+    is_flag=True,
+    help="Print what you would have seen of its last attempt on stdout, and nothing else.",
+)
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
-def command(run: str | None, *, log: int | None, is_json: bool) -> None:
+def command(run: str | None, *, log: int | None, is_answer: bool, is_json: bool) -> None:
     """Show RUN: each attempt, how it ended, what followed and why.
 
     RUN is its id, the beginning of it, or its name; the newest run if none is named.
@@ -57,13 +63,16 @@ def command(run: str | None, *, log: int | None, is_json: bool) -> None:
     mulligan show port --log         what its last attempt printed
     mulligan show port --log 1       what its first attempt printed
     mulligan show k3fqzz.review.bugs an agent of a plan; the plan's own lists them
+    mulligan show port --answer      the text of its last attempt, without events
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     desk = Desk()
     id_ = desk.find(run) if run else newest(desk)
     state = desk.look(id_) if id_ else None
     if state is None:
         raise Unusable("there is no run yet", "begin one with: mulligan run -- COMMAND")
-    if log is not None:
+    if is_answer:
+        _print_answer(desk, id_, state)
+    elif log is not None:
         _print_log(desk.files(id_), id_, log or state.attempts, state.attempts)
     elif is_json:
         begun = [each._asdict() for each in state.begun]
@@ -78,13 +87,45 @@ def command(run: str | None, *, log: int | None, is_json: bool) -> None:
             click.echo(line)
 
 
-def _print_log(folder: Path, id_: str, number: int, attempts: int) -> None:
+def _print_answer(desk: Desk, id_: str, state: RunState) -> None:
+    from ..run.steps import PLAN
+
+    if state.made.agent == PLAN:
+        raise Unusable(
+            f"run {id_} is a plan, and each of its agents has its own answer",
+            f"mulligan show {id_} lists them",
+        )
+    from ..run.agents.adapter import Wish
+    from ..run.agents.catalogue import recognise
+    from ..run.tap import answer_in
+
+    log = _log(desk.files(id_), id_, state.attempts, state.attempts)
+    given = desk.command(id_)
+    adapter = recognise(given, state.made.agent)
+    launch = adapter.start(given, Wish())
+    sys.stdout.flush()
+    if launch.is_translated:
+        # What was added to the command made events of its text: they are read as they were then.
+        for text in answer_in(log, adapter.reader(launch)):
+            sys.stdout.buffer.write(text)
+    else:
+        with log.with_suffix(".out").open("rb") as file:
+            shutil.copyfileobj(file, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
+
+
+def _log(folder: Path, id_: str, number: int, attempts: int) -> Path:
     log = folder / f"attempt-{number}"
     if number > attempts or not log.with_suffix(".out").exists():
         raise Unusable(
             f"run {id_} has no log of attempt {number}; it began {attempts}",
             f"mulligan show {id_} lists its attempts",
         )
+    return log
+
+
+def _print_log(folder: Path, id_: str, number: int, attempts: int) -> None:
+    log = _log(folder, id_, number, attempts)
     sys.stdout.flush()
     sys.stderr.flush()
     for suffix, to in ((".out", sys.stdout.buffer), (".err", sys.stderr.buffer)):

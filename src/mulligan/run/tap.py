@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from .attempt_log import TAIL, AttemptLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from .agents.adapter import Note, Reader, Stream
 
-__all__ = ("Facts", "Tap", "read_again", "tail")
+__all__ = ("Facts", "Tap", "answer_in", "read_again", "tail")
 
 # An event with a whole file in it is one line; what is longer than this is nobody's event.
 _LONGEST = 8 << 20
@@ -204,3 +204,21 @@ def read_again(log: Path, reader: Reader) -> Facts:
         except OSError:  # it could not be kept
             continue
     return facts
+
+
+def answer_in(log: Path, reader: Reader) -> Iterator[bytes]:
+    """What the user has seen on stdout of an attempt whose output was translated."""
+    lines = _Lines()
+    with log.with_suffix(".out").open("rb") as file:
+        while chunk := file.read(1 << 16):
+            for line in lines.add(chunk):
+                yield from _shown(reader.line("stdout", line))
+    for line in lines.end():
+        yield from _shown(reader.line("stdout", line))
+    yield from _shown(reader.end())
+
+
+def _shown(note: Note | None) -> Iterator[bytes]:
+    for stream, text in () if note is None else note.shown:
+        if stream == "stdout":
+            yield text.encode("utf-8", "surrogateescape")

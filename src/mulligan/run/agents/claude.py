@@ -121,7 +121,7 @@ class ClaudeReader(EventReader):
 
     def _result(self, event: Event) -> None:
         self._is_told = True
-        cost = number(event, "total_cost_usd")
+        cost = number(event, "total_cost_usd") if "total_cost_usd" in event else None
         self.spent(cost=cost, tokens=_tokens(event))
         said = self._printed(event)
         if said.strip():
