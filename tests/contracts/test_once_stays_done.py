@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 import trio
@@ -18,7 +19,7 @@ class Till:
 
     def __init__(self) -> None:
         self.charged: list[str] = []
-        self.hang_up = lambda: None
+        self.hang_up: Callable[[], object] = lambda: None
 
     async def charge(self, order):
         self.charged.append(order)

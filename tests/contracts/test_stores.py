@@ -20,7 +20,7 @@ from mulligan.core.claims import Busy, Done, Drop, Finish, Mine, Take
 from mulligan.core.entry import Entry
 from mulligan.core.gate import GATE, Gate, Leave
 from mulligan.core.machine import Key
-from mulligan.errors import Fenced, StoreDown
+from mulligan.errors import Fenced, StoreDown, StoreError
 from mulligan.stores.failopen import FailOpen
 
 KEY = Key("target", "breaker")
@@ -344,7 +344,7 @@ class Broken:
 
 def test_a_process_goes_on_with_what_it_last_saw(place):
     broken = Broken(place.store)
-    heard: list[StoreDown | None] = []
+    heard: list[StoreError | None] = []
     state = FailOpen(broken, heard.append, pause=3600)
     state.transact(KEY, Hand(move="block", because="migration"))
     state.peek(KEY, BREAKER)
