@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from mulligan.errors import GitError
+from mulligan.run.git import Tree, lent_out, load_all
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.planning import conduct, make_plan, revive
 from mulligan.run.steps import Moved
@@ -348,3 +350,33 @@ def test_an_agent_that_gets_no_tree_fails(theatre):
     state = theatre.desk.look(f"{run.id}.review.one")
     assert (run.code, state.status, state.attempts) == (1, "failed", 0)
     assert "commit" in state.because
+
+
+def test_the_tree_of_an_agent_that_failed_is_kept_and_named(theatre, repository):
+    scripts = {"one": "write:one.txt login", "two": "write:two.txt ok"}
+    plan = Plan(git="worktree", phases=(phase(theatre, scripts, on_failure="continue"),))
+    run = theatre.play(plan)
+    (kept,) = lent_out(Tree.find(repository), run.id)
+    (one, two) = run.table.reports[0].phases[0].agents
+    assert (one.status, one.tree, two.tree) == ("failed", kept.folder, "")
+    assert (kept.key, Path(kept.folder, "one.txt").exists()) == (f"{run.id}/agents/1-1-one", True)
+    assert not (repository / "one.txt").exists()
+
+
+def test_changes_that_conflict_are_kept_on_a_branch_and_told(theatre, repository):
+    agents = tuple(
+        Agent(name=name, command=("sh", "-c", f"echo {name} > half.txt")) for name in ("one", "two")
+    )
+    run = theatre.play(Plan(git="worktree", phases=(Phase(name="a", agents=agents),)))
+    remarks = [each for agent in run.table.reports[0].phases[0].agents for each in agent.remarks]
+    assert run.code == 0
+    assert remarks[0].startswith("git: half.txt conflicts with the tree: ")
+    assert remarks[1].startswith(f"git: its changes are on the branch mulligan/{run.id}/1-")
+
+
+def test_what_a_plan_has_set_aside_is_found_under_its_run(theatre, repository):
+    script = "write:half.txt crash ok"
+    plan = Plan(git="snapshot", phases=(phase(theatre, {"a.b": script}, parallel=False),))
+    run = theatre.play(plan)
+    (aside,) = load_all(Tree.find(repository), run.id)
+    assert (aside.run, aside.state) == (f"{run.id}/agents/1-1-a-b", "aside")

@@ -155,7 +155,9 @@ def _lines(desk: Desk, id_: str, state: RunState) -> list[str]:
             "",
             *columns(_HEAD, [_row(desk, *each) for each in agents], right="attempts cost"),
         ]
-    return lines + [line for at in range(state.attempts) for line in _attempt(state, at, now)]
+    lines += [line for at in range(state.attempts) for line in _attempt(state, at, now)]
+    remarks = [f"{clock(each.at, now)} {clean(each.text)}" for each in state.remarks]
+    return [*lines, "", *remarks] if remarks else lines
 
 
 def _agents(desk: Desk, id_: str) -> list[tuple[str, RunState]]:

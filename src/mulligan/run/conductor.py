@@ -164,7 +164,8 @@ class Conductor:
         from .plan_report import report
 
         found = self._look()
-        return report(self._plan, self.states(), found.phases, found.because)
+        trees = {key: part.tree for key, part in self._parts.items()}
+        return report(self._plan, self.states(), found.phases, found.because, trees)
 
     def _look(self) -> Moves:
         states = self.states()

@@ -68,8 +68,8 @@ class Part:
         self.id = f"{run}.{phase.name}.{agent.name}"
         self._desk, self._run, self._plan = desk, run, plan
         self._phase, self._agent = phase, agent
-        # As git knows it: names of phases and agents may hold what references may not.
-        self._git_name = f"{run}-{place[0]}-{place[1]}"
+        # As git knows it: names of agents are one in their phase only, and may hold a dot.
+        self._git_name = f"{place[0]}-{place[1]}-{agent.name.replace('.', '-')}"
         self._folder, self._world = folder, world
         self._home = cwd
         self._environ = {**environ, **plan.env, **agent.env}
@@ -273,6 +273,12 @@ class Part:
         under = self._desk.folder / "worktrees"
         return lend(Tree.find(self._base()), self._run, self._git_name, under=str(under))
 
+    @property
+    def tree(self) -> str:
+        """The folder of the tree that it was lent, if that is still there."""
+        place = self._desk.folder / "worktrees" / self._run / self._git_name
+        return str(place.resolve()) if place.is_dir() else ""
+
     def _tidy(self) -> Tidy | None:
         mode = self._mode()
         if mode == "off":
@@ -283,7 +289,8 @@ class Part:
         lent = self._lent()
         if lent is None:
             tree = Tree.find(self._base())
-            return Tidy(tree, mode, self._git_name, prefix=self._plan.commit_prefix)
+            key = f"{self._run}/agents/{self._git_name}"
+            return Tidy(tree, mode, key, prefix=self._plan.commit_prefix)
         # The tree is its own. A session that goes on finds it as it left it; a start anew does not.
         return Tidy(Tree.find(lent.folder), "snapshot", lent.key, is_for_restarts_only=True)
 
@@ -349,9 +356,13 @@ class Part:
 
         taken = take_back(lent, is_kept=not self._phase.merge)
         said = [f"git: left {each.path}: {each.reason}" for each in taken.left]
+        if taken.given is not None and taken.given.conflicts:
+            first, *more = taken.given.conflicts
+            others = f" and {len(more)} more" if more else ""
+            said.append(f"git: {first.path}{others} conflicts with the tree: {first.reason}")
         if taken.branch:
             said.append(f"git: its changes are on the branch {taken.branch}")
-        return said
+        return [clean(each) for each in said]
 
     def _known(self) -> RunState:
         state = self.state()

@@ -173,9 +173,7 @@ class _Lines:
         for ended in state.ended[len(before.ended) if before else 0 :]:
             for said in told(ended, name):
                 self.say(Said(f"{key}: {said.text}", said.tone), ended.at)
-        for check in state.checks[len(before.checks) if before else 0 :]:
-            words = "verified" if check.is_good else f"not verified: {check.said}"
-            self.say(Said(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
+        self._beside(key, before, state)
         if before is not None and before.status == state.status:
             return
         if state.status == "done":
@@ -183,6 +181,14 @@ class _Lines:
             self.say(Said(f"{key}: done, attempt {state.attempts}{cost}", "good"), now)
         elif state.status == "cancelled":
             self.say(Said(f"{key}: stopped: {state.because}", "bad"), now)
+
+    def _beside(self, key: str, before: RunState | None, state: RunState) -> None:
+        """How it was verified, and what happened to its tree."""
+        for check in state.checks[len(before.checks) if before else 0 :]:
+            words = "verified" if check.is_good else f"not verified: {check.said}"
+            self.say(Said(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
+        for remark in state.remarks[len(before.remarks) if before else 0 :]:
+            self.say(Said(f"{key}: {remark.text}"), remark.at)
 
     def phase(self, name: str, state: PhaseState, because: str) -> None:
         why = f": {because}" if because else ""
