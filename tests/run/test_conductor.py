@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.planning import conduct, make_plan, revive
 from mulligan.run.steps import Moved
 from mulligan.run.stop import Stop
+from mulligan.run.work import ByHand
 
 from .scripted import Stage
 
@@ -25,6 +27,7 @@ class Table:
 
     def __init__(self):
         self.states, self.last_phases, self.reports, self.most = {}, {}, [], 0
+        self.notices = []
 
     def changed(self, key, state, now):
         self.states[key] = state
@@ -35,6 +38,9 @@ class Table:
         self.last_phases = dict(states)
 
     def tick(self, now): ...
+
+    def notified(self, error):
+        self.notices.append(error)
 
     def over(self, report):
         self.reports.append(report)
@@ -51,7 +57,7 @@ class Theatre(Stage):
             name=name, program="claude", prompt=more.pop("prompt", "Do it"), env=env, **more
         )
 
-    def made(self, plan):
+    def made(self, plan, notify=()):
         return make_plan(
             self.desk,
             plan,
@@ -59,9 +65,10 @@ class Theatre(Stage):
             cwd=self.folder / "work",
             environ=self.environ(""),
             now=self.clock.wall(),
+            notify=notify,
         )
 
-    def play(self, plan, *, claimed=None, is_parked_by_exit=False):
+    def play(self, plan, *, claimed=None, is_parked_by_exit=False, by_hand=None):
         claimed = claimed or self.made(plan)
         table, stop = Table(), Stop()
         world = self.world()
@@ -79,6 +86,7 @@ class Theatre(Stage):
                 table=table,
                 stop=stop,
                 is_parked_by_exit=is_parked_by_exit,
+                by_hand=by_hand,
             )
         finally:
             stop.close()
@@ -193,6 +201,49 @@ def test_a_parked_plan_is_taken_up_where_it_stood(theatre):
     assert again.code == 0
     assert theatre.desk.look(f"{parked.id}.review.two").attempts == 1  # it had finished
     assert theatre.effects == 1
+
+
+@pytest.mark.parametrize("is_parked_by_exit", [True, False])
+def test_somebody_is_told_when_all_of_a_plan_waits_and_when_it_is_over(theatre, is_parked_by_exit):
+    told = theatre.folder / "told"
+    scripts = {"one": "limit:9000 ok", "two": "login"}
+    plan = Plan(name="night", phases=(phase(theatre, scripts, on_failure="continue"),))
+    claimed = theatre.made(plan, notify=("sh", "-c", f"cat >> {told}"))
+    run = theatre.play(plan, claimed=claimed, is_parked_by_exit=is_parked_by_exit)
+    news = [json.loads(line) for line in told.read_text().splitlines()]
+    assert [each["event"] for each in news] == ["parked", "over"][: 1 if is_parked_by_exit else 2]
+    assert (news[0]["status"], news[0]["run"], news[0]["name"]) == ("waiting", run.id, "night")
+    assert news[0]["until"] > theatre.desk.look(run.id).made.at + 9000
+    assert news[-1]["status"] == ("waiting" if is_parked_by_exit else "done")
+    assert run.table.notices == [""] * len(news)
+
+
+def test_a_plan_that_nobody_can_be_told_of_goes_on(theatre):
+    plan = Plan(phases=(phase(theatre, {"one": "ok"}),))
+    run = theatre.play(plan, claimed=theatre.made(plan, notify=("false",)))
+    assert (run.code, run.table.notices) == (0, ["false ended with 1"])
+
+
+def test_agents_that_wait_go_on_at_once_if_told_so(theatre):
+    plan = Plan(phases=(phase(theatre, {"one": "limit:9000 ok"}),))
+    parked = theatre.play(plan, is_parked_by_exit=True)
+    now = theatre.clock.wall()
+    revive(theatre.desk, parked.id, now, is_waking=True)
+    claimed = theatre.desk.claim(parked.id, now)
+    again = theatre.play(plan, claimed=claimed, is_parked_by_exit=True, by_hand=ByHand(is_now=True))
+    assert (again.code, theatre.clock.wall() - now < 60) == (0, True)
+
+
+def test_agents_that_crashed_start_anew_if_told_so(theatre):
+    agent = Agent(name="one", command=("sh", "-c", "test -e x || { touch x; kill -9 $$; }"))
+    plan = Plan(phases=(Phase(name="review", agents=(agent,)),))
+    first = theatre.play(plan)
+    assert first.code == 1
+    now = theatre.clock.wall()
+    revive(theatre.desk, first.id, now)
+    claimed = theatre.desk.claim(first.id, now)
+    theatre.desk.write(claimed, Moved(now, now, "by hand"), "by-hand")
+    assert theatre.play(plan, claimed=claimed, by_hand=ByHand(may_restart=True)).code == 0
 
 
 def test_what_was_mended_is_tried_again(theatre):

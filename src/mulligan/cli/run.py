@@ -66,7 +66,13 @@ _SECTIONS = {
     "words", metavar="[--] COMMAND [ARGUMENT]… | PLAN.toml", nargs=-1, type=click.UNPROCESSED
 )
 @click.option("--name", default="", help="A name for the run, beside its id.")
-@click.option("--cwd", default="", metavar="FOLDER", help="Run in this folder.")
+@click.option(
+    "--cwd",
+    default="",
+    metavar="FOLDER",
+    help="Run in this folder. In a plan: where its cwd and its agents' start from.  "
+    "[this folder; the plan's own]",
+)
 @click.option(
     "--agent", default="", metavar="NAME", help="Which program it is, if its name does not tell."
 )

@@ -21,9 +21,10 @@ from .part import Part
 from .schedule import Agent, Order, Standing, moves
 from .steps import Begun, Ended, Over
 from .stop import Stop
+from .work import ByHand
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from .desk import Claimed, Desk
@@ -55,6 +56,10 @@ class Table(Protocol):
 
     def tick(self, now: float, /) -> None:
         """Time has passed; told about once a second."""
+        ...
+
+    def notified(self, error: str, /) -> None:
+        """Somebody was told; what went wrong with that, or nothing."""
         ...
 
     def over(self, report: Report, /) -> None:
@@ -95,6 +100,8 @@ class Conductor:
         table: Told of everything that a user wants to see.
         stop: Set to interrupt it.
         is_parked_by_exit: Whether to return where all that is left has to wait.
+        by_hand: How it was taken up.
+        waits: Told until when, where all that is left has to wait.
     """
 
     def __init__(
@@ -110,7 +117,11 @@ class Conductor:
         table: Table,
         stop: Stop,
         is_parked_by_exit: bool = False,
+        by_hand: ByHand | None = None,
+        waits: Callable[[float], None] = lambda _: None,
     ) -> None:
+        self._waits = waits
+        self._by_hand = by_hand or ByHand()
         self._desk, self._claimed, self._plan = desk, claimed, plan
         self._world, self._table, self._stop = world, table, stop
         self._is_parked_by_exit = is_parked_by_exit
@@ -132,6 +143,7 @@ class Conductor:
             for number, agent in enumerate(phase.agents, 1)
         }
         self._running: dict[str, tuple[Thread, Stop]] = {}
+        self._driven: set[str] = set()
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def go(self) -> int:
@@ -198,8 +210,14 @@ class Conductor:
 
     def _drive(self, key: str, stop: Stop) -> None:
         part = self._parts[key]
+        by_hand = self._by_hand._replace(is_now=self._by_hand.is_now and key not in self._driven)
+        self._driven.add(key)
         try:
-            part.drive(stop, changed=lambda state: self._table.changed(key, state, self._now()))
+            part.drive(
+                stop,
+                changed=lambda state: self._table.changed(key, state, self._now()),
+                by_hand=by_hand,
+            )
         except InOtherHands:  # of a conductor that was stopped, and lets go within its lease
             self._world.wait(stop, _TICK)
         except Exception as error:  # noqa: BLE001 -- or it would be started again without end
@@ -230,6 +248,8 @@ class Conductor:
         self._table.tick(now)
         left = _TICK if wake_at is None else min(_TICK, max(0.0, wake_at - now))
         if not self._running:
+            if wake_at is not None:
+                self._waits(wake_at)
             self._world.wait(own, left)
             return
         try:
@@ -257,6 +277,7 @@ class Conductor:
 
     def _park(self, until: float) -> int:
         self._write("again", "its agents wait", EX_TEMPFAIL, until)
+        self._waits(until)
         return EX_TEMPFAIL
 
     def _pause(self, own: Stop) -> int:

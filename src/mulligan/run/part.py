@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .plan import Agent, GitMode, Phase, Plan
     from .stop import Stop
     from .tidy import Tidy
-    from .work import World
+    from .work import ByHand, World
 
 __all__ = ("Part",)
 
@@ -108,12 +108,13 @@ class Part:
     def _is_good(self, state: RunState) -> bool | None:
         return _is_good(self._phase, state)
 
-    def drive(self, stop: Stop, changed: Callable[[RunState], None]) -> None:
+    def drive(self, stop: Stop, changed: Callable[[RunState], None], by_hand: ByHand) -> None:
         """Run it until it ends, has to wait, or is stopped.
 
         Args:
             stop: Set to interrupt it.
             changed: Told of its state after each step.
+            by_hand: How it was taken up.
         """
 
         def told() -> None:
@@ -123,6 +124,7 @@ class Part:
         # What can be refused is refused before the run is in our hand.
         policy, tidy = self._policy(), self._tidy()
         claimed = self._claimed()
+        is_now = by_hand.is_now and claimed is None  # it has waited; nothing begins into a limit
         while not stop.is_set:
             state = self._known()
             if state.status != "done":
@@ -134,10 +136,12 @@ class Part:
                     stop=stop,
                     world=self._world,
                     is_parked_by_exit=True,
+                    is_now=is_now,
+                    may_restart=by_hand.may_restart,
                     policy=policy,
                     tidy=tidy,
                 )
-                claimed = None
+                claimed, is_now = None, False
                 state = self._known()
             if state.status != "done":
                 return

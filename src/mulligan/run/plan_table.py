@@ -100,6 +100,7 @@ class Drawn:
             vertical_overflow="crop",
         )
         self._now = 0.0
+        self._unheard = ""
 
     def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:  # noqa: ARG002 -- the pen's
         self.tick(now)
@@ -120,8 +121,13 @@ class Drawn:
             self._live.start()
         self._live.update(self._drawn(), refresh=True)
 
+    def notified(self, error: str) -> None:
+        """Told once the table is gone: nobody reads what it draws over."""
+        self._unheard = error or self._unheard
+
     def over(self, report: Report) -> None:
         self.close()
+        self._lines.notified(self._unheard)
         self._lines.over(report)
 
     def close(self) -> None:

@@ -57,6 +57,7 @@ class _Pen(Protocol):
     def agent(self, key: str, before: RunState | None, state: RunState, now: float, /) -> None: ...
     def phase(self, name: str, state: PhaseState, because: str, /) -> None: ...
     def tick(self, now: float, /) -> None: ...
+    def notified(self, error: str, /) -> None: ...
     def over(self, report: Report, /) -> None: ...
     def close(self) -> None: ...
 
@@ -126,6 +127,11 @@ class PlanTable:
         """Time has passed; told about once a second."""
         with self._lock:
             self._pen.tick(now)
+
+    def notified(self, error: str) -> None:
+        """Somebody was told; what went wrong with that, or nothing."""
+        with self._lock:
+            self._pen.notified(error)
 
     def over(self, report: Report) -> None:
         """Nothing more happens here: it has ended, is parked, or was interrupted."""
@@ -198,6 +204,10 @@ class _Lines:
 
     def tick(self, now: float) -> None: ...
 
+    def notified(self, error: str) -> None:
+        if error:
+            self.say(Said(f"nobody was notified: {error}", "bad"))
+
     def over(self, report: Report) -> None:
         for said in as_lines(report):
             self.say(said)
@@ -230,6 +240,9 @@ class _Events:
         self._tell("phase", phase=name, state=state, because=because)
 
     def tick(self, now: float) -> None: ...
+
+    def notified(self, error: str) -> None:
+        self._tell("notified", error=error)
 
     def over(self, report: Report) -> None:
         self._tell("report", **as_data(report))
