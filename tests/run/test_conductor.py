@@ -16,6 +16,7 @@ from mulligan.run.planning import conduct, make_plan, revive
 from mulligan.run.steps import Moved
 from mulligan.run.stop import Stop
 from mulligan.run.work import ByHand
+from mulligan.run.worker import is_due
 
 from .scripted import Stage
 
@@ -203,6 +204,25 @@ def test_a_parked_plan_is_taken_up_where_it_stood(theatre):
     assert theatre.effects == 1
 
 
+@pytest.mark.parametrize(("reason", "status"), [("terminate", "waiting"), ("interrupt", "paused")])
+def test_a_plan_that_nobody_asked_to_end_goes_on_with_the_next_worker(theatre, reason, status):
+    plan = Plan(phases=(phase(theatre, {"one": "ok"}),))
+    claimed = theatre.made(plan)
+    stop = Stop()
+    stop.set(reason)
+    conduct(
+        theatre.desk,
+        claimed,
+        environ=theatre.environ(""),
+        world=theatre.world(),
+        table=Table(),
+        stop=stop,
+    )
+    stop.close()
+    state = theatre.desk.look(claimed.id)
+    assert (state.status, is_due(state, theatre.clock.wall())) == (status, status == "waiting")
+
+
 @pytest.mark.parametrize("is_parked_by_exit", [True, False])
 def test_somebody_is_told_when_all_of_a_plan_waits_and_when_it_is_over(theatre, is_parked_by_exit):
     told = theatre.folder / "told"
@@ -278,6 +298,7 @@ def test_a_verification_that_fails_twice_fails_the_agent(theatre):
     run = theatre.play(plan)
     state = theatre.desk.look(f"{run.id}.review.one")
     assert (run.code, state.attempts) == (1, 2)
+    assert state.checks[0].said == "[it ended with exit code 1, and printed nothing]"
 
 
 def test_the_money_that_is_used_up_starts_nothing_more(theatre):

@@ -189,6 +189,8 @@ def _attempt(state: RunState, at: int, now: float) -> list[str]:
     begun = state.begun[at]
     ended = next((each for each in state.ended if each.attempt == begun.attempt), None)
     how = {"start": "started", "resume": "resumed its session", "restart": "started anew"}
+    if state.made.agent == PLAN:
+        how["resume"] = "taken up again"
     first = f"\nattempt {begun.attempt}  {clock(begun.at, now)}, {how[begun.how]}"
     if ended is None:
         return [first, "  so far   nobody has written down its end"]

@@ -18,6 +18,7 @@ from ..errors import MulliganError
 from .begin import holding
 from .desk import InOtherHands
 from .part import Part
+from .recovery import UNASKED
 from .schedule import Agent, Order, Standing, moves
 from .steps import Begun, Ended, Over
 from .stop import Stop
@@ -283,8 +284,11 @@ class Conductor:
     def _pause(self, own: Stop) -> int:
         for key in list(self._running):
             self._join(key)
-        if own.reason != "fenced":
-            self._write("pause", own.reason or "interrupted", _INTERRUPTED)
+        if own.reason in UNASKED:  # nobody asked for its end: it goes on with the next worker
+            because = "its supervisor was told to end: it goes on with the next"
+            self._write("again", because, _INTERRUPTED, self._now())
+        elif own.reason != "fenced":
+            self._write("pause", "interrupted", _INTERRUPTED)
         return _INTERRUPTED
 
     def _write(self, then: Then, because: str, code: int, until: float | None = None) -> None:

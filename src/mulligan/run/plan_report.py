@@ -316,7 +316,9 @@ def _headline(agent: AgentReport) -> str:
 
 def _told(decision: Decision) -> str:
     said = f": {decision.said}" if decision.said else ""
-    return f"attempt {decision.attempt} {decision.ended}{said}; {decision.then}"
+    # "interrupted after 2s; interrupted" says nothing twice.
+    then = "" if decision.ended.startswith(decision.then) else f"; {decision.then}"
+    return f"attempt {decision.attempt} {decision.ended}{said}{then}"
 
 
 def as_markdown(found: Report) -> str:

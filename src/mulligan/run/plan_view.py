@@ -17,7 +17,7 @@ from .status import can_draw
 from .words import Said, clock, money, told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ("PlanTable", "Standings")
 
+_MARK = "mulligan: "
+# A terminal of fewer columns breaks lines as it likes.
+_NARROW = 20
 _TONES = {"plain": "\x1b[2m", "good": "\x1b[32m", "bad": "\x1b[31m", "wait": "\x1b[33m"}
 
 
@@ -44,6 +47,12 @@ class Standings:
         self.agents: dict[str, RunState] = {}
         self.phases: dict[str, PhaseState] = {}
         self.because: dict[str, str] = {}
+
+    @property
+    def counted(self) -> str:
+        """How many agents have succeeded."""
+        done = sum(state.status == "done" for state in self.agents.values())
+        return f"{done} of {sum(len(phase.agents) for phase in self.plan.phases)} succeeded"
 
     @property
     def cost(self) -> float | None:
@@ -112,12 +121,16 @@ class PlanTable:
             if before is not None and before.steps >= state.steps:
                 return  # told already, or overtaken by another thread
             self._standings.agents[key] = state
-            self._pen.agent(key, before, state, now)
+            if self._standings.phases or self._pen is not self._lines:
+                self._pen.agent(key, before, state, now)
 
     def phases(self, states: Mapping[str, PhaseState], because: Mapping[str, str]) -> None:
         """The phases stand there now, for these reasons."""
         with self._lock:
             before = dict(self._standings.phases)
+            if not before and self._standings.agents and self._pen is self._lines:
+                # What happened before it was taken up has been told to whoever was there.
+                self._lines.say(Said(f"goes on: {self._standings.counted}"))
             self._standings.phases, self._standings.because = dict(states), dict(because)
             for name, state in states.items():
                 if before.get(name, "blocked") != state:
@@ -167,6 +180,7 @@ class _Lines:
     def __init__(self, run: str, streams: Streams, *, is_coloured: bool) -> None:
         self._run, self._streams = run, streams
         self.is_coloured = is_coloured
+        self.width: Callable[[], int] = lambda: 0
 
     def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:
         name = key.rpartition("/")[2]
@@ -221,7 +235,23 @@ class _Lines:
         """One line; with the time, where it is about a moment."""
         ink, plain = (_TONES[said.tone], "\x1b[0m") if self.is_coloured else ("", "")
         when = "" if at is None else f"{clock(at, at)} "
-        self._streams.say(f"{ink}mulligan:{plain} {when}{said.text}")
+        for number, line in enumerate(_folded(f"{when}{said.text}", self.width() - len(_MARK))):
+            mark = f"{ink}{_MARK.rstrip()}{plain} " if not number else " " * len(_MARK)
+            self._streams.say(f"{mark}{line}")
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """`text` in lines that a terminal does not break in the middle of a word."""
+    if len(text) <= width or width < _NARROW:
+        return [text]
+    from textwrap import wrap
+
+    indent = " " * (len(text) - len(text.lstrip()))
+    return [
+        line
+        for part in text.splitlines()
+        for line in wrap(part, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False)
+    ]
 
 
 class _Events:
