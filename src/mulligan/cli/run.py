@@ -72,7 +72,8 @@ _SECTIONS = {
     type=click.Path(file_okay=False),
     default="",
     metavar="FOLDER",
-    help="Run in this folder.",
+    help="Run in this folder. In a plan: where its cwd and its agents' start from.  "
+    "[this folder; the plan's own]",
 )
 @click.option(
     "--agent",

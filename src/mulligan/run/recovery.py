@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .reading import Finished
     from .steps import Ended, How, Then
 
-__all__ = ("Terms", "Verdict", "judge", "run_policy", "trouble")
+__all__ = ("UNASKED", "Terms", "Verdict", "judge", "run_policy", "trouble")
 
 EX_TEMPFAIL = 75
 _INTERRUPTED, _PIPE, _NOT_FOUND = 130, 141, 127
@@ -170,14 +170,14 @@ def judge(
 
 
 # What a machine that shuts down says, or a service that is restarted: nobody wants the run to end.
-_UNASKED = frozenset({"terminate", "hangup"})
+UNASKED = frozenset({"terminate", "hangup"})
 
 
 def _ended_by_us(finished: Finished, terms: Terms) -> Verdict:
     """What follows where somebody wanted it to end."""
     if finished.stopped == "input":
         return Verdict("stop", None, finished.error or "its input could not be kept", exit=1)
-    if finished.stopped in _UNASKED and (terms.can_resume or terms.may_restart):
+    if finished.stopped in UNASKED and (terms.can_resume or terms.may_restart):
         because = "its supervisor was told to end: it goes on with the next"
         return Verdict("again", None, because, until=terms.now, exit=_INTERRUPTED)
     because, code = {
