@@ -23,7 +23,7 @@ class Breaker:
         failures: Failures in a row that open it (R-K1).
         open_for: Seconds it stays open (R-K2).
         probes: Calls let through at a time once that has passed (R-K3).
-        successes: Probes that must succeed to close it (R-K4).
+        successes: Probes that must be answered to close it (R-K4).
         lease: Seconds after which a probe that has not come back is given up.
         quorum: Different workers that must have seen the failures. A worker alone that cannot
             reach the target has a broken network, not a broken target (E-B15).

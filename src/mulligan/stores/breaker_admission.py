@@ -150,7 +150,7 @@ class BreakerAdmission:
         """`view`, if this opened or closed its circuit."""
         # A success is news only to a circuit that counts failures; then it is worth a write.
         if not passed.is_probe and (
-            result == "neither" or (result == "success" and view.state.is_calm)
+            result in {"neither", "alive"} or (result == "success" and view.state.is_calm)
         ):
             return None
         settings = self._settings if view is self._own else self._shared_settings
