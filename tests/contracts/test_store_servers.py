@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from itertools import count
 
@@ -107,6 +108,29 @@ def test_a_state_that_somebody_else_wrote_is_begun_anew(store):
 def test_every_key_of_a_target_lives_on_one_node(store):
     names = store.state._names(KEY) + store.state._names(Key("target", "gate"))
     assert {name[name.index("{") : name.index("}")] for name in names} == {"{target|"}
+
+
+def test_a_slow_operation_on_one_key_holds_up_no_other(store):
+    begun, done = threading.Event(), threading.Event()
+
+    class Slow:
+        machine = BREAKER
+
+        def __call__(self, state, moment):
+            begun.set()
+            done.wait(10)
+            return state, None
+
+    thread = threading.Thread(target=store.state.transact, args=(Key("slow", "breaker"), Slow()))
+    thread.start()
+    begun.wait(10)
+    try:
+        assert store.state.transact(KEY, Hand(move="block"))
+        assert isinstance(ask(store), Shut)
+    finally:
+        done.set()
+        thread.join()
+    assert not store.state._turns  # and the locks go with those who hold them
 
 
 def test_no_password_is_ever_shown():

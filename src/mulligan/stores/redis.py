@@ -18,6 +18,7 @@ from threading import Lock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
+from weakref import WeakValueDictionary
 
 from ..core.entry import Entry
 from ..core.machine import Key
@@ -179,21 +180,24 @@ class RedisState:
 
     def __init__(self, link: RedisLink, prefix: str, *, is_strict: bool = False) -> None:
         self._link, self._prefix, self._is_strict = link, prefix, is_strict
-        # The threads of one process take turns: racing each other they would only try again.
-        self._turn = Lock()
+        self.after_fork()
         made_anew(self)
 
     def after_fork(self) -> None:
-        self._turn = Lock()
+        # The threads of one process take turns at a key: racing each other they would only try
+        # again. A lock goes when nobody is at its key.
+        self._turns: WeakValueDictionary[Key, Any] = WeakValueDictionary()
 
     def transact(self, key: Key, operation: Operation[S, R]) -> R:
         began = monotonic()
-        if not self._turn.acquire(timeout=self._link.patience / 2):
+        # Should two threads make one each, they race like two processes, and nothing is lost.
+        turn = self._turns.setdefault(key, Lock())
+        if not turn.acquire(timeout=self._link.patience / 2):
             raise self._link.down(TimeoutError())
         try:
             return self._raced(key, operation, began)
         finally:
-            self._turn.release()
+            turn.release()
 
     def _raced(self, key: Key, operation: Operation[S, R], began: float) -> R:
         machine, names = operation.machine, self._names(key)
