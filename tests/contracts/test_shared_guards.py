@@ -339,12 +339,37 @@ def test_an_observer_that_raises_costs_no_answer(run, caplog):
     assert "the observer reads raised KeyError" in caplog.text
 
 
-def test_without_a_gate_a_stated_limit_opens_the_breaker_until_then(run):
-    limited = status_error(429, headers={"retry-after": "600"})
+@pytest.mark.parametrize("seconds", [600, 5 * 86_400])
+def test_without_a_gate_a_stated_limit_opens_the_breaker_until_then(run, seconds):
+    limited = status_error(429, headers={"retry-after": str(seconds)})
     run.fails(run.guard(gate=False), Scripted(limited))
+    run.clock.advance(seconds - 10)
     error = run.fails(run.guard(gate=False), Scripted("x"))
     assert isinstance(error, mulligan.CircuitOpen)
+    assert error.retry_in == 10
+    run.clock.advance(10)
+    assert run.call(run.guard(gate=False), Scripted("well")) == "well"
+
+
+@pytest.mark.parametrize("options", [{}, {"gate": False}])
+def test_a_limit_that_one_guard_met_without_a_gate_stops_those_with_one_as_well(run, options):
+    limited = status_error(429, headers={"retry-after": "600"})
+    run.call(run.guard(), Scripted("well"))  # a guard with a gate is there, too
+    run.fails(run.guard(gate=False), Scripted(limited))
+    error = run.fails(run.guard(**options), Scripted("x"))
+    assert isinstance(error, mulligan.CircuitOpen)
     assert error.retry_in == 600
+
+
+def test_a_gate_is_shut_exactly_until_the_reset_that_was_stated_be_it_in_days(run):
+    days = 5 * 86_400
+    run.fails(run.guard(), Scripted(status_error(429, headers={"retry-after": str(days)})))
+    run.clock.advance(86_400)
+    error = run.fails(run.guard(), Scripted("x"))
+    assert isinstance(error, mulligan.LimitReached)
+    assert 0 <= error.until - run.clock.wall() - 4 * 86_400 < 1  # the spread of those who wait
+    run.clock.advance(4 * 86_400)
+    assert run.call(run.guard(), Scripted("well")) == "well"
 
 
 # Tokens
