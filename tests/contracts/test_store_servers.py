@@ -12,6 +12,7 @@ from itertools import count
 import pytest
 
 from mulligan.core.breaker import BREAKER, Ask, Breaker, Hand, Open, Shut
+from mulligan.core.claims import Finish, Take
 from mulligan.core.entry import Entry
 from mulligan.core.machine import Key
 from mulligan.errors import StoreDown, StoreError
@@ -131,6 +132,15 @@ def test_a_slow_operation_on_one_key_holds_up_no_other(store):
         done.set()
         thread.join()
     assert not store.state._turns  # and the locks go with those who hold them
+
+
+def test_what_is_kept_for_years_or_for_ever_is_not_forgotten_after_one(store):
+    done, years = Key("target", "operation"), 3 * 31_536_000
+    store.keys.transact(done, Take(holder="a", fingerprint="f", lease=60))
+    store.keys.transact(done, Finish(holder="a", epoch=1, value="1", ttl=years))
+    assert store._cold.command("PTTL", store.keys._names(done)[0]) >= years * 1000
+    store.state.transact(KEY, Hand(move="block"))
+    assert store._hot.command("PTTL", store.state._names(KEY)[0]) == -1  # it has no end
 
 
 def test_no_password_is_ever_shown():

@@ -84,8 +84,8 @@ _JOURNAL_PATIENCE = 5.0
 _LOSSES = 2
 _ASIDE = 2e-4
 
-# Expiry times are milliseconds; a year is as good as for ever.
-_YEAR = 31_536_000_000
+# Seconds that nobody lives to see the end of; what is kept longer has no expiry.
+_FOR_EVER = 1e10
 
 
 class Redis:
@@ -211,8 +211,9 @@ class RedisState:
                 if me:
                     self._link.run(_PASS_ON, names, [me], began)
                 return result
-            keep = min(machine.keep(after, moment) * 1000 + 1, _YEAR)
-            args = [found or "", packed or "", int(keep), me]
+            keep = machine.keep(after, moment)
+            expiry = 0 if keep > _FOR_EVER else int(keep * 1000) + 1
+            args = [found or "", packed or "", expiry, me]
             answer = self._link.run(_WRITE, names, args, began)
             if answer == 1:
                 return result
