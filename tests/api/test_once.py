@@ -140,6 +140,27 @@ def test_an_argument_that_nobody_can_compare_needs_to_be_excluded(guard):
     assert guard.once("order-17", pay, Client(), 5) == guard.once("order-17", pay, Client(), 5)
 
 
+def hostile() -> list[object]:
+    endless: list[object] = []
+    endless.append(endless)
+    return [endless, float("nan"), int, "\ud800", 10**5000, (each for each in "ab"), Hostile()]
+
+
+class Hostile:
+    """Raises whenever it is asked anything."""
+
+    def __getattr__(self, name):
+        raise ZeroDivisionError
+
+    __repr__ = __eq__ = __hash__ = __index__ = __getattr__  # type: ignore[assignment]
+
+
+def test_where_the_key_is_said_no_argument_is_too_strange(guard):
+    for number, argument in enumerate(hostile()):
+        for _ in range(2):
+            assert guard.once(f"order-{number}", lambda it: 5, argument) == 5
+
+
 @pytest.mark.parametrize("key", ["", " ", "a\nb", 5, b"k"])
 def test_a_key_is_a_printable_string(guard, key):
     with pytest.raises(SettingError, match="a key needs to be a printable string"):
