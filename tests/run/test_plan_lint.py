@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,13 @@ ECHO = Agent(name="one", command=("sh", "-c", "echo"))
 CAT = Agent(name="two", command=("cat",))
 PAIR = Phase(name="a", agents=(ECHO, CAT))
 PLAN = Plan(phases=(PAIR,))
+
+
+@pytest.fixture(autouse=True)
+def _repository(tmp_path):
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+    for line in (["init", "-q"], [*who, "commit", "-qm", "first", "--allow-empty"]):
+        subprocess.run(["git", *line], cwd=tmp_path, check=True)  # noqa: S607 -- the one on the PATH
 
 
 def of(phase: Phase = PAIR, **settings: object) -> Plan:

@@ -15,8 +15,10 @@ from ..config.dump import as_data
 from ..core.duration import duration_text
 from ..core.policy import Policy
 from ..core.text import mask, printable
+from ..errors import GitStopped
 from ..run.begin import machine
 from ..run.desk import Desk
+from ..run.git import interruptible
 from ..run.plan_checks import available
 from ..run.plan_file import load_plan
 from ..run.plan_lint import lint_plan
@@ -74,9 +76,9 @@ def run_plan(
     cwd, name, notify = options.pop("cwd"), options.pop("name"), options.pop("notify")
     check_name(name)
     told = notice_argv(notify)
-    plan = load_plan(file)
     folder = Path(file).absolute().parent
     home = working_folder(cwd) if cwd else folder
+    plan = load_plan(file, home=home)
     if is_dry:
         show_plan(plan, file, folder, home, is_json=is_json)
         return 0
@@ -99,16 +101,20 @@ def _run(
     """Make a run of `plan`, and drive it."""
     desk = Desk()
     with signals(Stop()) as stop:
-        claimed = make_plan(
-            desk,
-            plan,
-            folder=folder,
-            cwd=home,
-            environ=os.environ,
-            now=time(),
-            name=name,
-            notify=notify,
-        )
+        try:
+            with interruptible(stop):
+                claimed = make_plan(
+                    desk,
+                    plan,
+                    folder=folder,
+                    cwd=home,
+                    environ=os.environ,
+                    now=time(),
+                    name=name,
+                    notify=notify,
+                )
+        except GitStopped:
+            return 130
         return drive_plan(
             desk,
             claimed,

@@ -288,13 +288,16 @@ class Part:
         if mode == "off":
             return None
         from .git import Tree
+        from .plan_trees import baseline_of
         from .tidy import Tidy
 
         lent = self._lent()
         if lent is None:
             tree = Tree.find(self._base())
             key = f"{self._run}/agents/{self._git_name}"
-            return Tidy(tree, mode, key, prefix=self._plan.commit_prefix)
+            # What no stash gives back is the plan's, whichever of its agents has made it.
+            since = baseline_of(tree, self._run) if mode == "commit" else ""
+            return Tidy(tree, mode, key, since=since, prefix=self._plan.commit_prefix)
         # The tree is its own. A session that goes on finds it as it left it; a start anew does not.
         return Tidy(Tree.find(lent.folder), "snapshot", lent.key, is_for_restarts_only=True)
 

@@ -20,6 +20,7 @@ from ..errors import SettingError
 from .agents.asking import ASKING, asking
 from .plan import Phase, Plan
 from .plan_checks import available, problems
+from .plan_trees import tree_problems
 from .prompts import LONGEST_ARGUMENT, LONGEST_OUTPUT, prompt_of, references
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Fin
             hint=each.hint or "the plan is not started before this is mended",
             is_grave=True,
         )
-        for each in problems(plan, folder=folder)
+        for each in (
+            *problems(plan, folder=folder, home=home),
+            *tree_problems(plan, home or folder),
+        )
     ]
     found += _plan(plan)
     used: set[str] = set()

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.text import presentable
-from .conductor import Conductor
+from ..errors import GitError, TreeBusy
+from .conductor import EX_TEMPFAIL, Conductor
 from .events import summary
 from .notice import NEWS, remember, remembered, send
 from .plan_file import plan_data, plan_from_data
+from .plan_trees import at_work, check_trees, forget
 from .steps import PLAN, Made, Moved
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ __all__ = ("conduct", "make_plan", "plan_of", "revive")
 
 # A wait is news from here on, in seconds: as long as a run's own, by the default policy.
 _NEWS_AFTER = 120.0
+# How soon a tree in which another run works is looked at again, in seconds.
+_BUSY = 60.0
 
 
 def make_plan(
@@ -57,7 +61,7 @@ def make_plan(
     Raises:
         GitError: A phase wants its tree cleaned, and there is none that can be.
     """
-    _check_trees(plan, cwd)
+    check_trees(plan, cwd)
     id_ = desk.room((PLAN, plan.name))
     file = desk.files(id_) / "plan.json"
     data = json.dumps({"folder": str(folder), "cwd": str(cwd), "plan": plan_data(plan)})
@@ -78,17 +82,6 @@ def make_plan(
         variables=sorted(environ),
     )
     return desk.make(id_, made)
-
-
-def _check_trees(plan: Plan, cwd: Path) -> None:
-    """Refuse git modes where there is no tree that they could work on, before anybody pays."""
-    for phase in plan.phases:
-        if (phase.git or plan.git) == "off":
-            continue
-        from .git import Tree
-
-        for folder in {cwd / plan.cwd / agent.cwd for agent in phase.agents}:
-            Tree.find(folder).check()
 
 
 def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path, Path]:
@@ -125,10 +118,26 @@ def conduct(
         by_hand=by_hand,
         waits=teller.waits,
     )
-    code = conductor.go()
+    try:
+        with at_work(plan, cwd, claimed.id, stop):
+            code = conductor.go()
+            if code == 0:
+                forget(plan, cwd, claimed.id)
+    except GitError as error:
+        if is_parked_by_exit and isinstance(error, TreeBusy):
+            return _later(desk, claimed, world.clock.wall(), str(error))
+        desk.release(claimed)
+        raise
     teller.over()
     table.over(conductor.report())
     return code
+
+
+def _later(desk: Desk, claimed: Claimed, now: float, because: str) -> int:
+    """Let whoever wakes runs look again in a while."""
+    desk.write(claimed, Moved(now, now + _BUSY, because), f"busy-{now}")
+    desk.release(claimed)
+    return EX_TEMPFAIL
 
 
 class _Teller:

@@ -32,6 +32,7 @@ class Tidy:
         tree: The tree.
         mode: ``commit``, ``stash`` or ``snapshot``.
         run: Whose changes they are.
+        since: Whose baseline tells them from the user's; the run's own by default.
         prefix: Stands before the message of a commit.
         is_for_restarts_only: Whether a session that goes on finds the tree as it left it.
     """
@@ -42,11 +43,13 @@ class Tidy:
         mode: Mode,
         run: str,
         *,
+        since: str = "",
         prefix: str = "mulligan: ",
         is_for_restarts_only: bool = False,
     ) -> None:
         self._tree, self._run, self._prefix = tree, run, prefix
         self._mode: Mode = mode
+        self._since = since or run
         self._is_for_restarts_only = is_for_restarts_only
 
     def before(self, state: RunState, log: Path, stop: Stop, *, is_restart: bool) -> list[str]:
@@ -68,7 +71,14 @@ class Tidy:
                 return said
             failure = state.ended[-1].message if state.ended else ""
             words = last_words(log, failure) if self._mode == "commit" else ""
-            aside = set_aside(self._tree, self._mode, self._run, words=words, prefix=self._prefix)
+            aside = set_aside(
+                self._tree,
+                self._mode,
+                self._run,
+                since=self._since,
+                words=words,
+                prefix=self._prefix,
+            )
         if aside is None:
             return said
         count = _files(aside)
@@ -88,9 +98,8 @@ class Tidy:
 
     def _begun(self) -> list[str]:
         """The run begins, or goes on after a crash."""
-        if load_baseline(self._tree, self._run) is None:
-            record_baseline(self._tree, self._run)
-            return []
+        if load_baseline(self._tree, self._since) is None:
+            record_baseline(self._tree, self._since)
         caught = recover(self._tree, self._run)
         done = "committed" if self._mode == "commit" else "set aside"
         return [f"git: {done} {_files(each)}, which was cut short" for each in caught.finished]
