@@ -340,7 +340,9 @@ def test_an_answer_that_cannot_be_put_into_its_file_fails_its_agent(theatre):
     run = theatre.play(Plan(phases=(Phase(name="review", agents=(agent,)),)))
     assert run.code == 1
     state = theatre.desk.look(f"{run.id}.review.one")
-    assert (state.status, state.because.partition(":")[0]) == ("failed", "IsADirectoryError")
+    assert (state.status, state.undelivered.partition(":")[0]) == ("done", "IsADirectoryError")
+    (one,) = run.table.reports[0].phases[0].agents
+    assert (one.status, one.because) == ("not delivered", state.undelivered)
 
 
 def test_each_agent_writes_a_file_of_its_own(theatre):
@@ -439,11 +441,17 @@ def test_changes_that_conflict_are_kept_on_a_branch_and_told(theatre, repository
     agents = tuple(
         Agent(name=name, command=("sh", "-c", f"echo {name} > half.txt")) for name in ("one", "two")
     )
-    run = theatre.play(Plan(git="worktree", phases=(Phase(name="a", agents=agents),)))
+    plan = Plan(git="worktree", phases=(Phase(name="a", agents=agents),))
+    run = theatre.play(plan)
     remarks = [each for agent in run.table.reports[0].phases[0].agents for each in agent.remarks]
-    assert run.code == 0
-    assert remarks[0].startswith("git: half.txt conflicts with the tree: ")
-    assert remarks[1].startswith(f"git: its changes are on the branch mulligan/{run.id}/1-")
+    lost = next(a for a in run.table.reports[0].phases[0].agents if a.status == "not delivered")
+    assert run.code == 1
+    assert lost.because.startswith("half.txt conflicts with the tree: ")
+    assert remarks[0].startswith(f"git: its changes are on the branch mulligan/{run.id}/1-")
+    revive(theatre.desk, run.id, theatre.clock.wall())  # its user has merged it, or not
+    again = theatre.play(plan, claimed=theatre.desk.claim(run.id, 0.0, is_by_hand=True))
+    assert again.code == 0
+    assert [each.attempts for each in again.table.reports[0].phases[0].agents] == [1, 1]
 
 
 def test_what_a_plan_has_set_aside_is_found_under_its_run(theatre, repository):

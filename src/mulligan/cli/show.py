@@ -12,8 +12,8 @@ import click
 
 from ..core.duration import duration_text
 from ..core.text import clean
+from ..run.acceptance import fell_short
 from ..run.desk import Desk
-from ..run.plan_report import is_refused
 from ..run.steps import PLAN
 from ..run.words import clock, counted, followed, met, money, waited
 from . import Unusable
@@ -166,8 +166,8 @@ def _agents(desk: Desk, id_: str) -> list[tuple[str, RunState]]:
 
 
 def _row(desk: Desk, id_: str, state: RunState) -> tuple[str, ...]:
-    status = "not verified" if is_refused(state) else standing(desk, id_, state)
-    why = "" if state.status == "done" else clean(state.because)
+    status = fell_short(state) or standing(desk, id_, state)
+    why = clean(state.undelivered if state.status == "done" else state.because)
     return id_, status, str(state.attempts), money(state.cost), why
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.duration import duration_text
 from ..core.text import clean
+from .acceptance import fell_short
 from .words import Said, clock, counted, followed, met, money, waited
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ __all__ = (
     "as_data",
     "as_lines",
     "as_markdown",
-    "is_refused",
     "report",
 )
 
@@ -198,25 +198,19 @@ def _agent(name: str, state: RunState | None, tree: str) -> AgentReport:
     last = state.ended[-1] if state.ended else None
     return AgentReport(
         name=name,
-        status="not verified" if is_refused(state) else _STATUSES[state.status],
+        status=fell_short(state) or _STATUSES[state.status],
         attempts=state.attempts,
         took=max(0.0, state.at - state.made.at),
         waited=waited(state),
         cost=state.cost,
         tokens=state.tokens,
         until=state.until,
-        because="" if state.status == "done" else state.because,
+        because=state.undelivered if state.status == "done" else state.because,
         advice="" if last is None or state.status == "done" else last.advice,
         decisions=tuple(_decisions(state)),
         remarks=tuple(each.text for each in state.remarks),
         tree="" if state.is_open else tree,
     )
-
-
-def is_refused(state: RunState) -> bool:
-    """Whether what the last attempt did was looked at, and found wanting."""
-    checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
-    return state.status == "done" and checks[-1:] == [False]
 
 
 def _decisions(state: RunState) -> Iterator[Decision]:
@@ -310,7 +304,11 @@ def _headline(agent: AgentReport) -> str:
         number = f"{agent.attempts} attempt{'s' if agent.attempts != 1 else ''}"
         parts.append(f"{number} in {duration_text(agent.took)}")
         parts += filter(None, (money(agent.cost), counted(agent.tokens)))
-    why = f": {agent.because}" if agent.status == "stopped" and agent.because else ""
+    why = (
+        f": {agent.because}"
+        if agent.status in {"stopped", "not delivered"} and agent.because
+        else ""
+    )
     return ", ".join(parts) + why
 
 

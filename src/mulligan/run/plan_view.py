@@ -207,6 +207,8 @@ class _Lines:
         for check in state.checks[len(before.checks) if before else 0 :]:
             words = "verified" if check.is_good else f"not verified: {check.said}"
             self.say(Said(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
+        if state.undelivered and not (before and before.undelivered):
+            self.say(Said(f"{key}: not delivered: {state.undelivered}", "bad"), state.at)
         for remark in state.remarks[len(before.remarks) if before else 0 :]:
             self.say(Said(f"{key}: {remark.text}"), remark.at)
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.text import presentable
+from .acceptance import fell_short
 from .conductor import Conductor
 from .events import summary
 from .notice import NEWS, remember, remembered, send
 from .plan_file import plan_data, plan_from_data
-from .steps import PLAN, Made, Moved
+from .steps import PLAN, Made, Moved, Reopened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -177,7 +178,10 @@ def revive(desk: Desk, id_: str, now: float, *, is_waking: bool = False) -> None
     """
     statuses = {"waiting"} if is_waking else {"failed", "limited", "cancelled"}
     for child, state in desk.all(id_):
-        if state.status in statuses:
+        is_due = state.status in statuses or (not is_waking and fell_short(state))
+        if is_due:
+            # Who has done its work is not started again: only what came after it is repeated.
+            step = Reopened(now) if state.is_worked else Moved(now, now, "taken up by hand")
             claimed = desk.claim(child, now)
-            desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
+            desk.write(claimed, step, "resumed")
             desk.release(claimed)

@@ -44,6 +44,14 @@ class Tidy:
         self._mode: Mode = mode
         self._is_for_restarts_only = is_for_restarts_only
 
+    @property
+    def begins_anew(self) -> bool:
+        """Whether a retry begins anew.
+
+        Nothing of a snapshot comes back by itself: a session that goes on would miss its own work.
+        """
+        return self._mode == "snapshot" and not self._is_for_restarts_only
+
     def begin(self) -> list[str]:
         """The run begins, or goes on after a crash; what there is to say about that."""
         if load_baseline(self._tree, self._run) is None:
@@ -55,13 +63,20 @@ class Tidy:
             for each in caught.finished
         ]
 
-    def before(self, words: str, *, is_restart: bool) -> list[str]:
+    def before(self, words: str, *, is_restart: bool, is_mending: bool = False) -> list[str]:
         """An attempt that is not the first is about to be made; what there is to say about that.
+
+        Args:
+            words: The agent's last, for a commit's message.
+            is_restart: Whether it starts anew, and knows nothing of the attempt before.
+            is_mending: Whether it is to mend what the one before has done: then that must be there.
 
         Raises:
             GitError: The tree cannot be cleaned; nothing is lost.
         """
         if self._is_for_restarts_only and not is_restart:
+            return []
+        if is_mending and self._mode != "commit":
             return []
         aside = set_aside(self._tree, self._mode, self._run, words=words, prefix=self._prefix)
         if aside is None:
