@@ -25,6 +25,7 @@ from .shared import STORE, store_for
 if TYPE_CHECKING:
     from ..core.letters import Lost, UnderKey
     from ..core.ports import Store
+    from ..errors import StoreError
 
 __all__ = ("Undertaker", "letters_at", "replaying")
 
@@ -62,19 +63,25 @@ class Undertaker:
             store_for(where)  # an address that cannot be meant shows where it is written
         self._where, self._store, self._otherwise = where, store, otherwise
 
-    def write(self, lost: Lost) -> None:
-        """Write a letter about a call, unless a guard inside has."""
-        found = self._found(lost)
-        if found is not None:
-            letters, letter = found
-            letters.write(letter)
+    def write(self, lost: Lost) -> StoreError | None:
+        """Write a letter about a call, unless a guard inside has.
 
-    async def awrite(self, lost: Lost) -> None:
+        Returns:
+            Why it is not in the store, if it is not.
+        """
+        found = self._found(lost)
+        if found is None:
+            return None
+        letters, letter = found
+        return letters.write(letter)
+
+    async def awrite(self, lost: Lost) -> StoreError | None:
         """Like `write`, without holding up the loop."""
         found = self._found(lost)
-        if found is not None:
-            letters, letter = found
-            await letters.awrite(letter)
+        if found is None:
+            return None
+        letters, letter = found
+        return await letters.awrite(letter)
 
     def _found(self, lost: Lost) -> tuple[Letters, Letter] | None:
         """The letter about a call, with where it goes; None if there is nothing left to write."""
