@@ -22,7 +22,7 @@ from mulligan.drivers.bells import _waiting
 from mulligan.drivers.holding import Holding, Terms
 from mulligan.drivers.keeper import KEEPER, Job, Keeper
 from mulligan.stores.memory import Memory, MemoryState
-from mulligan.testing import VirtualClock, virtual_time
+from mulligan.testing import Scripted, VirtualClock, status_error, virtual_time
 
 
 @pytest.fixture
@@ -268,6 +268,29 @@ def test_a_maybe_applied_attempt_is_repeated_under_its_key():  # E-F11
         errors.append(ConnectionResetError("reset by peer"))
         with pytest.raises(ConnectionResetError):
             Guard("bank").call(pay)
+
+
+def test_a_server_that_is_still_at_it_is_asked_again_under_the_same_key():  # E-F2
+    busy = status_error(409, body={"error": {"code": "idempotency_key_in_use"}})
+    server, keys = Scripted(TimeoutError("no answer"), busy, busy, busy, "paid"), []
+
+    def pay():
+        keys.append(key())
+        return server()
+
+    with virtual_time() as clock:
+        assert Guard("bank").once("order-17", pay) == "paid"
+        assert clock.now() > 0
+    assert keys == ["order-17"] * 5
+
+
+def test_without_a_key_of_ours_a_server_that_is_still_at_it_is_not_asked_again():  # E-F2
+    server = Scripted(status_error(409, body={"error": {"code": "idempotency_key_in_use"}}), "paid")
+    with virtual_time(), pytest.raises(Exception, match="status 409") as caught:
+        Guard("bank").call(server)
+    story = mulligan.story(caught.value)
+    assert story is not None
+    assert story.ending == "maybe_applied"
 
 
 def test_a_key_in_memory_is_waited_for_in_virtual_time():
