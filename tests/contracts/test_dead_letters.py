@@ -115,6 +115,31 @@ def test_a_function_that_did_not_ask_for_it_gets_a_letter_without_arguments(plac
     assert (mark.state, mark.because) == ("refused", "its function is not replayable")
 
 
+def test_a_call_made_while_another_ones_error_is_handled_is_written_down_too(place, hook):
+    def two():
+        try:
+            guard(place).call(hook.function, "https://a.b", 1, token=SECRET)
+        except ConnectionRefusedError:
+            guard(place).call(hook.function, "https://c.d", 1, token=SECRET)
+
+    with pytest.raises(ConnectionRefusedError):
+        two()
+    urls = [(each.letter.arguments or {})["url"] for each in DeadLetters(place.store).all()]
+    assert urls == ["https://a.b", "https://c.d"]
+
+
+def test_an_error_that_is_raised_again_is_another_letter(place):
+    error = ConnectionRefusedError("nobody listens, and everybody is told so with one object")
+
+    def plain():
+        raise error
+
+    for _ in range(2):
+        with pytest.raises(ConnectionRefusedError):
+            guard(place).call(plain)
+    assert len(DeadLetters(place.store).all()) == 2
+
+
 def test_a_call_inside_a_call_is_written_down_once(place, hook):
     outer = Guard("agent", store=place.store, dead_letters=True, clock=VirtualClock())
 
@@ -451,6 +476,12 @@ class Slow(Down):
         self.may_answer.wait(10)
         return self.store.journal.append(stream, entry)
 
+    def answer(self) -> None:
+        """Go on with what nobody waits for any more, to its end."""
+        self.may_answer.set()
+        while not self.store.journal.streams("dead/"):
+            time.sleep(0.01)
+
 
 @pytest.mark.real
 @pytest.mark.parametrize("world", ["sync", "asyncio", "trio"])
@@ -478,12 +509,8 @@ def test_a_letter_holds_its_caller_up_for_a_quarter_of_a_second_at_most(place, w
     )
     box = DeadLetters(place.store)
     assert len(box.spooled()) == 1
-    store.may_answer.set()
-    for _ in range(200):  # it goes on by itself, and is one letter in two places
-        if place.store.journal.streams("dead/"):
-            break
-        time.sleep(0.01)
-    (record,) = box.all()
+    store.answer()
+    (record,) = box.all()  # one letter in two places
     hook.is_up = True
     mark = box.replay(record)
     assert mark is not None
@@ -509,7 +536,7 @@ def test_a_caller_that_is_cancelled_while_its_letter_is_written_loses_none(place
 
     asyncio.run(on_asyncio()) if world == "asyncio" else trio.run(on_trio)
     assert len(DeadLetters(place.store).all()) == 1
-    store.may_answer.set()
+    store.answer()
 
 
 def test_a_store_that_raises_what_it_should_not_costs_no_letter(place, hook, caplog):

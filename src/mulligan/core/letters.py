@@ -56,6 +56,8 @@ class Lost:
         under: The key it was made under, if any.
         loop: ``asyncio`` or ``trio``, or empty for a plain call.
         at: When, in epoch seconds.
+        since: How many calls had ended before its last attempt: letters about later ones were
+            written inside of it.
     """
 
     function: Any
@@ -68,6 +70,7 @@ class Lost:
     under: UnderKey | None
     loop: str
     at: float
+    since: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,4 +71,5 @@ def _lost(
         under=session.under,
         loop=loop,
         at=session.clock.wall(),
+        since=session.mark,
     )
