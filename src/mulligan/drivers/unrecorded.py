@@ -7,6 +7,7 @@ asks here is handed it, without asking the store.
 
 from __future__ import annotations
 
+import atexit
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -70,3 +71,11 @@ class _Offer:
             del _offers[self.place]
         ring(place)
         return None
+
+
+@atexit.register
+def _at_the_end() -> None:
+    """Offer everything once more: after this nobody knows it."""
+    for each in list(_offers.values()):
+        if each.act() is not None:
+            break  # the store is still away; the others need not wait for it one by one
