@@ -89,3 +89,11 @@ def test_a_job_that_raises_costs_the_others_nothing(caplog):
     assert after.done.wait(5)
     assert idle(keeper)
     assert "the job _Broken raised ZeroDivisionError" in caplog.text
+
+
+@pytest.mark.real
+def test_a_thread_does_not_outlive_a_long_lease_that_was_given_back():
+    keeper, day = Keeper(), _Count(Memory().keys, 1)
+    keeper.add(day, 86_400)
+    keeper.remove(day)
+    assert idle(keeper)

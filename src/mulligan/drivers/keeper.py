@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = ("KEEPER", "Job", "Keeper")
 
 
+# How long a thread sleeps before it looks whether anybody still needs it: a lease may be a day.
+_NAP = 1.0
+
+
 class Job(Protocol):
     """Something to do now and then."""
 
@@ -79,7 +83,7 @@ class Keeper:
                 due = self._threads[lane] = self._due[job]
                 delay = due - monotonic()
                 if delay > 0:
-                    self._changed.wait(delay)
+                    self._changed.wait(min(delay, _NAP))
                     continue
                 # Out of reach of `min` while it is being done, but still there to be removed.
                 self._due[job] = float("inf")
