@@ -10,6 +10,7 @@ from mulligan import DeadLetters, Guard, replayable
 from mulligan.api import replayable as registry
 from mulligan.core.claims import Finish
 from mulligan.errors import StoreDown, StoreError
+from mulligan.stores.memory import Memory
 from mulligan.testing import virtual_time
 
 
@@ -141,4 +142,30 @@ def test_a_replay_that_cannot_be_recorded_is_not_made_again_by_this_process(
     mark = box.replay(record)
     assert mark is not None
     assert mark.state == "replayed"
+    assert receiver.got == ["e1"]
+
+
+def test_a_letter_that_waits_for_one_store_is_not_replayed_by_another(place, receiver, monkeypatch):
+    def down(*args):
+        raise StoreDown("test:down", "gone")
+
+    elsewhere = Memory()
+    monkeypatch.setattr(elsewhere, "url", "test:down")
+    monkeypatch.setattr(elsewhere.journal, "append", down)
+
+    def send(event):
+        return receiver(event)
+
+    replayable("send")(send)
+    guard = Guard("hooks", store=elsewhere, dead_letters=True, attempts=1)
+    with pytest.raises(ConnectionRefusedError):
+        guard.once("order-17", send, "e1")
+    receiver.answer = "ok"
+    box = DeadLetters(place.store)
+    (record,) = box.all()
+    assert box.hindrance(record) == "it waits for test:down; replay it with that store"
+    mark = box.replay(record)
+    assert mark is not None
+    assert (mark.state, mark.because) == ("refused", box.hindrance(record))
+    assert box.all() == (record,)
     assert receiver.got == ["e1"]

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..core.claims import Mine
-    from ..core.letters import Letter, State
+    from ..core.letters import Letter, Record, State
     from ..stores.letters import Letters
     from .replayable import Replayable
 
-__all__ = ("hindrance", "replay")
+__all__ = ("astray", "hindrance", "replay")
 
 _LEASE = 30.0
 _INTERRUPTED = "it was interrupted, and may have been made"
@@ -69,6 +69,17 @@ def hindrance(letter: Letter) -> str:
     return ""
 
 
+def astray(letters: Letters, record: Record) -> str:
+    """Why `record`, which waits in a file, is none of these letters; empty if it is.
+
+    Its key, and whoever else replays it, are known to the store that it was written for.
+    """
+    home = record.letter.home
+    if not record.spooled or home in {"", letters.store.url}:
+        return ""
+    return f"it waits for {home}; replay it with that store"
+
+
 def replay(letters: Letters, letter: Letter) -> Mark | None:
     """Make the call of `letter` again and mark what came of it.
 
@@ -78,6 +89,10 @@ def replay(letters: Letters, letter: Letter) -> Mark | None:
     Raises:
         StoreError: The letter could not be claimed: nothing was called.
     """
+    record = letters.get(letter.id)
+    away = "" if record is None else astray(letters, record)
+    if away:
+        return _mark("refused", away)
     holding = _holding(letters, letter)
     terms = holding.terms
     found: Mine | Busy | Done | None = holding.known()

@@ -96,6 +96,7 @@ class Letter:
         status: The HTTP status, if any.
         message: What was said, cleaned and masked.
         retry_at: When it could pass, in epoch seconds, where somebody said so.
+        home: The store it was written for, without its password; empty if that has no address.
     """
 
     id: str
@@ -116,6 +117,7 @@ class Letter:
     status: int | None = None
     message: str = ""
     retry_at: float | None = None
+    home: str = ""
 
     def pack(self) -> str:
         """The letter as JSON."""

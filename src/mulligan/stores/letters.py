@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.entry import Entry
@@ -74,6 +75,7 @@ class Letters:
         Returns:
             Why it is not in the store, if it is not.
         """
+        letter = replace(letter, home=self.store.url)
         try:
             return within(_PATIENCE, self._append, letter)
         except TimeoutError:
@@ -84,6 +86,7 @@ class Letters:
 
     async def awrite(self, letter: Letter) -> StoreError | None:
         """Like `write`, without holding up the loop for a store that does not answer."""
+        letter = replace(letter, home=self.store.url)
         try:
             return await awithin(_PATIENCE, self._append, letter)
         except TimeoutError:
@@ -151,7 +154,7 @@ class Letters:
         return Record(letter=letter, marks=marks)
 
     def collect(self) -> int:
-        """Bring what waits in the spool to the store; how many letters that were.
+        """Bring what waits in the spool for this store to it; how many letters that were.
 
         Raises:
             StoreError: The store does not take them yet.
@@ -159,6 +162,8 @@ class Letters:
         brought = 0
         for record in self.spooled():
             letter = record.letter
+            if letter.home not in {"", self.store.url}:
+                continue
             self.store.journal.append(f"{_STREAM}{letter.id}", Entry(_FIRST, letter.pack()))
             self.spool.remove(letter.id)
             brought += 1
