@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
+    from ..reset_time import ResetTime
+
 __all__ = ("Said", "last_word", "tries_again")
 
 # Every entry's lines contain one of these; other lines are passed over at the cost of a look.
@@ -147,13 +149,19 @@ def _at(
     """What the message that begins at line `index` says, with the line on which it ends."""
     message, starts = message_at(lines, echoed, index)
     said, end = _read(message, starts, lines, index, world, is_weak=is_weak, is_over=is_over)
-    if said is None or said.judgement.means not in _LIMITS or said.judgement.reset is not None:
+    if said is None or said.judgement.means not in _LIMITS or "\n" not in message:
         return said, end
     if (whole := glued(message)) != message:
         again, _ = _read(whole, starts, lines, index, world, is_weak=is_weak, is_over=is_over)
-        if again is not None and again.judgement.reset is not None:
+        if again is not None and _says_more(again.judgement.reset, said.judgement.reset):
             said = replace(said, judgement=replace(said.judgement, reset=again.judgement.reset))
     return said, end
+
+
+def _says_more(whole: ResetTime | None, torn: ResetTime | None) -> bool:
+    """Whether a time says more once the words are made whole: "2 d" is torn from "2 days 17 h"."""
+    lengths = [0 if one is None else len("".join(one.source.split())) for one in (whole, torn)]
+    return lengths[0] > lengths[1]
 
 
 def _read(
