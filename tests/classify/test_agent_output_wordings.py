@@ -74,6 +74,9 @@ def reset(*args, **kwargs):
         ("Your team has hit its usage limit. Please wait before you send more.", "quota"),
         ("Acme Small capacity exceeded. Please choose another model.", "overloaded"),
         ('400 "The maximum prompt length is 900 but the request contains 1200 tokens."', "context_length"),
+        ("API Error: The response exceeded the 900 output token maximum. Raise it.", "context_length"),
+        ("Credit balance too low · add funds", "billing"),
+        ("Your account may not use this program. Please run /login.", "auth"),
         ("FATA[0103] could not list: GET https://acme.test/x: 403 API rate limit exceeded for 203.0.113.9.", "rate_limit"),
         ("Error: API error from acme (model: m): backend error [acme]\n  status: N/A\n  reason: ReadError('')\n  provider_message: Network error", "network"),
     ],
@@ -118,6 +121,21 @@ def test_what_has_been_waited_already_is_no_reset():
 )
 def test_a_reset_is_found_behind_other_words_and_marks(text, seconds):
     assert reset(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Se ha alcanzado el límite semanal. Vuelve a intentarlo el 8 jul 2026, 2:40 p. m.",
+        "Hai raggiunto il limite di utilizzo. Riprova l'8 lug 2026, 14:40.",
+        "Вы достигли лимита. Повторите попытку 8 июл. 2026 г., 14:40.",
+        "Лимит исчерпан. Попробуйте снова 8 июля в 14:40.",
+        "使用量の上限に達しました。2026年7月8日 14:40 にもう一度お試しください。",
+    ],
+)
+def test_a_limit_and_its_reset_are_read_in_other_languages(text):
+    assert kind(text) == "quota"
+    assert reset(text) == 2 * 86400 + 2400
 
 
 def test_headers_count_as_a_runtime_dumps_them():
@@ -165,6 +183,17 @@ def test_what_a_tool_answered_ends_where_the_program_speaks_again():
     banner = "  ⎿  You've hit your session limit · resets 6:30pm (Europe/Berlin)"
     assert kind(f"⏺ Read(notes.md)\n{banner}") is None
     assert kind(f"⏺ Read(notes.md)\n  ⎿  Read 3 lines\n\n{banner}") == "quota"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'http 429 Too Many Requests: Some("{\\"error\\":{\\"type\\":\\"usage_limit_reached\\",\\"resets_in_seconds\\":90}}")',
+        "09:00:01 app WARNING call failed. Info: {'id': 'x7'}, Exception: Error calling m (RESOURCE_EXHAUSTED): 429 RESOURCE_EXHAUSTED. {'error': {'code': 429, 'details': [{'retryDelay': '90s'}]}}.",
+    ],
+)
+def test_the_body_that_is_an_error_tells_the_reset(text):
+    assert reset(text) == 90
 
 
 def test_a_reset_stands_in_a_problem_and_behind_a_logger():
