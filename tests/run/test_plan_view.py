@@ -259,6 +259,7 @@ def test_a_page_that_cannot_be_written_ends_nothing(tmp_path):
 def test_agents_may_be_told_of_from_many_threads():
     names = [f"n{number}" for number in range(8)]
     place = Place(plan(*names), is_terminal=False)
+    place.table.phases({"read": "open"}, {})
 
     def tell(name: str) -> None:
         for _ in range(20):
@@ -269,4 +270,4 @@ def test_agents_may_be_told_of_from_many_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(place.written().splitlines()) == 3 * len(names)
+    assert len(place.written().splitlines()) == 1 + 3 * len(names)
