@@ -17,7 +17,7 @@ from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_report import report
 from mulligan.run.plan_view import PlanTable
 from mulligan.run.state import RunState, state_of
-from mulligan.run.steps import Begun, Ended, Made, Step
+from mulligan.run.steps import Begun, Ended, Made, Moved, Step
 from mulligan.run.stop import Stop
 from mulligan.run.streams import Streams
 from mulligan.run.words import clock
@@ -177,6 +177,18 @@ def test_what_happened_before_it_was_taken_up_is_not_told_again():
         "mulligan: phase read begins\n"
         f"mulligan: {begun} read/two: attempt 2: two resumes its session\n"
     )
+
+
+@pytest.mark.real
+def test_a_wait_for_the_limit_of_another_run_is_told():
+    place = Place(plan("one"), is_terminal=False)
+    with place.table as table:
+        table.phases({"read": "open"}, {})
+        table.changed("read/one", state(Moved(1001.0, 1900.0, "a run met a limit")), 1001.0)
+    now, until = clock(1001.0, 1001.0), clock(1900.0, 1001.0)
+    assert place.written().splitlines()[1:] == [
+        f"mulligan: {now} read/one: waits until {until}: a run met a limit"
+    ]
 
 
 LONG = Plan(

@@ -194,6 +194,7 @@ class _Lines:
             for said in told(ended, name):
                 self.say(Said(f"{key}: {said.text}", said.tone), ended.at)
         self._beside(key, before, state)
+        self._moved(key, before, state, now)
         if before is not None and before.status == state.status:
             return
         if state.status == "done":
@@ -209,6 +210,14 @@ class _Lines:
             self.say(Said(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
         for remark in state.remarks[len(before.remarks) if before else 0 :]:
             self.say(Said(f"{key}: {remark.text}"), remark.at)
+
+    def _moved(self, key: str, before: RunState | None, state: RunState, now: float) -> None:
+        """A wait that no attempt has led to: for the limit of an account, seen by somebody else."""
+        ended, until = (len(before.ended), before.until) if before else (0, None)
+        is_new = len(state.ended) == ended and state.until != until
+        if state.status == "waiting" and is_new and state.until is not None and state.until > now:
+            words = f"waits until {clock(state.until, now)}: {state.because}"
+            self.say(Said(f"{key}: {words}", "wait"), now)
 
     def phase(self, name: str, state: PhaseState, because: str) -> None:
         why = f": {because}" if because else ""
