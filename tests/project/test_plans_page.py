@@ -14,6 +14,7 @@ from mulligan.core.policy import Policy
 from mulligan.core.presets import preset
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_file import load_plan
+from mulligan.run.plan_report import report
 from mulligan.run.plan_shape import PHASE_POLICY_WORDS
 from mulligan.run.plan_view import PlanTable
 from mulligan.run.state import RunState, state_of
@@ -147,6 +148,7 @@ def lines() -> set[str]:
             shown.phases({"review": "failed", "sum": "skipped"}, why)
             shown.phases({"review": "succeeded", "sum": "skipped"}, {})
             shown.notified("mail ended with 1")
+            shown.over(report(plan, {}, {}, {})._replace(until=1101.0))
     os.close(err)
     with os.fdopen(end, encoding="utf-8") as file:
         return {untimed(line.rstrip()) for line in file}
@@ -159,7 +161,7 @@ def untimed(line: str) -> str:
 def test_every_line_on_the_page_is_one_that_is_said():
     rows = PAGE.partition("Elsewhere, lines on stderr:")[2].partition("At the end")[0]
     shown = {untimed(each) for each in re.findall(r"`(mulligan: [^`]+)`", rows)}
-    assert len(shown) == 11
+    assert len(shown) == 12
     assert shown <= lines()
     ends = [each[2:] for each in re.findall("`(… [^`]+)`", rows)]
     assert all(any(line.endswith(end) for line in lines()) for end in ends)

@@ -132,6 +132,7 @@ class Report(NamedTuple):
         cost: US dollars of all attempts; None if nobody said.
         tokens: Tokens of all attempts; None if nobody said.
         phases: What came of its phases, in order.
+        until: When it goes on by itself, if it is parked.
     """
 
     name: str
@@ -143,6 +144,7 @@ class Report(NamedTuple):
     cost: float | None
     tokens: int | None
     phases: tuple[PhaseReport, ...]
+    until: float | None = None
 
 
 def report(

@@ -128,10 +128,12 @@ class PlanTable:
         """The phases stand there now, for these reasons."""
         with self._lock:
             before = dict(self._standings.phases)
-            if not before and self._standings.agents and self._pen is self._lines:
-                # What happened before it was taken up has been told to whoever was there.
-                self._lines.say(Said(f"goes on: {self._standings.counted}"))
+            is_taken_up = not before and bool(self._standings.agents)
             self._standings.phases, self._standings.because = dict(states), dict(because)
+            if is_taken_up and self._pen is self._lines:
+                # What happened before has been told to whoever was there.
+                self._lines.say(Said(f"goes on: {self._standings.counted}"))
+                return
             for name, state in states.items():
                 if before.get(name, "blocked") != state:
                     self._pen.phase(name, state, because.get(name, ""))
@@ -234,7 +236,11 @@ class _Lines:
     def over(self, report: Report) -> None:
         for said in as_lines(report):
             self.say(said)
-        if not report.is_success:
+        if report.until is not None:
+            until = clock(report.until, report.until)
+            resume = f"mulligan resume {self._run} waits here"
+            self.say(Said(f"parked until {until}: mulligan worker wakes it, {resume}", "wait"))
+        elif not report.is_success:
             once = "once mended" if report.is_over else "to go on"
             self.say(Said(f"{once}: mulligan resume {self._run}"))
 
