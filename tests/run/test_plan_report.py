@@ -94,6 +94,14 @@ def test_every_decision_is_told_with_its_reason():
     )
 
 
+def test_a_reason_that_was_said_is_not_said_again():
+    missing = REFUSED._replace(message="cannot start x", because="cannot start x", kind="client")
+    found = report(PLAN, {"read/one": state(BEGUN, missing)}, {"read": "failed"}, {})
+    assert [said.text for said in as_lines(found)][3] == (
+        "    attempt 1 cannot work after 10s: cannot start x; not repeated"
+    )
+
+
 def test_a_page_takes_no_orders_from_what_agents_said():
     page = as_markdown(FAILED)
     assert r"5-hour limit \*reached\* \<b\>" in page

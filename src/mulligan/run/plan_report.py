@@ -318,9 +318,15 @@ def _headline(agent: AgentReport) -> str:
 
 def _told(decision: Decision) -> str:
     said = f": {decision.said}" if decision.said else ""
-    # "interrupted after 2s; interrupted" says nothing twice.
-    then = "" if decision.ended.startswith(decision.then) else f"; {decision.then}"
+    # "interrupted after 2s; interrupted" says one thing twice.
+    after = _after(decision)
+    then = f"; {after}" if after and not decision.ended.startswith(after) else ""
     return f"attempt {decision.attempt} {decision.ended}{said}{then}"
+
+
+def _after(decision: Decision) -> str:
+    """What followed, without a reason that is what was said."""
+    return decision.then.removesuffix(f": {decision.said}")
 
 
 def as_markdown(found: Report) -> str:
@@ -339,7 +345,7 @@ def as_markdown(found: Report) -> str:
         for agent in phase.agents:
             lines.append(f"- **{_plain(agent.name)}** {_plain(_headline(agent))}")
             for each in agent.decisions:
-                then = f"; {_plain(each.then)}" if each.then else ""
+                then = f"; {_plain(_after(each))}" if each.then else ""
                 said = f": {_plain(each.said)}" if each.said else ""
                 when = clock(each.at, found.began_at or each.at)
                 lines.append(f"  - {when} attempt {each.attempt} {each.ended}{said}{then}")
