@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
+import time
 from functools import partial
 from uuid import UUID
 
@@ -18,8 +20,8 @@ from mulligan.core.machine import Key
 from mulligan.core.moment import Moment
 from mulligan.drivers.bells import _waiting
 from mulligan.drivers.holding import Holding, Terms
-from mulligan.drivers.keeper import KEEPER, Keeper
-from mulligan.stores.memory import Memory
+from mulligan.drivers.keeper import KEEPER, Job, Keeper
+from mulligan.stores.memory import Memory, MemoryState
 from mulligan.testing import VirtualClock, virtual_time
 
 
@@ -138,6 +140,27 @@ def test_an_argument_that_nobody_can_compare_needs_to_be_excluded(guard):
         guard.once(Once(scope="ada"), pay, Client(), 5)
     assert guard.once(Once(scope="ada", exclude=("client",)), pay, Client(), 5) == 5
     assert guard.once("order-17", pay, Client(), 5) == guard.once("order-17", pay, Client(), 5)
+
+
+def hostile() -> list[object]:
+    endless: list[object] = []
+    endless.append(endless)
+    return [endless, float("nan"), int, "\ud800", 10**5000, (each for each in "ab"), Hostile()]
+
+
+class Hostile:
+    """Raises whenever it is asked anything."""
+
+    def __getattr__(self, name):
+        raise ZeroDivisionError
+
+    __repr__ = __eq__ = __hash__ = __index__ = __getattr__  # type: ignore[assignment]
+
+
+def test_where_the_key_is_said_no_argument_is_too_strange(guard):
+    for number, argument in enumerate(hostile()):
+        for _ in range(2):
+            assert guard.once(f"order-{number}", lambda it: 5, argument) == 5
 
 
 @pytest.mark.parametrize("key", ["", " ", "a\nb", 5, b"k"])
@@ -266,7 +289,11 @@ def test_a_call_leaves_neither_bells_nor_jobs(guard):  # E-D8
     for number in range(50):
         guard.once(f"order {number}", charge, 5)
     assert not _waiting
-    assert not KEEPER._due
+    assert not jobs_for(guard._engine.options["store"].keys)
+
+
+def jobs_for(keys) -> list[Job]:
+    return [job for job in KEEPER._due if job.keys is keys]
 
 
 def test_a_call_that_was_thrown_away_is_not_renewed_for_ever():
@@ -275,7 +302,7 @@ def test_a_call_that_was_thrown_away_is_not_renewed_for_ever():
     )
     holding = Holding(terms)
     holding.taken(terms.keys.transact(terms.place, holding.take()))
-    (job,) = KEEPER._due
+    (job,) = jobs_for(terms.keys)
     assert job.act() == 10
     del holding
     gc.collect()
@@ -284,8 +311,8 @@ def test_a_call_that_was_thrown_away_is_not_renewed_for_ever():
 
 
 class _Count:
-    def __init__(self, keeper: Keeper, times: int) -> None:
-        self.keeper, self.times, self.done = keeper, times, threading.Event()
+    def __init__(self, keys: MemoryState, times: int) -> None:
+        self.keys, self.times, self.done = keys, times, threading.Event()
 
     def act(self) -> float | None:
         self.times -= 1
@@ -297,23 +324,71 @@ class _Count:
 
 @pytest.mark.real
 def test_a_keeper_does_what_is_due_and_ends_when_nothing_is():
-    keeper = Keeper()
-    jobs = [_Count(keeper, times) for times in (3, 1)]
+    keeper, keys = Keeper(), Memory().keys
+    jobs = [_Count(keys, times) for times in (3, 1)]
     for job in jobs:
         keeper.add(job, 0.01)
     assert all(job.done.wait(5) for job in jobs)
-    thread = keeper._thread
-    if thread is not None:
-        thread.join(5)
-    assert keeper._thread is None
-    assert keeper._due == {}
-    gone = _Count(keeper, 1)
+    assert idle(keeper)
+    gone = _Count(keys, 1)
     keeper.add(gone, 0.2)
     keeper.remove(gone)
-    late = _Count(keeper, 1)
+    late = _Count(keys, 1)
     keeper.add(late, 0.0)
     assert late.done.wait(5)
     assert not gone.done.is_set()
+
+
+def idle(keeper: Keeper) -> bool:
+    """Whether it comes to have neither jobs nor threads."""
+    for _ in range(500):
+        if not keeper._due and not keeper._threads:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+class _Hung(_Count):
+    """A job whose store does not answer."""
+
+    def __init__(self, keys: MemoryState) -> None:
+        super().__init__(keys, 1)
+        self.began, self.ends = threading.Event(), threading.Event()
+
+    def act(self) -> float | None:
+        self.began.set()
+        self.ends.wait(5)
+        return super().act()
+
+
+@pytest.mark.real
+def test_a_store_that_hangs_costs_nobody_in_another_store_a_lease():
+    keeper, hung = Keeper(), _Hung(Memory().keys)
+    keeper.add(hung, 0.0)
+    assert hung.began.wait(5)
+    other = _Count(Memory().keys, 2)
+    keeper.add(other, 0.0)
+    assert other.done.wait(5)
+    assert not hung.done.is_set()
+    hung.ends.set()
+    assert idle(keeper)
+
+
+@pytest.mark.real
+def test_a_thousand_holders_share_one_thread(guard):
+    before, seen = threading.active_count(), []
+
+    async def charge(number):
+        if number == 999:
+            seen.append(threading.active_count())
+        await asyncio.sleep(0.05)
+        return number
+
+    async def main():
+        return await asyncio.gather(*[guard.aonce(f"k{n}", charge, n) for n in range(1000)])
+
+    assert asyncio.run(main()) == list(range(1000))
+    assert seen[0] - before <= 1
 
 
 # Whatever happens to its callers

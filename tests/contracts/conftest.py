@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,9 @@ from typing import Any
 import pytest
 
 from mulligan.core.moment import Moment
+from mulligan.drivers import unrecorded
+from mulligan.drivers.keeper import KEEPER
+from mulligan.errors import StoreDown
 from mulligan.stores.memory import Memory
 from mulligan.stores.redis import Redis
 from mulligan.stores.sqlite import Sqlite
@@ -255,3 +259,39 @@ def new_server(server, tmp_path):
     for each in started:
         each.process.send_signal(signal.SIGCONT)
         each.end()
+
+
+class Flaky:
+    """Keys that are down when told."""
+
+    def __init__(self, keys) -> None:
+        self.keys, self.is_down, self.after = keys, False, -1
+
+    def transact(self, key, operation):
+        self.after -= 1
+        if self.is_down or self.after == 0:
+            raise StoreDown("test:", "gone")
+        return self.keys.transact(key, operation)
+
+    async def atransact(self, key, operation):
+        return self.transact(key, operation)
+
+
+class FlakyStore:
+    url = "test:"
+
+    def __init__(self, store) -> None:
+        self.keys = Flaky(store.keys)
+        self.state, self.journal, self.scoped = store.state, store.journal, store.scoped
+        self.close = store.close
+
+
+@pytest.fixture
+def flaky(place) -> Iterator[FlakyStore]:
+    """The store of `place`, with keys that can be down; nothing is known of what they missed."""
+    unrecorded._offers.clear()
+    store = FlakyStore(place.store)
+    yield store
+    unrecorded._offers.clear()
+    for job in [job for job in KEEPER._due if job.keys is store.keys]:
+        KEEPER.remove(job)

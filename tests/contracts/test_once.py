@@ -14,7 +14,7 @@ import trio
 
 import mulligan
 from mulligan import Guard, Once
-from mulligan.core.claims import Busy, Mine, Take
+from mulligan.core.claims import Mine, Take
 from mulligan.drivers.aio_time import asleep
 from mulligan.drivers.keeper import KEEPER
 from mulligan.errors import StoreDown
@@ -365,52 +365,11 @@ def test_a_stale_holder_whose_successor_failed_keeps_what_it_has(place):  # E-F5
     assert guard(place).once(way, slow) == "first"
 
 
-class Flaky:
-    """Keys that are down when told."""
-
-    def __init__(self, keys) -> None:
-        self.keys, self.is_down, self.after = keys, False, -1
-
-    def transact(self, key, operation):
-        self.after -= 1
-        if self.is_down or self.after == 0:
-            raise StoreDown("test:", "gone")
-        return self.keys.transact(key, operation)
-
-    async def atransact(self, key, operation):
-        return self.transact(key, operation)
-
-
-class FlakyStore:
-    url = "test:"
-
-    def __init__(self, store) -> None:
-        self.keys = Flaky(store.keys)
-        self.state, self.journal, self.scoped = store.state, store.journal, store.scoped
-        self.close = store.close
-
-
-def test_where_nobody_can_say_whether_it_was_done_it_is_not_done(place, do, bank):
-    store = FlakyStore(place.store)
-    store.keys.is_down = True
+def test_where_nobody_can_say_whether_it_was_done_it_is_not_done(flaky, do, bank):
+    flaky.keys.is_down = True
     with pytest.raises(StoreDown):
-        do(Guard("bank", store=store), "order-17", bank.charge, 5)
+        do(Guard("bank", store=flaky), "order-17", bank.charge, 5)
     assert bank.charged == []
-
-
-@pytest.mark.real
-def test_a_store_that_dies_during_the_call_costs_neither_answer_nor_record(place, do, bank, caplog):
-    store = FlakyStore(place.store)
-    store.keys.after = 2  # the take passes, the finish does not
-    assert do(Guard("bank", store=store), "order-17", bank.charge, 5)["number"] == 1
-    assert "charge was done as operation 'order-17', which could not be recorded yet" in caplog.text
-    for _ in range(100):  # the keeper offers it again
-        take = Take(holder="x", fingerprint=_fingerprint(bank.charge, 5), lease=1)
-        if not isinstance(place.store.keys.transact(_place_of("order-17"), take), Busy):
-            break
-        time.sleep(0.02)
-    assert do(guard(place), "order-17", bank.charge, 5)["number"] == 1
-    assert bank.charged == [5]
 
 
 @pytest.mark.real

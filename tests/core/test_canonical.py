@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from enum import Enum, StrEnum
 from fractions import Fraction
@@ -142,6 +143,8 @@ def test_these_mean_the_same(one, other):
         (["list", 1], [1]),
         (["number", "1"], 1),
         (Decimal("1e5000"), Decimal("1e5001")),
+        (Decimal("1." + "1" * 40 + "1e5000"), Decimal("1." + "1" * 40 + "2e5000")),
+        (Decimal("1e5000"), Decimal("-1e5000")),
     ],
 )
 def test_these_only_look_alike(one, other):
@@ -149,7 +152,7 @@ def test_these_only_look_alike(one, other):
 
 
 def test_nan_is_refused_because_it_is_equal_to_nothing():
-    for value in (float("nan"), Decimal("NaN")):
+    for value in (float("nan"), Decimal("NaN"), Decimal("sNaN")):
         with pytest.raises(SettingError, match=r"^amount holds NaN, which is equal to nothing$"):
             canonical([value], name="amount")
 
@@ -169,6 +172,124 @@ def test_a_list_that_contains_itself_is_refused():
     endless.append(endless)
     with pytest.raises(SettingError, match="nested more than 64 deep"):
         canonical(endless, name="it")
+
+
+def test_a_list_that_doubles_with_each_level_is_refused_in_time():
+    value: list[object] = []
+    for _ in range(60):
+        value = [value, value]
+    with pytest.raises(
+        SettingError, match=r"^it holds more than 100000 values; give the call a key of its own$"
+    ):
+        canonical(value, name="it")
+    assert canonical(value, name="it", is_strict=False) == ["opaque", "builtins.list"]
+
+
+class Spiteful:
+    """Raises whenever it is asked anything."""
+
+    def _no(self, *args):
+        raise ZeroDivisionError
+
+    __getattr__ = __repr__ = __str__ = __eq__ = __hash__ = __iter__ = __len__ = __bool__ = _no
+
+
+class SpitefulNumber(Spiteful):
+    __index__ = as_integer_ratio = Spiteful._no
+
+
+class SpitefulPath(Spiteful):
+    __fspath__ = model_dump = Spiteful._no
+
+
+class SpitefulMap(dict[str, int]):
+    def items(self):
+        raise ZeroDivisionError
+
+
+class SpitefulMeta(type):
+    def __getattribute__(cls, name):
+        if name == "__qualname__":
+            raise ZeroDivisionError
+        return super().__getattribute__(name)
+
+
+class Nameless(metaclass=SpitefulMeta):
+    pass
+
+
+class Elsewhere(tzinfo):
+    def utcoffset(self, when):
+        raise ZeroDivisionError
+
+    dst = tzname = utcoffset
+
+
+def nowhere() -> datetime:
+    return datetime(2026, 1, 1, tzinfo=Elsewhere())
+
+
+def endless() -> list[object]:
+    value: list[object] = []
+    value.extend([value, value])
+    return value
+
+
+anything: st.SearchStrategy[object] = st.recursive(
+    st.one_of(
+        st.none(),
+        st.text(st.characters(exclude_categories=())),  # lone surrogates, too
+        st.binary(),
+        st.floats(),
+        st.decimals(allow_nan=True),
+        st.builds(lambda power: -(10**power), st.integers(0, 6000)),
+        st.builds(lambda power: Decimal(f"{'9' * 2000}e{power}"), st.integers(-(10**6), 10**6)),
+        st.complex_numbers(),
+        st.datetimes(),
+        st.timedeltas(),
+        st.sampled_from(
+            [
+                datetime.min.replace(tzinfo=timezone(timedelta(hours=5))),
+                Decimal("sNaN"),
+                int,
+                Colour,
+                json,
+                len,
+                NotImplemented,
+                memoryview(b"ab"),
+            ]
+        ),
+        st.builds(
+            lambda made: made(),
+            st.sampled_from(
+                [Spiteful, SpitefulNumber, SpitefulPath, SpitefulMap, Nameless, endless, nowhere]
+            ),
+        ),
+    ),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.tuples(inner, inner),
+        st.dictionaries(st.text(), inner, max_size=3),
+        st.builds(Order, inner, inner),
+    ),
+    max_leaves=6,
+)
+
+
+@given(value=anything)
+def test_whatever_it_is_the_only_error_is_the_documented_one(value):
+    with suppress(SettingError):
+        digest(canonical(value, name="it"))
+    digest(canonical(value, name="it", is_strict=False))
+
+
+def test_a_value_that_raises_when_it_is_read_is_refused_with_what_to_do():
+    with pytest.raises(
+        SettingError,
+        match=r"^it holds something that cannot be read \(ZeroDivisionError\); exclude=\('it',\), "
+        r"or give the call a key of its own$",
+    ):
+        canonical([SpitefulNumber()], name="it")
 
 
 def test_a_pydantic_model_is_known_by_its_fields():

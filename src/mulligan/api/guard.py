@@ -171,7 +171,8 @@ class Guard:
         same key are a mistake, unless `exclude` names them.
 
         Args:
-            *parameters: Names of parameters.
+            *parameters: Names of parameters; ``self.account`` for what an argument has. The object
+                of a method counts by its class, unless it is named.
             **options: See `Once`.
         """
         from .once import Once, once_per

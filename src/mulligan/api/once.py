@@ -24,7 +24,7 @@ from ..drivers.world import REAL, world
 from ..errors import SettingError
 from .engine import name_of
 from .flavour import ASYNC, ASYNC_GENERATOR, GENERATOR, flavour
-from .identity import arguments_of, check_parameters, fingerprint_of, key_of
+from .identity import arguments_of, check_object, check_parameters, fingerprint_of, key_of
 from .replayable import replayable_of
 from .shared import store_for
 
@@ -123,11 +123,17 @@ def once_per(engine: Engine, parameters: tuple[str, ...], way: Once) -> Callable
     _ttl(engine.settings.policy, way)
 
     def decorate(function: Any) -> Any:
+        if isinstance(function, staticmethod | classmethod):
+            raise SettingError(
+                f"once_per goes under @{type(function).__name__}: write it on the line below"
+            )
         if not callable(function):
             raise SettingError(f"once_per needs the names of parameters; got {function!r}")
         _refuse_streams(function)
         check_parameters(function, parameters, "once_per")
         check_parameters(function, way.exclude, "exclude")
+        if not parameters and not way.scope and "self" not in way.exclude:
+            check_object(function)
         both = sorted(set(parameters) & set(way.exclude))
         if both:
             raise SettingError(f"{both[0]!r} makes the key and is excluded from it; keep one")

@@ -33,6 +33,7 @@ from .replayable import known, rebuilt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..core.claims import Mine
     from ..core.letters import Letter, State
     from ..stores.letters import Letters
     from .replayable import Replayable
@@ -74,7 +75,9 @@ def replay(letters: Letters, letter: Letter) -> Mark | None:
     """
     holding = _holding(letters, letter)
     terms = holding.terms
-    found = holding.taken(terms.keys.transact(terms.place, holding.take()))
+    found: Mine | Busy | Done | None = holding.known()
+    if found is None:
+        found = holding.taken(terms.keys.transact(terms.place, holding.take()))
     if isinstance(found, Busy):
         return None
     if isinstance(found, Done):

@@ -9,6 +9,7 @@ import click
 from . import Unusable
 from .kinds import DURATION, Length
 from .manual import Manual
+from .offers import agents, policies
 
 __all__ = ("command",)
 
@@ -69,13 +70,18 @@ _SECTIONS = {
 @click.option("--name", default="", help="A name for the run, beside its id.")
 @click.option(
     "--cwd",
+    type=click.Path(file_okay=False),
     default="",
     metavar="FOLDER",
     help="Run in this folder. In a plan: where its cwd and its agents' start from.  "
     "[this folder; the plan's own]",
 )
 @click.option(
-    "--agent", default="", metavar="NAME", help="Which program it is, if its name does not tell."
+    "--agent",
+    shell_complete=agents,
+    default="",
+    metavar="NAME",
+    help="Which program it is, if its name does not tell.",
 )
 @click.option(
     "--horizon",
@@ -91,6 +97,7 @@ _SECTIONS = {
 )
 @click.option(
     "--policy",
+    shell_complete=policies,
     default="",
     metavar="PRESET|FILE",
     help="Other rules than those made for programs; mulligan explain prints them.",

@@ -212,7 +212,8 @@ def _here() -> Path:
     except OSError as trouble:
         because = (trouble.strerror or str(trouble)).lower()
         raise Unusable(
-            f"the folder this was called in cannot be used: {because}", "go to one that exists"
+            f"the folder this was called in cannot be used: {because}",
+            "go to one that exists, or name a run",
         ) from None
 
 

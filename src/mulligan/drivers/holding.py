@@ -10,27 +10,24 @@ import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 from ..core.claims import Done, Drop, Finish, Mine, Mismatch, Renew, Take
 from ..core.duration import duration_text
 from ..core.letters import UnderKey
-from ..core.machine import Key, Operation
+from ..core.machine import Key
 from ..core.ports import Keys
 from ..core.text import presentable
 from ..errors import KeyReused, NotKept, StoreError
 from .bells import ring
 from .keeper import KEEPER
+from .unrecorded import offer, remembered
 
 if TYPE_CHECKING:
-    from ..core.claims import Busy, Claim
+    from ..core.claims import Busy
 
 __all__ = ("Holding", "Terms")
-
-# How long a result that the store would not take is offered to it, and how often.
-_OFFERED_FOR, _OFFERED_EVERY = 600.0, 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +103,17 @@ class Holding:
             self._epoch = answer.epoch
             KEEPER.add(self._renewal, self.terms.lease / 3)
         return answer
+
+    def known(self) -> Done | None:
+        """What came of it, where this process alone knows that yet.
+
+        Raises:
+            KeyReused: The key stands for something else.
+        """
+        found = remembered(self.terms)
+        if isinstance(found, Mismatch):
+            raise KeyReused(self.label, self._differs(found.fingerprint))
+        return found
 
     def _differs(self, found: str) -> str:
         mine, theirs = (each.partition(":")[0] for each in (self.terms.fingerprint, found))
@@ -197,9 +205,9 @@ class Holding:
         KEEPER.add(_Leaving(self), 0.0)
 
     def settle(self, finish: Finish) -> None:
-        """Have the result recorded as soon as the store takes it."""
+        """Have the result recorded as soon as the store takes it; this process knows it by now."""
         KEEPER.remove(self._renewal)
-        KEEPER.add(_Offered(self.terms, finish), 0.0)
+        offer(self.terms, finish)
         self._epoch = 0
 
 
@@ -211,7 +219,7 @@ class _Renewal:
     """
 
     def __init__(self, holding: Holding) -> None:
-        self._holding = ref(holding)
+        self._holding, self.keys = ref(holding), holding.terms.keys
 
     def act(self) -> float | None:
         holding = self._holding()
@@ -222,7 +230,7 @@ class _Leaving:
     """A caller was cancelled, or lost the store's answer, and the key may be its own."""
 
     def __init__(self, holding: Holding) -> None:
-        self._holding = holding
+        self._holding, self.keys = holding, holding.terms.keys
 
     def act(self) -> float | None:
         terms, take = self._holding.terms, self._holding.take()
@@ -233,22 +241,5 @@ class _Leaving:
                 terms.keys.transact(terms.place, drop)
         except StoreError:
             return None  # the lease ends by itself
-        ring(terms.place)
-        return None
-
-
-class _Offered:
-    """A result that the store did not take when it came."""
-
-    def __init__(self, terms: Terms, operation: Operation[Claim, bool]) -> None:
-        self._terms, self._operation = terms, operation
-        self._until = monotonic() + _OFFERED_FOR
-
-    def act(self) -> float | None:
-        terms = self._terms
-        try:
-            terms.keys.transact(terms.place, self._operation)
-        except StoreError:
-            return _OFFERED_EVERY if monotonic() < self._until else None
         ring(terms.place)
         return None

@@ -1,8 +1,9 @@
-"""One thread that keeps what others hold.
+"""The thread that keeps what others hold, one a store.
 
 A key is leased, and its holder may take longer than the lease. So somebody renews it meanwhile:
 neither the thread that runs the function, which is busy, nor the event loop, which a careless
-function may block. All holders of a process share one thread; it ends when nobody needs it.
+function may block. All holders in one store share one thread; it ends when nobody needs it. A store
+that hangs must not cost the holders in another one their leases, so no two stores share one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from __future__ import annotations
 import os
 from threading import Condition, Thread
 from time import monotonic
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from ..core.ports import Keys
 
 __all__ = ("KEEPER", "Job", "Keeper")
 
@@ -18,13 +22,18 @@ __all__ = ("KEEPER", "Job", "Keeper")
 class Job(Protocol):
     """Something to do now and then."""
 
+    @property
+    def keys(self) -> Keys:
+        """Whom it asks: jobs that ask the same one are done one after another."""
+        ...
+
     def act(self) -> float | None:
         """Do it; seconds until it is to be done again, or None if it is over. Must not raise."""
         ...
 
 
 class Keeper:
-    """Does jobs when they are due, one after another, in a thread of its own."""
+    """Does jobs when they are due, in threads of its own."""
 
     def __init__(self) -> None:
         self._begin_anew()
@@ -34,37 +43,39 @@ class Keeper:
         # A forked child holds nothing: its parent does, and renews it.
         self._changed = Condition()
         self._due: dict[Job, float] = {}
-        self._thread: Thread | None = None
-        self._looks_at = 0.0
+        # By the identity of the keys, which a job keeps alive: until when each thread sleeps.
+        self._threads: dict[int, float] = {}
 
     def add(self, job: Job, delay: float) -> None:
         """Do `job` `delay` seconds from now."""
-        due = monotonic() + delay
+        due, lane = monotonic() + delay, id(job.keys)
         with self._changed:
             self._due[job] = due
-            if self._thread is None:
-                self._thread = Thread(target=self._work, name="mulligan-keeper", daemon=True)
+            if lane not in self._threads:
+                thread = Thread(target=self._work, args=[lane], name="mulligan-keeper", daemon=True)
                 try:
-                    self._thread.start()
+                    thread.start()
                 except RuntimeError:  # the interpreter is about to end: the lease has to do
-                    self._thread = None
-            elif due < self._looks_at:
-                self._changed.notify()
+                    return
+                self._threads[lane] = 0.0
+            elif due < self._threads[lane]:
+                self._changed.notify_all()
 
     def remove(self, job: Job) -> None:
         """Forget `job`; one that is being done is done to its end."""
         with self._changed:
             self._due.pop(job, None)
 
-    def _work(self) -> None:
+    def _work(self, lane: int) -> None:
         while True:
             with self._changed:
-                if not self._due:
-                    self._thread = None
+                mine = [job for job in self._due if id(job.keys) == lane]
+                if not mine:
+                    self._threads.pop(lane, None)
                     return
-                job = min(self._due, key=self._due.__getitem__)
-                self._looks_at = self._due[job]
-                delay = self._looks_at - monotonic()
+                job = min(mine, key=self._due.__getitem__)
+                due = self._threads[lane] = self._due[job]
+                delay = due - monotonic()
                 if delay > 0:
                     self._changed.wait(delay)
                     continue
@@ -77,6 +88,7 @@ class Keeper:
                         del self._due[job]
                     else:
                         self._due[job] = monotonic() + again
+            del job, mine  # what it holds is nobody's while the thread waits
 
 
 KEEPER = Keeper()

@@ -17,7 +17,7 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from ..core.claims import Busy, Done
-from ..core.events import Held
+from ..core.events import Held, StoreLost
 from ..core.failure import Kind, Reach
 from ..errors import KeyBusy, StoreError
 from . import aio, sync
@@ -119,7 +119,13 @@ def _overtaken(session: KeyedSession) -> None:
 
 
 def _unrecorded(session: KeyedSession, trouble: StoreError) -> None:
+    """Say that only this process knows what was done."""
     import logging
+
+    if session.settings.listeners:
+        label = session.holding.label
+        because = f"{label!r} was done, which could not be recorded yet ({trouble.because})"
+        announce(session, StoreLost, url=trouble.url, because=because)
 
     logging.getLogger("mulligan").warning(
         "%s was done as operation %r, which could not be recorded yet (%s)",
@@ -162,6 +168,9 @@ def _claim(session: KeyedSession) -> Mine | Busy | Done:
     bell = Bell()
     with listening(terms.place, bell):
         while True:
+            known = holding.known()
+            if known is not None:
+                return known
             try:
                 found = holding.taken(terms.keys.transact(terms.place, holding.take()))
             except StoreError:
@@ -253,6 +262,9 @@ async def _aclaim(session: KeyedSession) -> Mine | Busy | Done:
     bell = AsyncBell()
     with listening(terms.place, bell):
         while True:
+            known = holding.known()
+            if known is not None:
+                return known
             try:
                 found = holding.taken(await terms.keys.atransact(terms.place, holding.take()))
             except StoreError:

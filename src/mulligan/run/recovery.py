@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ("UNASKED", "Terms", "Verdict", "judge", "run_policy", "trouble")
 
 EX_TEMPFAIL = 75
-_INTERRUPTED, _PIPE = 130, 141
+_INTERRUPTED, _PIPE, _NOT_FOUND = 130, 141, 127
 
 # A run that fails this often without a model having answered in between goes nowhere.
 _MOST_IN_A_ROW = 50
@@ -158,8 +158,9 @@ def judge(
     if finished.stopped and finished.stopped not in {"idle", "timeout", "futile"}:
         return _ended_by_us(finished, terms)
     if finished.error:
+        advice = _MISSING if finished.code == _NOT_FOUND else _UNSTARTED
         missing = Failure(kind=Kind.CLIENT, message=finished.error, because=finished.error)
-        return Verdict("stop", missing, finished.error, exit=_exit(finished), advice=_MISSING)
+        return Verdict("stop", missing, finished.error, exit=_exit(finished), advice=advice)
     failure = trouble(finished, outcome, terms)
     if failure is None:
         return Verdict("done", None, "the program ended well", exit=finished.code or 0)
@@ -187,6 +188,7 @@ def _ended_by_us(finished: Finished, terms: Terms) -> Verdict:
 
 
 _MISSING = "check the spelling, and the PATH that it is looked for on"
+_UNSTARTED = "mend that, then take the run up again"
 
 
 def trouble(finished: Finished, outcome: Outcome | None, terms: Terms) -> Failure | None:

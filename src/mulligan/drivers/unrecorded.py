@@ -1,0 +1,73 @@
+"""What has been done under a key and is not recorded yet.
+
+The effect has happened. The store that should know went away meanwhile, or the caller did; so this
+process knows, for as long as the store would have, and offers the result until it is taken. Whoever
+asks here is handed it, without asking the store.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ..core.claims import Done, Mismatch
+from ..errors import StoreError
+from .bells import ring
+from .keeper import KEEPER
+
+if TYPE_CHECKING:
+    from ..core.claims import Finish
+    from ..core.machine import Key
+    from .holding import Terms
+
+__all__ = ("offer", "remembered")
+
+# How soon a result is offered again, and at most how much later; it doubles in between.
+_SOON, _LATE = 1.0, 60.0
+
+# By the identity of the keys, which an offer keeps alive.
+_offers: dict[tuple[int, Key], _Offer] = {}
+
+
+def offer(terms: Terms, finish: Finish) -> None:
+    """Remember what came of it, and have it recorded as soon as the store takes it."""
+    made = _Offer(terms, finish)
+    _offers[made.place] = made
+    KEEPER.add(made, 0.0)
+
+
+def remembered(terms: Terms) -> Done | Mismatch | None:
+    """What this process knows of the key of `terms` and the store does not."""
+    found = _offers.get((id(terms.keys), terms.place)) if _offers else None
+    if found is None or found.is_over:
+        return None
+    if found.fingerprint != terms.fingerprint:
+        return Mismatch(found.fingerprint)
+    return Done(found.finish.value)
+
+
+class _Offer:
+    """A result that the store has not taken yet."""
+
+    def __init__(self, terms: Terms, finish: Finish) -> None:
+        self.keys, self.finish, self.fingerprint = terms.keys, finish, terms.fingerprint
+        self.place = (id(terms.keys), terms.place)
+        self._until, self._delay = monotonic() + terms.ttl, _SOON
+
+    @property
+    def is_over(self) -> bool:
+        return monotonic() >= self._until
+
+    def act(self) -> float | None:
+        _, place = self.place
+        try:
+            self.keys.transact(place, self.finish)
+        except StoreError:
+            if not self.is_over:
+                delay, self._delay = self._delay, min(self._delay * 2, _LATE)
+                return delay
+        # Taken; or not, because a successor has taken over, and then its result is the one.
+        if _offers.get(self.place) is self:
+            del _offers[self.place]
+        ring(place)
+        return None
