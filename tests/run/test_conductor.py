@@ -317,6 +317,15 @@ def test_a_verification_that_fails_twice_fails_the_agent(theatre):
     assert state.checks[0].said == "[it ended with exit code 1, and printed nothing]"
 
 
+def test_no_secret_that_a_check_printed_is_kept(theatre):
+    secret = "sk-planted-0123456789abcdefghij"
+    check = ("sh", "-c", f"echo ANTHROPIC_API_KEY={secret}; exit 1")
+    run = theatre.play(Plan(phases=(phase(theatre, {"one": "ok ok"}, verify=check),)))
+    state = theatre.desk.look(f"{run.id}.review.one")
+    assert "ANTHROPIC_API_KEY=" in state.checks[0].said
+    assert secret not in "".join(each.said for each in state.checks) + state.prompt
+
+
 def test_the_money_that_is_used_up_starts_nothing_more(theatre):
     scripts = {"one": "ok", "two": "ok", "three": "ok"}
     plan = Plan(cost_limit=0.05, phases=(phase(theatre, scripts, parallel=False),))

@@ -30,6 +30,7 @@ __all__ = (
     "as_lines",
     "as_markdown",
     "is_refused",
+    "one_line",
     "report",
 )
 
@@ -47,6 +48,10 @@ _TONES: dict[str, Tone] = {
     "succeeded": "good",
     **dict.fromkeys(("failed", "not verified", "stopped", "limited"), "bad"),
 }
+
+
+# Characters of what a check printed that a line shows.
+_LONGEST = 300
 
 
 class Decision(NamedTuple):
@@ -228,11 +233,17 @@ def _decisions(state: RunState) -> Iterator[Decision]:
         for check in state.checks:
             if check.attempt == step.attempt:
                 found = "verified" if check.is_good else "not verified"
-                said = "" if check.is_good else check.said
+                said = "" if check.is_good else one_line(check.said)
                 is_last = check.attempt == state.attempts and not state.is_open
                 then = "not tried again" if is_last else "the agent is told what it printed"
                 then = "" if check.is_good else then
                 yield Decision(check.at, check.attempt, found, said, then, then)
+
+
+def one_line(text: str) -> str:
+    """The end of what a command printed, where test runners sum up; `mulligan show` has more."""
+    words = " ".join(text.split())
+    return words if len(words) <= _LONGEST else f"… {words[-_LONGEST:].partition(' ')[2]}"
 
 
 def as_data(found: Report) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from .plan_report import as_data, as_lines, as_markdown
+from .plan_report import as_data, as_lines, as_markdown, one_line
 from .status import can_draw
 from .words import Said, clock, money, told
 
@@ -208,7 +208,7 @@ class _Lines:
     def _beside(self, key: str, before: RunState | None, state: RunState) -> None:
         """How it was verified, and what happened to its tree."""
         for check in state.checks[len(before.checks) if before else 0 :]:
-            words = "verified" if check.is_good else f"not verified: {check.said}"
+            words = "verified" if check.is_good else f"not verified: {one_line(check.said)}"
             self.say(Said(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
         for remark in state.remarks[len(before.remarks) if before else 0 :]:
             self.say(Said(f"{key}: {remark.text}"), remark.at)
