@@ -129,6 +129,22 @@ def test_the_first_failure_fails_a_phase_that_fails_fast(theatre, parallel):
     assert [each and each.status for each in others] == [expected, expected]
 
 
+def test_who_failed_beside_the_first_is_not_called_stopped(theatre):
+    agents = tuple(Agent(name=name, command=("no-such-agent",)) for name in ("one", "two", "three"))
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=agents),)))
+    states = [theatre.desk.look(f"{run.id}.review.{each.name}") for each in agents]
+    statuses = {each.status for each in states if each is not None and each.ended}
+    assert (run.code, statuses) == (1, {"failed"})
+
+
+def test_who_is_being_verified_when_its_phase_fails_is_stopped(theatre):
+    bad = Agent(name="one", command=("sh", "-c", "sleep 0.3; exit 3"))
+    good = Agent(name="two", command=("true",))
+    check = ("sleep", "9")
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=(bad, good), verify=check),)))
+    assert (run.code, run.ends) == (1, {"review/one": "failed", "review/two": "cancelled"})
+
+
 @pytest.mark.parametrize("parallel", [True, False])
 def test_a_phase_that_continues_lets_all_of_them_run(theatre, parallel):
     plan = Plan(phases=(phase(theatre, BAD, parallel=parallel, on_failure="continue"),))
@@ -299,6 +315,15 @@ def test_a_verification_that_fails_twice_fails_the_agent(theatre):
     state = theatre.desk.look(f"{run.id}.review.one")
     assert (run.code, state.attempts) == (1, 2)
     assert state.checks[0].said == "[it ended with exit code 1, and printed nothing]"
+
+
+def test_no_secret_that_a_check_printed_is_kept(theatre):
+    secret = "sk-planted-0123456789abcdefghij"
+    check = ("sh", "-c", f"echo ANTHROPIC_API_KEY={secret}; exit 1")
+    run = theatre.play(Plan(phases=(phase(theatre, {"one": "ok ok"}, verify=check),)))
+    state = theatre.desk.look(f"{run.id}.review.one")
+    assert "ANTHROPIC_API_KEY=" in state.checks[0].said
+    assert secret not in "".join(each.said for each in state.checks) + state.prompt
 
 
 def test_the_money_that_is_used_up_starts_nothing_more(theatre):

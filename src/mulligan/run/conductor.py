@@ -235,8 +235,11 @@ class Conductor:
         if running is not None:
             running[1].set("sibling")
             self._join(key)
+        part = self._parts[key]
+        if part.standing(part.state()).status in {"succeeded", "failed"}:
+            return  # it ended by itself meanwhile: that is what became of it
         because = found.because.get(phase, "its phase is over")
-        self._desk.cancel(self._parts[key].id, Over(self._now(), because))
+        self._desk.cancel(part.id, Over(self._now(), because))
 
     def _join(self, key: str) -> None:
         thread, stop = self._running.pop(key)

@@ -128,7 +128,10 @@ def conduct(
     )
     code = conductor.go()
     teller.over()
-    table.over(conductor.report())
+    found, state = conductor.report(), desk.look(claimed.id)
+    if state is not None and state.status == "waiting":
+        found = found._replace(until=state.until)
+    table.over(found)
     return code
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from ..core.text import mask
 from .steps import Checked
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def verified(
     )
     if ended.stopped and ended.stopped != "timeout":
         return None
-    said = _readable(tail.text.decode("utf-8", "replace"))
+    # Masked before it is cut: it is kept in the journal, and shown.
+    said = mask(_readable(tail.text.decode("utf-8", "replace")))
     if ended.error:
         said = ended.error
     elif ended.stopped:
