@@ -14,9 +14,10 @@ from threading import Thread
 from typing import TYPE_CHECKING, Protocol
 
 from ..core.text import clean
-from ..errors import MulliganError
+from ..errors import GitStopped, MulliganError
 from .begin import holding
 from .desk import InOtherHands
+from .git import interruptible
 from .part import Part
 from .recovery import UNASKED
 from .schedule import Agent, Order, Standing, moves
@@ -214,11 +215,14 @@ class Conductor:
         by_hand = self._by_hand._replace(is_now=self._by_hand.is_now and key not in self._driven)
         self._driven.add(key)
         try:
-            part.drive(
-                stop,
-                changed=lambda state: self._table.changed(key, state, self._now()),
-                by_hand=by_hand,
-            )
+            with interruptible(stop):
+                part.drive(
+                    stop,
+                    changed=lambda state: self._table.changed(key, state, self._now()),
+                    by_hand=by_hand,
+                )
+        except GitStopped:  # whoever takes the plan up goes on with it
+            return
         except InOtherHands:  # of a conductor that was stopped, and lets go within its lease
             self._world.wait(stop, _TICK)
         except Exception as error:  # noqa: BLE001 -- or it would be started again without end

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ..errors import GitError
+from ..errors import GitError, GitStopped
 from .ending import new_session, with_reading, without_session
 from .leftovers import marked
 from .reading import Finished, is_plainly_well, read_attempt, read_torn
@@ -239,21 +239,15 @@ class Runner:
         self._write(step, f"refused-{state.steps}")
 
     def _tidied(self, state: RunState) -> bool:
-        """Clean the tree before an attempt that is not the first; False if that failed."""
+        """Ready the tree for an attempt, clean if it is not the first; False if that failed."""
         if self._tidy is None:
             return True
         try:
-            said = self._tidy.begin()
-            if state.attempts:
-                words = state.ended[-1].message if state.ended else ""
-                said += self._tidy.before(
-                    words,
-                    is_restart=not self._can_resume(state),
-                    is_mending=bool(state.prompt),
-                )
+            log, is_restart = self._log(state.attempts), not self._can_resume(state)
+            said = self._tidy.before(state, log, self._stop, is_restart=is_restart)
         except GitError as error:
-            because = f"the tree could not be made clean for the retry: {error}"
-            self._refuse(state, because)
+            if not isinstance(error, GitStopped):  # whoever takes the run up goes on with that
+                self._refuse(state, f"the tree could not be made clean for the retry: {error}")
             return False
         self._remark(said)
         return True
@@ -266,7 +260,7 @@ class Runner:
         if self._tidy is None:
             return []
         try:
-            return [*self._tidy.begin(), *self._tidy.after()]
+            return self._tidy.after(self._stop)
         except GitError as error:
             return [f"git: what was set aside stays aside: {error}"]
 

@@ -10,12 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.text import presentable
-from .git import give_back, record_baseline, recover, set_aside
+from .git import give_back, interruptible, record_baseline, recover, set_aside
 from .git.refs import load_all, load_baseline
+from .last_words import last_words
 
 if TYPE_CHECKING:
-    from .git import Tree
+    from pathlib import Path
+
+    from .git import SetAside, Tree
     from .git.record import Mode
+    from .state import RunState
+    from .stop import Stop
 
 __all__ = ("Tidy",)
 
@@ -52,48 +57,56 @@ class Tidy:
         """
         return self._mode == "snapshot" and not self._is_for_restarts_only
 
-    def begin(self) -> list[str]:
-        """The run begins, or goes on after a crash; what there is to say about that."""
-        if load_baseline(self._tree, self._run) is None:
-            record_baseline(self._tree, self._run)
-            return []
-        caught = recover(self._tree, self._run)
-        return [
-            f"git: finished setting aside {len(each.moves)} files, which a crash had cut short"
-            for each in caught.finished
-        ]
-
-    def before(self, words: str, *, is_restart: bool, is_mending: bool = False) -> list[str]:
-        """An attempt that is not the first is about to be made; what there is to say about that.
+    def before(self, state: RunState, log: Path, stop: Stop, *, is_restart: bool) -> list[str]:
+        """An attempt is about to be made; what there is to say about that.
 
         Args:
-            words: The agent's last, for a commit's message.
-            is_restart: Whether it starts anew, and knows nothing of the attempt before.
-            is_mending: Whether it is to mend what the one before has done: then that must be there.
+            state: Where the run stands.
+            log: What the last attempt has printed.
+            stop: Set to interrupt it.
+            is_restart: Whether the attempt starts anew, and knows nothing of the one before.
 
         Raises:
             GitError: The tree cannot be cleaned; nothing is lost.
+            GitStopped: We were told to stop; whoever goes on begins here.
         """
-        if self._is_for_restarts_only and not is_restart:
-            return []
-        if is_mending and self._mode != "commit":
-            return []
-        aside = set_aside(self._tree, self._mode, self._run, words=words, prefix=self._prefix)
+        with interruptible(stop):
+            said = self._begun()
+            if not state.attempts or (self._is_for_restarts_only and not is_restart):
+                return said
+            # What is to be mended must be there.
+            if state.prompt and self._mode != "commit":
+                return said
+            failure = state.ended[-1].message if state.ended else ""
+            words = last_words(log, failure) if self._mode == "commit" else ""
+            aside = set_aside(self._tree, self._mode, self._run, words=words, prefix=self._prefix)
         if aside is None:
-            return []
-        count = f"{len(aside.moves)} file{'s' if len(aside.moves) != 1 else ''}"
+            return said
+        count = _files(aside)
         done = {
             "commit": f"committed {count} as {aside.made[:10]}",
             "stash": f"set {count} aside for the retry",
             "snapshot": f"set {count} aside; mulligan git restore {self._run} gives them back",
         }[self._mode]
         left = [f"git: left {presentable(each.path)}: {each.reason}" for each in aside.left]
-        return [f"git: {done}", *left]
+        return [*said, f"git: {done}", *left]
 
-    def after(self) -> list[str]:
+    def after(self, stop: Stop) -> list[str]:
         """The attempt has ended; what there is to say about that."""
-        if self._mode != "stash":
+        with interruptible(stop):
+            said = self._begun()
+            return [*said, *self._given_back()] if self._mode == "stash" else said
+
+    def _begun(self) -> list[str]:
+        """The run begins, or goes on after a crash."""
+        if load_baseline(self._tree, self._run) is None:
+            record_baseline(self._tree, self._run)
             return []
+        caught = recover(self._tree, self._run)
+        done = "committed" if self._mode == "commit" else "set aside"
+        return [f"git: {done} {_files(each)}, which was cut short" for each in caught.finished]
+
+    def _given_back(self) -> list[str]:
         said = []
         # A crash may have left more than one. The newest first: an older one yields to it.
         for aside in reversed(load_all(self._tree, self._run)):
@@ -106,3 +119,7 @@ class Tidy:
                 for each in given.conflicts
             ]
         return said
+
+
+def _files(aside: SetAside) -> str:
+    return f"{len(aside.moves)} file{'s' if len(aside.moves) != 1 else ''}"

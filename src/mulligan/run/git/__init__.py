@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from .aside import Caught, finish, give_back, is_clean, prepare, recover, set_aside
 from .baseline import Changes, changes, record_baseline
+from .command import Stoppable, interruptible
 from .places import Left, Move, Place
 from .record import OPEN, Baseline, Mode, SetAside, State
 from .refs import drop, load, load_all, load_baseline
@@ -46,6 +47,7 @@ __all__ = (
     "Secret",
     "SetAside",
     "State",
+    "Stoppable",
     "TakenBack",
     "Tree",
     "changes",
@@ -53,6 +55,7 @@ __all__ = (
     "drop",
     "finish",
     "give_back",
+    "interruptible",
     "is_clean",
     "lend",
     "lent_out",

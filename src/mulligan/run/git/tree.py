@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ...core.text import presentable
 from ...errors import GitError, GitRefused
 from ...stores.home import private_folder
-from .command import Git
+from .command import Git, pause
 from .files import Files
 from .locks import free_locks
 
@@ -138,6 +138,7 @@ class Tree:
 
         Raises:
             GitRefused: Another one is at work.
+            GitStopped: We were told to stop while we waited for it.
         """
         private_folder(Path(self.scratch))
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -163,7 +164,7 @@ class Tree:
                         f"{presentable(self.folder)}: another mulligan has been setting files "
                         f"aside there for {_PATIENCE:.0f} s; try again when it is done"
                     ) from None
-                time.sleep(0.02)
+                pause(0.02, "waiting for the tree")
             else:
                 return
 
