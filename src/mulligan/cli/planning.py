@@ -74,9 +74,9 @@ def run_plan(
     cwd, name, notify = options.pop("cwd"), options.pop("name"), options.pop("notify")
     check_name(name)
     told = notice_argv(notify)
-    plan = load_plan(file)
     folder = Path(file).absolute().parent
     home = working_folder(cwd) if cwd else folder
+    plan = load_plan(file, home=home)
     if is_dry:
         show_plan(plan, file, folder, home, is_json=is_json)
         return 0

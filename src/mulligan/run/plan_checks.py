@@ -7,7 +7,6 @@ one of these is not started.
 
 from __future__ import annotations
 
-import os
 import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import SettingError
 from .agents.asking import asking
 from .git.worktrees import sharing_problem
+from .outputs import target_of
 from .prompts import prompt_of, references, unknown, variables_of
 
 if TYPE_CHECKING:
@@ -43,12 +43,13 @@ class Problem(NamedTuple):
     hint: str = ""
 
 
-def problems(plan: Plan, *, folder: Path) -> Iterator[Problem]:
+def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[Problem]:
     """What keeps `plan` from being started, in the order of its keys.
 
     Args:
         plan: The plan.
         folder: The folder its file is in.
+        home: The folder that its `cwd` starts from; where its file is by default.
     """
     yield from _variables(plan.variables, ())
     for at, phase in enumerate(plan.phases):
@@ -61,7 +62,7 @@ def problems(plan: Plan, *, folder: Path) -> Iterator[Problem]:
             path = ("phases", at, "agents", number)
             yield from _variables(agent.variables, path)
             yield from _agent(plan, phase, agent, path, folder)
-    yield from _outputs(plan)
+    yield from _outputs(plan, home or folder)
 
 
 def available(plan: Plan, phase: Phase) -> dict[str, dict[str, str]]:
@@ -142,18 +143,24 @@ def _nearest(name: str, known: set[str]) -> str:
     return f"did you mean {{{{{near[0]}}}}}?" if near else braces
 
 
-def _outputs(plan: Plan) -> Iterator[Problem]:
-    """Two agents that write to one file, however it is spelt."""
-    seen: dict[str, str] = {}
+def _outputs(plan: Plan, home: Path) -> Iterator[Problem]:
+    """Files that cannot be written, and two agents that write to one, however it is spelt."""
+    seen: dict[Path, str] = {}
     for at, phase in enumerate(plan.phases):
         for number, agent in enumerate(phase.agents):
             if not agent.output:
                 continue
-            file, place = os.path.normpath(agent.output), f"{phase.name}/{agent.name}"
-            if file in seen:
-                yield Problem(
-                    ("phases", at, "agents", number, "output"),
-                    f"{agent.output!r} is the file of {seen[file]} as well",
-                    "give each agent a file of its own",
-                )
-            seen[file] = place
+            path: KeyPath = ("phases", at, "agents", number, "output")
+            try:
+                file = target_of(home / plan.cwd / agent.cwd, agent.output)
+            except SettingError as wrong:
+                yield Problem(path, str(wrong).removeprefix("output "))
+                continue
+            for other, place in seen.items():
+                if file == other:
+                    same = f"{agent.output!r} is the file of {place} as well"
+                    yield Problem(path, same, "give each agent a file of its own")
+                elif file.is_relative_to(other) or other.is_relative_to(file):
+                    inside = f"{agent.output!r} and the file of {place} lie one inside the other"
+                    yield Problem(path, inside, "one of them would have to be a folder")
+            seen.setdefault(file, f"{phase.name}/{agent.name}")

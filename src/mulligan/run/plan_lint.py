@@ -52,7 +52,7 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Fin
             hint=each.hint or "the plan is not started before this is mended",
             is_grave=True,
         )
-        for each in problems(plan, folder=folder)
+        for each in problems(plan, folder=folder, home=home)
     ]
     found += _plan(plan)
     used: set[str] = set()
