@@ -7,11 +7,14 @@ import subprocess
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from mulligan.core.presets import preset
+from mulligan.core.timeouts import Timeouts
 from mulligan.errors import GitError, SettingError
 from mulligan.run.desk import NoSuchRun
 from mulligan.run.git import Tree, lent_out, load_all
@@ -240,6 +243,28 @@ def test_who_waits_for_a_limit_frees_its_slot(theatre):  # "the slot held while 
     begun = {name: theatre.desk.look(f"{run.id}.review.{name}").begun[-1].at for name in scripts}
     assert begun["one"] > max(begun["two"], begun["three"])
     assert theatre.effects == 1
+
+
+def test_a_phases_deadline_is_for_each_of_its_agents(theatre):
+    policy = replace(preset("pipeline"), deadline=600)
+    scripts = {"one": "effect limit:9000 ok", "two": "ok"}
+    plan = Plan(phases=(phase(theatre, scripts, policy=policy, on_failure="continue"),))
+    run = theatre.play(plan)
+    assert run.ends == {"review/one": "failed", "review/two": "done"}
+    assert "would pass the deadline" in theatre.desk.look(f"{run.id}.review.one").because
+
+
+def test_a_phases_timeout_is_for_each_attempt_and_shrinks_as_told(theatre):  # R-B19
+    policy = replace(preset("pipeline"), timeouts=Timeouts(total=0.4, shrink=0.5))
+    slow = Agent(name="slow", command=("sleep", "30"), may_restart=True)
+    own = Agent(name="own", command=("sleep", "30"), timeout=0.1)
+    plan = Plan(phases=(Phase(name="a", agents=(slow, own), on_failure="continue", policy=policy),))
+    run = theatre.play(plan)
+    took = [round(each.took, 1) for each in theatre.desk.look(f"{run.id}.a.slow").ended]
+    assert (took[:3], theatre.desk.look(f"{run.id}.a.own").ended[0].took < 0.4) == (
+        [0.4, 0.2, 0.1],
+        True,
+    )
 
 
 def test_a_parked_plan_is_taken_up_where_it_stood(theatre):

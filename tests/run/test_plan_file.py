@@ -295,6 +295,16 @@ REFUSED = {
     "parallel = false",
     two('policy = "pipline"'): ":7: phases[1].policy: needs one of default, skill, tools, "
     "pattern, surface, pipeline, subagent, or a table; got 'pipline'; did you mean 'pipeline'?",
+    two(
+        "policy = { breaker = {} }"
+    ): ":7: phases[1].policy.breaker: has no effect on programs: it is "
+    "for calls that share a target; a program has the limits of its account; leave it out",
+    two('policy = { store = "x" }'): ":7: phases[1].policy.store: has no effect on programs: it is "
+    "where calls share their state; runs share theirs by MULLIGAN_STORE; leave it out",
+    two(
+        "policy = { timeouts = { read = 5 } }"
+    ): ":7: phases[1].policy.timeouts.read: has no effect "
+    "on programs: nobody outside sees their connections; write timeouts.total, or an agent's idle",
     two("policy = 3"): ":7: phases[1].policy: needs a preset's name or a table; got 3",
     two("policy = { retry_delay = [1] }"): ":7: phases[1].policy.retry_delay: unknown key; did you "
     "mean 'retry_delays'?",
@@ -465,3 +475,19 @@ def what_executes() -> set[str]:
 def test_every_setting_of_a_plan_has_an_effect(cls):
     pytest.importorskip("mulligan.run.conductor", reason="nothing executes plans")
     assert {each.name for each in fields(cls)} <= what_executes()
+
+
+def test_a_phase_without_a_policy_has_the_defaults_of_a_pipeline(load):  # R-P1
+    none, empty = load(two()).phases[1], load(two("policy = {}")).phases[1]
+    rules = preset("pipeline").rules
+    assert preset(none.policy).rules == rules == empty.policy.rules
+    assert (none.on_failure, empty.policy.horizon) == ("fail_fast", 21_600)
+    assert {rule.attempts for rule in rules.values()} == {4}
+
+
+@pytest.mark.parametrize(
+    "field", ["breaker", "breakers", "gate", "tokens", "effects", "codes", "key_ttl", "store"]
+)
+def test_what_has_no_effect_on_programs_is_refused_in_a_phase(load, field):
+    with pytest.raises(FileError, match=rf"policy\.{field}: has no effect on programs: it is "):
+        load(two(f"policy = {{ {field} = 1 }}"))

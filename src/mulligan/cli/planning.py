@@ -250,7 +250,7 @@ def _policy(phase: Phase) -> str:
     policy = phase.policy if isinstance(phase.policy, Policy) else run_policy(phase.policy)
     counts = [rule.attempts for rule in policy.rules.values()]
     numbers = [each for each in counts if each is not None]
-    attempts = f"{max(numbers)} attempts" if numbers else "attempts as time allows"
+    attempts = _number(max(numbers), "attempt") if numbers else "attempts as time allows"
     limits = ", limits as time allows" if numbers and None in counts else ""
     return f"{policy.name}: {attempts}{limits}; waits {duration_text(policy.horizon)} at most"
 

@@ -104,7 +104,10 @@ class Phase:
         on_failure: What it makes of failures (R-P2).
         minimum: The successes that ``require_minimum`` needs.
         concurrency: How many of its agents may run at once.
-        policy: How failures are answered; a policy, or the name of a preset.
+        policy: How failures are answered; a policy, or the name of a preset. By default
+            ``pipeline``: four attempts, waits of 2, 5, 15 and 30 minutes, of six hours at most for
+            a limit (R-P1). Its `deadline` is for each agent from its first start on, its
+            `timeouts.total` for each attempt of an agent that has no `timeout`.
         verify: A command that must succeed after each agent that did; if it fails, what it prints
             goes back to the agent for one more attempt (R-A2).
         verify_timeout: Seconds for the command.
@@ -121,7 +124,7 @@ class Phase:
     on_failure: Mode = "fail_fast"
     minimum: int | None = None
     concurrency: int | None = None
-    policy: Policy | str = "default"
+    policy: Policy | str = "pipeline"
     verify: tuple[str, ...] = ()
     verify_timeout: Seconds = 600.0
     variables: Mapping[str, str] = field(default_factory=dict)
