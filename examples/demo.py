@@ -169,6 +169,7 @@ name = "review"
 name = "review"
 on_failure = "require_minimum"
 minimum = 2
+policy = "default"
 git = "worktree"
 
 [[phases.agents]]

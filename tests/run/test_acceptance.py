@@ -45,8 +45,8 @@ def worked(work):
 
 
 def test_an_answer_that_could_not_be_delivered_is_delivered_once_that_is_mended(theatre, work):
-    (work / "out.md").mkdir()
-    plan = plan_of(Agent(name="one", command=WORK, output="out.md"))
+    blocking = ("sh", "-c", f"mkdir out.md; {WORK[-1]}")
+    plan = plan_of(Agent(name="one", command=blocking, output="out.md"))
     run = theatre.play(plan)
     assert (run.code, fell_short(theatre.desk.look(f"{run.id}.a.one"))) == (1, "not delivered")
     (work / "out.md").rmdir()

@@ -102,8 +102,8 @@ GRAVE = {
     ),
     "phases[0].agents[0].prompt: names {{x}}; known here are none: there are no variables, and no "
     "phase before it; write \\{{ for braces that mean nothing": agent(prompt="Do {{x}}"),
-    "env.API_KEY: looks like a secret, and a plan is a file that is shared; set it in the "
-    "environment of mulligan run instead; agents inherit it": of(
+    "env.API_KEY: looks like a secret, and a plan is a file that is shared and kept; set it in "
+    "the environment of mulligan run instead; agents inherit it": of(
         env={"API_KEY": "sk-planted-0123456789abcdefghij"}
     ),
 }

@@ -74,9 +74,9 @@ def run_plan(
     cwd, name, notify = options.pop("cwd"), options.pop("name"), options.pop("notify")
     check_name(name)
     told = notice_argv(notify)
-    plan = load_plan(file)
     folder = Path(file).absolute().parent
     home = working_folder(cwd) if cwd else folder
+    plan = load_plan(file, home=home)
     if is_dry:
         show_plan(plan, file, folder, home, is_json=is_json)
         return 0
@@ -250,7 +250,7 @@ def _policy(phase: Phase) -> str:
     policy = phase.policy if isinstance(phase.policy, Policy) else run_policy(phase.policy)
     counts = [rule.attempts for rule in policy.rules.values()]
     numbers = [each for each in counts if each is not None]
-    attempts = f"{max(numbers)} attempts" if numbers else "attempts as time allows"
+    attempts = _number(max(numbers), "attempt") if numbers else "attempts as time allows"
     limits = ", limits as time allows" if numbers and None in counts else ""
     return f"{policy.name}: {attempts}{limits}; waits {duration_text(policy.horizon)} at most"
 

@@ -7,7 +7,6 @@ What its program answers is kept in the run's folder, where later phases read it
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,7 @@ from .acceptance import is_good, is_owed, standing
 from .answer import Keeper
 from .begin import Asked, go, make
 from .leftovers import marked
+from .outputs import put
 from .prompts import command_for, variables_of
 from .recovery import run_policy
 from .state import RunState
@@ -71,8 +71,8 @@ class Part:
         self.id = f"{run}.{phase.name}.{agent.name}"
         self._desk, self._run, self._plan = desk, run, plan
         self._phase, self._agent = phase, agent
-        # As git knows it: names of agents are one in their phase only, and may hold a dot.
-        self._git_name = f"{place[0]}-{place[1]}-{agent.name.replace('.', '-')}"
+        # As git knows it: names of agents are one in their phase only.
+        self._git_name = f"{place[0]}-{place[1]}-{agent.name}"
         self._folder, self._world = folder, world
         self._home = cwd
         self._environ = {**environ, **plan.env, **agent.env}
@@ -338,9 +338,7 @@ class Part:
     def _put_answer(self, folder: Path) -> None:
         """Copy what it answered to the file that the plan names, as often as it is asked to."""
         if self._agent.output and self._answer.exists():
-            target = folder / self._agent.output
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(self._answer, target)
+            put(self._answer, folder, self._agent.output)
 
     def _taken_back(self) -> tuple[str, list[str]]:
         """Bring the changes of its own tree into the plan's.

@@ -34,12 +34,13 @@ if TYPE_CHECKING:
 __all__ = ("load_plan", "plan_data", "plan_from", "plan_from_data")
 
 
-def load_plan(path: str | os.PathLike[str]) -> Plan:
+def load_plan(path: str | os.PathLike[str], *, home: Path | None = None) -> Plan:
     """The plan in the TOML file at `path`.
 
     Args:
         path: The file. Without a ``name`` in it, the plan is called like the file. Prompt files
             are looked for in its folder.
+        home: The folder that its `cwd` starts from; where its file is by default.
 
     Raises:
         FileError: It cannot be read, is no TOML, or says something that cannot be meant. The
@@ -47,7 +48,7 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
     """
     source = read(path)
     plan = plan_from(source, name=Path(path).stem)
-    for problem in problems(plan, folder=Path(path).parent):
+    for problem in problems(plan, folder=Path(path).parent, home=home):
         raise source.error(problem.message, problem.path, hint=problem.hint)
     return plan
 

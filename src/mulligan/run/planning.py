@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..config.lines import path_text
 from ..core.text import presentable
+from ..errors import SettingError
 from .acceptance import fell_short
 from .conductor import Conductor
+from .desk import NoSuchRun
 from .events import summary
 from .notice import NEWS, remember, remembered, send
+from .plan_checks import problems, unready
 from .plan_file import plan_data, plan_from_data
+from .prompts import prompt_of
 from .steps import PLAN, Made, Moved, Reopened
 
 if TYPE_CHECKING:
@@ -20,7 +26,7 @@ if TYPE_CHECKING:
 
     from .conductor import Table
     from .desk import Claimed, Desk
-    from .plan import Plan
+    from .plan import Agent, Plan
     from .stop import Stop
     from .work import ByHand, World
 
@@ -56,9 +62,17 @@ def make_plan(
         notify: A program to tell when it waits for long, and when it is over.
 
     Raises:
+        SettingError: It cannot be meant, or something that it needs is not here.
         GitError: A phase wants its tree cleaned, and there is none that can be.
     """
+    for problem in (
+        *problems(plan, folder=folder, home=cwd),
+        *unready(plan, home=cwd, environ=environ),
+    ):
+        hint = f"; {problem.hint}" if problem.hint else ""
+        raise SettingError(f"{path_text(problem.path)}: {problem.message}{hint}")
     _check_trees(plan, cwd)
+    plan = _kept(plan, folder)
     id_ = desk.room((PLAN, plan.name))
     file = desk.files(id_) / "plan.json"
     data = json.dumps({"folder": str(folder), "cwd": str(cwd), "plan": plan_data(plan)})
@@ -81,6 +95,21 @@ def make_plan(
     return desk.make(id_, made)
 
 
+def _kept(plan: Plan, folder: Path) -> Plan:
+    """`plan` with the texts of its prompt files: no agent changes what the next one is asked."""
+
+    def asked(agent: Agent) -> Agent:
+        if not agent.prompt_file:
+            return agent
+        return replace(agent, prompt=prompt_of(agent, folder), prompt_file="")
+
+    phases = (
+        replace(phase, agents=tuple(asked(agent) for agent in phase.agents))
+        for phase in plan.phases
+    )
+    return replace(plan, phases=tuple(phases))
+
+
 def _check_trees(plan: Plan, cwd: Path) -> None:
     """Refuse git modes where there is no tree that they could work on, before anybody pays."""
     for phase in plan.phases:
@@ -93,9 +122,24 @@ def _check_trees(plan: Plan, cwd: Path) -> None:
 
 
 def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path, Path]:
-    """The plan of a run, the folder that its file lies in, the folder that it runs in."""
-    data = json.loads((desk.files(id_) / "plan.json").read_text(encoding="utf-8"))
-    return plan_from_data(data["plan"]), Path(data["folder"]), Path(data["cwd"])
+    """The plan of a run, the folder that its file lies in, the folder that it runs in.
+
+    Raises:
+        NoSuchRun: The run does not have it any more.
+    """
+    file = desk.folder / "runs" / id_ / "plan.json"
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        return plan_from_data(data["plan"]), Path(data["folder"]), Path(data["cwd"])
+    except FileNotFoundError:
+        why = "is gone"
+    except OSError as error:
+        why = f"cannot be read: {(error.strerror or str(error)).lower()}"
+    except (ValueError, KeyError, TypeError, AttributeError):  # pydantic's are ValueErrors
+        why = "was changed, and is none any more"
+    raise NoSuchRun(
+        f"run {id_} cannot go on: the plan that it kept in {file} {why}; run the plan anew"
+    )
 
 
 def conduct(

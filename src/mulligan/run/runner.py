@@ -160,7 +160,7 @@ class Runner:
                 stdin=None if how == "resume" else work.stdin,
                 sink=tap,
                 idle=idle,
-                timeout=self._timeout(),
+                timeout=self._timeout(state),
                 stop=self._stop,
             )
         finally:
@@ -190,13 +190,13 @@ class Runner:
         self._ended(state, number, finished, tap.facts, is_end_due=is_cut)
         self._remark([*given, *tap.remarks()])
 
-    def _timeout(self) -> float | None:
+    def _timeout(self, state: RunState) -> float | None:
         """Seconds for the next attempt: its own, and what the deadline leaves."""
-        settings = self._work.settings
+        settings, own = self._work.settings, self._work.settings.limit(state.ended)
         if settings.deadline_at is None:
-            return settings.timeout
+            return own
         left = max(0.01, settings.deadline_at - self._world.clock.wall())
-        return left if settings.timeout is None else min(left, settings.timeout)
+        return left if own is None else min(left, own)
 
     def _is_refused(self, state: RunState) -> bool:
         """Whether the next attempt must not be made; then why is written down."""

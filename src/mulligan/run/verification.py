@@ -73,8 +73,9 @@ def verified(
 
 def evidence(command: tuple[str, ...], checked: Checked) -> str:
     """What the agent is told after a check that failed."""
+    shown = mask(shlex.join(command))
     return (
-        f"Your work was checked with the command {shlex.join(command)!r}, and the check failed. "
+        f"Your work was checked with the command {shown!r}, and the check failed. "
         f"This is the end of what it printed:\n\n{checked.said}\n\n"
         "Mend what it complains about. Do not repeat what is finished, and do not weaken the check."
     )
