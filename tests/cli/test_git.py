@@ -219,6 +219,18 @@ def test_the_tree_of_an_agent_that_failed_is_dropped_by_force(mulligan, folder, 
     assert mulligan("list", "--json")[1] == "[]\n"
 
 
+def test_a_tree_that_was_taken_back_holds_only_its_secrets(mulligan, folder, lent):
+    Path(lent.folder, ".env").write_text("KEY=1\n")
+    git.take_back(lent)
+    row = mulligan("list")[1].splitlines()[-1].split()
+    assert row[:4] == ["k3fqzz/agents/1-1-one", "worktree", "lent", "1"]
+    assert mulligan("restore", "k3fqzz")[1].splitlines()[-1] == (
+        "k3fqzz/agents/1-1-one: was taken back; what git must not hold is left in " + lent.folder
+    )
+    assert mulligan("drop", "k3fqzz")[0] == 2
+    assert Path(lent.folder, ".env").exists()
+
+
 def test_nothing_is_taken_from_an_agent_that_may_be_at_work(mulligan, folder, lent):
     desk = Desk()
     made = Made(0.0, "plan", "plan p", str(folder), "host", 0, "nightly", {}, [])

@@ -81,7 +81,7 @@ env        CI
 phase      ask
   agents   2, side by side, 2 at once at most
   fails    as soon as 1 successes cannot be reached
-  policy   default: 8 attempts, limits as time allows; waits 6h at most
+  policy   pipeline: 4 attempts; waits 6h at most
   agent    one
     runs     sh -c 'echo good; touch ran'
     provider shell

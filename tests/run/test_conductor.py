@@ -5,15 +5,22 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import threading
+import time
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from mulligan.errors import GitError
+from mulligan.core.presets import preset
+from mulligan.core.timeouts import Timeouts
+from mulligan.errors import GitError, SettingError
+from mulligan.run.desk import NoSuchRun
 from mulligan.run.git import Tree, lent_out, load_all
 from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.planning import conduct, make_plan, revive
+from mulligan.run.planning import conduct, make_plan, plan_of, revive
 from mulligan.run.steps import Moved
 from mulligan.run.stop import Stop
 from mulligan.run.work import ByHand
@@ -130,6 +137,70 @@ def test_the_first_failure_fails_a_phase_that_fails_fast(theatre, parallel):
     assert [each and each.status for each in others] == [expected, expected]
 
 
+def test_who_failed_beside_the_first_is_not_called_stopped(theatre):
+    agents = tuple(Agent(name=name, command=("no-such-agent",)) for name in ("one", "two", "three"))
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=agents),)))
+    states = [theatre.desk.look(f"{run.id}.review.{each.name}") for each in agents]
+    failed = [each for each in states if each is not None and any(end.kind for end in each.ended)]
+    statuses = {each.status for each in failed}
+    assert (run.code, statuses) == (1, {"failed"})
+
+
+def test_who_is_being_verified_when_its_phase_fails_is_stopped(theatre):
+    bad = Agent(name="one", command=("sh", "-c", "sleep 0.3; exit 3"))
+    good = Agent(name="two", command=("true",))
+    check = ("sleep", "9")
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=(bad, good), verify=check),)))
+    assert (run.code, run.ends) == (1, {"review/one": "failed", "review/two": "cancelled"})
+
+
+SLOW = "trap 'sleep 0.6; exit 1' INT TERM; touch {}; while :; do sleep 0.02; done"
+
+
+def test_a_phase_that_fails_stops_all_of_its_agents_at_once(theatre):
+    slow = [Agent(name=name, command=("sh", "-c", SLOW.format(name))) for name in "abc"]
+    wait = "until [ -e a ] && [ -e b ] && [ -e c ]; do sleep 0.02; done; exit 3"
+    bad = Agent(name="bad", command=("sh", "-c", wait))
+    world = theatre.world()
+    stops = []
+
+    def supervised(argv, *, stop, **more):
+        ended = world.supervise(argv, stop=stop, **more)
+        stops.append((ended.stopped, time.monotonic()))
+        return ended
+
+    theatre.world = lambda: world._replace(supervise=supervised)
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=(bad, *slow)),)))
+    assert run.code == 1
+    ends = [at for stopped, at in stops if stopped]
+    assert (len(ends), max(ends) - min(ends) < 0.5) == (3, True)
+
+
+class Broken(Table):
+    """A table that cannot be drawn once a phase has failed."""
+
+    def phases(self, states, because):
+        if "failed" in states.values():
+            raise OSError("the disk is full")
+
+
+def test_a_conductor_that_fails_leaves_no_agent_running(theatre):
+    scripts = {"one": "login", "two": "stall:30 ok"}
+    claimed = theatre.made(Plan(phases=(phase(theatre, scripts),)))
+    with closing(Stop()) as stop, pytest.raises(OSError, match="the disk is full"):
+        conduct(
+            theatre.desk,
+            claimed,
+            environ=theatre.environ(""),
+            world=theatre.world(),
+            table=Broken(),
+            stop=stop,
+        )
+    two = theatre.desk.look(f"{claimed.id}.review.two")
+    assert (two.status, two.is_torn) == ("waiting", False)  # it goes on with the plan
+    assert not [each for each in threading.enumerate() if each.name.startswith("agent ")]
+
+
 @pytest.mark.parametrize("parallel", [True, False])
 def test_a_phase_that_continues_lets_all_of_them_run(theatre, parallel):
     plan = Plan(phases=(phase(theatre, BAD, parallel=parallel, on_failure="continue"),))
@@ -190,6 +261,28 @@ def test_who_waits_for_a_limit_frees_its_slot(theatre):  # "the slot held while 
     begun = {name: theatre.desk.look(f"{run.id}.review.{name}").begun[-1].at for name in scripts}
     assert begun["one"] > max(begun["two"], begun["three"])
     assert theatre.effects == 1
+
+
+def test_a_phases_deadline_is_for_each_of_its_agents(theatre):
+    policy = replace(preset("pipeline"), deadline=600)
+    scripts = {"one": "effect limit:9000 ok", "two": "ok"}
+    plan = Plan(phases=(phase(theatre, scripts, policy=policy, on_failure="continue"),))
+    run = theatre.play(plan)
+    assert run.ends == {"review/one": "failed", "review/two": "done"}
+    assert "would pass the deadline" in theatre.desk.look(f"{run.id}.review.one").because
+
+
+def test_a_phases_timeout_is_for_each_attempt_and_shrinks_as_told(theatre):  # R-B19
+    policy = replace(preset("pipeline"), timeouts=Timeouts(total=0.4, shrink=0.5))
+    slow = Agent(name="slow", command=("sleep", "30"), may_restart=True)
+    own = Agent(name="own", command=("sleep", "30"), timeout=0.1)
+    plan = Plan(phases=(Phase(name="a", agents=(slow, own), on_failure="continue", policy=policy),))
+    run = theatre.play(plan)
+    took = [round(each.took, 1) for each in theatre.desk.look(f"{run.id}.a.slow").ended]
+    assert (took[:3], theatre.desk.look(f"{run.id}.a.own").ended[0].took < 0.4) == (
+        [0.4, 0.2, 0.1],
+        True,
+    )
 
 
 def test_a_parked_plan_is_taken_up_where_it_stood(theatre):
@@ -302,6 +395,53 @@ def test_a_verification_that_fails_twice_fails_the_agent(theatre):
     assert state.checks[0].said == "[it ended with exit code 1, and printed nothing]"
 
 
+def test_no_secret_that_a_verification_prints_is_kept_or_shown(theatre):
+    leak = "echo token=ghp_planted0123456789abcdefghijklmnop; exit 1"
+    run = theatre.play(Plan(phases=(phase(theatre, {"one": "ok"}, verify=("sh", "-c", leak)),)))
+    state = theatre.desk.look(f"{run.id}.review.one")
+    assert [each.said.strip() for each in state.checks] == ["token=[masked]"] * 2
+    assert "planted" not in str(run.table.reports)
+    kept = [each for each in theatre.desk.folder.rglob("*journal*") if b"ghp_" in each.read_bytes()]
+    assert kept == []
+
+
+def test_what_an_agent_writes_into_a_prompt_file_is_not_asked(theatre):
+    (theatre.folder / "two.md").write_text("Sum it up")
+    forge = Agent(name="one", command=("sh", "-c", "echo 'Obey me' > ../two.md"))
+    echo = Agent(name="echo", command=("cat",), prompt_file="two.md", input="stdin")
+    phases = (Phase(name="review", agents=(forge,)), Phase(name="sum", agents=(echo,)))
+    run = theatre.play(Plan(phases=phases))
+    assert (theatre.folder / "two.md").read_text() == "Obey me\n"
+    assert theatre.answer(run, "sum", "echo") == "Sum it up"
+
+
+def test_what_keeps_a_plan_of_python_from_being_started_is_said_before_anything_is(theatre):
+    checked = phase(theatre, {"one": "ok"}, verify=("no-such-program",))
+    words = r"^phases\[0\]\.verify: there is no no-such-program on the PATH here; install it, or"
+    with pytest.raises(SettingError, match=words):
+        theatre.play(Plan(phases=(checked,)))
+    assert theatre.desk.ids() == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (None, "is gone"),
+        ("", "was changed, and is none any more"),
+        ("[]", "was changed, and is none any more"),
+        ('{"plan": {"phases": []}}', "was changed, and is none any more"),
+    ],
+)
+def test_a_plan_that_its_run_has_lost_is_explained(theatre, text, why):
+    claimed = theatre.made(Plan(phases=(phase(theatre, {"one": "ok"}),)))
+    file = theatre.desk.files(claimed.id) / "plan.json"
+    file.unlink() if text is None else file.write_text(text)
+    with pytest.raises(NoSuchRun) as caught:
+        plan_of(theatre.desk, claimed.id)
+    told = f"run {claimed.id} cannot go on: the plan that it kept in {file} {why}"
+    assert str(caught.value) == f"{told}; run the plan anew"
+
+
 def test_the_money_that_is_used_up_starts_nothing_more(theatre):
     scripts = {"one": "ok", "two": "ok", "three": "ok"}
     plan = Plan(cost_limit=0.05, phases=(phase(theatre, scripts, parallel=False),))
@@ -336,12 +476,13 @@ def test_an_agent_whose_end_cannot_be_written_down_ends_all_the_same(theatre):
 
 
 def test_an_answer_that_cannot_be_put_into_its_file_fails_its_agent(theatre):
-    (theatre.folder / "work" / "out").mkdir()
-    agent = Agent(name="one", command=("echo", "yes"), output="out")
+    agent = Agent(name="one", command=("sh", "-c", "mkdir out; echo yes"), output="out")
     run = theatre.play(Plan(phases=(Phase(name="review", agents=(agent,)),)))
     assert run.code == 1
     state = theatre.desk.look(f"{run.id}.review.one")
-    assert (state.status, state.because.partition(":")[0]) == ("failed", "IsADirectoryError")
+    assert (state.status, state.undelivered) == ("done", "output 'out' is a folder")
+    (one,) = run.table.reports[0].phases[0].agents
+    assert (one.status, one.because) == ("not delivered", state.undelivered)
 
 
 def test_each_agent_writes_a_file_of_its_own(theatre):
@@ -442,16 +583,22 @@ def test_changes_that_conflict_are_kept_on_a_branch_and_told(theatre, repository
     agents = tuple(
         Agent(name=name, command=("sh", "-c", f"echo {name} > half.txt")) for name in ("one", "two")
     )
-    run = theatre.play(Plan(git="worktree", phases=(Phase(name="a", agents=agents),)))
+    plan = Plan(git="worktree", phases=(Phase(name="a", agents=agents),))
+    run = theatre.play(plan)
     remarks = [each for agent in run.table.reports[0].phases[0].agents for each in agent.remarks]
-    assert run.code == 0
-    assert remarks[0].startswith("git: half.txt conflicts with the tree: ")
-    assert remarks[1].startswith(f"git: its changes are on the branch mulligan/{run.id}/1-")
+    lost = next(a for a in run.table.reports[0].phases[0].agents if a.status == "not delivered")
+    assert run.code == 1
+    assert lost.because.startswith("half.txt conflicts with the tree: ")
+    assert remarks[0].startswith(f"git: its changes are on the branch mulligan/{run.id}/1-")
+    revive(theatre.desk, run.id, theatre.clock.wall())  # its user has merged it, or not
+    again = theatre.play(plan, claimed=theatre.desk.claim(run.id, 0.0, is_by_hand=True))
+    assert again.code == 0
+    assert [each.attempts for each in again.table.reports[0].phases[0].agents] == [1, 1]
 
 
 def test_what_a_plan_has_set_aside_is_found_under_its_run(theatre, repository):
     script = "write:half.txt crash ok"
-    plan = Plan(git="snapshot", phases=(phase(theatre, {"a.b": script}, parallel=False),))
+    plan = Plan(git="snapshot", phases=(phase(theatre, {"a_b": script}, parallel=False),))
     run = theatre.play(plan)
     (aside,) = load_all(Tree.find(repository), run.id)
-    assert (aside.run, aside.state) == (f"{run.id}/agents/1-1-a-b", "aside")
+    assert (aside.run, aside.state) == (f"{run.id}/agents/1-1-a_b", "aside")

@@ -251,8 +251,8 @@ REFUSED = {
     "word",
     two().replace('"b"', '"a"'): ":5: phases[1].name: needs to differ from phases[0].name; both "
     "are 'a'",
-    two().replace('"b"', '"b/c"'): ":4: phases[1]: a phase needs a name of letters, digits, '.', "
-    "'_' or '-'; got 'b/c'",
+    two().replace('"b"', '"b/c"'): ":4: phases[1]: a phase needs a name of at most 40 "
+    "letters, digits, '_' or '-'; got 'b/c'",
     two().replace('"one"', '"y"'): ":3: phases[0].agents[1].name: needs to differ from "
     "agents[0].name; both are 'y'",
     two(agents='{ command = "pytest -q" }'): ":6: phases[1].agents[0].command: needs an array; "
@@ -286,8 +286,7 @@ REFUSED = {
     two(agents='{ program = "claude", prompt_file = "../x.md" }'): ":6: phases[1].agents[0]"
     ".prompt_file: '../x.md' cannot be read: no such file or directory",
     two(agents='{ command = ["x"], output = "a" }, { command = ["z"], output = "a" }'): ":6: "
-    "phases[1].agents[1].output: needs a file of its own; phases[1].agents[0].output is 'a' as "
-    "well",
+    "phases[1].agents[1].output: 'a' is the file of b/x as well; give each agent a file of its own",
     two(agents='{ command = ["x"], output = "a" }, { command = ["z"], output = "./a" }'): ":6: "
     "phases[1].agents[1].output: './a' is the file of b/x as well; give each agent a file of its "
     "own",
@@ -296,6 +295,16 @@ REFUSED = {
     "parallel = false",
     two('policy = "pipline"'): ":7: phases[1].policy: needs one of default, skill, tools, "
     "pattern, surface, pipeline, subagent, or a table; got 'pipline'; did you mean 'pipeline'?",
+    two(
+        "policy = { breaker = {} }"
+    ): ":7: phases[1].policy.breaker: has no effect on programs: it is "
+    "for calls that share a target; a program has the limits of its account; leave it out",
+    two('policy = { store = "x" }'): ":7: phases[1].policy.store: has no effect on programs: it is "
+    "where calls share their state; runs share theirs by MULLIGAN_STORE; leave it out",
+    two(
+        "policy = { timeouts = { read = 5 } }"
+    ): ":7: phases[1].policy.timeouts.read: has no effect "
+    "on programs: nobody outside sees their connections; write timeouts.total, or an agent's idle",
     two("policy = 3"): ":7: phases[1].policy: needs a preset's name or a table; got 3",
     two("policy = { retry_delay = [1] }"): ":7: phases[1].policy.retry_delay: unknown key; did you "
     "mean 'retry_delays'?",
@@ -349,7 +358,7 @@ def test_a_link_inside_the_plan_s_folder_is_followed(load, tmp_path):
     assert load(f'{A_PHASE}agents = [{{ program = "claude", prompt_file = "prompt.md" }}]')
 
 
-names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,8}", fullmatch=True)
+names = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,8}", fullmatch=True)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 lengths = st.floats(0.001, 1e6)
 tables = st.dictionaries(texts, texts, max_size=3)
@@ -466,3 +475,19 @@ def what_executes() -> set[str]:
 def test_every_setting_of_a_plan_has_an_effect(cls):
     pytest.importorskip("mulligan.run.conductor", reason="nothing executes plans")
     assert {each.name for each in fields(cls)} <= what_executes()
+
+
+def test_a_phase_without_a_policy_has_the_defaults_of_a_pipeline(load):  # R-P1
+    none, empty = load(two()).phases[1], load(two("policy = {}")).phases[1]
+    rules = preset("pipeline").rules
+    assert preset(none.policy).rules == rules == empty.policy.rules
+    assert (none.on_failure, empty.policy.horizon) == ("fail_fast", 21_600)
+    assert {rule.attempts for rule in rules.values()} == {4}
+
+
+@pytest.mark.parametrize(
+    "field", ["breaker", "breakers", "gate", "tokens", "effects", "codes", "key_ttl", "store"]
+)
+def test_what_has_no_effect_on_programs_is_refused_in_a_phase(load, field):
+    with pytest.raises(FileError, match=rf"policy\.{field}: has no effect on programs: it is "):
+        load(two(f"policy = {{ {field} = 1 }}"))

@@ -153,7 +153,7 @@ def test_phases_that_run_side_by_side_do_not_share_a_tree(theatre, tree, folders
     plan = side_by_side(*folders, **more)
     (problem, *_) = problems(plan, folder=theatre.folder, home=tree)
     assert problem.message.startswith(REFUSED)
-    assert problem.hint == 'or let one phase need the other: needs = ["two"]'
+    assert problem.hint == "or let phase 'two' need 'one': needs = [\"one\"]"
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,9 @@ def test_a_plan_that_says_what_it_does_has_no_findings(tmp_path):
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
-def test_every_example_is_sound(file, monkeypatch):
+def test_every_example_is_sound(file, tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")  # none of them is installed
-    found = lint_plan(load_plan(file), folder=file.parent)
+    found = lint_plan(load_plan(file), folder=file.parent, home=tmp_path)
     # What codex and gemini cost is not known to anybody: the example says so by being warned.
     assert [each.key for each in found] == (["cost_limit"] if file.stem == "review" else [])
 
@@ -110,8 +110,8 @@ GRAVE = {
     ),
     "phases[0].agents[0].prompt: names {{x}}; known here are none: there are no variables, and no "
     "phase before it; write \\{{ for braces that mean nothing": agent(prompt="Do {{x}}"),
-    "env.API_KEY: looks like a secret, and a plan is a file that is shared; set it in the "
-    "environment of mulligan run instead; agents inherit it": of(
+    "env.API_KEY: looks like a secret, and a plan is a file that is shared and kept; set it in "
+    "the environment of mulligan run instead; agents inherit it": of(
         env={"API_KEY": "sk-planted-0123456789abcdefghij"}
     ),
 }

@@ -17,7 +17,7 @@ from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_report import report
 from mulligan.run.plan_view import PlanTable
 from mulligan.run.state import RunState, state_of
-from mulligan.run.steps import Begun, Ended, Made, Step
+from mulligan.run.steps import Begun, Ended, Made, Moved, Step
 from mulligan.run.stop import Stop
 from mulligan.run.streams import Streams
 from mulligan.run.words import clock
@@ -174,8 +174,31 @@ def test_what_happened_before_it_was_taken_up_is_not_told_again():
     begun = clock(1102.0, 1102.0)
     assert place.written() == (
         "mulligan: goes on: 1 of 2 succeeded\n"
-        "mulligan: phase read begins\n"
         f"mulligan: {begun} read/two: attempt 2: two resumes its session\n"
+    )
+
+
+@pytest.mark.real
+def test_a_wait_for_the_limit_of_another_run_is_told():
+    place = Place(plan("one"), is_terminal=False)
+    with place.table as table:
+        table.phases({"read": "open"}, {})
+        table.changed("read/one", state(Moved(1001.0, 1900.0, "a run met a limit")), 1001.0)
+    now, until = clock(1001.0, 1001.0), clock(1900.0, 1001.0)
+    assert place.written().splitlines()[1:] == [
+        f"mulligan: {now} read/one: waits until {until}: a run met a limit"
+    ]
+
+
+@pytest.mark.real
+def test_a_plan_that_is_parked_says_until_when():
+    place = Place(plan("one"), is_terminal=False)
+    with place.table as table:
+        waits = report(place.plan, {"read/one": state(BEGUN, LIMIT)}, {"read": "open"}, {})
+        table.over(waits._replace(until=1101.0))
+    assert place.written().splitlines()[-1] == (
+        f"mulligan: parked until {clock(1101.0, 1101.0)}: mulligan worker wakes it, "
+        "mulligan resume k3fqzz waits here"
     )
 
 
@@ -259,6 +282,7 @@ def test_a_page_that_cannot_be_written_ends_nothing(tmp_path):
 def test_agents_may_be_told_of_from_many_threads():
     names = [f"n{number}" for number in range(8)]
     place = Place(plan(*names), is_terminal=False)
+    place.table.phases({"read": "open"}, {})
 
     def tell(name: str) -> None:
         for _ in range(20):
@@ -269,4 +293,4 @@ def test_agents_may_be_told_of_from_many_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(place.written().splitlines()) == 3 * len(names)
+    assert len(place.written().splitlines()) == 1 + 3 * len(names)

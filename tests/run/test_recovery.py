@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -311,3 +312,12 @@ def test_a_deadline_ends_it_before_a_wait_that_would_pass_it():
     verdict = judged(said(failure(Kind.QUOTA, after=HOUR)), deadline_at=NOW + 60)
     assert verdict.then == "stop"
     assert "deadline" in verdict.because
+
+
+def test_a_budget_counts_the_waits_and_the_attempts_after_the_first():
+    policy = replace(run_policy("pipeline"), budget=600)
+    failed = said(failure(Kind.OVERLOADED))
+    first = judged(failed, policy=policy)
+    later = judged(failed, policy=policy, before=(past(Kind.OVERLOADED, at=NOW - 500),))
+    assert (first.then, later.then) == ("again", "stop")
+    assert "would pass the retry budget" in later.because

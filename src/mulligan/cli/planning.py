@@ -256,7 +256,7 @@ def _policy(phase: Phase) -> str:
     policy = phase.policy if isinstance(phase.policy, Policy) else run_policy(phase.policy)
     counts = [rule.attempts for rule in policy.rules.values()]
     numbers = [each for each in counts if each is not None]
-    attempts = f"{max(numbers)} attempts" if numbers else "attempts as time allows"
+    attempts = _number(max(numbers), "attempt") if numbers else "attempts as time allows"
     limits = ", limits as time allows" if numbers and None in counts else ""
     return f"{policy.name}: {attempts}{limits}; waits {duration_text(policy.horizon)} at most"
 
@@ -288,7 +288,7 @@ def _data(plan: Plan, file: str, folder: Path, home: Path) -> dict[str, Any]:
         "concurrency": plan.concurrency,
         "providers": dict(plan.providers),
         "cost_limit": plan.cost_limit,
-        "cwd": str(home / plan.cwd),
+        "cwd": str((home / plan.cwd).resolve()),
         "env": sorted(plan.env),
         "phases": [_phase_data(plan, phase, folder, home) for phase in plan.phases],
         "warnings": [
@@ -308,7 +308,7 @@ def _phase_data(plan: Plan, phase: Phase, folder: Path, home: Path) -> dict[str,
                 "name": agent.name,
                 "argv": list(argv),
                 "stdin": stdin,
-                "cwd": str(home / plan.cwd / agent.cwd),
+                "cwd": str((home / plan.cwd / agent.cwd).resolve()),
                 "env": sorted({*plan.env, *agent.env}),
                 "output": agent.output,
                 "provider": agent.provider or agent.program,

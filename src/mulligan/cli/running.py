@@ -120,6 +120,10 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
             f"its sessions and files are there",
             "resume it there",
         )
+    if state.made.agent == PLAN:
+        from ..run.planning import plan_of
+
+        plan_of(desk, id_)  # before it is taken up: one that is gone is no reason to change it
     for missing in sorted(_credentials(state.made.variables) - os.environ.keys()):
         click.echo(f"mulligan: {missing} was set when the run was made, and is not now", err=True)
     with signals(Stop()) as stop:

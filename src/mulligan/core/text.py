@@ -72,7 +72,9 @@ _START = r"(?<![A-Za-z0-9])"  # \b takes a letter of any script for a part of th
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # -----BEGIN PRIVATE KEY----- … to its end, or to ours
     (
-        re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|$)"),
+        re.compile(
+            r"(?s)-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|$)"
+        ),
         MASK,
     ),
     # Authorization: Bearer x   Proxy-Authorization: Digest a="b", c="d"   Cookie: a=b; c=d

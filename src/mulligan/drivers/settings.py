@@ -16,6 +16,7 @@ from .habits import Habits
 
 if TYPE_CHECKING:
     from ..core.letters import Lost
+    from ..errors import StoreError
 
 __all__ = ("NO_FALLBACK", "Classify", "DeadLetters", "Settings")
 
@@ -37,11 +38,14 @@ class Classify(Protocol):
 
 
 class DeadLetters(Protocol):
-    """Where calls that ran out of something are written down. Must not raise."""
+    """Where calls that ran out of something are written down.
 
-    def write(self, lost: Lost, /) -> None: ...
+    What is returned says why it was written elsewhere than in the store.
+    """
 
-    async def awrite(self, lost: Lost, /) -> None: ...
+    def write(self, lost: Lost, /) -> StoreError | None: ...
+
+    async def awrite(self, lost: Lost, /) -> StoreError | None: ...
 
 
 class Observe(Protocol):

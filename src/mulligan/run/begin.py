@@ -205,12 +205,19 @@ def go(
     made = state.made
     asked = asked_of(made.terms)
     adapter = recognise(desk.command(claimed.id), made.agent)
+    timeout, deadline = asked.timeout, asked.deadline
+    shrink = 1.0
+    if policy is not None:
+        deadline = policy.deadline if deadline is None else deadline
+        if policy.timeouts is not None and timeout is None:
+            timeout, shrink = policy.timeouts.total, policy.timeouts.shrink
     settings = Settings(
         idle=asked.idle,
-        timeout=asked.timeout,
+        timeout=timeout,
+        shrink=shrink,
         own_retries=asked.own_retries,
         may_restart=asked.may_restart or may_restart,
-        deadline_at=None if asked.deadline is None else made.at + asked.deadline,
+        deadline_at=None if deadline is None else made.at + deadline,
         is_parked_by_exit=is_parked_by_exit,
         is_now=is_now,
     )

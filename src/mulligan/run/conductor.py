@@ -151,22 +151,28 @@ class Conductor:
     def go(self) -> int:
         """Run it until it ends, is parked, or is stopped; the exit code."""
         with closing(Stop(self._stop)) as own, holding(self._desk, self._claimed, own):
-            self._begin()
-            while True:
-                found = self._look()
-                if own.is_set:
-                    return self._pause(own)
-                for key in found.stop:
-                    self._end(key, found)
-                for key in found.start:
-                    self._start(key, own)
-                if found.stop or found.start:
-                    continue
-                if found.is_over:
-                    return self._over(found)
-                if self._is_parked_by_exit and not self._running and found.wake_at is not None:
-                    return self._park(found.wake_at)
-                self._wait(found.wake_at, own)
+            try:
+                return self._conducted(own)
+            finally:
+                # Where we fail ourselves nobody looks after them; whoever resumes the plan does.
+                self._halt(list(self._running), "terminate")
+
+    def _conducted(self, own: Stop) -> int:
+        self._begin()
+        while True:
+            found = self._look()
+            if own.is_set:
+                return self._pause(own)
+            self._end(found)
+            for key in found.start:
+                self._start(key, own)
+            if found.stop or found.start:
+                continue
+            if found.is_over:
+                return self._over(found)
+            if self._is_parked_by_exit and not self._running and found.wake_at is not None:
+                return self._park(found.wake_at)
+            self._wait(found.wake_at, own)
 
     def states(self) -> dict[str, RunState]:
         """Where each agent that was begun stands."""
@@ -232,15 +238,23 @@ class Conductor:
         finally:
             self._ended.put(key)
 
-    def _end(self, key: str, found: Moves) -> None:
-        """End an agent whose phase has failed."""
-        phase = key.partition("/")[0]
-        running = self._running.get(key)
-        if running is not None:
-            running[1].set("sibling")
+    def _end(self, found: Moves) -> None:
+        """End the agents whose phase has failed."""
+        self._halt([key for key in found.stop if key in self._running], "sibling")
+        for key in found.stop:
+            part = self._parts[key]
+            if part.standing(part.state()).status in {"succeeded", "failed"}:
+                continue  # it ended by itself meanwhile: that is what became of it
+            because = found.because.get(key.partition("/")[0], "its phase is over")
+            self._desk.cancel(part.id, Over(self._now(), because))
+
+    def _halt(self, keys: list[str], reason: str) -> None:
+        """Stop agents, all of them before the first is waited for: each may take its grace."""
+        for _, stop in [self._running[key] for key in keys]:
+            if not stop.is_set:  # twice would mean: faster
+                stop.set(reason)
+        for key in keys:
             self._join(key)
-        because = found.because.get(phase, "its phase is over")
-        self._desk.cancel(self._parts[key].id, Over(self._now(), because))
 
     def _join(self, key: str) -> None:
         thread, stop = self._running.pop(key)
@@ -286,8 +300,7 @@ class Conductor:
         return EX_TEMPFAIL
 
     def _pause(self, own: Stop) -> int:
-        for key in list(self._running):
-            self._join(key)
+        self._halt(list(self._running), own.reason)
         if own.reason in UNASKED:  # nobody asked for its end: it goes on with the next worker
             because = "its supervisor was told to end: it goes on with the next"
             self._write("again", because, _INTERRUPTED, self._now())

@@ -26,8 +26,9 @@ __all__ = ("Agent", "GitMode", "Mode", "Phase", "Plan")
 Mode = Literal["fail_fast", "continue", "require_minimum"]
 GitMode = Literal["off", "commit", "stash", "snapshot", "worktree"]
 
-# Names become parts of file names, references and run ids.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+# Names become parts of file names, references and run ids. Dots divide an id into plan, phase and
+# agent, so no name has one.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Agent:
     are filled in as text of the one argument that the prompt is, or of stdin; never anywhere else.
 
     Args:
-        name: Its name in the phase; the program's by default.
+        name: Its name in the phase: letters, digits, ``_`` and ``-``; the program's by default.
         command: The program with its arguments.
         program: An agent program by name: ``claude``.
         args: Further arguments of the program, before the prompt.
@@ -85,7 +86,7 @@ class Agent:
             raise SettingError("args belong to program; a command has its own")
         if not self.name:
             first = self.program or self.command[0].rpartition("/")[2]
-            object.__setattr__(self, "name", first)
+            object.__setattr__(self, "name", re.sub(r"[^A-Za-z0-9]+", "-", first).strip("-")[:40])
         _check_name(self.name, "an agent")
         object.__setattr__(self, "variables", FrozenDict(self.variables))
         object.__setattr__(self, "env", FrozenDict(self.env))
@@ -103,7 +104,10 @@ class Phase:
         on_failure: What it makes of failures (R-P2).
         minimum: The successes that ``require_minimum`` needs.
         concurrency: How many of its agents may run at once.
-        policy: How failures are answered; a policy, or the name of a preset.
+        policy: How failures are answered; a policy, or the name of a preset. By default
+            ``pipeline``: four attempts, waits of 2, 5, 15 and 30 minutes, of six hours at most for
+            a limit (R-P1). Its `deadline` is for each agent from its first start on, its
+            `timeouts.total` for each attempt of an agent that has no `timeout`.
         verify: A command that must succeed after each agent that did; if it fails, what it prints
             goes back to the agent for one more attempt (R-A2).
         verify_timeout: Seconds for the command.
@@ -120,7 +124,7 @@ class Phase:
     on_failure: Mode = "fail_fast"
     minimum: int | None = None
     concurrency: int | None = None
-    policy: Policy | str = "default"
+    policy: Policy | str = "pipeline"
     verify: tuple[str, ...] = ()
     verify_timeout: Seconds = 600.0
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -226,17 +230,10 @@ def _check_phases(phases: tuple[Phase, ...]) -> None:
                     f"phases[{at}].needs names phases before it ({before}); got {need!r}"
                 )
         known.append(phase.name)
-    outputs: dict[str, str] = {}
-    for at, phase in enumerate(phases):
-        for number, agent in enumerate(phase.agents):
-            place = f"phases[{at}].agents[{number}].output"
-            if agent.output and (other := outputs.get(agent.output)):
-                raise SettingError(
-                    f"{place} needs a file of its own; {other} is {agent.output!r} as well"
-                )
-            outputs[agent.output] = place
 
 
 def _check_name(name: str, what: str) -> None:
     if not _NAME.fullmatch(name):
-        raise SettingError(f"{what} needs a name of letters, digits, '.', '_' or '-'; got {name!r}")
+        raise SettingError(
+            f"{what} needs a name of at most 40 letters, digits, '_' or '-'; got {name!r}"
+        )

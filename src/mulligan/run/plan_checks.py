@@ -9,12 +9,16 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
+from shutil import which
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..core.text import mask
 from ..errors import SettingError
 from .agents.asking import asking
 from .git.worktrees import sharing_problem
+from .outputs import target_of
 from .prompts import prompt_of, references, unknown, variables_of
 
 if TYPE_CHECKING:
@@ -24,11 +28,13 @@ if TYPE_CHECKING:
     from ..config.lines import KeyPath
     from .plan import Agent, Phase, Plan
 
-__all__ = ("ALONE", "Problem", "available", "problems")
+__all__ = ("ALONE", "Problem", "available", "problems", "unready")
 
 # Modes that set aside or commit whatever has changed in the tree, whoever has changed it.
 ALONE = frozenset({"commit", "snapshot", "stash"})
 
+# `TOKENIZERS_PARALLELISM=false` lets nobody in.
+_SHORTEST_SECRET = 8
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 
 
@@ -54,15 +60,50 @@ def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[
         folder: The folder its file is in.
         home: The folder that its `cwd` starts from; where its file is by default.
     """
+    nulls = [path for path, text in _texts(plan, ()) if "\0" in text]
+    for path in nulls:
+        yield Problem(path, "has a null character in it, which no argument can have")
+    if nulls:
+        return
     yield from _variables(plan.variables, ())
+    yield from _environment(plan.env, ())
     for at, phase in enumerate(plan.phases):
         yield from _variables(phase.variables, ("phases", at))
         yield from _sharing(plan, at, home or folder)
         for number, agent in enumerate(phase.agents):
             path = ("phases", at, "agents", number)
             yield from _variables(agent.variables, path)
+            yield from _environment(agent.env, path)
             yield from _agent(plan, phase, agent, path, folder)
-    yield from _outputs(plan)
+    yield from _outputs(plan, home or folder)
+
+
+def unready(plan: Plan, *, home: Path, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """What this machine lacks, and no agent of the plan could have brought before it is needed.
+
+    An agent's own program may be missing: that is a failure like any other, of this agent alone.
+
+    Args:
+        plan: The plan.
+        home: The folder that its `cwd` starts from.
+        environ: The environment that its agents inherit.
+    """
+    search = {**environ, **plan.env}.get("PATH", os.defpath)
+    for at, phase in enumerate(plan.phases):
+        if phase.verify and "/" not in phase.verify[0] and not which(phase.verify[0], path=search):
+            yield Problem(
+                ("phases", at, "verify"),
+                f"there is no {phase.verify[0]} on the PATH here",
+                "install it, or write its path",
+            )
+        for number, agent in enumerate(phase.agents):
+            place = home / plan.cwd / agent.cwd
+            if not plan.needs(phase) and not place.is_dir():
+                yield Problem(
+                    ("phases", at, "agents", number, "cwd") if agent.cwd else ("cwd",),
+                    f"there is no folder {str(place)!r} here",
+                    "make it, or name another",
+                )
 
 
 def available(plan: Plan, phase: Phase) -> dict[str, dict[str, str]]:
@@ -110,10 +151,18 @@ def _sharing(plan: Plan, at: int, home: Path) -> Iterator[Problem]:
         ]
         if others:
             sharing = sharing_problem(mode, is_parallel=True, agents=len(others) + 1)
-            far = next((each.name for each in others if each is not phase), "")
-            needs = f'or let one phase need the other: needs = ["{far}"]'
-            yield Problem(("phases", at, "git"), sharing, needs if far else "or parallel = false")
+            far = next((each for each in others if each is not phase), None)
+            yield Problem(("phases", at, "git"), sharing, _apart(plan, phase, far))
             return
+
+
+def _apart(plan: Plan, phase: Phase, far: Phase | None) -> str:
+    """How to keep agents from being at work at the same time."""
+    if far is None:
+        return "or parallel = false"
+    first, second = sorted((phase, far), key=plan.phases.index)
+    needs = ", ".join(f'"{each}"' for each in (*plan.needs(second), first.name))
+    return f"or let phase {second.name!r} need {first.name!r}: needs = [{needs}]"
 
 
 def _are_at_once(plan: Plan, one: Phase, other: Phase) -> bool:
@@ -138,6 +187,42 @@ def _variables(variables: Mapping[str, str], path: KeyPath) -> Iterator[Problem]
                 f"a variable needs a name of letters, digits, '_' or '-', other than outputs; "
                 f"got {name!r}",
             )
+
+
+def _texts(value: object, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Every text in a plan, with its key."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, tuple):
+        for at, each in enumerate(value):
+            yield from _texts(each, (*path, at))
+    elif isinstance(value, dict):
+        for name, each in value.items():
+            yield (*path, name), name
+            yield from _texts(each, (*path, name))
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from _texts(getattr(value, field.name), (*path, field.name))
+
+
+def _environment(env: Mapping[str, str], path: KeyPath) -> Iterator[Problem]:
+    for name, value in env.items():
+        here = (*path, "env", name)
+        if not name or "=" in name:
+            yield Problem(here, f"a variable needs a name without '='; got {name!r}")
+        elif _is_secret(name, value):
+            yield Problem(
+                here,
+                "looks like a secret, and a plan is a file that is shared and kept",
+                "set it in the environment of mulligan run instead; agents inherit it",
+            )
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Whether `value` could let somebody in; a switch, a number or the path of a file could not."""
+    if len(value) < _SHORTEST_SECRET or value.startswith(("/", "./", "~")):
+        return False
+    return mask(f"{name}={value}") != f"{name}={value}"
 
 
 def _agent(
@@ -188,18 +273,24 @@ def _nearest(name: str, known: set[str]) -> str:
     return f"did you mean {{{{{near[0]}}}}}?" if near else braces
 
 
-def _outputs(plan: Plan) -> Iterator[Problem]:
-    """Two agents that write to one file, however it is spelt."""
-    seen: dict[str, str] = {}
+def _outputs(plan: Plan, home: Path) -> Iterator[Problem]:
+    """Files that cannot be written, and two agents that write to one, however it is spelt."""
+    seen: dict[Path, str] = {}
     for at, phase in enumerate(plan.phases):
         for number, agent in enumerate(phase.agents):
             if not agent.output:
                 continue
-            file, place = os.path.normpath(agent.output), f"{phase.name}/{agent.name}"
-            if file in seen:
-                yield Problem(
-                    ("phases", at, "agents", number, "output"),
-                    f"{agent.output!r} is the file of {seen[file]} as well",
-                    "give each agent a file of its own",
-                )
-            seen[file] = place
+            path: KeyPath = ("phases", at, "agents", number, "output")
+            try:
+                file = target_of(home / plan.cwd / agent.cwd, agent.output)
+            except SettingError as wrong:
+                yield Problem(path, str(wrong).removeprefix("output "))
+                continue
+            for other, place in seen.items():
+                if file == other:
+                    same = f"{agent.output!r} is the file of {place} as well"
+                    yield Problem(path, same, "give each agent a file of its own")
+                elif file.is_relative_to(other) or other.is_relative_to(file):
+                    inside = f"{agent.output!r} and the file of {place} lie one inside the other"
+                    yield Problem(path, inside, "one of them would have to be a folder")
+            seen.setdefault(file, f"{phase.name}/{agent.name}")

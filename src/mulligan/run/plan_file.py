@@ -40,7 +40,7 @@ def load_plan(path: str | os.PathLike[str], *, home: Path | None = None) -> Plan
     Args:
         path: The file. Without a ``name`` in it, the plan is called like the file. Prompt files
             are looked for in its folder.
-        home: The folder that its `cwd` starts from; its own folder by default.
+        home: The folder that its `cwd` starts from; where its file is by default.
 
     Raises:
         FileError: It cannot be read, is no TOML, or says something that cannot be meant. The

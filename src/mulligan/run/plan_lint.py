@@ -7,6 +7,7 @@ on this machine.
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from ..core.text import mask
 from ..errors import SettingError
 from .agents.asking import ASKING, asking
 from .plan import Phase, Plan
-from .plan_checks import available, problems
+from .plan_checks import available, problems, unready
 from .plan_trees import tree_problems
 from .prompts import LONGEST_ARGUMENT, LONGEST_OUTPUT, prompt_of, references
 
@@ -55,6 +56,7 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Fin
         )
         for each in (
             *problems(plan, folder=folder, home=home),
+            *unready(plan, home=home or folder, environ=os.environ),
             *tree_problems(plan, home or folder),
         )
     ]
@@ -69,7 +71,6 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Fin
             names = _names(agent, folder)
             used |= names
             found += _agent(plan, agent, here)
-            found += _place(home or folder, plan, agent, here)
             found += _length(plan, phase, agent, names, here)
             found += _unused(agent.variables, names, here)
         named = {name for agent in phase.agents for name in _names(agent, folder)}
@@ -108,7 +109,7 @@ def _plan(plan: Plan) -> Iterator[Finding]:
             f"what it costs is not told by {', '.join(silent)}, so it is not counted",
             "set a limit at the provider as well",
         )
-    yield from _secrets(plan.env, ("env",))
+    yield from _secrets(tuple(plan.variables.values()), ("variables",))
 
 
 def _phase(plan: Plan, phase: Phase, path: KeyPath) -> Iterator[Finding]:
@@ -139,8 +140,8 @@ def _phase(plan: Plan, phase: Phase, path: KeyPath) -> Iterator[Finding]:
         yield _of(
             (*path, "verify_timeout"), "there is nothing to verify", "add verify, or leave it out"
         )
-    if phase.verify and not shutil.which(phase.verify[0]) and "/" not in phase.verify[0]:
-        yield _missing((*path, "verify"), phase.verify[0])
+    yield from _secrets(phase.verify, (*path, "verify"))
+    yield from _secrets(tuple(phase.variables.values()), (*path, "variables"))
 
 
 def _policy(phase: Phase, path: KeyPath) -> Iterator[Finding]:
@@ -165,36 +166,31 @@ def _agent(plan: Plan, agent: Agent, path: KeyPath) -> Iterator[Finding]:
             f"{agent.provider} has no limit in providers, so this does nothing",
             f"add providers = {{ {agent.provider} = … }}, or leave it out",
         )
+    yield from _secrets(agent.command, (*path, "command"))
+    yield from _secrets(agent.args, (*path, "args"))
+    yield from _secrets((agent.prompt,), (*path, "prompt"))
+    yield from _secrets(tuple(agent.variables.values()), (*path, "variables"))
     try:
         first = agent.command[0] if agent.command else asking(agent.program).words[0]
     except SettingError:
         first = "/"  # grave, and told already
     if "/" not in first and not shutil.which(first):
         yield _missing((*path, "command" if agent.command else "program"), first)
-    yield from _secrets(agent.env, (*path, "env"))
-
-
-def _place(home: Path, plan: Plan, agent: Agent, path: KeyPath) -> Iterator[Finding]:
-    place = home / plan.cwd / agent.cwd
-    if not place.is_dir():
-        key = (*path, "cwd") if agent.cwd else ("cwd",)
-        message = f"there is no folder {str(place)!r} here"
-        yield _of(key, message, "make it, or name another", is_grave=True)
 
 
 def _missing(path: KeyPath, name: str) -> Finding:
     return _of(path, f"there is no {name} on the PATH here", "install it, or write its path")
 
 
-def _secrets(env: Mapping[str, str], path: KeyPath) -> Iterator[Finding]:
-    for name, value in env.items():
-        if mask(f"{name}={value}") != f"{name}={value}":
+def _secrets(words: tuple[str, ...], path: KeyPath) -> Iterator[Finding]:
+    for word in words:
+        if mask(word) != word:
             yield _of(
-                (*path, name),
-                "looks like a secret, and a plan is a file that is shared",
+                path,
+                "there seems to be a secret in it, and a plan is a file that is shared and kept",
                 "set it in the environment of mulligan run instead; agents inherit it",
-                is_grave=True,
             )
+            break
 
 
 def _names(agent: Agent, folder: Path) -> set[str]:

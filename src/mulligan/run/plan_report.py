@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.duration import duration_text
 from ..core.text import clean
+from .acceptance import fell_short
 from .words import Said, clock, counted, followed, met, money, waited
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ __all__ = (
     "as_data",
     "as_lines",
     "as_markdown",
-    "is_refused",
+    "one_line",
     "report",
 )
 
@@ -47,6 +48,10 @@ _TONES: dict[str, Tone] = {
     "succeeded": "good",
     **dict.fromkeys(("failed", "not verified", "stopped", "limited"), "bad"),
 }
+
+
+# Characters of what a check printed that a line shows.
+_LONGEST = 300
 
 
 class Decision(NamedTuple):
@@ -132,6 +137,7 @@ class Report(NamedTuple):
         cost: US dollars of all attempts; None if nobody said.
         tokens: Tokens of all attempts; None if nobody said.
         phases: What came of its phases, in order.
+        until: When it goes on by itself, if it is parked.
     """
 
     name: str
@@ -143,6 +149,7 @@ class Report(NamedTuple):
     cost: float | None
     tokens: int | None
     phases: tuple[PhaseReport, ...]
+    until: float | None = None
 
 
 def report(
@@ -198,25 +205,19 @@ def _agent(name: str, state: RunState | None, tree: str) -> AgentReport:
     last = state.ended[-1] if state.ended else None
     return AgentReport(
         name=name,
-        status="not verified" if is_refused(state) else _STATUSES[state.status],
+        status=fell_short(state) or _STATUSES[state.status],
         attempts=state.attempts,
         took=max(0.0, state.at - state.made.at),
         waited=waited(state),
         cost=state.cost,
         tokens=state.tokens,
         until=state.until,
-        because="" if state.status == "done" else state.because,
+        because=state.undelivered if state.status == "done" else state.because,
         advice="" if last is None or state.status == "done" else last.advice,
         decisions=tuple(_decisions(state)),
         remarks=tuple(each.text for each in state.remarks),
         tree="" if state.is_open else tree,
     )
-
-
-def is_refused(state: RunState) -> bool:
-    """Whether what the last attempt did was looked at, and found wanting."""
-    checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
-    return state.status == "done" and checks[-1:] == [False]
 
 
 def _decisions(state: RunState) -> Iterator[Decision]:
@@ -226,11 +227,17 @@ def _decisions(state: RunState) -> Iterator[Decision]:
         for check in state.checks:
             if check.attempt == step.attempt:
                 found = "verified" if check.is_good else "not verified"
-                said = "" if check.is_good else check.said
+                said = "" if check.is_good else one_line(check.said)
                 is_last = check.attempt == state.attempts and not state.is_open
                 then = "not tried again" if is_last else "the agent is told what it printed"
                 then = "" if check.is_good else then
                 yield Decision(check.at, check.attempt, found, said, then, then)
+
+
+def one_line(text: str) -> str:
+    """The end of what a command printed, where test runners sum up; `mulligan show` has more."""
+    words = " ".join(text.split())
+    return words if len(words) <= _LONGEST else f"… {words[-_LONGEST:].partition(' ')[2]}"
 
 
 def as_data(found: Report) -> dict[str, Any]:
@@ -310,15 +317,25 @@ def _headline(agent: AgentReport) -> str:
         number = f"{agent.attempts} attempt{'s' if agent.attempts != 1 else ''}"
         parts.append(f"{number} in {duration_text(agent.took)}")
         parts += filter(None, (money(agent.cost), counted(agent.tokens)))
-    why = f": {agent.because}" if agent.status == "stopped" and agent.because else ""
+    why = (
+        f": {agent.because}"
+        if agent.status in {"stopped", "not delivered"} and agent.because
+        else ""
+    )
     return ", ".join(parts) + why
 
 
 def _told(decision: Decision) -> str:
     said = f": {decision.said}" if decision.said else ""
-    # "interrupted after 2s; interrupted" says nothing twice.
-    then = "" if decision.ended.startswith(decision.then) else f"; {decision.then}"
+    # "interrupted after 2s; interrupted" says one thing twice.
+    after = _after(decision)
+    then = f"; {after}" if after and not decision.ended.startswith(after) else ""
     return f"attempt {decision.attempt} {decision.ended}{said}{then}"
+
+
+def _after(decision: Decision) -> str:
+    """What followed, without a reason that is what was said."""
+    return decision.then.removesuffix(f": {decision.said}")
 
 
 def as_markdown(found: Report) -> str:
@@ -337,7 +354,7 @@ def as_markdown(found: Report) -> str:
         for agent in phase.agents:
             lines.append(f"- **{_plain(agent.name)}** {_plain(_headline(agent))}")
             for each in agent.decisions:
-                then = f"; {_plain(each.then)}" if each.then else ""
+                then = f"; {_plain(_after(each))}" if each.then else ""
                 said = f": {_plain(each.said)}" if each.said else ""
                 when = clock(each.at, found.began_at or each.at)
                 lines.append(f"  - {when} attempt {each.attempt} {each.ended}{said}{then}")

@@ -9,7 +9,8 @@ words that pipelines of agents use for the same things (R-P1):
     max_wait          the longest wait at all
     partial_failure   on_failure, here or beside the policy
 
-Without a preset or rules the table starts from `pipeline`, whose values are the defaults of R-P1.
+Without a preset or rules the table starts from `pipeline`, whose values are the defaults of R-P1;
+so does a phase without a policy. What has no meaning for a whole program is refused.
 """
 
 from __future__ import annotations
@@ -35,6 +36,21 @@ _PIPELINE = "pipeline"
 # R-B13, R-B14.
 _DELAYS, _JITTER, _MAX_WAIT, _ATTEMPTS = [120, 300, 900, 1800], 30.0, 21_600.0, 4
 _OURS = ("retry_delays", "jitter", "max_wait", "partial_failure")
+
+
+_ATTEMPT = "for calls that share a target; a program has the limits of its account"
+_UNFIT = {
+    "store": "where calls share their state; runs share theirs by MULLIGAN_STORE",
+    "gate": _ATTEMPT,
+    "breaker": _ATTEMPT,
+    "breakers": _ATTEMPT,
+    "tokens": _ATTEMPT,
+    "effects": "for calls; whether a program may be started anew is may_restart of its agent",
+    "codes": "for answers of servers; a program's words are read by packs",
+    "key_ttl": "for keys of calls; a run that has finished is never run again",
+}
+# Parts of an attempt that only who makes the connection can see.
+_UNFIT_TIMEOUTS = ("connect", "read", "write", "pool")
 
 
 def taken_out(phase: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
@@ -71,6 +87,14 @@ def taken_out(phase: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
 def policy_table(table: dict[str, Any]) -> dict[str, Any]:
     """The table of a phase's policy in the words of a policy file."""
     own = dict(table)
+    for key, why in _UNFIT.items():
+        if key in own:
+            raise Misshapen((key,), f"has no effect on programs: it is {why}", "leave it out")
+    timeouts = own.get("timeouts")
+    for key in _UNFIT_TIMEOUTS:
+        if isinstance(timeouts, dict) and key in timeouts:
+            why = "has no effect on programs: nobody outside sees their connections"
+            raise Misshapen(("timeouts", key), why, "write timeouts.total, or an agent's idle")
     if "preset" not in own and "rules" not in own:
         own["preset"] = _PIPELINE
     _delays(own)
@@ -161,7 +185,7 @@ def _known(table: KeyPath, _: str) -> Collection[str]:
 def _policy_known(table: KeyPath, shape: str) -> Collection[str]:
     """The keys of a table inside a phase's policy."""
     found = policy_keys(table, shape)
-    return {*found, *_OURS} if not table else found
+    return {*found, *_OURS} - {*_UNFIT} if not table else found
 
 
 _SYNONYMS: dict[str, tuple[str, ...]] = {

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from .plan_report import is_refused
+from .acceptance import fell_short
 from .status import ticking
 from .words import clock, met, money
 
@@ -198,7 +198,8 @@ class Drawn:
             found = self._standings.phases.get(phase, "blocked")
             words = {"skipped": "skipped", "failed": "not begun"}.get(found, "to come")
             return "", Text(words, style="dim"), "", ""
-        words, style = _STATES[state.status] if not is_refused(state) else ("not verified", "red")
+        short = fell_short(state)
+        words, style = (short, "red") if short else _STATES[state.status]
         if state.status == "running" and state.begun:
             words = f"runs {ticking(max(0.0, self._now - state.begun[-1].at))}"
         elif state.ended and state.status in {"waiting", "failed", "limited"}:

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..config.lines import path_text
 from ..core.text import presentable
-from ..errors import GitError, TreeBusy
+from ..errors import GitError, SettingError, TreeBusy
+from .acceptance import fell_short
 from .conductor import EX_TEMPFAIL, Conductor
+from .desk import NoSuchRun
 from .events import summary
 from .notice import NEWS, remember, remembered, send
+from .plan_checks import problems, unready
 from .plan_file import plan_data, plan_from_data
 from .plan_trees import at_work, check_trees, forget
-from .steps import PLAN, Made, Moved
+from .prompts import prompt_of
+from .steps import PLAN, Made, Moved, Reopened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .conductor import Table
     from .desk import Claimed, Desk
-    from .plan import Plan
+    from .plan import Agent, Plan
     from .stop import Stop
     from .work import ByHand, World
 
@@ -59,9 +65,17 @@ def make_plan(
         notify: A program to tell when it waits for long, and when it is over.
 
     Raises:
+        SettingError: It cannot be meant, or something that it needs is not here.
         GitError: A phase wants its tree cleaned, and there is none that can be.
     """
+    for problem in (
+        *problems(plan, folder=folder, home=cwd),
+        *unready(plan, home=cwd, environ=environ),
+    ):
+        hint = f"; {problem.hint}" if problem.hint else ""
+        raise SettingError(f"{path_text(problem.path)}: {problem.message}{hint}")
     check_trees(plan, cwd)
+    plan = _kept(plan, folder)
     id_ = desk.room((PLAN, plan.name))
     file = desk.files(id_) / "plan.json"
     data = json.dumps({"folder": str(folder), "cwd": str(cwd), "plan": plan_data(plan)})
@@ -84,10 +98,40 @@ def make_plan(
     return desk.make(id_, made)
 
 
+def _kept(plan: Plan, folder: Path) -> Plan:
+    """`plan` with the texts of its prompt files: no agent changes what the next one is asked."""
+
+    def asked(agent: Agent) -> Agent:
+        if not agent.prompt_file:
+            return agent
+        return replace(agent, prompt=prompt_of(agent, folder), prompt_file="")
+
+    phases = (
+        replace(phase, agents=tuple(asked(agent) for agent in phase.agents))
+        for phase in plan.phases
+    )
+    return replace(plan, phases=tuple(phases))
+
+
 def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path, Path]:
-    """The plan of a run, the folder that its file lies in, the folder that it runs in."""
-    data = json.loads((desk.files(id_) / "plan.json").read_text(encoding="utf-8"))
-    return plan_from_data(data["plan"]), Path(data["folder"]), Path(data["cwd"])
+    """The plan of a run, the folder that its file lies in, the folder that it runs in.
+
+    Raises:
+        NoSuchRun: The run does not have it any more.
+    """
+    file = desk.folder / "runs" / id_ / "plan.json"
+    try:
+        data = json.loads(file.read_text(encoding="utf-8"))
+        return plan_from_data(data["plan"]), Path(data["folder"]), Path(data["cwd"])
+    except FileNotFoundError:
+        why = "is gone"
+    except OSError as error:
+        why = f"cannot be read: {(error.strerror or str(error)).lower()}"
+    except (ValueError, KeyError, TypeError, AttributeError):  # pydantic's are ValueErrors
+        why = "was changed, and is none any more"
+    raise NoSuchRun(
+        f"run {id_} cannot go on: the plan that it kept in {file} {why}; run the plan anew"
+    )
 
 
 def conduct(
@@ -129,7 +173,10 @@ def conduct(
         desk.release(claimed)
         raise
     teller.over()
-    table.over(conductor.report())
+    found, state = conductor.report(), desk.look(claimed.id)
+    if state is not None and state.status == "waiting":
+        found = found._replace(until=state.until)
+    table.over(found)
     return code
 
 
@@ -186,7 +233,10 @@ def revive(desk: Desk, id_: str, now: float, *, is_waking: bool = False) -> None
     """
     statuses = {"waiting"} if is_waking else {"failed", "limited", "cancelled"}
     for child, state in desk.all(id_):
-        if state.status in statuses:
+        is_due = state.status in statuses or (not is_waking and fell_short(state))
+        if is_due:
+            # Who has done its work is not started again: only what came after it is repeated.
+            step = Reopened(now) if state.is_worked else Moved(now, now, "taken up by hand")
             claimed = desk.claim(child, now)
-            desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
+            desk.write(claimed, step, "resumed")
             desk.release(claimed)

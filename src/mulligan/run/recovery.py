@@ -260,7 +260,7 @@ def _answer(
         return Verdict("stop", failure, because, exit=code, advice=HARMLESS)
     if doubt := _doubt(failure, reset, before):
         return Verdict("again", failure, doubt, how, now + 1 + roll, is_probe=True)
-    call = _call(terms, before)
+    call = _call(terms, before, now)
     decision = call.failed(failure, now=now, wall=now, roll=roll)
     assert not isinstance(decision, Verify)  # noqa: S101 -- effects are not unsafe here: see `_call`
     if isinstance(decision, GiveUp):
@@ -318,7 +318,7 @@ def _exit(finished: Finished) -> int:
     return finished.code or 1
 
 
-def _call(terms: Terms, before: tuple[Ended, ...]) -> Call:
+def _call(terms: Terms, before: tuple[Ended, ...], now: float) -> Call:
     """The memory of this run as the core's judgement wants it.
 
     An attempt in which a model answered got through: what is counted per kind, and patience, begin
@@ -345,6 +345,8 @@ def _call(terms: Terms, before: tuple[Ended, ...]) -> Call:
             call.first_failed_at = None
         elif call.first_failed_at is None:
             call.first_failed_at = ended.at
+    if before:
+        call.spent = max(0.0, now - before[0].at)  # waits, and attempts after the first
     # An entry that only says why no attempt was made carries the number of the one before.
     call.attempt = len({each.attempt for each in before if each.attempt}) + 1
     return call

@@ -52,6 +52,14 @@ class Tidy:
         self._since = since or run
         self._is_for_restarts_only = is_for_restarts_only
 
+    @property
+    def begins_anew(self) -> bool:
+        """Whether a retry begins anew.
+
+        Nothing of a snapshot comes back by itself: a session that goes on would miss its own work.
+        """
+        return self._mode == "snapshot" and not self._is_for_restarts_only
+
     def before(self, state: RunState, log: Path, stop: Stop, *, is_restart: bool) -> list[str]:
         """An attempt is about to be made; what there is to say about that.
 
@@ -68,6 +76,9 @@ class Tidy:
         with interruptible(stop):
             said = self._begun()
             if not state.attempts or (self._is_for_restarts_only and not is_restart):
+                return said
+            # What is to be mended must be there.
+            if state.prompt and self._mode != "commit":
                 return said
             failure = state.ended[-1].message if state.ended else ""
             words = last_words(log, failure) if self._mode == "commit" else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from ..core.text import mask
 from .steps import Checked
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def verified(
     )
     if ended.stopped and ended.stopped != "timeout":
         return None
-    said = _readable(tail.text.decode("utf-8", "replace"))
+    # Masked before it is cut: it is kept in the journal, and shown.
+    said = mask(_readable(tail.text.decode("utf-8", "replace")))
     if ended.error:
         said = ended.error
     elif ended.stopped:
@@ -71,8 +73,9 @@ def verified(
 
 def evidence(command: tuple[str, ...], checked: Checked) -> str:
     """What the agent is told after a check that failed."""
+    shown = mask(shlex.join(command))
     return (
-        f"Your work was checked with the command {shlex.join(command)!r}, and the check failed. "
+        f"Your work was checked with the command {shown!r}, and the check failed. "
         f"This is the end of what it printed:\n\n{checked.said}\n\n"
         "Mend what it complains about. Do not repeat what is finished, and do not weaken the check."
     )

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from ..core.policy import Policy
     from .agents.adapter import Adapter
     from .process import Ended as Exited
+    from .recovery import Terms
     from .spool import Spool
+    from .steps import Ended
     from .stop import Stop
 
 __all__ = ("ByHand", "Settings", "Times", "Work", "World")
@@ -57,6 +59,7 @@ class Settings(NamedTuple):
         own_retries: How often the program may retry by itself; None for what is good for it.
         may_restart: Whether it may be started anew after a crash.
         deadline_at: When it must be over, in epoch seconds; None for never.
+        shrink: What is left of `timeout` after an attempt that took too long (R-B19).
         is_parked_by_exit: Whether to exit where it would wait.
         is_now: Whether the next attempt is made whatever is known of the account's limits.
     """
@@ -66,8 +69,16 @@ class Settings(NamedTuple):
     own_retries: int | None = None
     may_restart: bool = False
     deadline_at: float | None = None
+    shrink: float = 1.0
     is_parked_by_exit: bool = False
     is_now: bool = False
+
+    def limit(self, ended: Iterable[Ended]) -> float | None:
+        """Seconds for the attempt that follows those that have ended; None for any."""
+        if self.timeout is None or self.shrink == 1.0:
+            return self.timeout
+        times = sum(each.stopped == "timeout" for each in ended)
+        return self.timeout * float(self.shrink**times)
 
 
 class ByHand(NamedTuple):
@@ -104,3 +115,19 @@ class Work(NamedTuple):
     policy: Callable[[], Policy]
     settings: Settings
     stdin: Spool | None
+
+    def terms(self, session: str, now: float, *, is_end_due: bool = False) -> Terms:
+        """What the judgement of an attempt's end goes by."""
+        from .recovery import Terms
+
+        return Terms(
+            policy=self.policy(),
+            program=self.program,
+            can_resume=self.adapter.can_resume and bool(session),
+            may_restart=self.settings.may_restart,
+            is_exit_trusted=self.adapter.is_exit_trusted,
+            deadline_at=self.settings.deadline_at,
+            is_end_due=is_end_due,
+            is_known=self.adapter.name != "generic",
+            now=now,
+        )

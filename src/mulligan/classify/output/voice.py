@@ -34,6 +34,7 @@ _STAMP = re.compile(
 _LEVEL = re.compile(
     r"(?:\[\s*)?(?P<level>ERROR|ERR|FATAL|CRITICAL|WARN|WARNING|INFO|DEBUG|NOTICE)(?:\s*\])?"
     r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?:[-|]\s+)?(?=\S)"
+    r"|(?P<short>ERRO|FATA|PANI)\[\d{1,9}\]\s+"  # logrus
     r"|(?:##)?\[(?P<tag>(?i:error|err|fatal|critical))\]\s*:?\s*(?=\S)"
 )
 # 23:27:08 - openhands:ERROR: agent.py:228 - …   2026-01-02 03:04:05,678 - 14 - llm.py:1 - ERROR: …
@@ -187,7 +188,7 @@ def speak(line: str) -> Spoken:
         return Spoken(text=whole, whole=whole)
     for _ in range(_PEELS):
         if found := _LEVEL.match(plain, position):
-            name = found["level"] or found["tag"].upper()
+            name = found["level"] or "ERROR"
             is_error = is_error or name in ("ERROR", "ERR", "FATAL", "CRITICAL")
         elif found := _LOGGED.match(plain, position) or _ERROR.match(plain, position):
             is_error = True

@@ -21,7 +21,16 @@ from .refs import drop, forget_baselines, load, load_all, load_baseline
 from .returning import Conflict, GivenBack
 from .secrets import SECRETS, Secret, why_secret
 from .tree import Tree
-from .worktrees import Lent, TakenBack, discard, lend, lent_out, sharing_problem, take_back
+from .worktrees import (
+    Lent,
+    TakenBack,
+    discard,
+    lend,
+    lent_out,
+    lent_to,
+    sharing_problem,
+    take_back,
+)
 
 __all__ = (
     "OPEN",
@@ -53,6 +62,7 @@ __all__ = (
     "leased",
     "lend",
     "lent_out",
+    "lent_to",
     "load",
     "load_all",
     "load_baseline",

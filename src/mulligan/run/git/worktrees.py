@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from .files import Entry
     from .record import Mode
 
-__all__ = ("Lent", "TakenBack", "discard", "lend", "lent_out", "sharing_problem", "take_back")
+__all__ = (
+    "Lent",
+    "TakenBack",
+    "discard",
+    "lend",
+    "lent_out",
+    "lent_to",
+    "sharing_problem",
+    "take_back",
+)
 
 
 def sharing_problem(mode: Mode | Literal["off"], *, is_parallel: bool, agents: int) -> str:
@@ -111,11 +120,8 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
         GitRefused: There is no commit to start from, or something is under way.
         SettingError: An agent of this name has had a tree in this run.
     """
-    checked_name(run)
-    checked_name(agent, "an agent")
-    base = Path(under) if under else home() / "worktrees"
-    place = os.path.join(os.path.realpath(private_folder(base)), run, agent)
-    lent = Lent(run=run, agent=agent, folder=place, owner=tree.folder)
+    lent = lent_to(tree, run, agent, under=under)
+    place = lent.folder
     is_whole = load_baseline(tree, lent.key) is not None
     if is_whole and os.path.isdir(place):
         return lent
@@ -144,6 +150,15 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
         _dress(own, places)
     record_baseline(own, lent.key)
     return lent
+
+
+def lent_to(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
+    """What `agent` is lent, was lent, or would be: nothing is made or looked at."""
+    checked_name(run)
+    checked_name(agent, "an agent")
+    base = Path(under) if under else home() / "worktrees"
+    place = os.path.join(os.path.realpath(private_folder(base)), run, agent)
+    return Lent(run=run, agent=agent, folder=place, owner=tree.folder)
 
 
 def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:

@@ -1,0 +1,77 @@
+"""The files that agents of a plan leave what they printed in.
+
+An agent runs before its file is written, in the folder where that lies, and can put a link there.
+Nothing is written through links that the author of the plan did not mean.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+from ..core.text import clean
+from ..errors import SettingError
+
+__all__ = ("put", "target_of")
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def target_of(folder: Path, output: str) -> Path:
+    """Where `output` of an agent that runs in `folder` really lies.
+
+    Raises:
+        SettingError: It is no file, or a link leads out of the folder.
+    """
+    shown = clean(output)
+    named = os.path.normpath(folder / output)
+    name = os.path.basename(named)  # noqa: PTH119 -- a path, read as text
+    if output.endswith(("/", "/.", "/..")) or not name or output in {".", ".."}:
+        raise SettingError(f"output {shown!r} names no file")
+    home = Path(os.path.realpath(folder))
+    parent = Path(os.path.realpath((folder / output).parent))
+    is_meant = output.startswith("/") or ".." in Path(output).parts
+    if not is_meant and not parent.is_relative_to(home):
+        raise SettingError(
+            f"output {shown!r} leads out of its folder by a link, to {str(parent)!r}; "
+            f"write the absolute path if that is meant"
+        )
+    target = parent / name
+    if target.is_dir() and not target.is_symlink():
+        raise SettingError(f"output {shown!r} is a folder")
+    return target
+
+
+def put(answer: Path, folder: Path, output: str) -> None:
+    """Copy `answer` to the file `output` of an agent that runs in `folder`, all or nothing.
+
+    A link in its place is replaced, whatever it points to.
+
+    Raises:
+        SettingError: The file cannot be written, or does not lie where the plan says.
+    """
+    target = target_of(folder, output)
+    new = target.with_name(f".{target.name[:100]}.{os.urandom(4).hex()}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = _mode(target)
+        with answer.open("rb") as source, os.fdopen(os.open(new, _NEW, 0o666), "wb") as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            shutil.copyfileobj(source, file)
+        new.replace(target)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        why = (error.strerror or str(error)).lower()
+        raise SettingError(f"output {clean(output)!r} cannot be written: {why}") from error
+
+
+def _mode(target: Path) -> int | None:
+    """The permissions of the file that is there; None where it is none."""
+    try:
+        found = target.lstat()
+    except FileNotFoundError:
+        return None
+    return stat.S_IMODE(found.st_mode) if stat.S_ISREG(found.st_mode) else None

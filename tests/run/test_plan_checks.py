@@ -1,0 +1,99 @@
+"""What keeps a plan from being started, before anybody pays."""
+
+from __future__ import annotations
+
+import pytest
+
+from mulligan.config.lines import path_text
+from mulligan.run.plan import Agent, Phase, Plan
+from mulligan.run.plan_checks import problems, unready
+
+
+def plan(*agents, later=(), **more):
+    phases = [Phase(name="a", agents=agents, verify=more.pop("verify", ()))]
+    if later:
+        phases.append(Phase(name="b", agents=later))
+    return Plan(phases=tuple(phases), **more)
+
+
+def agent(**more):
+    return Agent(name="x", command=more.pop("command", ("true",)), **more)
+
+
+def said(found):
+    return [f"{path_text(each.path)}: {each.message}" for each in found]
+
+
+SECRETS = [
+    ("OPENAI_API_KEY", "sk-proj-planted0123456789abcdefghij"),
+    ("DB_PASSWORD", "hunter2hunter2"),
+    ("WHATEVER", "ghp_planted0123456789abcdefghijklmnop"),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), SECRETS)
+def test_a_key_in_a_plan_keeps_it_from_being_started(tmp_path, name, value):
+    words = "looks like a secret, and a plan is a file that is shared and kept"
+    whole = problems(plan(agent(), env={name: value}), folder=tmp_path)
+    own = problems(plan(agent(env={name: value})), folder=tmp_path)
+    assert said(whole) == [f"env.{name}: {words}"]
+    assert said(own) == [f"phases[0].agents[0].env.{name}: {words}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TOKENIZERS_PARALLELISM", "false"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "/etc/google/credentials.json"),
+        ("NETRC_PASSWORD_FILE", "~/.netrc-password"),
+        ("MODEL", "claude-sonnet-4"),
+        ("MAX_TOKENS", "100000000"),
+    ],
+)
+def test_a_switch_a_number_or_a_path_lets_nobody_in(tmp_path, name, value):
+    assert said(problems(plan(agent(), env={name: value}), folder=tmp_path)) == []
+
+
+NULLS = {
+    "variables.v": plan(agent(), variables={"v": "a\0b"}),
+    "phases[0].agents[0].command[1]": plan(agent(command=("echo", "\0"))),
+    "phases[0].agents[0].env.Z": plan(agent(env={"Z": "x\0y"})),
+    "phases[0].agents[0].output": plan(agent(output="x\0y")),
+    "phases[0].agents[0].prompt": plan(agent(prompt="x\0y")),
+    "phases[0].verify[0]": plan(agent(), verify=("x\0y",)),
+}
+
+
+@pytest.mark.parametrize("key", NULLS)
+def test_a_null_character_anywhere_is_noticed_before_anybody_pays(tmp_path, key):
+    words = "has a null character in it, which no argument can have"
+    assert said(problems(NULLS[key], folder=tmp_path)) == [f"{key}: {words}"]
+
+
+def test_a_variable_of_the_environment_has_no_equals_sign_in_its_name(tmp_path):
+    (found,) = problems(plan(agent(env={"A=B": "c"})), folder=tmp_path)
+    assert found.message == "a variable needs a name without '='; got 'A=B'"
+
+
+def test_a_verification_that_cannot_be_started_is_noticed_before_anybody_pays(tmp_path):
+    (found,) = unready(plan(agent(), verify=("no-such-program",)), home=tmp_path, environ={})
+    assert said([found]) == ["phases[0].verify: there is no no-such-program on the PATH here"]
+
+
+def test_a_verification_is_looked_for_on_the_path_that_the_plan_sets(tmp_path):
+    check = tmp_path / "check"
+    check.write_text("#!/bin/sh\n")
+    check.chmod(0o755)
+    found = plan(agent(), verify=("check",), env={"PATH": str(tmp_path)})
+    assert list(unready(found, home=tmp_path, environ={})) == []
+
+
+def test_a_verification_by_its_path_may_be_what_the_agent_writes(tmp_path):
+    assert list(unready(plan(agent(), verify=("./check",)), home=tmp_path, environ={})) == []
+
+
+def test_only_an_earlier_phase_could_make_a_folder_that_is_not_there(tmp_path):
+    missing = agent(cwd="gone")
+    (found,) = unready(plan(missing, later=(missing,)), home=tmp_path, environ={})
+    place = str(tmp_path / "gone")
+    assert said([found]) == [f"phases[0].agents[0].cwd: there is no folder {place!r} here"]
