@@ -231,3 +231,12 @@ def test_baselines_stay_with_a_plan_that_can_be_taken_up_again(theatre, tree):
     run = theatre.play(plan_of(Agent(name="x", command=("false",)), git="stash"))
     assert run.code == 1
     assert f"refs/mulligan/{run.id}/agents/" in git(tree, "for-each-ref")
+
+
+def test_a_tree_that_an_earlier_agent_makes_is_looked_at_when_it_is_there(theatre, tree):
+    clone = Agent(name="x", command=("git", "clone", "-q", ".", "made"))
+    agent = crashing(theatre, "y", "echo half > half.txt", cwd="made")
+    first = Phase(name="a", agents=(clone,), git="off")
+    second = Phase(name="b", agents=(agent,), git="snapshot")
+    assert theatre.play(Plan(phases=(first, second))).code == 0
+    assert not (tree / "made" / "half.txt").exists()

@@ -43,7 +43,9 @@ def test_a_plan_that_says_what_it_does_has_no_findings(tmp_path):
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_every_example_is_sound(file, tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")  # none of them is installed
-    found = lint_plan(load_plan(file), folder=file.parent, home=tmp_path)
+    home = tmp_path / "examples" / "plans"  # in a repository that nobody is at work in
+    home.mkdir(parents=True)
+    found = lint_plan(load_plan(file), folder=file.parent, home=home)
     # What codex and gemini cost is not known to anybody: the example says so by being warned.
     assert [each.key for each in found] == (["cost_limit"] if file.stem == "review" else [])
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from .plan import Plan
+    from .plan import Phase, Plan
     from .stop import Stop
 
 __all__ = ("at_work", "baseline_of", "check_trees", "forget", "tree_problems")
@@ -34,20 +34,14 @@ def tree_problems(plan: Plan, home: Path) -> Iterator[Problem]:
         plan: The plan.
         home: The folder that its `cwd` starts from.
     """
-    seen: set[tuple[str, Path]] = set()
     for at, phase in enumerate(plan.phases):
-        mode = phase.git or plan.git
-        for agent in phase.agents:
-            folder = home / plan.cwd / agent.cwd
-            if mode == "off" or (mode, folder) in seen:
-                continue
-            seen.add((mode, folder))
+        for folder in _folders(plan, phase, home):
             try:
                 tree = Tree.find(folder)
                 tree.check()
-                if mode == "commit":
+                if _mode(plan, phase) == "commit":
                     check_somebody(tree)
-                if mode == "worktree":
+                if _mode(plan, phase) == "worktree":
                     _check_lending(tree, folder)
             except GitRefused as wrong:
                 yield Problem(("phases", at, "git"), str(wrong))
@@ -117,13 +111,25 @@ def forget(plan: Plan, home: Path, run: str) -> None:
 def _trees(plan: Plan, home: Path) -> dict[str, tuple[Tree, set[str]]]:
     """Every tree in which something is done to the agents' changes, with the modes of doing it."""
     found: dict[str, tuple[Tree, set[str]]] = {}
-    known: dict[Path, Tree] = {}
     for phase in plan.phases:
-        mode = phase.git or plan.git
-        for folder in {home / plan.cwd / agent.cwd for agent in phase.agents if mode != "off"}:
-            tree = known.setdefault(folder, known.get(folder) or Tree.find(folder))
-            found.setdefault(tree.folder, (tree, set()))[1].add(mode)
+        for folder in _folders(plan, phase, home):
+            tree = Tree.find(folder)
+            found.setdefault(tree.folder, (tree, set()))[1].add(_mode(plan, phase))
     return dict(sorted(found.items()))
+
+
+def _folders(plan: Plan, phase: Phase, home: Path) -> Iterator[Path]:
+    """The folders of a phase in whose trees something is done to the agents' changes."""
+    if _mode(plan, phase) == "off":
+        return
+    for folder in dict.fromkeys(home / plan.cwd / agent.cwd for agent in phase.agents):
+        # One that is not there yet may be cloned by an earlier agent.
+        if folder.is_dir() or not plan.needs(phase):
+            yield folder
+
+
+def _mode(plan: Plan, phase: Phase) -> str:
+    return phase.git or plan.git
 
 
 def _lease(plan: Plan, home: Path, run: str, stack: ExitStack) -> dict[str, tuple[Tree, set[str]]]:
