@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from mulligan.run.desk import Desk
+from mulligan.run.git import Tree, load_all
 
 from .scripted import AGENT
 
-# A handful here; `make soak` asks for two hundred.
-LIVES = int(os.environ.get("MULLIGAN_SOAK", "3"))
+# A handful here, one for each mode; `make soak` asks for two hundred.
+LIVES = max(5, int(os.environ.get("MULLIGAN_SOAK", "5")))
+MODES = ("stash", "worktree", "commit", "snapshot", "off")
 
 PLAN = """\
 name = "night"
@@ -27,19 +29,23 @@ git = "{git}"
 [[phases]]
 name = "first"
 parallel = false
-policy = {{ preset = "default", rules = {{ server = {{ backoff = {{ first = 0.1 }} }} }} }}
+{policy}
 {first}
 [[phases]]
 name = "second"
-git = "off"
+{policy}
+parallel = {parallel}
 on_failure = "require_minimum"
 minimum = 2
 {second}
 [[phases]]
 name = "third"
-git = "off"
+{policy}
 {third}
 """
+# Nobody waits for minutes here.
+POLICY = """\
+policy = { preset = "default", rules = { server = { backoff = { first = 0.1 } } } }"""
 AGENT_TEXT = """\
 [[phases.agents]]
 name = "{name}"
@@ -61,16 +67,20 @@ def prepared(folder, git):
     tree = folder / "work"
     tree.mkdir()
     (tree / "kept.txt").write_text("as committed\n")
-    run = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
-    for line in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
-        subprocess.run([*run, *line], cwd=tree, check=True, timeout=30)
+    who = (["config", "user.name", "Ada"], ["config", "user.email", "ada@example.com"])
+    for line in (["init", "-q"], *who, ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run(["git", *line], cwd=tree, check=True, timeout=30)  # noqa: S607 -- the one on the PATH
     (tree / "kept.txt").write_text("changed by its user\n")
     (tree / "untracked.bin").write_bytes(bytes(range(256)))
     plan = PLAN.format(
         git=git,
+        policy=POLICY,
+        parallel="true" if git in {"off", "worktree"} else "false",
         first=agents(folder, {"a": "write:a.txt crash ok", "b": "effect ok"}),
-        second=agents(folder, {"c": "ok", "d": "login", "e": "work limit:0.1 ok"}),
-        third=agents(folder, {"f": "ok"}),
+        second=agents(
+            folder, {"c": "write:c.txt ok", "d": "login " * 9, "e": "work write:e.txt limit:0.1 ok"}
+        ),
+        third=agents(folder, {"f": "write:f.txt crash ok"}),
     )
     (folder / "night.toml").write_text(plan)
     programs = folder / "bin"
@@ -79,6 +89,16 @@ def prepared(folder, git):
     claude.write_text(f'#!/bin/sh\nexec {sys.executable} {AGENT} "$@"\n')
     claude.chmod(0o755)
     return tree
+
+
+def contents(tree, path, mode):
+    """Every content of a file that can be found: in the tree, or set aside where it stays so."""
+    found = {(tree / path).read_text()} if (tree / path).exists() else set()
+    for aside in load_all(Tree.find(tree)) if mode == "snapshot" else ():
+        if any(each.path == path for each in aside.moves):
+            show = ["git", "show", f"{aside.commit}:{path}"]
+            found.add(subprocess.check_output(show, cwd=tree, text=True, timeout=30))
+    return found
 
 
 def mulligan(folder, *words, timeout):
@@ -110,8 +130,9 @@ def mulligan(folder, *words, timeout):
 @pytest.mark.parametrize("seed", range(LIVES))
 def test_a_plan_whose_conductor_is_killed_goes_on_where_it_stood(tmp_path, seed):
     dice = random.Random(seed)
-    tree = prepared(tmp_path, "stash" if seed % 2 else "off")
-    moments = [dice.uniform(0.2, 2.5) for _ in range(dice.randint(1, 3))]
+    mode = MODES[seed % len(MODES)]
+    tree = prepared(tmp_path, mode)
+    moments = [dice.uniform(0.2, 4.0) for _ in range(dice.randint(1, 3))]
     words, code, said = ("run", str(tmp_path / "night.toml")), None, b""
     desk = Desk(tmp_path / "home")
     for moment in [*moments, 60]:
@@ -136,6 +157,11 @@ def test_a_plan_whose_conductor_is_killed_goes_on_where_it_stood(tmp_path, seed)
         )  # nothing that had finished ran again
     assert (tree / "kept.txt").read_text() == "changed by its user\n"
     assert (tree / "untracked.bin").read_bytes() == bytes(range(256))
-    assert (tree / "a.txt").read_text() == "written by a\n"
+    for name in "acef":
+        assert contents(tree, f"{name}.txt", mode) == {f"written by {name}\n"}
+    aside = load_all(Tree.find(tree))
+    assert not [each for each in aside if each.state in {"prepared", "returning"}]
+    trees = sorted(each.name for each in (tmp_path / "home" / "worktrees").glob("*/*"))
+    assert trees == (["2-2-d"] if mode == "worktree" else [])  # of the one that failed
     effects = tree / "effects.txt"  # a tool that was cut off before its effect has none
     assert not effects.exists() or len(effects.read_text().splitlines()) == 1
