@@ -9,8 +9,9 @@ from threading import Thread
 
 import pytest
 
+from mulligan.cli import main
 from mulligan.errors import GitRefused, TreeBusy
-from mulligan.run.git import Tree, leased, lent_out
+from mulligan.run.git import Tree, leased, lent_out, set_aside
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_checks import problems
 from mulligan.run.plan_lint import lint_plan
@@ -265,3 +266,19 @@ def test_an_agent_that_removes_its_own_tree_is_told_of(theatre, tree):
     assert remarks_of(run) == [
         "git: its tree is gone, removed while it worked: what was not committed is lost"
     ]
+
+
+def test_who_cancels_a_plan_is_told_what_stays_set_aside(theatre, tree, monkeypatch, capsys):
+    """A killed conductor has given nothing back, and a cancelled run goes on nowhere."""
+    plan = plan_of(Agent(name="x", command=("true",)), git="stash")
+    claimed = theatre.made(plan)
+    theatre.desk.release(claimed)
+    (tree / "half.txt").write_text("half\n")
+    set_aside(Tree.find(tree), "stash", f"{claimed.id}/agents/1-1-x")
+    monkeypatch.setenv("MULLIGAN_HOME", str(theatre.folder / "home"))
+    with pytest.raises(SystemExit):
+        main(["cancel", claimed.id])
+    assert capsys.readouterr().err == (
+        f"cancelled run {claimed.id}\n1 file stays set aside; in {tree}, mulligan git restore "
+        f"{claimed.id} gives it back\n"
+    )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import click
 
-from ..run.desk import Desk
+from ..run.desk import Desk, NoSuchRun
 from ..run.steps import Over
 from . import EXIT_FAILED, Unusable
 from .run_names import RunName
@@ -57,4 +58,19 @@ def command(run: str) -> int:
 
     end_leftovers(id_)  # of a supervisor that died; children of a plan carry its mark as well
     click.echo(f"cancelled run {id_}", err=True)
+    for each in _still_aside(desk, id_):
+        click.echo(each, err=True)
     return 0
+
+
+def _still_aside(desk: Desk, id_: str) -> list[str]:
+    """What git has set aside for a plan, and nobody will give back by himself."""
+    if not (desk.folder / "runs" / id_ / "plan.json").exists():
+        return []
+    from ..run.plan_trees import still_aside
+    from ..run.planning import plan_of
+
+    with suppress(NoSuchRun):
+        plan, _, cwd = plan_of(desk, id_)
+        return still_aside(plan, cwd, id_)
+    return []

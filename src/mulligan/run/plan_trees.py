@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING
 
 from ..core.text import presentable
 from ..errors import GitError, GitRefused
-from .git import Tree, forget_baselines, interruptible, leased, lent_out, record_baseline
+from .git import (
+    OPEN,
+    Tree,
+    forget_baselines,
+    interruptible,
+    leased,
+    lent_out,
+    load_all,
+    record_baseline,
+)
 from .git.commits import check_somebody
 from .plan_checks import ALONE, Problem
 
@@ -24,7 +33,7 @@ if TYPE_CHECKING:
     from .plan import Phase, Plan
     from .stop import Stop
 
-__all__ = ("at_work", "baseline_of", "check_trees", "forget", "tree_problems")
+__all__ = ("at_work", "baseline_of", "check_trees", "forget", "still_aside", "tree_problems")
 
 
 def tree_problems(plan: Plan, home: Path) -> Iterator[Problem]:
@@ -106,6 +115,26 @@ def forget(plan: Plan, home: Path, run: str) -> None:
     with suppress(GitError):  # no reason for anybody to worry
         for tree, _ in _trees(plan, home).values():
             forget_baselines(tree, run, but=[each.key for each in lent_out(tree, run)])
+
+
+def still_aside(plan: Plan, home: Path, run: str) -> list[str]:
+    """What of a plan that has ended is not in its trees, and how to get it, in sentences."""
+    said = []
+    with suppress(GitError):  # a tree that is gone has nothing to say
+        for tree, _ in _trees(plan, home).values():
+            where = presentable(tree.folder)
+            count = sum(len(each.moves) for each in load_all(tree, run) if each.state in OPEN)
+            if count:
+                files = f"{count} file{'s stay' if count != 1 else ' stays'}"
+                said.append(
+                    f"{files} set aside; in {where}, mulligan git restore {run} gives it back"
+                )
+            said += [
+                f"the tree of an agent stays, {presentable(each.folder)}; in {where}, mulligan git "
+                f"restore {each.key} takes its changes"
+                for each in lent_out(tree, run)
+            ]
+    return said
 
 
 def _trees(plan: Plan, home: Path) -> dict[str, tuple[Tree, set[str]]]:
