@@ -10,6 +10,8 @@ import pytest
 
 from mulligan.cli import main
 from mulligan.run import git
+from mulligan.run.desk import Desk
+from mulligan.run.steps import Made
 
 pytestmark = pytest.mark.real
 
@@ -157,6 +159,78 @@ def test_what_is_not_given_back_is_not_dropped(mulligan, folder):
     assert mulligan("list", "--json")[1] == "[]\n"
 
 
+def test_the_run_of_a_plan_stands_for_all_of_its_agents(mulligan, folder):
+    set_aside(folder, run="k3fqzz/agents/1-1-one")
+    (folder / "b.txt").write_text("by two\n")
+    git.set_aside(git.Tree.find(folder), "snapshot", "k3fqzz/agents/2-1-two")
+    code, out, _ = mulligan("restore", "k3fqzz")
+    assert (code, sorted(out.splitlines())) == (
+        0,
+        [
+            "k3fqzz/agents/1-1-one/1: 1 files came back",
+            "k3fqzz/agents/2-1-two/1: 1 files came back",
+        ],
+    )
+    assert (folder / "a.txt").read_text() == "first attempt\n"
+    assert (folder / "b.txt").read_text() == "by two\n"
+    assert mulligan("drop", "k3fqzz")[:2] == (0, "forgot 2 set aside by k3fqzz\n")
+
+
+@pytest.fixture
+def lent(folder):
+    """The tree of an agent that failed, with half of its work in it."""
+    lent = git.lend(git.Tree.find(folder), "k3fqzz", "1-1-one")
+    Path(lent.folder, "a.txt").write_text("by one\n")
+    return lent
+
+
+def test_the_tree_of_an_agent_that_failed_is_listed(mulligan, lent):
+    _, out, _ = mulligan("list")
+    row = out.splitlines()[1].split()
+    assert row[:4] == ["k3fqzz/agents/1-1-one", "worktree", "lent", "1"]
+    assert row[-1] == lent.folder
+    (listed,) = json.loads(mulligan("list", "--json")[1])
+    assert (listed["state"], listed["folder"], listed["moves"]) == ("lent", lent.folder, ["a.txt"])
+    assert mulligan("restore", "k3fqzz")[:2] == (
+        0,
+        (
+            f"k3fqzz/agents/1-1-one: is in its own tree, {lent.folder}; "
+            "mulligan git restore k3fqzz/agents/1-1-one\n"
+        ),
+    )
+
+
+def test_the_tree_of_an_agent_that_failed_is_taken_back_by_its_name(mulligan, folder, lent):
+    name = "k3fqzz/agents/1-1-one"
+    rehearsed = f"{name}: 1 files would come from {lent.folder}\n"
+    assert mulligan("restore", name, "--dry-run")[:2] == (0, rehearsed)
+    assert mulligan("restore", name)[:2] == (0, f"{name}: 1 files came from its tree\n")
+    assert (folder / "a.txt").read_text() == "by one\n"
+    assert not Path(lent.folder).exists()
+
+
+def test_the_tree_of_an_agent_that_failed_is_dropped_by_force(mulligan, folder, lent):
+    code, _, err = mulligan("drop", "k3fqzz")
+    assert (code, err.splitlines()[0]) == (2, "error: 1 files of 'k3fqzz' are not given back")
+    said = "forgot 0 set aside by k3fqzz, and removed 1 of its trees\n"
+    assert mulligan("drop", "k3fqzz", "--force")[:2] == (0, said)
+    assert not Path(lent.folder).exists()
+    assert (folder / "a.txt").read_text() == "one\n"
+    assert mulligan("list", "--json")[1] == "[]\n"
+
+
+def test_nothing_is_taken_from_an_agent_that_may_be_at_work(mulligan, folder, lent):
+    desk = Desk()
+    made = Made(0.0, "plan", "plan p", str(folder), "host", 0, "nightly", {}, [])
+    desk.files("k3fqzz")
+    desk.make("k3fqzz", made)
+    for words in (("drop", "nightly", "--force"), ("restore", "k3fqzz/agents/1-1-one")):
+        code, _, err = mulligan(*words)
+        assert code == 2
+        assert "run k3fqzz is not over" in err
+    assert Path(lent.folder, "a.txt").read_text() == "by one\n"
+
+
 def test_no_repository_is_an_error(mulligan, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, _, err = mulligan("list")
@@ -167,5 +241,14 @@ def test_no_repository_is_an_error(mulligan, tmp_path, monkeypatch):
 def test_help_says_what_each_state_means(mulligan):
     code, out, _ = mulligan("list", "--help")
     assert code == 0
-    for state in ("prepared", "aside", "returning", "partly", "returned", "committed", "kept"):
+    for state in (
+        "prepared",
+        "aside",
+        "returning",
+        "partly",
+        "returned",
+        "committed",
+        "kept",
+        "lent",
+    ):
         assert f"  {state} " in out

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from mulligan.cli import main
+from mulligan.run.desk import Desk
+from mulligan.run.steps import Made
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plans"
 PLAN = """
@@ -152,6 +154,17 @@ REFUSED = {
         "error: --attempts is for a bare command\n\n"
         "hint: in a plan it belongs into a phase's policy, as attempts\n"
     ),
+    ("--name", "a\nb", "greet.toml"): (
+        "error: --name needs a line of text; 'a\\nb' has control characters\n\n"
+        "hint: write it without them\n"
+    ),
+    ("--notify", "'", "greet.toml"): (
+        "error: --notify cannot be split: no closing quotation\n\nhint: close its quotes\n"
+    ),
+    ("--policy", "nothing", "greet.toml"): (
+        "error: --policy is for a bare command\n\n"
+        "hint: in a plan it belongs into a phase, as policy\n"
+    ),
     ("--own-retries", "0", "greet.toml"): (
         "error: --own-retries is for a bare command\n\n"
         "hint: in a plan it belongs into an agent's args or env\n"
@@ -209,3 +222,58 @@ def test_a_plan_runs_from_where_its_file_lies(tmp_path, cwd):
         check=True,
     )
     assert (folder.parent / "here" if cwd else folder / "here").exists()
+
+
+@pytest.mark.real
+def test_a_plan_runs_in_the_folder_that_is_named_and_tells_who_asked(tmp_path):
+    """--cwd is where the plan's own cwd starts from; its prompt files stay where they are."""
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "repository" / "sub").mkdir(parents=True)
+    (tmp_path / "plans" / "ask.md").write_text("Read this")
+    agent = '{ command = ["tee", "here"], prompt_file = "ask.md", input = "stdin" }'
+    words = f'cwd = "sub"\n[[phases]]\nname = "a"\nagents = [{agent}]\n'
+    (tmp_path / "plans" / "p.toml").write_text(words)
+    secret = "sk-planted-0123456789abcdefghij"
+    told = ["--notify", "sh -c 'cat > told'", "--name", f"key {secret}"]
+
+    def mulligan(*argv: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", "mulligan", *argv],
+            cwd=tmp_path,
+            env={**os.environ, "MULLIGAN_HOME": str(tmp_path / "home")},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        ).stdout
+
+    place = ["--cwd", "repository", "plans/p.toml"]
+    assert f"folder     {tmp_path}/repository/sub\n" in mulligan("run", "--dry-run", *place)
+    mulligan("run", *told, *place)
+    assert (tmp_path / "repository" / "sub" / "here").read_text() == "Read this"
+    news = json.loads((tmp_path / "told").read_text())
+    assert (news["event"], news["status"], news["cwd"]) == (
+        "over",
+        "done",
+        str(tmp_path / "repository"),
+    )
+    assert news["name"].startswith("key ")
+    assert secret not in news["name"] + mulligan("runs")
+
+
+def test_an_agent_of_a_plan_is_resumed_with_its_plan(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
+    desk = Desk()
+    desk.files("k3fqzz.a.one")
+    made = Made(0.0, "generic", "true", "/", "host", 0, "", {}, [], parent="k3fqzz")
+    desk.make("k3fqzz.a.one", made)
+    with pytest.raises(SystemExit) as done:
+        main(["resume", "k3fqzz.a.one"])
+    assert (done.value.code, capsys.readouterr().err) == (
+        2,
+        (
+            "error: run k3fqzz.a.one is an agent of the plan k3fqzz, which looks after it\n\n"
+            "hint: mulligan resume k3fqzz goes on with both\n"
+        ),
+    )

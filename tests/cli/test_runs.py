@@ -285,6 +285,16 @@ def test_a_shell_is_offered_commands_and_runs_by_id_and_name(mulligan, desk, mon
     assert offered(mulligan, monkeypatch, "cancel", "po") == ["port"]
 
 
+def test_a_shell_is_offered_agents_presets_and_folders(mulligan, monkeypatch):
+    assert offered(mulligan, monkeypatch, "run", "--agent", "c") == [
+        *("claude", "cline", "codex", "continue", "copilot")
+    ]
+    assert offered(mulligan, monkeypatch, "run", "--policy", "def") == ["default"]
+    monkeypatch.setenv("COMP_CWORD", "3")
+    assert offered(mulligan, monkeypatch, "run", "--policy", "./my") == ["./my"]  # a file
+    assert offered(mulligan, monkeypatch, "run", "--cwd", "src") == ["src"]  # a folder
+
+
 def test_a_desk_that_cannot_be_opened_offers_nothing(mulligan, monkeypatch):
     monkeypatch.setenv("MULLIGAN_HOME", "/dev/null/nowhere")
     assert offered(mulligan, monkeypatch, "show", "") == []

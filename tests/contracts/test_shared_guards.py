@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from contextlib import nullcontext
 
 import pytest
 import trio
@@ -55,6 +56,18 @@ class Run:
             return error
         return pytest.fail("nothing was raised")
 
+    def silent(self):
+        """A function whose target says nothing until its time is over."""
+
+        def slow(timeout):
+            self.clock.advance(timeout)
+            raise TimeoutError("timed out")
+
+        async def hang(timeout):  # noqa: ASYNC109 -- the guard's own limit, passed in
+            await self.clock.asleep(timeout + 60)
+
+        return slow if self.drive.name == "sync" else hang
+
     def events(self, kind):
         return [event for event in self.heard if isinstance(event, kind)]
 
@@ -104,6 +117,16 @@ def test_a_probe_that_fails_opens_it_again(run):  # R-K5
     assert isinstance(run.fails(guard, Scripted("well")), mulligan.CircuitOpen)
 
 
+@pytest.mark.parametrize("status", [400, 401, 404, 422])
+def test_a_probe_that_is_told_of_a_mistake_closes_it_since_the_target_answers(run, status):
+    guard = run.guard(tokens=False)
+    run.fails(guard, Scripted(SERVER))
+    run.clock.advance(60)
+    run.fails(guard, Scripted(status_error(status)))
+    assert [event.is_open for event in run.events(mulligan.BreakerChanged)] == [True, False]
+    assert guard._engine.here().is_calm
+
+
 def test_refused_calls_do_not_grow_a_chain_of_exceptions(run):  # E-B11
     guard = run.guard()
     run.fails(guard, Scripted(SERVER))
@@ -132,6 +155,39 @@ def test_a_permanent_401_costs_one_request_a_task_and_opens_nothing(run):  # R-C
             run.fails(guard, wrong)
     assert len(wrong.calls) == 20
     assert run.events(mulligan.BreakerChanged) == []
+
+
+@pytest.mark.parametrize("bound", ["deadline", "task"])
+def test_a_deadline_of_the_callers_own_counts_against_nobody(run, bound):
+    deadline = 3 if bound == "deadline" else None
+    guard = run.guard(deadline=deadline, timeout=5, timeout_to="timeout", tokens=False)
+
+    for _ in range(20):
+        with mulligan.task(deadline=3) if bound == "task" else nullcontext():
+            error = run.fails(guard, run.silent())
+        assert isinstance(error, TimeoutError)
+    assert run.events(mulligan.BreakerChanged) == []
+
+
+def test_a_timeout_of_the_guards_own_counts_against_the_target(run):
+    guard = run.guard(timeout=5, deadline=300, timeout_to="timeout", tokens=False, attempts=1)
+
+    for _ in range(5):
+        run.fails(guard, run.silent())
+    (opened,) = run.events(mulligan.BreakerChanged)
+    assert opened.is_open
+
+
+def test_a_probe_cut_at_its_callers_deadline_gives_its_permit_back(run):  # E-B2
+    patient, hasty = (
+        run.guard(tokens=False),
+        run.guard(tokens=False, deadline=3, timeout_to="timeout"),
+    )
+    run.fails(patient, Scripted(SERVER))
+    run.clock.advance(60)
+
+    run.fails(hasty, run.silent())
+    assert run.call(patient, Scripted("well")) == "well"
 
 
 def test_scopes_do_not_share(run):
@@ -283,12 +339,37 @@ def test_an_observer_that_raises_costs_no_answer(run, caplog):
     assert "the observer reads raised KeyError" in caplog.text
 
 
-def test_without_a_gate_a_stated_limit_opens_the_breaker_until_then(run):
-    limited = status_error(429, headers={"retry-after": "600"})
+@pytest.mark.parametrize("seconds", [600, 5 * 86_400])
+def test_without_a_gate_a_stated_limit_opens_the_breaker_until_then(run, seconds):
+    limited = status_error(429, headers={"retry-after": str(seconds)})
     run.fails(run.guard(gate=False), Scripted(limited))
+    run.clock.advance(seconds - 10)
     error = run.fails(run.guard(gate=False), Scripted("x"))
     assert isinstance(error, mulligan.CircuitOpen)
+    assert error.retry_in == 10
+    run.clock.advance(10)
+    assert run.call(run.guard(gate=False), Scripted("well")) == "well"
+
+
+@pytest.mark.parametrize("options", [{}, {"gate": False}])
+def test_a_limit_that_one_guard_met_without_a_gate_stops_those_with_one_as_well(run, options):
+    limited = status_error(429, headers={"retry-after": "600"})
+    run.call(run.guard(), Scripted("well"))  # a guard with a gate is there, too
+    run.fails(run.guard(gate=False), Scripted(limited))
+    error = run.fails(run.guard(**options), Scripted("x"))
+    assert isinstance(error, mulligan.CircuitOpen)
     assert error.retry_in == 600
+
+
+def test_a_gate_is_shut_exactly_until_the_reset_that_was_stated_be_it_in_days(run):
+    days = 5 * 86_400
+    run.fails(run.guard(), Scripted(status_error(429, headers={"retry-after": str(days)})))
+    run.clock.advance(86_400)
+    error = run.fails(run.guard(), Scripted("x"))
+    assert isinstance(error, mulligan.LimitReached)
+    assert 0 <= error.until - run.clock.wall() - 4 * 86_400 < 1  # the spread of those who wait
+    run.clock.advance(4 * 86_400)
+    assert run.call(run.guard(), Scripted("well")) == "well"
 
 
 # Tokens

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
 from itertools import count
 
 import pytest
 
 from mulligan.core.breaker import BREAKER, Ask, Breaker, Hand, Open, Shut
+from mulligan.core.claims import Finish, Take
 from mulligan.core.entry import Entry
 from mulligan.core.machine import Key
 from mulligan.errors import StoreDown, StoreError
@@ -107,6 +109,38 @@ def test_a_state_that_somebody_else_wrote_is_begun_anew(store):
 def test_every_key_of_a_target_lives_on_one_node(store):
     names = store.state._names(KEY) + store.state._names(Key("target", "gate"))
     assert {name[name.index("{") : name.index("}")] for name in names} == {"{target|"}
+
+
+def test_a_slow_operation_on_one_key_holds_up_no_other(store):
+    begun, done = threading.Event(), threading.Event()
+
+    class Slow:
+        machine = BREAKER
+
+        def __call__(self, state, moment):
+            begun.set()
+            done.wait(10)
+            return state, None
+
+    thread = threading.Thread(target=store.state.transact, args=(Key("slow", "breaker"), Slow()))
+    thread.start()
+    begun.wait(10)
+    try:
+        assert store.state.transact(KEY, Hand(move="block"))
+        assert isinstance(ask(store), Shut)
+    finally:
+        done.set()
+        thread.join()
+    assert not store.state._turns  # and the locks go with those who hold them
+
+
+def test_what_is_kept_for_years_or_for_ever_is_not_forgotten_after_one(store):
+    done, years = Key("target", "operation"), 3 * 31_536_000
+    store.keys.transact(done, Take(holder="a", fingerprint="f", lease=60))
+    store.keys.transact(done, Finish(holder="a", epoch=1, value="1", ttl=years))
+    assert store._cold.command("PTTL", store.keys._names(done)[0]) >= years * 1000
+    store.state.transact(KEY, Hand(move="block"))
+    assert store._hot.command("PTTL", store.state._names(KEY)[0]) == -1  # it has no end
 
 
 def test_no_password_is_ever_shown():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan import Failure, Kind, SettingError
+from mulligan import Failure, Kind, Reach, SettingError
 from mulligan.core.breaker import (
     BREAKER,
     Ask,
@@ -124,6 +124,22 @@ def test_a_permit_comes_back_on_cancellation():  # E-B2, E-B5
     assert world.ask("second") == Passed(1, is_probe=True)
 
 
+def test_a_client_error_of_its_probe_closes_it_since_the_target_answers():
+    world = World(Breaker(successes=2)).opened()
+    world.now = 60.0
+    assert world.call("alive", "first") == Passed(1, is_probe=True)
+    assert world.call("alive", "second") == Passed(1, is_probe=True)
+    assert world.ask() == Passed(2)
+
+
+def test_a_client_error_ends_no_row_of_failures():  # R-C9: it never counts, either way
+    world = World()
+    for _ in range(4):
+        world.tell("failure")
+        world.tell("alive")
+    assert world.tell("failure") is True
+
+
 def test_a_hung_probe_loses_its_lease():  # E-B3
     world = World(Breaker(lease=10)).opened()
     world.now = 60.0
@@ -215,8 +231,9 @@ def test_a_failure_that_names_a_time_opens_no_shorter():
     [
         (Kind.SERVER, "failure"),
         (Kind.TIMEOUT, "failure"),
-        (Kind.CLIENT, "neither"),
-        (Kind.AUTH, "neither"),
+        (Kind.CLIENT, "alive"),
+        (Kind.AUTH, "alive"),
+        (Kind.BAD_ANSWER, "alive"),
         (Kind.RATE_LIMIT, "neither"),  # E-B12
         (Kind.QUOTA, "neither"),
         (Kind.UNKNOWN, "neither"),
@@ -224,6 +241,11 @@ def test_a_failure_that_names_a_time_opens_no_shorter():
 )
 def test_only_what_speaks_of_the_targets_health_counts(kind, result):
     assert verdict_on(Failure(kind=kind)) == result
+
+
+def test_a_mistake_that_was_never_sent_says_nothing_about_the_target():
+    assert verdict_on(Failure(kind=Kind.CLIENT, reach=Reach.NEVER_SENT)) == "neither"
+    assert verdict_on(Failure(kind=Kind.BAD_ANSWER, reach=Reach.MAYBE_APPLIED)) == "neither"
 
 
 def test_settings_that_cannot_be_meant_are_refused():
@@ -235,7 +257,7 @@ def test_settings_that_cannot_be_meant_are_refused():
 
 steps = st.lists(
     st.tuples(
-        st.sampled_from(["ask", "success", "failure", "neither"]),
+        st.sampled_from(["ask", "success", "failure", "alive", "neither"]),
         st.sampled_from("abcd"),
         st.integers(0, 3),
         st.floats(0, 40),

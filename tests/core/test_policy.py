@@ -75,6 +75,7 @@ def test_the_defaults_are_the_designs():
 
 def test_a_wait_that_may_be_slept_through_may_be_waited_at_all():
     assert Policy(in_place=50_000).horizon == 50_000
+    assert Policy().but(horizon="1m").in_place == 60  # the longest wait at all
 
 
 def test_a_policy_that_blocks_for_hours_is_patient_as_long():

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from mulligan.errors import GitError
+from mulligan.run.git import Tree, lent_out, load_all
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.planning import conduct, make_plan, revive
 from mulligan.run.steps import Moved
 from mulligan.run.stop import Stop
+from mulligan.run.work import ByHand
+from mulligan.run.worker import is_due
 
 from .scripted import Stage
 
@@ -23,6 +28,7 @@ class Table:
 
     def __init__(self):
         self.states, self.last_phases, self.reports, self.most = {}, {}, [], 0
+        self.notices = []
 
     def changed(self, key, state, now):
         self.states[key] = state
@@ -33,6 +39,9 @@ class Table:
         self.last_phases = dict(states)
 
     def tick(self, now): ...
+
+    def notified(self, error):
+        self.notices.append(error)
 
     def over(self, report):
         self.reports.append(report)
@@ -49,7 +58,7 @@ class Theatre(Stage):
             name=name, program="claude", prompt=more.pop("prompt", "Do it"), env=env, **more
         )
 
-    def made(self, plan):
+    def made(self, plan, notify=()):
         return make_plan(
             self.desk,
             plan,
@@ -57,9 +66,10 @@ class Theatre(Stage):
             cwd=self.folder / "work",
             environ=self.environ(""),
             now=self.clock.wall(),
+            notify=notify,
         )
 
-    def play(self, plan, *, claimed=None, is_parked_by_exit=False):
+    def play(self, plan, *, claimed=None, is_parked_by_exit=False, by_hand=None):
         claimed = claimed or self.made(plan)
         table, stop = Table(), Stop()
         world = self.world()
@@ -77,6 +87,7 @@ class Theatre(Stage):
                 table=table,
                 stop=stop,
                 is_parked_by_exit=is_parked_by_exit,
+                by_hand=by_hand,
             )
         finally:
             stop.close()
@@ -193,6 +204,68 @@ def test_a_parked_plan_is_taken_up_where_it_stood(theatre):
     assert theatre.effects == 1
 
 
+@pytest.mark.parametrize(("reason", "status"), [("terminate", "waiting"), ("interrupt", "paused")])
+def test_a_plan_that_nobody_asked_to_end_goes_on_with_the_next_worker(theatre, reason, status):
+    plan = Plan(phases=(phase(theatre, {"one": "ok"}),))
+    claimed = theatre.made(plan)
+    stop = Stop()
+    stop.set(reason)
+    conduct(
+        theatre.desk,
+        claimed,
+        environ=theatre.environ(""),
+        world=theatre.world(),
+        table=Table(),
+        stop=stop,
+    )
+    stop.close()
+    state = theatre.desk.look(claimed.id)
+    assert (state.status, is_due(state, theatre.clock.wall())) == (status, status == "waiting")
+
+
+@pytest.mark.parametrize("is_parked_by_exit", [True, False])
+def test_somebody_is_told_when_all_of_a_plan_waits_and_when_it_is_over(theatre, is_parked_by_exit):
+    told = theatre.folder / "told"
+    scripts = {"one": "limit:9000 ok", "two": "login"}
+    plan = Plan(name="night", phases=(phase(theatre, scripts, on_failure="continue"),))
+    claimed = theatre.made(plan, notify=("sh", "-c", f"cat >> {told}"))
+    run = theatre.play(plan, claimed=claimed, is_parked_by_exit=is_parked_by_exit)
+    news = [json.loads(line) for line in told.read_text().splitlines()]
+    assert [each["event"] for each in news] == ["parked", "over"][: 1 if is_parked_by_exit else 2]
+    assert (news[0]["status"], news[0]["run"], news[0]["name"]) == ("waiting", run.id, "night")
+    assert news[0]["until"] > theatre.desk.look(run.id).made.at + 9000
+    assert news[-1]["status"] == ("waiting" if is_parked_by_exit else "done")
+    assert run.table.notices == [""] * len(news)
+
+
+def test_a_plan_that_nobody_can_be_told_of_goes_on(theatre):
+    plan = Plan(phases=(phase(theatre, {"one": "ok"}),))
+    run = theatre.play(plan, claimed=theatre.made(plan, notify=("false",)))
+    assert (run.code, run.table.notices) == (0, ["false ended with 1"])
+
+
+def test_agents_that_wait_go_on_at_once_if_told_so(theatre):
+    plan = Plan(phases=(phase(theatre, {"one": "limit:9000 ok"}),))
+    parked = theatre.play(plan, is_parked_by_exit=True)
+    now = theatre.clock.wall()
+    revive(theatre.desk, parked.id, now, is_waking=True)
+    claimed = theatre.desk.claim(parked.id, now)
+    again = theatre.play(plan, claimed=claimed, is_parked_by_exit=True, by_hand=ByHand(is_now=True))
+    assert (again.code, theatre.clock.wall() - now < 60) == (0, True)
+
+
+def test_agents_that_crashed_start_anew_if_told_so(theatre):
+    agent = Agent(name="one", command=("sh", "-c", "test -e x || { touch x; kill -9 $$; }"))
+    plan = Plan(phases=(Phase(name="review", agents=(agent,)),))
+    first = theatre.play(plan)
+    assert first.code == 1
+    now = theatre.clock.wall()
+    revive(theatre.desk, first.id, now)
+    claimed = theatre.desk.claim(first.id, now)
+    theatre.desk.write(claimed, Moved(now, now, "by hand"), "by-hand")
+    assert theatre.play(plan, claimed=claimed, by_hand=ByHand(may_restart=True)).code == 0
+
+
 def test_what_was_mended_is_tried_again(theatre):
     plan = Plan(
         phases=(
@@ -225,6 +298,7 @@ def test_a_verification_that_fails_twice_fails_the_agent(theatre):
     run = theatre.play(plan)
     state = theatre.desk.look(f"{run.id}.review.one")
     assert (run.code, state.attempts) == (1, 2)
+    assert state.checks[0].said == "[it ended with exit code 1, and printed nothing]"
 
 
 def test_the_money_that_is_used_up_starts_nothing_more(theatre):
@@ -348,3 +422,33 @@ def test_an_agent_that_gets_no_tree_fails(theatre):
     state = theatre.desk.look(f"{run.id}.review.one")
     assert (run.code, state.status, state.attempts) == (1, "failed", 0)
     assert "commit" in state.because
+
+
+def test_the_tree_of_an_agent_that_failed_is_kept_and_named(theatre, repository):
+    scripts = {"one": "write:one.txt login", "two": "write:two.txt ok"}
+    plan = Plan(git="worktree", phases=(phase(theatre, scripts, on_failure="continue"),))
+    run = theatre.play(plan)
+    (kept,) = lent_out(Tree.find(repository), run.id)
+    (one, two) = run.table.reports[0].phases[0].agents
+    assert (one.status, one.tree, two.tree) == ("failed", kept.folder, "")
+    assert (kept.key, Path(kept.folder, "one.txt").exists()) == (f"{run.id}/agents/1-1-one", True)
+    assert not (repository / "one.txt").exists()
+
+
+def test_changes_that_conflict_are_kept_on_a_branch_and_told(theatre, repository):
+    agents = tuple(
+        Agent(name=name, command=("sh", "-c", f"echo {name} > half.txt")) for name in ("one", "two")
+    )
+    run = theatre.play(Plan(git="worktree", phases=(Phase(name="a", agents=agents),)))
+    remarks = [each for agent in run.table.reports[0].phases[0].agents for each in agent.remarks]
+    assert run.code == 0
+    assert remarks[0].startswith("git: half.txt conflicts with the tree: ")
+    assert remarks[1].startswith(f"git: its changes are on the branch mulligan/{run.id}/1-")
+
+
+def test_what_a_plan_has_set_aside_is_found_under_its_run(theatre, repository):
+    script = "write:half.txt crash ok"
+    plan = Plan(git="snapshot", phases=(phase(theatre, {"a.b": script}, parallel=False),))
+    run = theatre.play(plan)
+    (aside,) = load_all(Tree.find(repository), run.id)
+    assert (aside.run, aside.state) == (f"{run.id}/agents/1-1-a-b", "aside")

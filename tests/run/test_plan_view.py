@@ -37,6 +37,7 @@ LIMIT = Ended(
     because="the limit resets",
     cost=0.2,
 )
+AGAIN = Begun(1102.0, 2, "resume", "", "")
 DONE = Ended(1210.0, 2, 108.0, code=0, then="done", cost=0.3)
 
 
@@ -55,12 +56,18 @@ class Place:
     """A terminal or a pair of pipes with a plan shown on it."""
 
     def __init__(
-        self, shown: Plan, *, lines: int = 24, is_terminal: bool = True, **settings
+        self,
+        shown: Plan,
+        *,
+        lines: int = 24,
+        columns: int = 80,
+        is_terminal: bool = True,
+        **settings,
     ) -> None:
         self.plan = shown
         if is_terminal:
             self.end, err = os.openpty()
-            fcntl.ioctl(err, termios.TIOCSWINSZ, struct.pack("HHHH", lines, 80, 0, 0))
+            fcntl.ioctl(err, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
             out = err
         else:
             self.end, err = os.pipe()
@@ -154,6 +161,68 @@ def test_without_a_terminal_each_thing_is_told_once_in_a_line():
         f"mulligan: {ended} read/one: waits 1m31s, until {until}: the limit resets at {reset}\n"
         "mulligan: phase read failed: none of its 1 agents succeeded\n"
     )
+
+
+@pytest.mark.real
+def test_what_happened_before_it_was_taken_up_is_not_told_again():
+    place = Place(plan("one", "two"), is_terminal=False)
+    with place.table as table:
+        table.changed("read/one", state(BEGUN, DONE), 1300.0)
+        table.changed("read/two", state(BEGUN, LIMIT), 1300.0)
+        table.phases({"read": "open"}, {})
+        table.changed("read/two", state(BEGUN, LIMIT, AGAIN), 1301.0)
+    begun = clock(1102.0, 1102.0)
+    assert place.written() == (
+        "mulligan: goes on: 1 of 2 succeeded\n"
+        "mulligan: phase read begins\n"
+        f"mulligan: {begun} read/two: attempt 2: two resumes its session\n"
+    )
+
+
+LONG = Plan(
+    name="review",
+    phases=(
+        Phase(
+            name="review-of-the-commit",
+            agents=(Agent(name="security-of-dependencies", command=("x",)),),
+        ),
+    ),
+)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("columns", "shown"),
+    [
+        (120, "review-of-the-commit security-of-dependencies 1 waits: usage limit 1:30 until 0 $0"),
+        (80, "review-… security-of-… 1 waits: usage limit 1:30 until 0 $0"),
+        (60, "review-… security-… 1 waits: usage li… 1:30 $0"),
+        (50, "review-… security-… waits: usage l… 1:30 $0"),
+        (36, "security-… waits: usage limit 1:30"),
+    ],
+)
+def test_a_narrow_terminal_cuts_names_before_numbers(columns, shown):
+    place = Place(LONG, columns=columns)
+    with place.table as table:
+        table.phases({"review-of-the-commit": "open"}, {})
+        table.changed("review-of-the-commit/security-of-dependencies", state(BEGUN, LIMIT), 1010.0)
+        table.tick(1011.0)
+        _, row, foot = place.screen()
+    row = row.replace(clock(1101.0, 1010.0), "0").replace("$0.20", "$0")
+    assert (" ".join(row.split()), len(foot) <= columns) == (shown, True)
+
+
+@pytest.mark.real
+def test_a_report_on_a_terminal_breaks_no_word():
+    place = Place(plan("one"))
+    with place.table as table:
+        ended = state(BEGUN, LIMIT._replace(message="a limit was reached " * 6))
+        table.over(report(place.plan, {"read/one": ended}, {"read": "open"}, {}))
+    lines = place.written().replace("\r\n", "\n").splitlines()
+    assert max(map(len, lines)) <= 80
+    folded = [line for line in lines if line.startswith(" " * 16)]
+    assert folded
+    assert "limit was reached a limit was" in " ".join(" ".join(lines).split())
 
 
 @pytest.mark.real

@@ -216,3 +216,20 @@ def test_every_plan_ends_and_nobody_runs_in_a_slot_that_is_not_there(shape, data
             assert successes >= least[one.mode]
         if found.phases[one.name] == "skipped":
             assert not any(key.startswith(f"{one.name}/") for key in ran)
+
+
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [
+        ("fail_fast", "review/1 failed, and the phase fails with the first"),
+        ("require_minimum", "3 must succeed, and 1 of 3 failed"),
+    ],
+)
+def test_a_phase_names_who_failed_not_who_was_stopped_for_it(mode, why):
+    standings = {
+        "review/0": Standing("stopped"),
+        "review/1": Standing("failed"),
+        "review/2": Standing("stopped"),
+    }
+    found = moves((order(mode=mode, minimum=3),), standings, now=0.0)
+    assert found.because == {"review": why}

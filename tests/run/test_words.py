@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mulligan import Kind
 from mulligan.run.state import state_of
 from mulligan.run.steps import Begun, Ended, Made, Moved, Over
-from mulligan.run.words import clock, counted, money, summed_up, told
+from mulligan.run.words import clock, counted, followed, money, summed_up, told
 
 NIGHT = 1_794_880_800.0  # Tue 17 Nov 2026, 02:00 UTC
 
@@ -86,6 +86,30 @@ def test_what_must_stop_says_why_and_what_to_do():
         "attempt 1: claude was not let in after 12m, $0.31: Invalid API key",
         "not repeated: auth 401 does not pass by waiting (policy 'default')",
         "hint: log in with claude or mend its key, then take the run up again",
+    ]
+
+
+def test_a_program_that_cannot_be_started_is_told_in_one_line_and_a_hint():
+    because = "cannot start cluade: not found on the PATH"
+    step = Ended(NIGHT, 1, 0.0, code=127, kind="client", message=because, then="stop")
+    assert texts(told(step._replace(because=because, advice="check the spelling"), "cluade")) == [
+        "attempt 1: cannot start cluade: not found on the PATH",
+        "hint: check the spelling",
+    ]
+
+
+def test_an_attempt_that_is_not_made_has_no_number():
+    refused = Ended(
+        *(NIGHT, 1, 0.0),
+        stopped="refused",
+        then="stop",
+        because="its deadline is over",
+    )
+    assert texts(told(refused, "claude")) == ["claude is not started: its deadline is over"]
+    state = stands(made(), Begun(NIGHT - 720, 1, "start", "s", ""), LIMIT, refused)
+    assert texts(summed_up("k3v9q2", state))[1:3] == [
+        f"  1  usage limit      12m   $0.31  {followed(LIMIT)}",
+        "  -  not started       0s          not repeated: its deadline is over",
     ]
 
 

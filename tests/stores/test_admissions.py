@@ -16,7 +16,7 @@ from mulligan.core.hint import Hint
 from mulligan.core.machine import Key
 from mulligan.core.moment import Moment
 from mulligan.core.tokens import Tokens
-from mulligan.stores.breaker_admission import BreakerAdmission
+from mulligan.stores.breaker_admission import BreakerAdmission, BreakerAlone
 from mulligan.stores.failopen import FailOpen
 from mulligan.stores.gate_admission import GateAdmission
 from mulligan.stores.memory import Memory
@@ -187,10 +187,9 @@ def test_without_a_gate_a_stated_limit_opens_it_exactly_so_long(clock, shared):
         BREAKER_KEY,
         Breaker(),
         shared=shared,
-        opens_on_limits=True,
         on_change=lambda *change: told.append(change),
     )
-    call(breaker, clock, "failed", limit(300))
+    call(BreakerAlone(breaker), clock, "failed", limit(300))
     other = BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared)
     answer = call(other, clock)
     assert isinstance(answer, Refused)

@@ -260,6 +260,37 @@ def test_what_nobody_needs_is_forgotten(path):
     store.close()
 
 
+def test_a_file_that_only_short_processes_write_does_not_grow(path):
+    clock, sizes = Time(), []
+    take = Take(holder="a", fingerprint="f", lease=60)
+    for number in range(60):
+        store = Sqlite(path, clock)  # what a process knows of its file begins anew with each
+        for each in range(5):
+            part = f"{number}/{each}"
+            store.keys.transact(Key("t", part), take)
+            store.keys.transact(Key("t", part), Finish(holder="a", epoch=1, value="1", ttl=600))
+        assert store.keys.transact(Key("t", f"{number}/0"), take) == Done("1")
+        sizes.append(len(store.keys.known(CLAIM)))
+        store.close()
+        clock.now += 86_400
+        clock.wall += 86_400
+    assert max(sizes) <= 5 * 10  # seven days of fences, and the day of the results
+
+
+def test_one_sweep_takes_no_longer_because_much_is_over(path):
+    clock = Time()
+    store = Sqlite(path, clock)
+    for number in range(1000):
+        store.keys.transact(Key("t", f"{number}"), Take(holder="a", fingerprint="f", lease=60))
+    store.close()
+    clock.now += 86_400 * 30
+    clock.wall += 86_400 * 30
+    store = Sqlite(path, clock)
+    store.keys.transact(Key("t", "new"), Take(holder="a", fingerprint="f", lease=60))
+    assert len(store.keys.known(CLAIM)) == 1 + 1000 - 256
+    store.close()
+
+
 def swept(states, clock):
     """Write so often that the file is swept."""
     for number in range(1024):

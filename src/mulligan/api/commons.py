@@ -20,7 +20,7 @@ from ..drivers.ambient import endings
 from ..drivers.entrance import tell
 from ..drivers.world import world
 from ..errors import SettingError, StoreError
-from ..stores.breaker_admission import BreakerAdmission
+from ..stores.breaker_admission import BreakerAdmission, BreakerAlone
 from ..stores.failopen import FailOpen
 from ..stores.forks import made_anew
 from ..stores.gate_admission import GateAdmission
@@ -214,7 +214,6 @@ class Parts:
                 key,
                 settings,
                 shared=state,
-                opens_on_limits="gate" not in self.settings,
                 on_change=self._breaker_changed,
             )
         if isinstance(settings, Gate):
@@ -263,7 +262,12 @@ class Line:
     @property
     def admissions(self) -> tuple[Admission, ...]:
         names = ("breaker", "gate")
-        return tuple([self._parts.part(each) for each in names if getattr(self._wants, each)])
+        return tuple([self._part(each) for each in names if getattr(self._wants, each)])
+
+    def _part(self, name: str) -> Any:
+        part = self._parts.part(name)
+        is_alone = name == "breaker" and self._wants.gate is None
+        return BreakerAlone(part) if is_alone else part
 
     @property
     def tokens(self) -> RetryTokens | None:
@@ -294,7 +298,7 @@ class Line:
             if getattr(self._wants, name) and (
                 name != "breaker" or not parts.has_changed_since(mark)
             ):
-                part = parts.part(name)
+                part = self._part(name)
                 tickets.append((part, part.calm_ticket()))
         return tickets
 

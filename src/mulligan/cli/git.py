@@ -14,11 +14,23 @@ import click
 
 from ..core.text import clean, presentable
 from ..errors import GitRefused
-from ..run.git import OPEN, Tree, drop, give_back, load_all, recover
+from ..run.git import (
+    OPEN,
+    Tree,
+    changes,
+    discard,
+    drop,
+    give_back,
+    lent_out,
+    load_all,
+    load_baseline,
+    recover,
+    take_back,
+)
 from . import EXIT_FAILED, Unusable
 
 if TYPE_CHECKING:
-    from ..run.git import GivenBack, SetAside
+    from ..run.git import GivenBack, Lent, SetAside
 
 __all__ = ("command",)
 
@@ -45,6 +57,9 @@ def command() -> None:
     mulligan git restore RUN --dry-run     what would come back, and what conflicts
     mulligan git restore RUN               give it back
     mulligan git drop RUN                  forget it, once you have it back
+
+    The RUN of a plan stands for all of its agents. One of them has a name of its own,
+    RUN/agents/NAME, which the list shows.
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
 
 
@@ -62,16 +77,22 @@ def list_(*, folder: str, is_json: bool) -> None:
     returned    in your tree again
     committed   a commit on your branch
     kept        on a branch of its own
+    lent        in the tree of an agent that is at work, or that failed; its folder stays
+                until mulligan git restore RUN/agents/NAME takes the changes out of it, or
+                mulligan git drop RUN removes it
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
-    found = load_all(Tree.find(folder))
+    tree = Tree.find(folder)
+    found, lent = load_all(tree), lent_out(tree)
     if is_json:
-        click.echo(json.dumps([_about(each) for each in found], indent=2))
+        about = [*map(_about, found), *map(_about_lent, lent)]
+        click.echo(json.dumps(about, indent=2))
         return
-    if not found:
+    if not found and not lent:
         click.echo("nothing is set aside here", err=True)
         return
     heads = ("RUN", "N", "MODE", "STATE", "FILES", "WHEN", "WHERE")
     rows = [heads, *(_row(each) for each in sorted(found, key=lambda each: each.at))]
+    rows += [_row_lent(each) for each in lent]
     widths = [max(len(row[i]) for row in rows) for i in range(len(heads) - 1)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
@@ -96,13 +117,21 @@ def restore(
 
     What a killed process had half set aside or half given back is brought to its end first.
 
+    An agent of a plan that failed in a tree of its own keeps that tree. Named by itself,
+    RUN/agents/NAME, its changes come into yours, and the tree is removed.
+
     \b
     Exit codes: 0 everything is back, 1 something conflicts, 2 wrong usage.
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     here = Tree.find(folder)
-    asides = _of(here, run, number)
+    run = _meant(here, run)
+    lent = [] if number is not None else lent_out(here, run)
+    if lent and lent[0].key == run:
+        _take(lent[0], is_rehearsal=is_rehearsal, is_json=is_json)
+        return
+    asides = _of(here, run, number, is_needed=not lent)
     results = []
-    for aside in sorted(asides, key=lambda each: -each.number):
+    for aside in sorted(asides, key=lambda each: (-each.at, -each.number)):
         tree = _tree_of(aside, here)
         if aside.state in OPEN and aside.mode == "commit":
             if not is_rehearsal:
@@ -114,6 +143,12 @@ def restore(
     else:
         for result in results:
             _tell(result, is_rehearsal=is_rehearsal)
+        for each in lent:
+            if each.key != run:
+                where = presentable(each.folder, 200)
+                click.echo(
+                    f"{each.key}: is in its own tree, {where}; mulligan git restore {each.key}"
+                )
     if not all(result.is_whole for result in results):
         click.get_current_context().exit(EXIT_FAILED)
 
@@ -125,19 +160,64 @@ def restore(
 def drop_(run: str, *, is_forced: bool, folder: str) -> None:
     """Forget what RUN has set aside; git sweeps it away some weeks later.
 
-    Refused while something is not given back, unless --force is given.
+    The trees of its agents that failed are removed. Refused while something is not given back,
+    unless --force is given, and while RUN can go on.
     """
     tree = Tree.find(folder)
-    asides = _of(tree, run, None)
+    run = _meant(tree, run)
+    lent = lent_out(tree, run)
+    asides = _of(tree, run, None, is_needed=not lent)
+    _check_over(run)
     waiting = [each for each in asides if each.state in OPEN]
-    if waiting and not is_forced:
-        count = sum(len(each.moves) for each in waiting)
+    count = sum(len(each.moves) for each in waiting) + sum(len(_changed(each)) for each in lent)
+    if count and not is_forced:
         raise Unusable(
             f"{count} files of {run!r} are not given back",
             f"mulligan git restore {run} gives them back, --force forgets them",
         )
+    for each in lent:
+        discard(tree, each)
     drop(tree, run)
-    click.echo(f"forgot {len(asides)} set aside by {run}")
+    trees = f", and removed {len(lent)} of its trees" if lent else ""
+    click.echo(f"forgot {len(asides)} set aside by {run}{trees}")
+
+
+def _check_over(run: str) -> None:
+    """Refuse to take from an agent what it may be working on, or will go on with."""
+    from ..run.desk import Desk
+
+    id_ = run.partition("/")[0]
+    state = Desk().look(id_)
+    if state is not None and state.is_open:
+        raise Unusable(
+            f"run {id_} is not over, and goes on with what it has there",
+            f"mulligan resume {id_} ends it well, mulligan cancel {id_} ends it now",
+        )
+
+
+def _take(lent: Lent, *, is_rehearsal: bool, is_json: bool) -> None:
+    """Bring the changes of an agent that failed into the tree, and remove its own."""
+    _check_over(lent.run)
+    about = _about_lent(lent)
+    if is_rehearsal:
+        what = f"{len(about['moves'])} files would come from {lent.folder}"
+    else:
+        taken = take_back(lent)
+        paths = taken.given.paths if taken.given is not None and taken.given.is_whole else ()
+        what = f"{len(paths)} files came from its tree"
+        if taken.branch:
+            what = f"conflicts with your tree, and is kept on a branch; git merge {taken.branch}"
+        about.update(state="kept" if taken.branch else "returned", made=taken.branch, paths=paths)
+        for each in taken.left:
+            where = presentable(f"{lent.folder}/{each.path}", 200)
+            click.echo(f"left {where}: {each.reason}", err=True)
+    click.echo(json.dumps([about], indent=2) if is_json else f"{lent.key}: {what}")
+
+
+def _changed(lent: Lent) -> list[str]:
+    own = Tree.find(lent.folder)
+    found = changes(own, load_baseline(own, lent.key))
+    return [*(each.path for each in found.moves), *(each.path for each in found.left)]
 
 
 def _tree_of(aside: SetAside, here: Tree) -> Tree:
@@ -150,12 +230,27 @@ def _tree_of(aside: SetAside, here: Tree) -> Tree:
     return here
 
 
-def _of(tree: Tree, run: str, number: int | None) -> list[SetAside]:
+def _meant(tree: Tree, run: str) -> str:
+    """The run that was meant, if it is called by its name or by the beginning of its id."""
+    from ..run.desk import Desk, NoSuchRun
+
+    known = [*(each.run for each in load_all(tree)), *(each.key for each in lent_out(tree))]
+    if not any(_is_of(each, run) for each in known):
+        with suppress(NoSuchRun):
+            return Desk().find(run)
+    return run
+
+
+def _is_of(name: str, run: str) -> bool:
+    return name == run or name.startswith(f"{run}/agents/")
+
+
+def _of(tree: Tree, run: str, number: int | None, *, is_needed: bool = True) -> list[SetAside]:
     every = load_all(tree)
-    found = [each for each in every if each.run == run or each.run.startswith(f"{run}/agents/")]
+    found = [each for each in every if _is_of(each.run, run)]
     if number is not None:
         found = [each for each in found if each.number == number]
-    if found:
+    if found or not is_needed:
         return found
     names = sorted({each.run.partition("/")[0] for each in every})
     near = get_close_matches(run, names, n=1)
@@ -175,6 +270,16 @@ def _row(aside: SetAside) -> tuple[str, ...]:
         where = f"branch {aside.made}"
     files = str(len(aside.moves))
     return (aside.run, str(aside.number), aside.mode, aside.state, files, when, where)
+
+
+def _row_lent(lent: Lent) -> tuple[str, ...]:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(Path(lent.folder).stat().st_mtime))
+    return (lent.key, "", "worktree", "lent", str(len(_changed(lent))), when, lent.folder)
+
+
+def _about_lent(lent: Lent) -> dict[str, Any]:
+    about = {"run": lent.key, "mode": "worktree", "state": "lent", "folder": lent.folder}
+    return {**about, "moves": _changed(lent)}
 
 
 def _about(aside: SetAside) -> dict[str, Any]:

@@ -28,12 +28,14 @@ from ..run.stop import Stop, signals
 from ..run.streams import Streams
 from ..run.words import money
 from . import Unusable
+from .running import check_name, notice_argv, working_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..run.desk import Claimed
     from ..run.plan import Agent, Phase, Plan
+    from ..run.work import ByHand
 
 __all__ = ("drive_plan", "run_plan", "show_plan")
 
@@ -48,8 +50,6 @@ _ELSEWHERE = {
     "deadline": "a phase's policy, as deadline",
     "own_retries": "an agent's args or env",
     "restart": "an agent, as may_restart",
-    "cwd": "the plan, as cwd",
-    "notify": "no place: its exit code tells, 0 done, 1 failed, 75 parked",
     "final_only": "no place: agents of a plan print into files",
 }
 
@@ -64,22 +64,38 @@ def run_plan(
             f"a plan takes no arguments; got {shlex.join(more)}",
             f"options stand before the file: mulligan run --dry-run {shlex.quote(file)}",
         )
-    for option, home in _ELSEWHERE.items():
+    for option, place in _ELSEWHERE.items():
         given = options.pop(option)
         if given is not None and given is not False and given != "":  # 0 is something to say
             raise Unusable(
                 f"--{option.replace('_', '-')} is for a bare command",
-                f"in a plan it belongs into {home}",
+                f"in a plan it belongs into {place}",
             )
+    cwd, name, notify = options.pop("cwd"), options.pop("name"), options.pop("notify")
+    check_name(name)
+    told = notice_argv(notify)
     plan = load_plan(file)
     folder = Path(file).absolute().parent
+    home = working_folder(cwd) if cwd else folder
     if is_dry:
-        show_plan(plan, file, folder, is_json=is_json)
+        show_plan(plan, file, folder, home, is_json=is_json)
         return 0
-    return _run(plan, folder, report=report, is_json=is_json, **options)
+    return _run(
+        plan, folder, home, name=name, notify=told, report=report, is_json=is_json, **options
+    )
 
 
-def _run(plan: Plan, folder: Path, *, name: str, park: str, report: str, is_json: bool) -> int:
+def _run(
+    plan: Plan,
+    folder: Path,
+    home: Path,
+    *,
+    name: str,
+    notify: tuple[str, ...],
+    park: str,
+    report: str,
+    is_json: bool,
+) -> int:
     """Make a run of `plan`, and drive it."""
     desk = Desk()
     with signals(Stop()) as stop:
@@ -87,10 +103,11 @@ def _run(plan: Plan, folder: Path, *, name: str, park: str, report: str, is_json
             desk,
             plan,
             folder=folder,
-            cwd=folder,
+            cwd=home,
             environ=os.environ,
             now=time(),
             name=name,
+            notify=notify,
         )
         return drive_plan(
             desk,
@@ -112,6 +129,7 @@ def drive_plan(
     is_json: bool = False,
     report: str = "",
     is_parked_by_exit: bool = False,
+    by_hand: ByHand | None = None,
 ) -> int:
     """Drive the plan in our hand, and show it; the exit code."""
     plan, *_ = plan_of(desk, claimed.id)
@@ -131,17 +149,26 @@ def drive_plan(
             table=table,
             stop=stop,
             is_parked_by_exit=is_parked_by_exit,
+            by_hand=by_hand,
         )
 
 
-def show_plan(plan: Plan, file: str, folder: Path, *, is_json: bool) -> None:
-    """Print what would run, phase by phase; nothing is executed."""
+def show_plan(plan: Plan, file: str, folder: Path, home: Path, *, is_json: bool) -> None:
+    """Print what would run, phase by phase; nothing is executed.
+
+    Args:
+        plan: The plan.
+        file: Its file, as it was named.
+        folder: The folder that the file lies in: where its prompt files are.
+        home: The folder that the plan's `cwd` starts from.
+        is_json: Whether a program looks.
+    """
     if is_json:
-        click.echo(json.dumps(_data(plan, file, folder), indent=2))
+        click.echo(json.dumps(_data(plan, file, folder, home), indent=2))
         return
-    for line in _lines(plan, file, folder):
+    for line in _lines(plan, file, folder, home):
         click.echo(line)
-    for each in lint_plan(plan, folder=folder):
+    for each in lint_plan(plan, folder=folder, home=home):
         click.echo(f"warning: {each}", err=True)
 
 
@@ -159,7 +186,7 @@ def _asked(
     return shown, None if stdin is None else mask(printable(stdin.decode()))
 
 
-def _lines(plan: Plan, file: str, folder: Path) -> Iterator[str]:
+def _lines(plan: Plan, file: str, folder: Path, home: Path) -> Iterator[str]:
     count = sum(len(phase.agents) for phase in plan.phases)
     yield f"plan       {printable(plan.name)}, from {file}"
     yield f"agents     {count} in {_number(len(plan.phases), 'phase')}"
@@ -170,8 +197,8 @@ def _lines(plan: Plan, file: str, folder: Path) -> Iterator[str]:
     yield f"at once    {', '.join(slots)} at most"
     if plan.cost_limit is not None:
         yield f"cost       nothing more is started after {money(plan.cost_limit)}"
-    if plan.cwd:
-        yield f"folder     {plan.cwd}"
+    if plan.cwd or home != folder:
+        yield f"folder     {printable(str(Path(plan.cwd) if home == folder else home / plan.cwd))}"
     if plan.env:
         yield f"env        {', '.join(plan.env)}"
     for phase in plan.phases:
@@ -248,24 +275,24 @@ def _agent(plan: Plan, phase: Phase, agent: Agent, folder: Path) -> Iterator[str
             yield from (f"             {line}".rstrip() for line in rest)
 
 
-def _data(plan: Plan, file: str, folder: Path) -> dict[str, Any]:
+def _data(plan: Plan, file: str, folder: Path, home: Path) -> dict[str, Any]:
     return {
         "plan": plan.name,
         "file": file,
         "concurrency": plan.concurrency,
         "providers": dict(plan.providers),
         "cost_limit": plan.cost_limit,
-        "cwd": plan.cwd,
+        "cwd": str(home / plan.cwd),
         "env": sorted(plan.env),
-        "phases": [_phase_data(plan, phase, folder) for phase in plan.phases],
+        "phases": [_phase_data(plan, phase, folder, home) for phase in plan.phases],
         "warnings": [
             {"key": each.key, "message": each.message, "hint": each.hint}
-            for each in lint_plan(plan, folder=folder)
+            for each in lint_plan(plan, folder=folder, home=home)
         ],
     }
 
 
-def _phase_data(plan: Plan, phase: Phase, folder: Path) -> dict[str, Any]:
+def _phase_data(plan: Plan, phase: Phase, folder: Path, home: Path) -> dict[str, Any]:
     policy = phase.policy if isinstance(phase.policy, Policy) else run_policy(phase.policy)
     agents = []
     for agent in phase.agents:
@@ -275,7 +302,7 @@ def _phase_data(plan: Plan, phase: Phase, folder: Path) -> dict[str, Any]:
                 "name": agent.name,
                 "argv": list(argv),
                 "stdin": stdin,
-                "cwd": agent.cwd or plan.cwd,
+                "cwd": str(home / plan.cwd / agent.cwd),
                 "env": sorted({*plan.env, *agent.env}),
                 "output": agent.output,
                 "provider": agent.provider or agent.program,

@@ -9,6 +9,7 @@ import click
 from . import Unusable
 from .kinds import DURATION, Length
 from .manual import Manual
+from .offers import agents, policies
 
 __all__ = ("command",)
 
@@ -66,9 +67,20 @@ _SECTIONS = {
     "words", metavar="[--] COMMAND [ARGUMENT]… | PLAN.toml", nargs=-1, type=click.UNPROCESSED
 )
 @click.option("--name", default="", help="A name for the run, beside its id.")
-@click.option("--cwd", default="", metavar="FOLDER", help="Run in this folder.")
 @click.option(
-    "--agent", default="", metavar="NAME", help="Which program it is, if its name does not tell."
+    "--cwd",
+    type=click.Path(file_okay=False),
+    default="",
+    metavar="FOLDER",
+    help="Run in this folder. In a plan: where its cwd and its agents' start from.  "
+    "[this folder; the plan's own]",
+)
+@click.option(
+    "--agent",
+    shell_complete=agents,
+    default="",
+    metavar="NAME",
+    help="Which program it is, if its name does not tell.",
 )
 @click.option(
     "--horizon",
@@ -84,6 +96,7 @@ _SECTIONS = {
 )
 @click.option(
     "--policy",
+    shell_complete=policies,
     default="",
     metavar="PRESET|FILE",
     help="Other rules than those made for programs; mulligan explain prints them.",

@@ -23,7 +23,7 @@ from . import Unusable
 if TYPE_CHECKING:
     from ..run.desk import Claimed
 
-__all__ = ("resume_run", "run_command")
+__all__ = ("check_name", "notice_argv", "resume_run", "run_command", "working_folder")
 
 _NAME = "write it without them"
 _HELP = "mulligan run --help lists what it takes"
@@ -62,15 +62,11 @@ def run_command(
         is_final_only=final_only,
         is_notified=bool(notify),
     )
-    if not name.isprintable():
-        raise Unusable(f"--name needs a line of text; {name!r} has control characters", _NAME)
+    check_name(name)
     if policy:
         _check_policy(asked)
-    told = _argv(notify)
-    # Without links and dots, as `resume` will see it from within.
-    folder = (Path(cwd) if cwd.startswith("/") else _here() / cwd).resolve()
-    if not folder.is_dir():
-        raise Unusable(f"--cwd needs a folder; {folder} is none", "make it, or name another")
+    told = notice_argv(notify)
+    folder = working_folder(cwd)
     desk = Desk()
     with signals(Stop()) as stop:
         try:
@@ -113,6 +109,11 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
             f"run {id_} is {state.status}: nothing is left to go on with",
             f"mulligan show {id_} tells what came of it",
         )
+    if state.made.parent:
+        raise Unusable(
+            f"run {id_} is an agent of the plan {state.made.parent}, which looks after it",
+            f"mulligan resume {state.made.parent} goes on with both",
+        )
     if state.made.host != os.uname().nodename or state.made.user != os.geteuid():
         raise Unusable(
             f"run {id_} belongs to user {state.made.user} on {state.made.host}: "
@@ -127,11 +128,23 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
         if is_now or state.status in {"paused", "failed", "limited"}:
             desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
         if state.made.agent == PLAN:
-            if state.status in {"failed", "limited"}:
-                from ..run.planning import revive
+            from ..run.planning import revive
+            from ..run.work import ByHand
+            from .planning import drive_plan
 
+            if state.status in {"failed", "limited"}:
                 revive(desk, id_, now)
-            return _go_on(desk, claimed, stop=stop, is_json=is_json, park=park)
+            if is_now:
+                revive(desk, id_, now, is_waking=True)
+            return drive_plan(
+                desk,
+                claimed,
+                stop=stop,
+                environ=os.environ,
+                is_json=is_json,
+                is_parked_by_exit=park == "exit",
+                by_hand=ByHand(is_now, restart),
+            )
         return _go(
             desk,
             claimed,
@@ -141,21 +154,6 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
             may_restart=restart,
             is_now=is_now,
         )
-
-
-def _go_on(desk: Desk, claimed: Claimed, *, stop: Stop, is_json: bool, park: str) -> int:
-    """Go on with a plan."""
-    from .planning import drive_plan
-
-    is_parked_by_exit = park == "exit"
-    return drive_plan(
-        desk,
-        claimed,
-        stop=stop,
-        environ=os.environ,
-        is_json=is_json,
-        is_parked_by_exit=is_parked_by_exit,
-    )
 
 
 def _go(desk: Desk, claimed: Claimed, *, stop: Stop, is_json: bool, **how: Any) -> int:
@@ -179,7 +177,21 @@ def _check_policy(asked: Asked) -> None:
         raise Unusable(str(error), "name a preset, or the path of a .toml file") from None
 
 
-def _argv(notify: str) -> tuple[str, ...]:
+def check_name(name: str) -> None:
+    """Refuse what is no line of text."""
+    if not name.isprintable():
+        raise Unusable(f"--name needs a line of text; {name!r} has control characters", _NAME)
+
+
+def working_folder(cwd: str) -> Path:
+    """The folder that was asked for, without links and dots, as `resume` sees it from within."""
+    folder = (Path(cwd) if cwd.startswith("/") else _here() / cwd).resolve()
+    if not folder.is_dir():
+        raise Unusable(f"--cwd needs a folder; {folder} is none", "make it, or name another")
+    return folder
+
+
+def notice_argv(notify: str) -> tuple[str, ...]:
     """The command of a notification, split as a shell would."""
     if not notify:
         return ()
@@ -200,7 +212,8 @@ def _here() -> Path:
     except OSError as trouble:
         because = (trouble.strerror or str(trouble)).lower()
         raise Unusable(
-            f"the folder this was called in cannot be used: {because}", "go to one that exists"
+            f"the folder this was called in cannot be used: {because}",
+            "go to one that exists, or name a run",
         ) from None
 
 

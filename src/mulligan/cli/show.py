@@ -155,7 +155,9 @@ def _lines(desk: Desk, id_: str, state: RunState) -> list[str]:
             "",
             *columns(_HEAD, [_row(desk, *each) for each in agents], right="attempts cost"),
         ]
-    return lines + [line for at in range(state.attempts) for line in _attempt(state, at, now)]
+    lines += [line for at in range(state.attempts) for line in _attempt(state, at, now)]
+    remarks = [f"{clock(each.at, now)} {clean(each.text)}" for each in state.remarks]
+    return [*lines, "", *remarks] if remarks else lines
 
 
 def _agents(desk: Desk, id_: str) -> list[tuple[str, RunState]]:
@@ -187,6 +189,8 @@ def _attempt(state: RunState, at: int, now: float) -> list[str]:
     begun = state.begun[at]
     ended = next((each for each in state.ended if each.attempt == begun.attempt), None)
     how = {"start": "started", "resume": "resumed its session", "restart": "started anew"}
+    if state.made.agent == PLAN:
+        how["resume"] = "taken up again"
     first = f"\nattempt {begun.attempt}  {clock(begun.at, now)}, {how[begun.how]}"
     if ended is None:
         return [first, "  so far   nobody has written down its end"]

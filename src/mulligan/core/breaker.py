@@ -3,7 +3,7 @@
     Closed ──`failures` in a row, by a quorum──▶ Open ──time passed──▶ half open
        ▲                                          ▲                      │ │
        │                                          └────a probe failed────┘ │
-       └──────────────────────`successes` probes succeeded─────────────────┘
+       └──────────────────────`successes` probes were answered─────────────┘
 
 Half open is no state of its own: it is an open breaker whose time has passed. So nothing has to
 happen for it to be reached, it survives a restart, and asking can never recurse. What it adds is
@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from .failure import Failure, Kind
+from .failure import Failure, Family, Kind, Reach
 from .machine import Machine
 from .moment import Due, Lease, Moment
 from .sharing import Breaker
@@ -40,8 +40,9 @@ __all__ = (
     "verdict_on",
 )
 
-# Neither: cancelled, or an error that says nothing about the target's health.
-Result: TypeAlias = Literal["success", "failure", "neither"]
+# Alive: the target answered, with an error that is the caller's. It counts for no more than that:
+# a probe has found somebody there. Neither: cancelled, or nothing is said about the target at all.
+Result: TypeAlias = Literal["success", "failure", "alive", "neither"]
 
 _UNHEALTHY = frozenset({Kind.SERVER, Kind.OVERLOADED, Kind.NETWORK, Kind.TIMEOUT})
 
@@ -49,10 +50,14 @@ _UNHEALTHY = frozenset({Kind.SERVER, Kind.OVERLOADED, Kind.NETWORK, Kind.TIMEOUT
 def verdict_on(failure: Failure) -> Result:
     """What a failure says about its target's health.
 
-    A client error never counts (R-C9), and a limit is the gate's business: it paces calls, it
-    does not stop them (E-B12).
+    A client error never counts (R-C9), except that a probe need not look further. A limit is the
+    gate's business: it paces calls, it does not stop them (E-B12).
     """
-    return "failure" if failure.kind in _UNHEALTHY else "neither"
+    kind = failure.kind
+    if kind in _UNHEALTHY:
+        return "failure"
+    is_answer = kind.family is Family.CLIENT or kind is Kind.BAD_ANSWER
+    return "alive" if is_answer and failure.reach is Reach.ANSWERED else "neither"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ class Circuit:
         until: When it lets a probe through; None while it is closed.
         generation: Rises whenever it opens or closes.
         probes: Probes under way.
-        passed: Probes that have succeeded since it opened.
+        passed: Probes that have been answered since it opened.
         hand: ``blocked`` or ``allowed`` by hand, else empty.
         because: Why it is open, in a clause.
         hand_until: When the hand goes away by itself, if whoever laid it on said so.
@@ -195,15 +200,16 @@ class Tell(_Step):
             return self._closed(state, moment)
         mine = [probe for probe in state.probes if probe.id == self.permit]
         is_late = not mine or mine[0].due.left(moment) <= 0
-        if is_late and not (self.permit and self.result == "success"):
-            # Its lease is over: another probe speaks for the target now. A success counts all the
+        is_well = self.result in ("success", "alive")
+        if is_late and not (self.permit and is_well):
+            # Its lease is over: another probe speaks for the target now. An answer counts all the
             # same, or a target whose answers take longer than a lease would stay shut for ever.
             return state, False
         others = tuple([probe for probe in state.probes if probe.id != self.permit])
         state = replace(state, probes=others)
         if self.result == "failure":
             return self._opened(state, moment, "the probe failed"), True
-        passed = state.passed + (self.result == "success")
+        passed = state.passed + is_well
         if passed >= self.settings.successes:
             return Circuit(generation=state.generation + 1), True
         return replace(state, passed=passed), False

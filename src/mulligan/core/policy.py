@@ -220,6 +220,8 @@ class Policy:
             )
             if value is not None
         }
+        if in_place is None and "horizon" in changes:  # the longest wait at all: none is longer
+            changes["in_place"] = min(self.in_place, seconds(horizon or 0, name="horizon"))
         if attempts is not None:
             if not _is_count(attempts):
                 raise SettingError(

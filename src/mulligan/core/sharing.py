@@ -23,7 +23,7 @@ class Breaker:
         failures: Failures in a row that open it (R-K1).
         open_for: Seconds it stays open (R-K2).
         probes: Calls let through at a time once that has passed (R-K3).
-        successes: Probes that must succeed to close it (R-K4).
+        successes: Probes that must be answered to close it (R-K4).
         lease: Seconds after which a probe that has not come back is given up.
         quorum: Different workers that must have seen the failures. A worker alone that cannot
             reach the target has a broken network, not a broken target (E-B15).
@@ -54,7 +54,8 @@ class Gate:
         high: Above this many, no longer.
         lease: Seconds after which a probe that has not come back is given up.
         block: The longest that a block of permits is leased for, in seconds.
-        horizon: The longest that a rejection is believed, in seconds.
+        horizon: The longest that a rejection is believed, in seconds. No plan has a longer window
+            than a month.
         scout: Whether the first call goes ahead alone, to learn what the answers state.
     """
 
@@ -63,7 +64,7 @@ class Gate:
     high: float = 0.0
     lease: Seconds = 30.0
     block: Seconds = 10.0
-    horizon: Seconds = 21_600.0
+    horizon: Seconds = 31 * 86_400.0
     scout: bool = False
 
     def __post_init__(self) -> None:

@@ -133,16 +133,20 @@ class Entrance:
         """What the answer to the attempt under way stated about limits; before `leave`."""
         self._stated = quotas
 
-    def leave(self, outcome: Outcome, failure: Failure | None = None) -> None:
+    def leave(
+        self, outcome: Outcome, failure: Failure | None = None, *, is_cut: bool = False
+    ) -> None:
         """Tell everybody who admitted the attempt how it ended; nothing if nobody is in.
 
-        A retry that was scheduled and is not made any more is ``cancelled``, too.
+        A retry that was scheduled and is not made any more is ``cancelled``, too. So is for the
+        admissions what the caller cut for lack of time: it says nothing about the target. The
+        tokens of such a retry are gone all the same, for it was made.
         """
         if not self._is_in and not self._reservation:
             return
         token = _hearing.set(self.news)
         try:
-            self._leave(outcome, failure)
+            self._leave("cancelled" if is_cut else outcome, failure)
             try:
                 if self._is_in or outcome == "cancelled":
                     self._settle(outcome)

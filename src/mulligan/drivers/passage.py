@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.decision import Ending, GiveUp, RetryAfter
 from ..core.events import Held, StoreLost
+from ..core.failure import Kind
 from ..errors import DeadlinePassed, LimitReached
 from .ambient import Context
 from .announce import announce, report, warn
@@ -32,6 +33,9 @@ __all__ = ("Passage",)
 # Out of tokens, a call ends a second later at most: long enough for a loop around it.
 _BREATH = 1.0
 
+# Timers of some clients are over a little before their time, in seconds.
+_EARLY = 0.01
+
 
 class Passage:
     """One call, as others see it come and go."""
@@ -47,6 +51,7 @@ class Passage:
     _entrance: Entrance | None = None
     _held = 0.0  # seconds spent waiting to be admitted
     breath = 0.0  # seconds to wait before an end that a loop around the call would repeat at once
+    _is_last = False  # whether the attempt may take all that is left of the deadline, and no more
     _used_up = ""  # an argument that a second attempt would find empty
 
     # Before an attempt
@@ -115,7 +120,17 @@ class Passage:
     def tell(self) -> None:
         """Tell who admitted the attempt how it failed."""
         if self._entrance is not None:
-            self._entrance.leave("failed", self.failure)
+            self._entrance.leave("failed", self.failure, is_cut=self._was_cut())
+
+    def _was_cut(self) -> bool:
+        """Whether the attempt ended because the caller had no more time, not because of the target.
+
+        A function that takes its limit as a parameter raises an error of its own at it.
+        """
+        failure = self.failure
+        if not self._is_last or failure is None or failure.status is not None:
+            return False
+        return failure.kind is Kind.TIMEOUT and self._left() <= _EARLY
 
     def book(self, decision: Decision) -> Decision:
         """`decision`, with the wait booked; or the end, where there is nothing to book it on."""

@@ -153,6 +153,7 @@ class Session(Passage):
         if timeouts is not None:
             own = timeouts.after(self.call.timeouts).total or inf
         left = self._left()
+        self._is_last = left < own
         return (left, True) if left < own else (own, False)
 
     def overtime(self, limit: float, *, is_deadline: bool) -> TimeoutError:

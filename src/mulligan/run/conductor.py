@@ -18,12 +18,14 @@ from ..errors import MulliganError
 from .begin import holding
 from .desk import InOtherHands
 from .part import Part
+from .recovery import UNASKED
 from .schedule import Agent, Order, Standing, moves
 from .steps import Begun, Ended, Over
 from .stop import Stop
+from .work import ByHand
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from .desk import Claimed, Desk
@@ -55,6 +57,10 @@ class Table(Protocol):
 
     def tick(self, now: float, /) -> None:
         """Time has passed; told about once a second."""
+        ...
+
+    def notified(self, error: str, /) -> None:
+        """Somebody was told; what went wrong with that, or nothing."""
         ...
 
     def over(self, report: Report, /) -> None:
@@ -95,6 +101,8 @@ class Conductor:
         table: Told of everything that a user wants to see.
         stop: Set to interrupt it.
         is_parked_by_exit: Whether to return where all that is left has to wait.
+        by_hand: How it was taken up.
+        waits: Told until when, where all that is left has to wait.
     """
 
     def __init__(
@@ -110,7 +118,11 @@ class Conductor:
         table: Table,
         stop: Stop,
         is_parked_by_exit: bool = False,
+        by_hand: ByHand | None = None,
+        waits: Callable[[float], None] = lambda _: None,
     ) -> None:
+        self._waits = waits
+        self._by_hand = by_hand or ByHand()
         self._desk, self._claimed, self._plan = desk, claimed, plan
         self._world, self._table, self._stop = world, table, stop
         self._is_parked_by_exit = is_parked_by_exit
@@ -132,6 +144,7 @@ class Conductor:
             for number, agent in enumerate(phase.agents, 1)
         }
         self._running: dict[str, tuple[Thread, Stop]] = {}
+        self._driven: set[str] = set()
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def go(self) -> int:
@@ -164,7 +177,8 @@ class Conductor:
         from .plan_report import report
 
         found = self._look()
-        return report(self._plan, self.states(), found.phases, found.because)
+        trees = {key: part.tree for key, part in self._parts.items()}
+        return report(self._plan, self.states(), found.phases, found.because, trees)
 
     def _look(self) -> Moves:
         states = self.states()
@@ -197,8 +211,14 @@ class Conductor:
 
     def _drive(self, key: str, stop: Stop) -> None:
         part = self._parts[key]
+        by_hand = self._by_hand._replace(is_now=self._by_hand.is_now and key not in self._driven)
+        self._driven.add(key)
         try:
-            part.drive(stop, changed=lambda state: self._table.changed(key, state, self._now()))
+            part.drive(
+                stop,
+                changed=lambda state: self._table.changed(key, state, self._now()),
+                by_hand=by_hand,
+            )
         except InOtherHands:  # of a conductor that was stopped, and lets go within its lease
             self._world.wait(stop, _TICK)
         except Exception as error:  # noqa: BLE001 -- or it would be started again without end
@@ -229,6 +249,8 @@ class Conductor:
         self._table.tick(now)
         left = _TICK if wake_at is None else min(_TICK, max(0.0, wake_at - now))
         if not self._running:
+            if wake_at is not None:
+                self._waits(wake_at)
             self._world.wait(own, left)
             return
         try:
@@ -256,13 +278,17 @@ class Conductor:
 
     def _park(self, until: float) -> int:
         self._write("again", "its agents wait", EX_TEMPFAIL, until)
+        self._waits(until)
         return EX_TEMPFAIL
 
     def _pause(self, own: Stop) -> int:
         for key in list(self._running):
             self._join(key)
-        if own.reason != "fenced":
-            self._write("pause", own.reason or "interrupted", _INTERRUPTED)
+        if own.reason in UNASKED:  # nobody asked for its end: it goes on with the next worker
+            because = "its supervisor was told to end: it goes on with the next"
+            self._write("again", because, _INTERRUPTED, self._now())
+        elif own.reason != "fenced":
+            self._write("pause", "interrupted", _INTERRUPTED)
         return _INTERRUPTED
 
     def _write(self, then: Then, because: str, code: int, until: float | None = None) -> None:

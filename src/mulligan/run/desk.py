@@ -21,6 +21,7 @@ from ..errors import Fenced, MulliganError
 from ..stores.boot_clock import boot_id, boot_time
 from ..stores.home import home, private_folder
 from ..stores.sqlite_journal import SqliteJournal, journal_file
+from .agents.launchers import find
 from .pids import is_alive, signature
 from .state import RunState, state_of
 from .steps import Taken, packed, unpacked
@@ -150,7 +151,9 @@ class Desk:
 
     def program(self, id_: str) -> str:
         """The name of its program, for people."""
-        name = os.path.basename(self.command(id_)[0])  # noqa: PTH119 -- a name, not a path of ours
+        command = self.command(id_)
+        # What `npx` or `node` starts is what people call it by.
+        name = find(command)[0] or os.path.basename(command[0])  # noqa: PTH119 -- no path of ours
         if name.isascii() and name.isprintable() and len(name) <= 40:
             return name
         from ..core.text import presentable

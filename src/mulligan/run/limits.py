@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ("Limits",)
 
+_SIX_HOURS = 21_600.0
+
 
 class Limits:
     """What one program's account allows.
@@ -41,7 +43,9 @@ class Limits:
         self, store: Store, agent: str, account: str, clock: Times, roll: Callable[[], float]
     ) -> None:
         key = Key(agent, "gate", store.scoped(account))
-        self._gate = GateAdmission(key, Gate(), roll=roll, shared=FailOpen(store.state))
+        # What a program prints is data that anybody may have written: it is not believed for days.
+        gate = Gate(horizon=_SIX_HOURS)
+        self._gate = GateAdmission(key, gate, roll=roll, shared=FailOpen(store.state))
         self._clock = clock
         self._ticket: object = None
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from .tap import Facts
     from .view import View
 
-__all__ = ("Notifying", "remember", "remembered", "send")
+__all__ = ("NEWS", "Notifying", "remember", "remembered", "send")
 
 # How long a notification may take, and how long once somebody wants us to end.
 _PATIENCE, _HURRY = 10.0, 1.0
 # What becomes of a run that nobody need be told: whoever interrupted it knows.
-_NEWS = frozenset({"done", "failed", "limited", "cancelled"})
+NEWS = frozenset({"done", "failed", "limited", "cancelled"})
 
 
 def remember(folder: Path, argv: tuple[str, ...]) -> None:
@@ -98,7 +98,7 @@ class Notifying:
         self._view.notified(error)
 
     def over(self, state: RunState) -> None:
-        if state.status in _NEWS:
+        if state.status in NEWS:
             self._tell("over", state)
         self._view.over(state)
 

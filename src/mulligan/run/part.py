@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .plan import Agent, GitMode, Phase, Plan
     from .stop import Stop
     from .tidy import Tidy
-    from .work import World
+    from .work import ByHand, World
 
 __all__ = ("Part",)
 
@@ -68,8 +68,8 @@ class Part:
         self.id = f"{run}.{phase.name}.{agent.name}"
         self._desk, self._run, self._plan = desk, run, plan
         self._phase, self._agent = phase, agent
-        # As git knows it: names of phases and agents may hold what references may not.
-        self._git_name = f"{run}-{place[0]}-{place[1]}"
+        # As git knows it: names of agents are one in their phase only, and may hold a dot.
+        self._git_name = f"{place[0]}-{place[1]}-{agent.name.replace('.', '-')}"
         self._folder, self._world = folder, world
         self._home = cwd
         self._environ = {**environ, **plan.env, **agent.env}
@@ -108,12 +108,13 @@ class Part:
     def _is_good(self, state: RunState) -> bool | None:
         return _is_good(self._phase, state)
 
-    def drive(self, stop: Stop, changed: Callable[[RunState], None]) -> None:
+    def drive(self, stop: Stop, changed: Callable[[RunState], None], by_hand: ByHand) -> None:
         """Run it until it ends, has to wait, or is stopped.
 
         Args:
             stop: Set to interrupt it.
             changed: Told of its state after each step.
+            by_hand: How it was taken up.
         """
 
         def told() -> None:
@@ -123,6 +124,7 @@ class Part:
         # What can be refused is refused before the run is in our hand.
         policy, tidy = self._policy(), self._tidy()
         claimed = self._claimed()
+        is_now = by_hand.is_now and claimed is None  # it has waited; nothing begins into a limit
         while not stop.is_set:
             state = self._known()
             if state.status != "done":
@@ -134,10 +136,12 @@ class Part:
                     stop=stop,
                     world=self._world,
                     is_parked_by_exit=True,
+                    is_now=is_now,
+                    may_restart=by_hand.may_restart,
                     policy=policy,
                     tidy=tidy,
                 )
-                claimed = None
+                claimed, is_now = None, False
                 state = self._known()
             if state.status != "done":
                 return
@@ -273,6 +277,12 @@ class Part:
         under = self._desk.folder / "worktrees"
         return lend(Tree.find(self._base()), self._run, self._git_name, under=str(under))
 
+    @property
+    def tree(self) -> str:
+        """The folder of the tree that it was lent, if that is still there."""
+        place = self._desk.folder / "worktrees" / self._run / self._git_name
+        return str(place.resolve()) if place.is_dir() else ""
+
     def _tidy(self) -> Tidy | None:
         mode = self._mode()
         if mode == "off":
@@ -283,7 +293,8 @@ class Part:
         lent = self._lent()
         if lent is None:
             tree = Tree.find(self._base())
-            return Tidy(tree, mode, self._git_name, prefix=self._plan.commit_prefix)
+            key = f"{self._run}/agents/{self._git_name}"
+            return Tidy(tree, mode, key, prefix=self._plan.commit_prefix)
         # The tree is its own. A session that goes on finds it as it left it; a start anew does not.
         return Tidy(Tree.find(lent.folder), "snapshot", lent.key, is_for_restarts_only=True)
 
@@ -349,9 +360,13 @@ class Part:
 
         taken = take_back(lent, is_kept=not self._phase.merge)
         said = [f"git: left {each.path}: {each.reason}" for each in taken.left]
+        if taken.given is not None and taken.given.conflicts:
+            first, *more = taken.given.conflicts
+            others = f" and {len(more)} more" if more else ""
+            said.append(f"git: {first.path}{others} conflicts with the tree: {first.reason}")
         if taken.branch:
             said.append(f"git: its changes are on the branch {taken.branch}")
-        return said
+        return [clean(each) for each in said]
 
     def _known(self) -> RunState:
         state = self.state()

@@ -52,7 +52,7 @@ class Agent:
             default.
         provider: Whose slots it needs; its program by default.
         env: Variables of its environment, over the plan's.
-        cwd: The folder it runs in; the plan's by default.
+        cwd: The folder it runs in, from the plan's; that by default.
         timeout: Seconds for each attempt.
         idle: Seconds of silence after which it hangs.
         may_restart: Whether it may be started anew after a crash.
@@ -168,7 +168,8 @@ class Plan:
         cost_limit: US dollars after which nothing more is started.
         variables: Values for ``{{name}}`` in prompts.
         env: Variables of every agent's environment.
-        cwd: The folder the agents run in, from where the plan's file lies; that by default.
+        cwd: The folder the agents run in, from where the plan's file lies, or from ``--cwd``; that
+            by default.
         git: What happens to the tree before a retry; off by default (R-P6).
         commit_prefix: What stands before the message of a commit.
     """

@@ -37,12 +37,13 @@ _DEFAULTS = {each.name: each.default for cls in (Plan, Phase) for each in fields
 _SILENT = frozenset({"codex", "gemini", "qwen", "copilot", "continue", "cn"})
 
 
-def lint_plan(plan: Plan, *, folder: Path) -> list[Finding]:
+def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Finding]:
     """What would surprise, the grave findings first.
 
     Args:
         plan: The plan.
         folder: The folder its file is in.
+        home: The folder that its `cwd` starts from; where its file is by default.
     """
     found = [
         Finding(
@@ -64,7 +65,7 @@ def lint_plan(plan: Plan, *, folder: Path) -> list[Finding]:
             names = _names(agent, folder)
             used |= names
             found += _agent(plan, agent, here)
-            found += _place(folder, plan, agent, here)
+            found += _place(home or folder, plan, agent, here)
             found += _length(plan, phase, agent, names, here)
             found += _unused(agent.variables, names, here)
         named = {name for agent in phase.agents for name in _names(agent, folder)}
@@ -169,8 +170,8 @@ def _agent(plan: Plan, agent: Agent, path: KeyPath) -> Iterator[Finding]:
     yield from _secrets(agent.env, (*path, "env"))
 
 
-def _place(folder: Path, plan: Plan, agent: Agent, path: KeyPath) -> Iterator[Finding]:
-    place = folder / plan.cwd / agent.cwd
+def _place(home: Path, plan: Plan, agent: Agent, path: KeyPath) -> Iterator[Finding]:
+    place = home / plan.cwd / agent.cwd
     if not place.is_dir():
         key = (*path, "cwd") if agent.cwd else ("cwd",)
         message = f"there is no folder {str(place)!r} here"

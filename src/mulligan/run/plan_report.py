@@ -84,6 +84,8 @@ class AgentReport(NamedTuple):
         because: Why it stands there.
         advice: What the user can do about it.
         decisions: What was decided on the way.
+        remarks: What happened beside it: to its tree, to its files.
+        tree: The folder of its own work tree, where that was kept because nobody took it back.
     """
 
     name: str
@@ -97,6 +99,8 @@ class AgentReport(NamedTuple):
     because: str = ""
     advice: str = ""
     decisions: tuple[Decision, ...] = ()
+    remarks: tuple[str, ...] = ()
+    tree: str = ""
 
 
 class PhaseReport(NamedTuple):
@@ -146,6 +150,7 @@ def report(
     states: Mapping[str, RunState],
     phases: Mapping[str, PhaseState],
     because: Mapping[str, str],
+    trees: Mapping[str, str] | None = None,
 ) -> Report:
     """What came of `plan`.
 
@@ -154,6 +159,7 @@ def report(
         states: ``phase/agent`` → where it stands; those that were not begun are left out.
         phases: What became of each phase.
         because: Why one failed, or was skipped.
+        trees: ``phase/agent`` → the folder of its own work tree, where there still is one.
     """
     began = min((state.made.at for state in states.values()), default=None)
     ended = max((state.at for state in states.values()), default=0.0)
@@ -169,7 +175,7 @@ def report(
         waited=sum(waited(state) for state in states.values()),
         cost=sum(costs) if costs else None,
         tokens=sum(tokens) if tokens else None,
-        phases=tuple(_phase(phase, states, phases, because) for phase in plan.phases),
+        phases=tuple(_phase(each, states, phases, because, trees or {}) for each in plan.phases),
     )
 
 
@@ -178,13 +184,15 @@ def _phase(
     states: Mapping[str, RunState],
     phases: Mapping[str, PhaseState],
     because: Mapping[str, str],
+    trees: Mapping[str, str],
 ) -> PhaseReport:
-    agents = [_agent(each.name, states.get(f"{phase.name}/{each.name}")) for each in phase.agents]
+    keys = [(each.name, f"{phase.name}/{each.name}") for each in phase.agents]
+    agents = [_agent(name, states.get(key), trees.get(key, "")) for name, key in keys]
     state = phases.get(phase.name, "blocked")
     return PhaseReport(phase.name, state, because.get(phase.name, ""), tuple(agents))
 
 
-def _agent(name: str, state: RunState | None) -> AgentReport:
+def _agent(name: str, state: RunState | None, tree: str) -> AgentReport:
     if state is None:
         return AgentReport(name, "not begun")
     last = state.ended[-1] if state.ended else None
@@ -200,6 +208,8 @@ def _agent(name: str, state: RunState | None) -> AgentReport:
         because="" if state.status == "done" else state.because,
         advice="" if last is None or state.status == "done" else last.advice,
         decisions=tuple(_decisions(state)),
+        remarks=tuple(each.text for each in state.remarks),
+        tree="" if state.is_open else tree,
     )
 
 
@@ -250,9 +260,16 @@ def as_lines(found: Report) -> list[Said]:
                 Said(f"  {agent.name} {_headline(agent)}", _TONES.get(agent.status, "plain"))
             )
             said += [Said(f"    {_told(each)}") for each in agent.decisions if each.then]
-            if agent.advice:
-                said.append(Said(f"    hint: {agent.advice}"))
+            said += [Said(f"    {each}") for each in _beside(agent)]
     return said
+
+
+def _beside(agent: AgentReport) -> Iterator[str]:
+    yield from agent.remarks
+    if agent.tree:
+        yield f"git: its work tree is kept: {agent.tree}; mulligan git list tells of it"
+    if agent.advice:
+        yield f"hint: {agent.advice}"
 
 
 _PAST = {
@@ -299,7 +316,9 @@ def _headline(agent: AgentReport) -> str:
 
 def _told(decision: Decision) -> str:
     said = f": {decision.said}" if decision.said else ""
-    return f"attempt {decision.attempt} {decision.ended}{said}; {decision.then}"
+    # "interrupted after 2s; interrupted" says nothing twice.
+    then = "" if decision.ended.startswith(decision.then) else f"; {decision.then}"
+    return f"attempt {decision.attempt} {decision.ended}{said}{then}"
 
 
 def as_markdown(found: Report) -> str:
@@ -322,8 +341,7 @@ def as_markdown(found: Report) -> str:
                 said = f": {_plain(each.said)}" if each.said else ""
                 when = clock(each.at, found.began_at or each.at)
                 lines.append(f"  - {when} attempt {each.attempt} {each.ended}{said}{then}")
-            if agent.advice:
-                lines.append(f"  - hint: {_plain(agent.advice)}")
+            lines += [f"  - {_plain(each)}" for each in _beside(agent)]
     return "\n".join(lines) + "\n"
 
 

@@ -10,6 +10,7 @@ import io
 import os
 from typing import IO, TYPE_CHECKING, cast
 
+from rich.cells import cell_len
 from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
 from rich.table import Table
@@ -22,6 +23,8 @@ from .words import clock, met, money
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rich.console import JustifyMethod
+
     from .plan_report import Report
     from .plan_view import Standings, _Lines
     from .schedule import PhaseState
@@ -29,6 +32,17 @@ if TYPE_CHECKING:
     from .streams import Streams
 
 __all__ = ("Drawn",)
+
+_COLUMNS = ("phase", "agent", "attempt", "state", "next", "cost")
+# Columns of the terminal from which on one of the table's is shown, and the time of day beside a
+# countdown.
+_FROM, _FROM_UNTIL = {"phase": 44, "attempt": 56, "cost": 44}, 72
+# What is cut first where there is not enough room, and what it is cut to.
+_CUTS = (
+    *(("phase", 12), ("agent", 16), ("phase", 8), ("agent", 10), ("state", 12)),
+    *(("phase", 4), ("agent", 6), ("state", 6)),
+)
+_GAP = 2
 
 # Lines that are no agent's: the head, the counts, the foot, one for the prompt of a shell.
 _OTHERS = 4
@@ -81,6 +95,7 @@ class Drawn:
         environ: Mapping[str, str],
     ) -> None:
         self._standings, self._lines, self._run = standings, lines, run
+        lines.width = self._width
         self._descriptor = streams.descriptors["stderr"]
         self._console = Console(
             file=cast("IO[str]", _Screen(streams)),
@@ -100,6 +115,7 @@ class Drawn:
             vertical_overflow="crop",
         )
         self._now = 0.0
+        self._unheard = ""
 
     def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:  # noqa: ARG002 -- the pen's
         self.tick(now)
@@ -120,8 +136,19 @@ class Drawn:
             self._live.start()
         self._live.update(self._drawn(), refresh=True)
 
+    def notified(self, error: str) -> None:
+        """Told once the table is gone: nobody reads what it draws over."""
+        self._unheard = error or self._unheard
+
+    def _width(self) -> int:
+        try:
+            return os.get_terminal_size(self._descriptor).columns
+        except OSError:
+            return 0  # the terminal is gone
+
     def over(self, report: Report) -> None:
         self.close()
+        self._lines.notified(self._unheard)
         self._lines.over(report)
 
     def close(self) -> None:
@@ -139,18 +166,26 @@ class Drawn:
         if len(keys) > room:
             alive = [each for each in keys if self._is_alive(each[2])]
             shown = alive[: max(1, room)]
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        for name in ("phase", "agent"):
-            table.add_column(name, no_wrap=True, overflow="ellipsis")
-        table.add_column("attempt", justify="right", no_wrap=True)
-        table.add_column("state", no_wrap=True, overflow="ellipsis", ratio=1)
-        table.add_column("next", no_wrap=True)
-        table.add_column("cost", justify="right", no_wrap=True)
-        before = ""
+        columns = self._columns()
+        rows, before = [], ""
         for phase, agent, key in shown:
-            table.add_row(phase if phase != before else "", agent, *self._cells(phase, key))
+            cells = (phase if phase != before else "", agent, *self._cells(phase, key))
+            rows.append({name: cells[at] for at, name in enumerate(_COLUMNS) if name in columns})
             before = phase
+        widths = _widths(columns, rows, self._console.width)
+        table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="dim")
+        for name in columns:
+            justify: JustifyMethod = "right" if name in {"attempt", "cost"} else "left"
+            table.add_column(
+                name, justify=justify, width=widths[name], no_wrap=True, overflow="ellipsis"
+            )
+        for row in rows:
+            table.add_row(*row.values())
         return Group(table, *self._foot(len(keys) - len(shown)))
+
+    def _columns(self) -> list[str]:
+        """What there is room for, in order."""
+        return [name for name in _COLUMNS if self._console.width >= _FROM.get(name, 0)]
 
     def _is_alive(self, key: str) -> bool:
         state = self._standings.agents.get(key)
@@ -172,17 +207,33 @@ class Drawn:
         due = ""
         if state.until is not None and state.status in {"waiting", "limited"}:
             left = ticking(max(0.0, state.until - self._now))
-            due = f"{left} until {clock(state.until, self._now)}"
+            due = left
+            if self._console.width >= _FROM_UNTIL:
+                due = f"{left} until {clock(state.until, self._now)}"
         return str(state.attempts or ""), Text(words, style=style), due, money(state.cost)
 
     def _foot(self, hidden: int) -> list[Text]:
         standings = self._standings
-        done = sum(state.status == "done" for state in standings.agents.values())
-        count = sum(len(phase.agents) for phase in standings.plan.phases)
-        parts = [f"{done} of {count} succeeded"]
+        parts = [standings.counted]
         if hidden:
             parts.insert(0, f"{hidden} more")
         if standings.cost is not None:
             parts.append(money(standings.cost))
-        parts.append(f"Ctrl-C is safe: mulligan resume {self._run}")
-        return [Text(" · ".join(parts), style="dim", no_wrap=True, overflow="ellipsis")]
+        resume = f"mulligan resume {self._run}"
+        words = " · ".join([*parts, f"Ctrl-C is safe: {resume}"])
+        if len(words) > self._console.width:
+            words = " · ".join([*parts, resume])
+        return [Text(words, style="dim", no_wrap=True, overflow="ellipsis")]
+
+
+def _widths(columns: list[str], rows: list[dict[str, str | Text]], room: int) -> dict[str, int]:
+    """How wide each column is: what can be guessed from its beginning is cut first."""
+    found = {
+        name: max([cell_len(name), *(cell_len(str(row[name])) for row in rows)]) for name in columns
+    }
+    excess = sum(found.values()) + _GAP * (len(columns) - 1) - room
+    for name, least in _CUTS:
+        if name in found:
+            cut = max(0, min(excess, found[name] - least))
+            found[name], excess = found[name] - cut, excess - cut
+    return found

@@ -17,7 +17,7 @@ from .status import can_draw
 from .words import Said, clock, money, told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import TracebackType
 
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ("PlanTable", "Standings")
 
+_MARK = "mulligan: "
+# A terminal of fewer columns breaks lines as it likes.
+_NARROW = 20
 _TONES = {"plain": "\x1b[2m", "good": "\x1b[32m", "bad": "\x1b[31m", "wait": "\x1b[33m"}
 
 
@@ -46,6 +49,12 @@ class Standings:
         self.because: dict[str, str] = {}
 
     @property
+    def counted(self) -> str:
+        """How many agents have succeeded."""
+        done = sum(state.status == "done" for state in self.agents.values())
+        return f"{done} of {sum(len(phase.agents) for phase in self.plan.phases)} succeeded"
+
+    @property
     def cost(self) -> float | None:
         costs = [state.cost for state in self.agents.values() if state.cost is not None]
         return sum(costs) if costs else None
@@ -57,6 +66,7 @@ class _Pen(Protocol):
     def agent(self, key: str, before: RunState | None, state: RunState, now: float, /) -> None: ...
     def phase(self, name: str, state: PhaseState, because: str, /) -> None: ...
     def tick(self, now: float, /) -> None: ...
+    def notified(self, error: str, /) -> None: ...
     def over(self, report: Report, /) -> None: ...
     def close(self) -> None: ...
 
@@ -111,12 +121,16 @@ class PlanTable:
             if before is not None and before.steps >= state.steps:
                 return  # told already, or overtaken by another thread
             self._standings.agents[key] = state
-            self._pen.agent(key, before, state, now)
+            if self._standings.phases or self._pen is not self._lines:
+                self._pen.agent(key, before, state, now)
 
     def phases(self, states: Mapping[str, PhaseState], because: Mapping[str, str]) -> None:
         """The phases stand there now, for these reasons."""
         with self._lock:
             before = dict(self._standings.phases)
+            if not before and self._standings.agents and self._pen is self._lines:
+                # What happened before it was taken up has been told to whoever was there.
+                self._lines.say(Said(f"goes on: {self._standings.counted}"))
             self._standings.phases, self._standings.because = dict(states), dict(because)
             for name, state in states.items():
                 if before.get(name, "blocked") != state:
@@ -126,6 +140,11 @@ class PlanTable:
         """Time has passed; told about once a second."""
         with self._lock:
             self._pen.tick(now)
+
+    def notified(self, error: str) -> None:
+        """Somebody was told; what went wrong with that, or nothing."""
+        with self._lock:
+            self._pen.notified(error)
 
     def over(self, report: Report) -> None:
         """Nothing more happens here: it has ended, is parked, or was interrupted."""
@@ -161,6 +180,7 @@ class _Lines:
     def __init__(self, run: str, streams: Streams, *, is_coloured: bool) -> None:
         self._run, self._streams = run, streams
         self.is_coloured = is_coloured
+        self.width: Callable[[], int] = lambda: 0
 
     def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:
         name = key.rpartition("/")[2]
@@ -173,9 +193,7 @@ class _Lines:
         for ended in state.ended[len(before.ended) if before else 0 :]:
             for said in told(ended, name):
                 self.say(Said(f"{key}: {said.text}", said.tone), ended.at)
-        for check in state.checks[len(before.checks) if before else 0 :]:
-            words = "verified" if check.is_good else f"not verified: {check.said}"
-            self.say(Said(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
+        self._beside(key, before, state)
         if before is not None and before.status == state.status:
             return
         if state.status == "done":
@@ -184,6 +202,14 @@ class _Lines:
         elif state.status == "cancelled":
             self.say(Said(f"{key}: stopped: {state.because}", "bad"), now)
 
+    def _beside(self, key: str, before: RunState | None, state: RunState) -> None:
+        """How it was verified, and what happened to its tree."""
+        for check in state.checks[len(before.checks) if before else 0 :]:
+            words = "verified" if check.is_good else f"not verified: {check.said}"
+            self.say(Said(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
+        for remark in state.remarks[len(before.remarks) if before else 0 :]:
+            self.say(Said(f"{key}: {remark.text}"), remark.at)
+
     def phase(self, name: str, state: PhaseState, because: str) -> None:
         why = f": {because}" if because else ""
         tones = {"succeeded": "good", "failed": "bad", "skipped": "bad"}
@@ -191,6 +217,10 @@ class _Lines:
         self.say(Said(f"phase {name} {verb}{why}", tones.get(state, "plain")))  # type: ignore[arg-type]
 
     def tick(self, now: float) -> None: ...
+
+    def notified(self, error: str) -> None:
+        if error:
+            self.say(Said(f"nobody was notified: {error}", "bad"))
 
     def over(self, report: Report) -> None:
         for said in as_lines(report):
@@ -205,7 +235,23 @@ class _Lines:
         """One line; with the time, where it is about a moment."""
         ink, plain = (_TONES[said.tone], "\x1b[0m") if self.is_coloured else ("", "")
         when = "" if at is None else f"{clock(at, at)} "
-        self._streams.say(f"{ink}mulligan:{plain} {when}{said.text}")
+        for number, line in enumerate(_folded(f"{when}{said.text}", self.width() - len(_MARK))):
+            mark = f"{ink}{_MARK.rstrip()}{plain} " if not number else " " * len(_MARK)
+            self._streams.say(f"{mark}{line}")
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """`text` in lines that a terminal does not break in the middle of a word."""
+    if len(text) <= width or width < _NARROW:
+        return [text]
+    from textwrap import wrap
+
+    indent = " " * (len(text) - len(text.lstrip()))
+    return [
+        line
+        for part in text.splitlines()
+        for line in wrap(part, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False)
+    ]
 
 
 class _Events:
@@ -224,6 +270,9 @@ class _Events:
         self._tell("phase", phase=name, state=state, because=because)
 
     def tick(self, now: float) -> None: ...
+
+    def notified(self, error: str) -> None:
+        self._tell("notified", error=error)
 
     def over(self, report: Report) -> None:
         self._tell("report", **as_data(report))

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from .reading import Finished
     from .steps import Ended, How, Then
 
-__all__ = ("Terms", "Verdict", "judge", "run_policy", "trouble")
+__all__ = ("UNASKED", "Terms", "Verdict", "judge", "run_policy", "trouble")
 
 EX_TEMPFAIL = 75
-_INTERRUPTED, _PIPE = 130, 141
+_INTERRUPTED, _PIPE, _NOT_FOUND = 130, 141, 127
 
 # A run that fails this often without a model having answered in between goes nowhere.
 _MOST_IN_A_ROW = 50
@@ -158,8 +158,9 @@ def judge(
     if finished.stopped and finished.stopped not in {"idle", "timeout", "futile"}:
         return _ended_by_us(finished, terms)
     if finished.error:
+        advice = _MISSING if finished.code == _NOT_FOUND else _UNSTARTED
         missing = Failure(kind=Kind.CLIENT, message=finished.error, because=finished.error)
-        return Verdict("stop", missing, finished.error, exit=_exit(finished), advice=_MISSING)
+        return Verdict("stop", missing, finished.error, exit=_exit(finished), advice=advice)
     failure = trouble(finished, outcome, terms)
     if failure is None:
         return Verdict("done", None, "the program ended well", exit=finished.code or 0)
@@ -169,14 +170,14 @@ def judge(
 
 
 # What a machine that shuts down says, or a service that is restarted: nobody wants the run to end.
-_UNASKED = frozenset({"terminate", "hangup"})
+UNASKED = frozenset({"terminate", "hangup"})
 
 
 def _ended_by_us(finished: Finished, terms: Terms) -> Verdict:
     """What follows where somebody wanted it to end."""
     if finished.stopped == "input":
         return Verdict("stop", None, finished.error or "its input could not be kept", exit=1)
-    if finished.stopped in _UNASKED and (terms.can_resume or terms.may_restart):
+    if finished.stopped in UNASKED and (terms.can_resume or terms.may_restart):
         because = "its supervisor was told to end: it goes on with the next"
         return Verdict("again", None, because, until=terms.now, exit=_INTERRUPTED)
     because, code = {
@@ -187,6 +188,7 @@ def _ended_by_us(finished: Finished, terms: Terms) -> Verdict:
 
 
 _MISSING = "check the spelling, and the PATH that it is looked for on"
+_UNSTARTED = "mend that, then take the run up again"
 
 
 def trouble(finished: Finished, outcome: Outcome | None, terms: Terms) -> Failure | None:

@@ -122,19 +122,11 @@ class Runner:
             self._wait(now + delay)
             return False
         because = f"a run of this account met a limit: {because}"
-        step: Step = Moved(now, now + delay, because)
         if delay > self._work.policy().horizon:
-            step = Ended(
-                now,
-                state.attempts,
-                0.0,
-                kind="quota",
-                then="stop",
-                until=now + delay,
-                exit=EX_TEMPFAIL,
-                because=f"{because}; that is beyond the horizon",
-            )
-        self._write(step, f"shut-{state.steps}")
+            because = f"{because}; that is beyond the horizon"
+            self._refuse(state, because, kind="quota", until=now + delay, exit_=EX_TEMPFAIL)
+        else:
+            self._write(Moved(now, now + delay, because), f"shut-{state.steps}")
         return False
 
     # Attempts
@@ -217,18 +209,33 @@ class Runner:
             because = "it was cut off, and starting it anew could do its work twice"
             advice = HARMLESS
         if because:
-            ended = Ended(
-                now,
-                state.attempts,
-                0.0,
-                then="stop",
-                exit=1,
-                because=because,
-                advice=advice,
-                stopped="refused",
-            )
-            self._write(ended, f"refused-{state.steps}")
+            self._refuse(state, because, advice=advice)
         return bool(because)
+
+    def _refuse(
+        self,
+        state: RunState,
+        because: str,
+        *,
+        kind: str = "",
+        until: float | None = None,
+        exit_: int = 1,
+        advice: str = "",
+    ) -> None:
+        """End the run without another attempt."""
+        step = Ended(
+            self._world.clock.wall(),
+            state.attempts,
+            0.0,
+            stopped="refused",
+            kind=kind,
+            then="stop",
+            until=until,
+            exit=exit_,
+            because=because,
+            advice=advice,
+        )
+        self._write(step, f"refused-{state.steps}")
 
     def _tidied(self, state: RunState) -> bool:
         """Clean the tree before an attempt that is not the first; False if that failed."""
@@ -241,9 +248,7 @@ class Runner:
                 said += self._tidy.before(words, is_restart=not self._can_resume(state))
         except GitError as error:
             because = f"the tree could not be made clean for the retry: {error}"
-            now = self._world.clock.wall()
-            ended = Ended(now, state.attempts, 0.0, then="stop", exit=1, because=because)
-            self._write(ended, f"untidy-{state.steps}")
+            self._refuse(state, because)
             return False
         self._remark(said)
         return True

@@ -177,10 +177,12 @@ def _phase(
 
 def _made_of(order: Order, found: Sequence[tuple[str, Status]]) -> tuple[PhaseState, str]:
     """What a phase makes of its agents."""
-    failed = [key for key, status in found if status in {"failed", "stopped"}]
+    lost = [key for key, status in found if status in {"failed", "stopped"}]
+    # Those that were stopped are no reason: they were stopped because of it.
+    failed = [key for key, status in found if status == "failed"] or lost
     successes = sum(status == "succeeded" for _, status in found)
-    left = len(found) - successes - len(failed)
-    if order.mode == "fail_fast" and failed:
+    left = len(found) - successes - len(lost)
+    if order.mode == "fail_fast" and lost:
         return "failed", f"{failed[0]} failed, and the phase fails with the first"
     if order.mode == "require_minimum" and successes + left < order.minimum:
         return "failed", f"{order.minimum} must succeed, and {len(failed)} of {len(found)} failed"

@@ -110,8 +110,8 @@ class Ended(NamedTuple):
         took: Seconds it took.
         code: Its exit code; None if a signal ended it, or nothing was started.
         signal: The signal that ended it.
-        stopped: Why we ended it: ``idle``, ``futile``, ``timeout``, ``interrupt``; empty if we did
-            not.
+        stopped: Why we ended it: ``idle``, ``futile``, ``timeout``, ``interrupt``; ``refused`` if
+            it was not even begun; empty if we did not.
         session: The session it reported.
         cost: US dollars, as far as it said so.
         tokens: Tokens, as far as it said so.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..core.text import presentable
 from .git import give_back, record_baseline, recover, set_aside
 from .git.refs import load_all, load_baseline
 
@@ -39,7 +40,8 @@ class Tidy:
         prefix: str = "mulligan: ",
         is_for_restarts_only: bool = False,
     ) -> None:
-        self._tree, self._mode, self._run, self._prefix = tree, mode, run, prefix
+        self._tree, self._run, self._prefix = tree, run, prefix
+        self._mode: Mode = mode
         self._is_for_restarts_only = is_for_restarts_only
 
     def begin(self) -> list[str]:
@@ -70,7 +72,8 @@ class Tidy:
             "stash": f"set {count} aside for the retry",
             "snapshot": f"set {count} aside; mulligan git restore {self._run} gives them back",
         }[self._mode]
-        return [f"git: {done}", *(f"git: left {each.path}: {each.reason}" for each in aside.left)]
+        left = [f"git: left {presentable(each.path)}: {each.reason}" for each in aside.left]
+        return [f"git: {done}", *left]
 
     def after(self) -> list[str]:
         """The attempt has ended; what there is to say about that."""
@@ -83,8 +86,8 @@ class Tidy:
                 continue
             given = give_back(self._tree, aside, is_partial=True)
             said += [
-                f"git: {each.path} was changed by the retry as well; what was set aside is in "
-                f"{aside.ref}, and mulligan git restore {self._run} gives it back"
+                f"git: {presentable(each.path)} was changed by the retry as well; what was set "
+                f"aside is in {aside.ref}, and mulligan git restore {self._run} gives it back"
                 for each in given.conflicts
             ]
         return said

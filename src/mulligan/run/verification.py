@@ -63,6 +63,8 @@ def verified(
         said = ended.error
     elif ended.stopped:
         said += f"\n[it was still running after {timeout:g} seconds, and was ended]"
+    elif ended.code and not said.strip():
+        said = f"[it ended with exit code {ended.code}, and printed nothing]"
     is_good = ended.code == 0 and not ended.stopped and not ended.error
     return Checked(world.clock.wall(), attempt, is_good, said[-_KEPT:])
 

@@ -97,6 +97,8 @@ def met(step: Ended) -> str:
 
 
 def _names(step: Ended) -> tuple[str, str]:
+    if step.stopped == "refused":
+        return "not started", "was not started"
     if step.stopped in _STOPS:
         return _STOPS[step.stopped]
     if not step.kind:
@@ -147,22 +149,33 @@ def told(step: Step, program: str) -> list[Said]:
         return [Said(f"{program} {until}: {step.because}", "wait")]
     if isinstance(step, Remark):
         return [Said(step.text)]
-    if not isinstance(step, Ended) or step.then in {"done", "pause"}:
+    return _ended(step, program) if isinstance(step, Ended) else []
+
+
+def _ended(step: Ended, program: str) -> list[Said]:
+    if step.then in {"done", "pause"}:
         return []
+    if step.stopped == "refused":
+        return [Said(f"{program} is not started: {step.because}", "bad"), *_hinted(step)]
+    if step.message == step.because:  # it could not be started, and that is all there is to say
+        return [Said(f"attempt {step.attempt}: {step.message}", "bad"), *_hinted(step)]
     is_end = step.then == "stop"
     spent = f", {money(step.cost)}" if step.cost else ""
     what = f"{_names(step)[1]} after {duration_text(step.took)}{spent}"
     words = f": {step.message}" if step.message else ""
     said = [Said(f"attempt {step.attempt}: {program} {what}{words}", "bad" if is_end else "wait")]
     said.append(Said(followed(step), "bad" if is_end else "wait"))
-    if is_end and step.advice:
-        said.append(Said(f"hint: {step.advice}"))
-    return said
+    return [*said, *_hinted(step)] if is_end else said
+
+
+def _hinted(step: Ended) -> list[Said]:
+    return [Said(f"hint: {step.advice}")] if step.advice else []
 
 
 def waited(state: RunState) -> float:
     """Seconds that the run has spent between its attempts."""
-    pairs = zip(state.ended, state.begun[1:], strict=False)
+    made = (each for each in state.ended if each.stopped != "refused")
+    pairs = zip(made, state.begun[1:], strict=False)
     return sum(max(0.0, begun.at - ended.at) for ended, begun in pairs)
 
 
@@ -214,5 +227,6 @@ _STATUSES: dict[str, tuple[str, Tone]] = {
 
 def _row(step: Ended) -> str:
     took, cost = duration_text(step.took), money(step.cost)
-    row = f"  {step.attempt:<2} {met(step):<13} {took:>6}  {cost:>6}  {followed(step)}"
+    number = "-" if step.stopped == "refused" else step.attempt
+    row = f"  {number:<2} {met(step):<13} {took:>6}  {cost:>6}  {followed(step)}"
     return row.rstrip()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .spool import Spool
     from .stop import Stop
 
-__all__ = ("Settings", "Times", "Work", "World")
+__all__ = ("ByHand", "Settings", "Times", "Work", "World")
 
 
 class Times(Protocol):
@@ -68,6 +68,18 @@ class Settings(NamedTuple):
     deadline_at: float | None = None
     is_parked_by_exit: bool = False
     is_now: bool = False
+
+
+class ByHand(NamedTuple):
+    """How a plan was taken up by its user.
+
+    Args:
+        is_now: Whether agents that wait go on at once, whatever is known of their limits.
+        may_restart: Whether agents may be started anew after a crash, whatever the plan says.
+    """
+
+    is_now: bool = False
+    may_restart: bool = False
 
 
 class Work(NamedTuple):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..core.moment import Moment
     from ..core.ports import State
 
-__all__ = ("BreakerAdmission",)
+__all__ = ("BreakerAdmission", "BreakerAlone")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,6 @@ class BreakerAdmission:
         settings: When it opens.
         shared: Where it is shared, behind `FailOpen`; None for this process alone.
         quorum: Different processes that must have seen the failures before all of them stop.
-        opens_on_limits: Whether a limit that names a time opens it until then. A gate does that
-            better, where there is one.
         on_change: Told whether it has opened or closed, for how many seconds, and why.
     """
 
@@ -58,12 +56,11 @@ class BreakerAdmission:
         *,
         shared: State | None = None,
         quorum: int = 2,
-        opens_on_limits: bool = False,
         on_change: Callable[[bool, float, str], None] = lambda _is_open, _seconds, _because: None,
     ) -> None:
         self.target, self._quorum = key.target, quorum
         self.settings = settings
-        self._opens_on_limits, self._on_change = opens_on_limits, on_change
+        self._on_change = on_change
         self._own = View(BREAKER, key)
         self._shared = None if shared is None else View(BREAKER, key, shared)
 
@@ -125,8 +122,6 @@ class BreakerAdmission:
         if failure is not None and outcome == "failed":
             result = verdict_on(failure)
             stated = 0.0 if failure.hint is None else failure.hint.floor
-            if self._opens_on_limits and failure.kind.is_limit and stated:
-                self._open(stated, failure, now, wall)
         changed = self._tell(self._own, ticket.own_permit, ticket.own, result, now, wall, stated)
         if self._shared is not None and ticket.shared is not None:
             permit, passed = ticket.shared_permit, ticket.shared
@@ -150,7 +145,7 @@ class BreakerAdmission:
         """`view`, if this opened or closed its circuit."""
         # A success is news only to a circuit that counts failures; then it is worth a write.
         if not passed.is_probe and (
-            result == "neither" or (result == "success" and view.state.is_calm)
+            result in {"neither", "alive"} or (result == "success" and view.state.is_calm)
         ):
             return None
         settings = self._settings if view is self._own else self._shared_settings
@@ -164,7 +159,11 @@ class BreakerAdmission:
         )
         return view if view.do(tell, now, wall) else None
 
-    def _open(self, stated: float, failure: Failure, now: float, wall: float) -> None:
+    def believe(self, failure: Failure, now: float, wall: float) -> None:
+        """Stay open until the time that a limit named, if it named one."""
+        if not failure.kind.is_limit or failure.hint is None:
+            return
+        stated = failure.hint.floor
         operation = Open(stated=stated, because=str(failure))
         for view in (self._own, self._shared):
             if view is not None and view.do(operation, now, wall) and view is self._own:
@@ -172,6 +171,30 @@ class BreakerAdmission:
 
     def _refused(self, shut: Shut) -> Refused:
         return Refused(CircuitOpen(self.target, shut.retry_in, shut.because))
+
+
+class BreakerAlone:
+    """A breaker as guards without a gate use it: a limit that names a time opens it until then.
+
+    A gate does that better, where there is one: it paces calls, and does not stop them.
+
+    Args:
+        breaker: The target's.
+    """
+
+    __slots__ = ("_breaker", "calm_ticket", "enter", "has_news", "is_near")
+
+    def __init__(self, breaker: BreakerAdmission) -> None:
+        self._breaker = breaker
+        self.enter, self.calm_ticket = breaker.enter, breaker.calm_ticket
+        self.is_near, self.has_news = breaker.is_near, breaker.has_news
+
+    def leave(
+        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
+    ) -> None:
+        if failure is not None and outcome == "failed":
+            self._breaker.believe(failure, now, wall)
+        self._breaker.leave(ticket, outcome, failure, now=now, wall=wall)
 
 
 def _asked(

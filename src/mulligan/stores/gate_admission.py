@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from ..core.admission import Admitted, Hold
 from ..core.belief import Stated
 from ..core.gate import GATE, Enter, Flow, Go, Leave, Tick, advanced
+from .forks import made_anew
 from .view import View
 
 if TYPE_CHECKING:
@@ -109,14 +110,20 @@ class GateAdmission:
         self.settings = settings  # may be changed at any time
         self._roll, self._on_shut = roll, on_shut
         self._view = View(GATE, key, shared)
+        self._report = 0
+        self.after_fork()
+        made_anew(self)
+
+    def after_fork(self) -> None:
+        # A forked child has leased nothing, and made none of the calls that are under way.
+        self._lock = Lock()
         self._block = _Block("", 0, 0, 0, 0.0)
         self._under_way = 0
         self._unasked = 0  # of those under way, the ones that nobody has counted
-        self._report = 1
+        self._report += 1
         self._passed = 0  # unasked and answered, one after another without a pause
         self._back: list[float] = []  # when those who were told to wait come back, soonest first
         self._crowded_until = 0.0
-        self._lock = Lock()
 
     @property
     def is_calm(self) -> bool:
@@ -285,7 +292,7 @@ class GateAdmission:
     ) -> None:
         assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
         with self._lock:
-            self._under_way -= 1
+            self._under_way = max(0, self._under_way - 1)  # a child may end what its parent began
             if ticket.report == self._report:
                 self._unasked -= 1
             if ticket.report and outcome == "succeeded":

@@ -18,6 +18,7 @@ from threading import Lock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
+from weakref import WeakValueDictionary
 
 from ..core.entry import Entry
 from ..core.machine import Key
@@ -83,8 +84,8 @@ _JOURNAL_PATIENCE = 5.0
 _LOSSES = 2
 _ASIDE = 2e-4
 
-# Expiry times are milliseconds; a year is as good as for ever.
-_YEAR = 31_536_000_000
+# Seconds that nobody lives to see the end of; what is kept longer has no expiry.
+_FOR_EVER = 1e10
 
 
 class Redis:
@@ -179,21 +180,24 @@ class RedisState:
 
     def __init__(self, link: RedisLink, prefix: str, *, is_strict: bool = False) -> None:
         self._link, self._prefix, self._is_strict = link, prefix, is_strict
-        # The threads of one process take turns: racing each other they would only try again.
-        self._turn = Lock()
+        self.after_fork()
         made_anew(self)
 
     def after_fork(self) -> None:
-        self._turn = Lock()
+        # The threads of one process take turns at a key: racing each other they would only try
+        # again. A lock goes when nobody is at its key.
+        self._turns: WeakValueDictionary[Key, Any] = WeakValueDictionary()
 
     def transact(self, key: Key, operation: Operation[S, R]) -> R:
         began = monotonic()
-        if not self._turn.acquire(timeout=self._link.patience / 2):
+        # Should two threads make one each, they race like two processes, and nothing is lost.
+        turn = self._turns.setdefault(key, Lock())
+        if not turn.acquire(timeout=self._link.patience / 2):
             raise self._link.down(TimeoutError())
         try:
             return self._raced(key, operation, began)
         finally:
-            self._turn.release()
+            turn.release()
 
     def _raced(self, key: Key, operation: Operation[S, R], began: float) -> R:
         machine, names = operation.machine, self._names(key)
@@ -207,8 +211,9 @@ class RedisState:
                 if me:
                     self._link.run(_PASS_ON, names, [me], began)
                 return result
-            keep = min(machine.keep(after, moment) * 1000 + 1, _YEAR)
-            args = [found or "", packed or "", int(keep), me]
+            keep = machine.keep(after, moment)
+            expiry = 0 if keep > _FOR_EVER else int(keep * 1000) + 1
+            args = [found or "", packed or "", expiry, me]
             answer = self._link.run(_WRITE, names, args, began)
             if answer == 1:
                 return result

@@ -34,8 +34,10 @@ R = TypeVar("R")
 # How long a guarded call may be held up.
 _STATE_PATIENCE = 0.2
 
-# States that may be forgotten are looked for once in so many writes.
-_SWEEP = 1024
+# States that may be forgotten are looked for at the first write of a process, which may be its last
+# for long, and once in so many. As many of them go at a time, so nobody is held up by a sweep, and
+# the file grows no faster than it is swept.
+_SWEEP = 256
 
 # Seconds after a reboot until a calendar that says "over" is believed: a machine may come up with
 # the wrong one, and is told the right one soon.
@@ -141,9 +143,9 @@ class SqliteState:
                 ),
             )
             self._remember(key, packed, state)
-        self._writes += 1
         if self._writes % _SWEEP == 0:
             _sweep(connection, moment)
+        self._writes += 1
 
     def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
         try:
@@ -194,13 +196,15 @@ class SqliteState:
 def _sweep(connection: sqlite3.Connection, moment: Moment) -> None:
     """Delete what is over by both clocks: a calendar that was set deletes nothing by itself."""
     wall, now, era = moment.wall, moment.now, moment.era
+    some = "(target, scope, part) IN (SELECT target, scope, part FROM state WHERE forget_at < ?"
     connection.execute(
-        "DELETE FROM state WHERE forget_at < ? AND era = ? AND forget_on < ?", (wall, era, now)
+        f"DELETE FROM state WHERE {some} AND era = ? AND forget_on < ? LIMIT ?)",  # noqa: S608 -- our own words
+        (wall, era, now, _SWEEP),
     )
     # What an earlier boot wrote has lost its steady clock. It gets a time on this one.
     connection.execute(
-        "UPDATE state SET era = ?, forget_on = ? WHERE forget_at < ? AND era <> ?",
-        (era, now + _SETTLED, wall, era),
+        f"UPDATE state SET era = ?, forget_on = ? WHERE {some} AND era <> ? LIMIT ?)",  # noqa: S608 -- our own words
+        (era, now + _SETTLED, wall, era, _SWEEP),
     )
 
 

@@ -8,14 +8,41 @@ from typing import TYPE_CHECKING
 
 from ..errors import SettingError
 from .address import printable
+from .forks import made_anew
 
 if TYPE_CHECKING:
     from ..core.ports import Store
 
 __all__ = ("open_store", "printable")
 
-_opened: dict[str, Store] = {}
-_lock = Lock()
+
+class _Opened:
+    """Every store that was opened by its address."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self._stores: dict[str, Store] = {}
+        made_anew(self)
+
+    def after_fork(self) -> None:
+        self.lock = Lock()
+
+    def at(self, url: str) -> Store:
+        with self.lock:
+            store = self._stores.get(url)
+            if store is None:
+                if not self._stores:
+                    # While everything is still there: at the very end not even `close` is.
+                    atexit.register(self._close)
+                store = self._stores[url] = _new(url)
+            return store
+
+    def _close(self) -> None:
+        for store in self._stores.values():
+            store.close()
+
+
+_opened = _Opened()
 
 
 def open_store(url: str) -> Store:
@@ -26,19 +53,7 @@ def open_store(url: str) -> Store:
         MissingExtra: Its client is not installed.
         StoreError: It cannot be used safely.
     """
-    with _lock:
-        store = _opened.get(url)
-        if store is None:
-            if not _opened:
-                # While everything is still there: at the very end not even `close` is.
-                atexit.register(_close_all)
-            store = _opened[url] = _new(url)
-        return store
-
-
-def _close_all() -> None:
-    for store in _opened.values():
-        store.close()
+    return _opened.at(url)
 
 
 def _new(url: str) -> Store:

@@ -19,7 +19,7 @@ from .refs import drop, load, load_all, load_baseline
 from .returning import Conflict, GivenBack
 from .secrets import SECRETS, Secret, why_secret
 from .tree import Tree
-from .worktrees import Lent, TakenBack, lend, sharing_problem, take_back
+from .worktrees import Lent, TakenBack, discard, lend, lent_out, sharing_problem, take_back
 
 __all__ = (
     "OPEN",
@@ -40,11 +40,13 @@ __all__ = (
     "TakenBack",
     "Tree",
     "changes",
+    "discard",
     "drop",
     "finish",
     "give_back",
     "is_clean",
     "lend",
+    "lent_out",
     "load",
     "load_all",
     "load_baseline",

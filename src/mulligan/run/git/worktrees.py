@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .files import Entry
     from .record import Mode
 
-__all__ = ("Lent", "TakenBack", "lend", "sharing_problem", "take_back")
+__all__ = ("Lent", "TakenBack", "discard", "lend", "lent_out", "sharing_problem", "take_back")
 
 
 def sharing_problem(mode: Mode | Literal["off"], *, is_parallel: bool, agents: int) -> str:
@@ -179,6 +179,35 @@ def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
         return _cleared(tree, lent, TakenBack(given=given, left=left))
     _keep(lent, aside if given is None else given.aside)
     return _cleared(tree, lent, TakenBack(given=given, branch=lent.branch, left=left))
+
+
+def lent_out(tree: Tree, run: str = "") -> list[Lent]:
+    """The trees that agents have in this repository: at work, or left by one that failed.
+
+    Args:
+        tree: Where their changes would come, if they were taken back.
+        run: Only those of this run, or of one of its agents.
+    """
+    said = tree.git.run("worktree", "list", "--porcelain").decode(errors="surrogateescape")
+    found = []
+    for line in said.splitlines():
+        word, _, place = line.partition(" ")
+        above, agent = os.path.split(place)
+        lent = Lent(run=os.path.basename(above), agent=agent, folder=place, owner=tree.folder)
+        if word == "worktree" and run in {"", lent.run, lent.key} and _is_ours(tree, lent):
+            found.append(lent)
+    return found
+
+
+def _is_ours(tree: Tree, lent: Lent) -> bool:
+    with suppress(SettingError):  # a folder of somebody's that cannot be a run's
+        return os.path.isdir(lent.folder) and load_baseline(tree, lent.key) is not None
+    return False
+
+
+def discard(tree: Tree, lent: Lent) -> None:
+    """Remove an agent's tree, with all that nobody has taken back from it."""
+    _remove(tree, lent.folder)
 
 
 def _dress(own: Tree, places: Mapping[str, Place]) -> None:
