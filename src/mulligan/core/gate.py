@@ -44,6 +44,7 @@ __all__ = (
     "Tick",
     "Wait",
     "advanced",
+    "spread_of",
 )
 
 Reply: TypeAlias = Literal["answered", "rejected", "cancelled"]
@@ -57,6 +58,15 @@ class _Step:
     @property
     def machine(self) -> Machine[Flow]:
         return GATE
+
+
+def spread_of(wait: float) -> float:
+    """Seconds over which those who wait so long for the same instant are spread after it.
+
+    They must not arrive at it together: the instant may be a little off, and the store has to
+    count them in.
+    """
+    return max(min(1.0, 0.01 * wait), min(wait, 0.05))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +205,7 @@ class Enter(_Step):
         )
 
     def _spread(self, wait: float) -> float:
-        # Those who share a gate wait for the same instant and must not arrive at it together. The
-        # gate counts them in, so the target is safe; the spread spares the store.
-        return wait + self.roll * max(min(1.0, 0.01 * wait), min(wait, 0.05))
+        return wait + self.roll * spread_of(wait)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

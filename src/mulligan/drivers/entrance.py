@@ -54,6 +54,7 @@ class Entrance:
             tuple[Admission, object]
         ] = []  # who admitted the attempt, outermost first
         self._is_in = False  # whether an attempt is under way
+        self._held_by: Admission | None = None  # who let the call wait, and keeps its place
         self._reservation = ""
         self._stated: Iterable[Any] = ()
         self.news: _News = []
@@ -101,6 +102,7 @@ class Entrance:
                 case Admitted():
                     self._asked.append((admission, answer.ticket))
                 case Hold():
+                    self._held_by = admission
                     self._leave("cancelled", None)
                     return answer
                 case Refused():
@@ -108,7 +110,7 @@ class Entrance:
                     raise answer.error
                 case _:
                     assert_never(answer)
-        self._is_in = True
+        self._is_in, self._held_by = True, None
         return None
 
     def _shared(self) -> tuple[Admission, ...]:
@@ -142,6 +144,9 @@ class Entrance:
         admissions what the caller cut for lack of time: it says nothing about the target. The
         tokens of such a retry are gone all the same, for it was made.
         """
+        waiting, self._held_by = self._held_by, None
+        if waiting is not None and (give_up := getattr(waiting, "give_up", None)) is not None:
+            give_up()
         if not self._is_in and not self._reservation:
             return
         token = _hearing.set(self.news)
