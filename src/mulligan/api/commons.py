@@ -255,11 +255,12 @@ class Line:
         wants: The guard's.
     """
 
-    __slots__ = ("_parts", "_waiter", "_wants")
+    __slots__ = ("_estimate", "_parts", "_waiter", "_wants")
 
     def __init__(self, parts: Parts, wants: Wants) -> None:
         self._parts, self._wants = parts, wants
         self._waiter: GateWaiter | None = None
+        self._estimate = 0.0
 
     @property
     def admissions(self) -> tuple[Admission, ...]:
@@ -271,7 +272,7 @@ class Line:
         if name == "breaker":
             return BreakerAlone(part) if self._wants.gate is None else part
         if self._waiter is None or self._waiter.gate is not part:
-            self._waiter = GateWaiter(part)
+            self._waiter = GateWaiter(part, self._estimate)
         return self._waiter
 
     @property
@@ -306,6 +307,9 @@ class Line:
                 part = self._part(name)
                 tickets.append((part, part.calm_ticket()))
         return tickets
+
+    def weigh(self, tokens: float) -> None:
+        self._estimate = tokens
 
     def settled(self) -> None:
         self._parts.refresh()

@@ -270,19 +270,16 @@ class Leave(_Step):
         others = tuple([permit for permit in state.permits if permit is not mine[0]])
         if not mine[0].id and mine[0].count > self.count:
             others = (replace(mine[0], count=mine[0].count - self.count), *others)
-        unused = min(self.unused, mine[0].count) if mine[0].turn == state.turn else 0
+        if mine[0].turn < state.turn:  # what it had taken came back with the reset
+            return replace(state, permits=others)
+        back = {"requests": min(self.unused, mine[0].count), "tokens": -self.spent}
         beliefs = tuple(
             [
-                replace(each, remaining=max(0.0, each.remaining + back))
-                if (back := unused if each.unit == "requests" else -self._over(each))
-                else each
+                _given(each, more) if (more := back.get(each.unit)) else each
                 for each in state.beliefs
             ]
         )
         return replace(state, permits=others, beliefs=beliefs)
-
-    def _over(self, belief: Belief) -> float:
-        return self.spent if belief.unit == "tokens" else 0.0
 
     def _rejected(self, state: Flow, moment: Moment) -> tuple[Flow, bool]:
         if self.turn < state.turn and state.shut is None:
@@ -329,6 +326,12 @@ class Forget(_Step):
         """The result is whether there was anything to forget."""
         # A new turn, so that a rejection of a call from before shuts nothing.
         return Flow(turn=state.turn + 1), not state.is_idle
+
+
+def _given(belief: Belief, more: float) -> Belief:
+    """`belief` with `more` left, which may be less; never more than there can be."""
+    most = inf if belief.limit is None else max(belief.limit, belief.remaining)
+    return replace(belief, remaining=min(max(0.0, belief.remaining + more), most))
 
 
 def _noted(

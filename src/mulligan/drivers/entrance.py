@@ -57,6 +57,7 @@ class Entrance:
         self._held_by: Admission | None = None  # who let the call wait, and keeps its place
         self._reservation = ""
         self._stated: Iterable[Any] = ()
+        self._took: float | None = None
         self.news: _News = []
 
     @property
@@ -131,6 +132,15 @@ class Entrance:
             report("admission", admission, trouble)
             return Admitted(_NOBODY)
 
+    def weigh(self, tokens: float) -> None:
+        """What the call may take of what is counted in tokens."""
+        if self._commons is not None:
+            self._commons.weigh(tokens)
+
+    def took(self, tokens: float) -> None:
+        """What the attempt under way took of it; before `leave`."""
+        self._took = tokens
+
     def states(self, quotas: Iterable[Any]) -> None:
         """What the answer to the attempt under way stated about limits; before `leave`."""
         self._stated = quotas
@@ -165,6 +175,7 @@ class Entrance:
 
     def _leave(self, outcome: Outcome, failure: Failure | None) -> None:
         stated, self._stated = self._stated, ()
+        took, self._took = self._took, None
         while self._asked:
             admission, ticket = self._asked.pop()
             if ticket is _NOBODY:
@@ -172,6 +183,8 @@ class Entrance:
             try:
                 if stated and (observe := getattr(admission, "observe", None)) is not None:
                     observe(ticket, stated)
+                if took is not None and (settle := getattr(admission, "settle", None)) is not None:
+                    settle(ticket, took)
                 admission.leave(
                     ticket, outcome, failure, now=self._clock.now(), wall=self._clock.wall()
                 )

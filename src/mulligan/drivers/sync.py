@@ -70,7 +70,7 @@ def run(
                 raise
             else:
                 session.returned(answer)
-                if settings.observe is not None:
+                if settings.reads_answers:
                     session.observe(answer)
                 session.succeeded()
                 return answer
@@ -92,6 +92,7 @@ def wait(
                 return decided
             session.clock.sleep(decided.delay)
         if session.is_bounded:
+            session.weigh(args, kwargs)
             while (hold := session.held(session.ask())) is not None:
                 session.clock.sleep(hold.delay)
     except NotAdmitted as refusal:

@@ -9,15 +9,15 @@ how many it made unasked, and what it heard.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..core.admission import Admitted, Hold
 from ..core.belief import Stated
 from ..core.gate import GATE, Enter, Flow, Go, Leave, Tick, advanced
 from .forks import made_anew
+from .gate_tickets import Block, Ticket, over
 from .view import View
 from .waiting import Line
 
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from ..core.machine import Key
     from ..core.moment import Moment
     from ..core.ports import State
+    from .gate_tickets import QuotaLike
     from .waiting import GateWaiter
 
-__all__ = ("GateAdmission", "QuotaLike")
+__all__ = ("GateAdmission",)
 
 # The most calls that a process leases at once.
 _BLOCK = 64
@@ -40,47 +41,6 @@ _BLOCK = 64
 # A call may pass unasked while forty times as many are left as this process has under way: four
 # processes that do the same have then used a tenth of what is left, and none of it twice.
 _PLENTY = 40
-
-
-class QuotaLike(Protocol):
-    """One dimension of a limit as an answer stated it; `classify.quota_headers.Quota` is one."""
-
-    @property
-    def dimension(self) -> str: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def limit(self) -> float | None: ...
-    @property
-    def remaining(self) -> float | None: ...
-    @property
-    def reset_in(self) -> float | None: ...
-    @property
-    def window(self) -> float | None: ...
-
-
-@dataclass(slots=True)
-class _Block:
-    """Calls that the store has let through and this process has not made."""
-
-    permit: str
-    turn: int
-    size: int
-    left: int
-    until: float
-    under_way: int = 0
-
-
-@dataclass(slots=True)
-class _Ticket:
-    """What an attempt was admitted with, and what its answer stated."""
-
-    permit: str
-    turn: int
-    stated: tuple[Stated, ...] = ()
-    size: int = 1  # calls that its permit stands for
-    report: int = 0  # passed unasked, to be counted in this report
-    block: _Block | None = None
 
 
 class GateAdmission:
@@ -114,7 +74,7 @@ class GateAdmission:
     def after_fork(self) -> None:
         # A forked child has leased nothing, and made none of the calls that are under way.
         self._lock = Lock()
-        self._block = _Block("", 0, 0, 0, 0.0)
+        self._block = Block("", 0, 0, 0, 0.0)
         self._under_way = 0
         self._unasked = 0  # of those under way, the ones that nobody has counted
         self._report += 1
@@ -152,7 +112,7 @@ class GateAdmission:
 
     def has_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
         """Whether a success with `ticket`, and what it stated, is written down for others."""
-        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         if self._view.shared is None:
             return False
         return bool(ticket.permit) or ticket.block is not None or self._is_news(stated)
@@ -166,22 +126,22 @@ class GateAdmission:
 
     def asked(self, waiter: GateWaiter | None, now: float, wall: float) -> Answer:
         """May a call be made? `waiter` has a place in the line; None asks past it."""
-        view = self._view
+        view, tokens = self._view, 0.0 if waiter is None else waiter.tokens
         state, moment = view.look(now, wall)
         if state.is_idle and not self.settings.scout:
             return self._passing(state.turn, waiter)
         after = advanced(state, moment)
-        if self._may_pass(after, now):
+        if self._may_pass(after, now, tokens):
             if after.is_idle and view.shared is None:
                 view.do(Tick(), now, wall)  # what was believed is over: calm again
             return self._passing(after.turn, waiter)
         if waiter is None:
-            return self._counted(state, moment, now, wall)
+            return self._counted(state, moment, now, wall, tokens)
         with self._lock:
             behind = self._line.behind(waiter, now)
         if behind is not None:
             return Hold(*behind)
-        answer = self._counted(state, moment, now, wall)
+        answer = self._counted(state, moment, now, wall, tokens)
         with self._lock:
             if isinstance(answer, Hold):
                 self._line.wait(waiter, now, answer.delay, answer.because)
@@ -201,9 +161,9 @@ class GateAdmission:
                 self._passed = 0
             self._under_way += 1
             self._unasked += 1
-            return Admitted(_Ticket("", turn, report=self._report))
+            return Admitted(Ticket("", turn, report=self._report))
 
-    def _may_pass(self, state: Flow, now: float) -> bool:
+    def _may_pass(self, state: Flow, now: float, tokens: float = 0.0) -> bool:
         """Whether so much is left that a call need not be counted."""
         if state.is_idle:
             return not self.settings.scout or state.plain is not None
@@ -211,6 +171,8 @@ class GateAdmission:
             return False  # counting in one's own memory costs nothing
         if self._line.is_crowded(now):
             return False  # a line is through before the others have seen the first of it
+        if tokens and _counts_tokens(state):
+            return False  # one call may take most of what is left
         plenty, settings = _PLENTY * self._under_way, self.settings
         return all(
             each.remaining > max(plenty, each.low_water, settings.keep, settings.high)
@@ -218,16 +180,19 @@ class GateAdmission:
             if each.unit == "requests"
         )
 
-    def _counted(self, state: Flow, moment: Moment, now: float, wall: float) -> Answer:
+    def _counted(
+        self, state: Flow, moment: Moment, now: float, wall: float, tokens: float
+    ) -> Answer:
         view = self._view
         turn = advanced(state, moment).turn
+        is_weighed = bool(tokens) and _counts_tokens(state)
         with self._lock:
             block = self._block
-            if block.left and block.turn == turn and now < block.until:
+            if block.left and block.turn == turn and now < block.until and not is_weighed:
                 block.left -= 1
                 block.under_way += 1
                 self._under_way += 1
-                return Admitted(_Ticket("", block.turn, block=block))
+                return Admitted(Ticket("", block.turn, block=block))
             unasked = self._unasked
             # Who has let calls wait knows how many; what it leased beyond them, others would miss.
             waiting = len(self._line)
@@ -236,6 +201,7 @@ class GateAdmission:
             id=view.name(),
             holder=view.worker,
             settings=self.settings,
+            tokens=tokens,
             most=1 if view.shared is None else min(most, _BLOCK),
             unasked=unasked,
             stated=_heard(state, moment) if view.has_notes else (),
@@ -256,14 +222,14 @@ class GateAdmission:
             if answer.count > 1:
                 left, until = answer.count - 1, now + answer.seconds
                 size = answer.count + unasked
-                self._block = block = _Block(enter.id, answer.turn, size, left, until, 1)
-                return Admitted(_Ticket("", answer.turn, block=block))
-        return Admitted(_Ticket(enter.id, answer.turn, size=1 + unasked))
+                self._block = block = Block(enter.id, answer.turn, size, left, until, 1)
+                return Admitted(Ticket("", answer.turn, block=block))
+        return Admitted(Ticket(enter.id, answer.turn, size=1 + unasked, tokens=tokens))
 
     def _give_back(self, now: float, wall: float) -> None:
         """Return what is left of the block."""
         with self._lock:
-            block, self._block = self._block, _Block("", 0, 0, 0, 0.0)
+            block, self._block = self._block, Block("", 0, 0, 0, 0.0)
             if block.left and now >= block.until and block.under_way:
                 block.left = 0  # of use to nobody now; the last of its calls answers for all
         if block.left:
@@ -279,7 +245,7 @@ class GateAdmission:
 
     def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
         """What the answer to the attempt with `ticket` stated; before `leave`."""
-        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         ticket.stated = tuple(
             [
                 Stated(
@@ -294,10 +260,15 @@ class GateAdmission:
             ]
         )
 
+    def settle(self, ticket: object, took: float) -> None:
+        """What the attempt with `ticket` took of what is counted in tokens; before `leave`."""
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
+        ticket.took = took
+
     def leave(
         self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
     ) -> None:
-        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         with self._lock:
             self._under_way = max(0, self._under_way - 1)  # a child may end what its parent began
             if ticket.report == self._report:
@@ -328,6 +299,7 @@ class GateAdmission:
             because=str(failure) if is_limit else "",
             count=ticket.size,
             passed=passed,
+            spent=over(ticket, failure),
             roll=self._roll(),
         )
         if not ticket.permit and not is_limit and not self._is_news(ticket.stated):
@@ -352,6 +324,10 @@ class GateAdmission:
             )
             for said in stated
         )
+
+
+def _counts_tokens(state: Flow) -> bool:
+    return any(each.unit == "tokens" for each in state.beliefs)
 
 
 def _heard(state: Flow, moment: Moment) -> tuple[Stated, ...]:

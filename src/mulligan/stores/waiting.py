@@ -104,12 +104,15 @@ class GateWaiter:
 
     Args:
         gate: The target's.
+        tokens: What the call may take of what is counted in tokens.
     """
 
-    __slots__ = ("calm_ticket", "gate", "has_news", "is_near", "leave", "observe")
+    __slots__ = (
+        *("calm_ticket", "gate", "has_news", "is_near", "leave", "observe", "settle", "tokens"),
+    )
 
-    def __init__(self, gate: GateAdmission) -> None:
-        self.gate = gate
+    def __init__(self, gate: GateAdmission, tokens: float = 0.0) -> None:
+        self.gate, self.tokens, self.settle = gate, tokens, gate.settle
         self.leave, self.observe = gate.leave, gate.observe
         self.calm_ticket, self.is_near = gate.calm_ticket, gate.is_near
         self.has_news = gate.has_news
