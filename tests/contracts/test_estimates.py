@@ -90,3 +90,12 @@ def test_estimates_that_cannot_be_meant_are_refused(options, said):
     with pytest.raises(mulligan.SettingError) as caught:
         mulligan.Guard("estimates", **options)
     assert str(caught.value) == said
+
+
+def test_what_was_spent_is_settled_though_nobody_reads_headers(place):
+    guard(place).call(lambda _words: Answer(), 1)
+    unread = guard(place, observe=None)
+    for _ in range(5):
+        unread.call(lambda _words: Answer(spent=100), 6)
+    with pytest.raises(mulligan.LimitReached, match=r"^api: 500 of 1000 tokens left"):
+        unread.call(lambda _words: Answer(), 6)

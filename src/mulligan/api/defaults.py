@@ -90,7 +90,13 @@ def _policy(options: GuardOptions) -> Policy:
 
 def _observer(shares: Sharing | None, options: GuardOptions) -> Observer | None:
     read = options.get("observe")
+    if read is None and options.get("spent") is not None:
+        read = _nothing
     return None if read is None or shares is None else Observer(read, shares.wants.gate)
+
+
+def _nothing(_answer: object) -> None:
+    """The headers of an answer that is read for what it took alone."""
 
 
 def _estimate(shares: Sharing | None, options: GuardOptions) -> Callable[..., float] | None:

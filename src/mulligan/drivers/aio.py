@@ -70,7 +70,7 @@ async def run(
                 raise
             else:
                 session.returned(answer)
-                if session.settings.reads_answers:
+                if session.settings.observe is not None:
                     session.observe(answer)
                 await _succeeded(session)
                 return answer

@@ -114,11 +114,10 @@ class Passage:
     def observe(self, answer: Any) -> None:
         """Read what the answer states about limits, where somebody knows how."""
         read, spent, entrance = self.settings.observe, self.settings.spent, self._entrance
-        if entrance is None:
+        if read is None or entrance is None:
             return
         try:
-            if read is not None:
-                entrance.states(read(answer, now=self.clock.wall()))
+            entrance.states(read(answer, now=self.clock.wall()))
         except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
             report("observer", read, trouble)
         try:

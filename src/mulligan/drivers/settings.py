@@ -75,7 +75,7 @@ class Settings:
             a target.
         observe: (answer, now=wall time) → what it stated about limits.
         estimate: Called with the call's arguments: tokens that it may take.
-        spent: (answer) → tokens that it took.
+        spent: (answer) → tokens that it took; where somebody observes answers.
         overhear: (exception, now=wall time) → the same for failures.
         habits: What the guard has seen fail lately, where its policy adapts.
         clock: Instead of the world's.
@@ -106,7 +106,3 @@ class Settings:
     habits: Habits | None = None
     clock: Clock | None = None
     dice: Dice | None = None
-
-    @property
-    def reads_answers(self) -> bool:
-        return self.observe is not None or self.spent is not None

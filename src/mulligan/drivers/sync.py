@@ -70,7 +70,7 @@ def run(
                 raise
             else:
                 session.returned(answer)
-                if settings.reads_answers:
+                if settings.observe is not None:
                     session.observe(answer)
                 session.succeeded()
                 return answer
