@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import time
+from pathlib import Path
 from threading import Thread
 
 import pytest
 
 from mulligan.errors import GitRefused, TreeBusy
-from mulligan.run.git import Tree, leased
+from mulligan.run.git import Tree, leased, lent_out
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_checks import problems
 from mulligan.run.plan_lint import lint_plan
@@ -240,3 +241,27 @@ def test_a_tree_that_an_earlier_agent_makes_is_looked_at_when_it_is_there(theatr
     second = Phase(name="b", agents=(agent,), git="snapshot")
     assert theatre.play(Plan(phases=(first, second))).code == 0
     assert not (tree / "made" / "half.txt").exists()
+
+
+def remarks_of(run):
+    return [each for agent in run.table.reports[0].phases[0].agents for each in agent.remarks]
+
+
+def test_an_agents_tree_with_files_that_git_ignores_is_kept_and_named(theatre, tree):
+    (tree / ".gitignore").write_text("results/\n")
+    agent = Agent(name="x", command=("sh", "-c", "mkdir results; echo long > results/r"))
+    run = theatre.play(plan_of(agent, git="worktree"))
+    left, folder = remarks_of(run)
+    assert (run.code, left) == (0, "git: left results: git ignores it")
+    assert folder.startswith("git: its folder stays: ")
+    (lent,) = lent_out(Tree.find(tree), run.id)
+    assert (Path(lent.folder) / "results" / "r").read_text() == "long\n"
+
+
+def test_an_agent_that_removes_its_own_tree_is_told_of(theatre, tree):
+    agent = Agent(name="x", command=("sh", "-c", 'd=$PWD; cd /; rm -rf "$d"'))
+    run = theatre.play(plan_of(agent, git="worktree"))
+    assert run.code == 0
+    assert remarks_of(run) == [
+        "git: its tree is gone, removed while it worked: what was not committed is lost"
+    ]

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Part",)
 
+# How many of the files that git does not hold are named.
+_FEW = 3
+
 
 class Part:
     """One agent of a plan.
@@ -351,7 +354,15 @@ class Part:
         # Not lent anew: a supervisor that was killed may have taken it back before.
         lent = lent_to(Tree.find(self._base()), self._run, self._git_name, under=self._trees)
         taken = take_back(lent, is_kept=not self._phase.merge)
-        said = [f"git: left {each.path}: {each.reason}" for each in taken.left]
+        said = [f"git: left {each.path}: {each.reason}" for each in taken.left[:_FEW]]
+        if taken.folder:
+            rest = f"{len(taken.left) - _FEW} more, and " if len(taken.left) > _FEW else ""
+            forget = f"mulligan git drop --force {lent.key}"
+            said.append(f"git: {rest}its folder stays: {taken.folder}; {forget} removes it")
+        if taken.is_gone:
+            said.append(
+                "git: its tree is gone, removed while it worked: what was not committed is lost"
+            )
         if taken.branch:
             said.append(f"git: its changes are on the branch {taken.branch}")
         trouble = ""

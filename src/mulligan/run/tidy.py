@@ -7,6 +7,7 @@ aside, and the run says where.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from ..core.text import presentable
@@ -103,6 +104,8 @@ class Tidy:
 
     def after(self, stop: Stop) -> list[str]:
         """The attempt has ended; what there is to say about that."""
+        if not os.path.isdir(self._tree.folder):
+            return []  # it was lent, and its agent removed it: told when it is to be taken back
         with interruptible(stop):
             said = self._begun()
             return [*said, *self._given_back()] if self._mode == "stash" else said

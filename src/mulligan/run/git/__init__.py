@@ -17,9 +17,10 @@ from .command import Stoppable, interruptible
 from .lease import leased
 from .places import Left, Move, Place
 from .record import OPEN, Baseline, Mode, SetAside, State
-from .refs import drop, forget_baselines, load, load_all, load_baseline
+from .refs import drop, forget_baselines, has_baseline, load, load_all, load_baseline
 from .returning import Conflict, GivenBack
 from .secrets import SECRETS, Secret, why_secret
+from .status import ignored
 from .tree import Tree
 from .worktrees import (
     Lent,
@@ -57,6 +58,8 @@ __all__ = (
     "finish",
     "forget_baselines",
     "give_back",
+    "has_baseline",
+    "ignored",
     "interruptible",
     "is_clean",
     "leased",

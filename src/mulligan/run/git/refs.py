@@ -35,6 +35,7 @@ __all__ = (
     "advance",
     "drop",
     "forget_baselines",
+    "has_baseline",
     "load",
     "load_all",
     "load_baseline",
@@ -213,11 +214,20 @@ def forget_baselines(tree: Tree, run: str, *, but: Iterable[str] = ()) -> None:
         run: The run.
         but: Agents whose baseline is still needed, as ``RUN/agents/NAME``.
     """
-    refs = tree.git.run("for-each-ref", "--format=%(refname)", "--", f"{ROOT}/{checked_name(run)}/")
     kept = {f"{ROOT}/{each}/baseline" for each in but}
-    for ref in refs.decode().split():
-        if ref.endswith("/baseline") and ref not in kept:
+    for ref in _baselines(tree, run):
+        if ref not in kept:
             tree.git.run("update-ref", "-d", "--", ref)
+
+
+def has_baseline(tree: Tree, run: str) -> bool:
+    """Whether a run or one of its agents has a baseline."""
+    return bool(_baselines(tree, run))
+
+
+def _baselines(tree: Tree, run: str) -> list[str]:
+    refs = tree.git.run("for-each-ref", "--format=%(refname)", "--", f"{ROOT}/{checked_name(run)}/")
+    return [ref for ref in refs.decode().split() if ref.endswith("/baseline")]
 
 
 @dataclass(frozen=True, slots=True)
