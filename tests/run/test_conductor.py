@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import threading
 import time
@@ -556,10 +557,12 @@ def test_the_answer_is_verified_in_the_tree_of_its_agent(theatre, repository, me
     assert theatre.desk.look(f"{run.id}.review.one").made.cwd != str(repository)
 
 
-def test_an_agent_that_gets_no_tree_fails(theatre):
-    tree = theatre.folder / "work"
-    subprocess.run(["git", "init", "-q"], cwd=tree, check=True, timeout=30)  # noqa: S607 -- the one on the PATH
-    run = theatre.play(Plan(git="worktree", phases=(phase(theatre, {"one": "ok"}),)))
+def test_an_agent_that_gets_no_tree_fails(theatre, repository):
+    plan = Plan(git="worktree", phases=(phase(theatre, {"one": "ok"}),))
+    claimed = theatre.made(plan)
+    shutil.rmtree(repository / ".git")
+    subprocess.run(["git", "init", "-q"], cwd=repository, check=True, timeout=30)  # noqa: S607 -- the one on the PATH
+    run = theatre.play(plan, claimed=claimed)
     state = theatre.desk.look(f"{run.id}.review.one")
     assert (run.code, state.status, state.attempts) == (1, "failed", 0)
     assert "commit" in state.because

@@ -21,6 +21,8 @@ from ..run.git import (
     discard,
     drop,
     give_back,
+    has_baseline,
+    ignored,
     lent_out,
     load_all,
     load_baseline,
@@ -163,7 +165,7 @@ def drop_(run: str, *, is_forced: bool, folder: str) -> None:
     tree = Tree.find(folder)
     run = _meant(tree, run)
     lent = lent_out(tree, run)
-    asides = _of(tree, run, None, is_needed=not lent)
+    asides = _of(tree, run, None, is_needed=not (lent or has_baseline(tree, run)))
     _check_over(run)
     waiting = [each for each in asides if each.state in OPEN]
     count = sum(len(each.moves) for each in waiting) + sum(len(_changed(each)) for each in lent)
@@ -195,7 +197,7 @@ def _check_over(run: str) -> None:
 def _whereabouts(tree: Tree, lent: Lent) -> str:
     where = presentable(lent.folder, 200)
     if _is_taken(tree, lent):
-        return f"was taken back; what git must not hold is left in {where}"
+        return f"was taken back; what git does not hold is left in {where}"
     return f"is in its own tree, {where}; mulligan git restore {lent.key}"
 
 
@@ -223,7 +225,8 @@ def _changed(lent: Lent) -> list[str]:
     own = Tree.find(lent.folder)
     found = changes(own, load_baseline(own, lent.key))
     moves = () if _is_taken(own, lent) else found.moves
-    return [*(each.path for each in moves), *(each.path for each in found.left)]
+    left = (*found.left, *ignored(own))
+    return [*(each.path for each in moves), *(each.path for each in left)]
 
 
 def _is_taken(tree: Tree, lent: Lent) -> bool:

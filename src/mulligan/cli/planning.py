@@ -15,8 +15,10 @@ from ..config.dump import as_data
 from ..core.duration import duration_text
 from ..core.policy import Policy
 from ..core.text import mask, printable
+from ..errors import GitStopped
 from ..run.begin import machine
 from ..run.desk import Desk
+from ..run.git import interruptible
 from ..run.plan_checks import available
 from ..run.plan_file import load_plan
 from ..run.plan_lint import lint_plan
@@ -99,16 +101,20 @@ def _run(
     """Make a run of `plan`, and drive it."""
     desk = Desk()
     with signals(Stop()) as stop:
-        claimed = make_plan(
-            desk,
-            plan,
-            folder=folder,
-            cwd=home,
-            environ=os.environ,
-            now=time(),
-            name=name,
-            notify=notify,
-        )
+        try:
+            with interruptible(stop):
+                claimed = make_plan(
+                    desk,
+                    plan,
+                    folder=folder,
+                    cwd=home,
+                    environ=os.environ,
+                    now=time(),
+                    name=name,
+                    notify=notify,
+                )
+        except GitStopped:
+            return 130
         return drive_plan(
             desk,
             claimed,

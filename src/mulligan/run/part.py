@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ("Part",)
 
+# How many of the files that git does not hold are named.
+_FEW = 3
+
 
 class Part:
     """One agent of a plan.
@@ -273,18 +276,16 @@ class Part:
         if mode == "off":
             return None
         from .git import Tree
+        from .plan_trees import baseline_of
         from .tidy import Tidy
 
         lent = self._lent()
         if lent is None:
             tree = Tree.find(self._base())
             key = f"{self._run}/agents/{self._git_name}"
-            return Tidy(
-                tree,
-                mode,
-                key,
-                prefix=self._plan.commit_prefix,
-            )
+            # What no stash gives back is the plan's, whichever of its agents has made it.
+            since = baseline_of(tree, self._run) if mode == "commit" else ""
+            return Tidy(tree, mode, key, since=since, prefix=self._plan.commit_prefix)
         # The tree is its own. A session that goes on finds it as it left it; a start anew does not.
         return Tidy(Tree.find(lent.folder), "snapshot", lent.key, is_for_restarts_only=True)
 
@@ -353,7 +354,15 @@ class Part:
         # Not lent anew: a supervisor that was killed may have taken it back before.
         lent = lent_to(Tree.find(self._base()), self._run, self._git_name, under=self._trees)
         taken = take_back(lent, is_kept=not self._phase.merge)
-        said = [f"git: left {each.path}: {each.reason}" for each in taken.left]
+        said = [f"git: left {each.path}: {each.reason}" for each in taken.left[:_FEW]]
+        if taken.folder:
+            rest = f"{len(taken.left) - _FEW} more, and " if len(taken.left) > _FEW else ""
+            forget = f"mulligan git drop --force {lent.key}"
+            said.append(f"git: {rest}its folder stays: {taken.folder}; {forget} removes it")
+        if taken.is_gone:
+            said.append(
+                "git: its tree is gone, removed while it worked: what was not committed is lost"
+            )
         if taken.branch:
             said.append(f"git: its changes are on the branch {taken.branch}")
         trouble = ""

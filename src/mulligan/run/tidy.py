@@ -7,6 +7,7 @@ aside, and the run says where.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from ..core.text import presentable
@@ -32,6 +33,7 @@ class Tidy:
         tree: The tree.
         mode: ``commit``, ``stash`` or ``snapshot``.
         run: Whose changes they are.
+        since: Whose baseline tells them from the user's; the run's own by default.
         prefix: Stands before the message of a commit.
         is_for_restarts_only: Whether a session that goes on finds the tree as it left it.
     """
@@ -42,11 +44,13 @@ class Tidy:
         mode: Mode,
         run: str,
         *,
+        since: str = "",
         prefix: str = "mulligan: ",
         is_for_restarts_only: bool = False,
     ) -> None:
         self._tree, self._run, self._prefix = tree, run, prefix
         self._mode: Mode = mode
+        self._since = since or run
         self._is_for_restarts_only = is_for_restarts_only
 
     @property
@@ -79,7 +83,14 @@ class Tidy:
                 return said
             failure = state.ended[-1].message if state.ended else ""
             words = last_words(log, failure) if self._mode == "commit" else ""
-            aside = set_aside(self._tree, self._mode, self._run, words=words, prefix=self._prefix)
+            aside = set_aside(
+                self._tree,
+                self._mode,
+                self._run,
+                since=self._since,
+                words=words,
+                prefix=self._prefix,
+            )
         if aside is None:
             return said
         count = _files(aside)
@@ -93,15 +104,16 @@ class Tidy:
 
     def after(self, stop: Stop) -> list[str]:
         """The attempt has ended; what there is to say about that."""
+        if not os.path.isdir(self._tree.folder):
+            return []  # it was lent, and its agent removed it: told when it is to be taken back
         with interruptible(stop):
             said = self._begun()
             return [*said, *self._given_back()] if self._mode == "stash" else said
 
     def _begun(self) -> list[str]:
         """The run begins, or goes on after a crash."""
-        if load_baseline(self._tree, self._run) is None:
-            record_baseline(self._tree, self._run)
-            return []
+        if load_baseline(self._tree, self._since) is None:
+            record_baseline(self._tree, self._since)
         caught = recover(self._tree, self._run)
         done = "committed" if self._mode == "commit" else "set aside"
         return [f"git: {done} {_files(each)}, which was cut short" for each in caught.finished]

@@ -132,6 +132,12 @@ class Tree:
             raise GitRefused(f"{path} has a conflict that is not resolved; resolve it first")
         free_locks(self)
 
+    def ignores(self, path: str) -> bool:
+        """Whether git ignores `path`."""
+        # This command knows no literal names; behind a dot nothing is magic.
+        git = self.git.having(GIT_LITERAL_PATHSPECS="0")
+        return git.ask("check-ignore", "--quiet", "--", f"./{path}").code == 0
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep other Mulligans out of this tree; the kernel lets go when the process dies.
