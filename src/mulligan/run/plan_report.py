@@ -132,6 +132,7 @@ class Report(NamedTuple):
         cost: US dollars of all attempts; None if nobody said.
         tokens: Tokens of all attempts; None if nobody said.
         phases: What came of its phases, in order.
+        run: The id of its run.
     """
 
     name: str
@@ -143,6 +144,7 @@ class Report(NamedTuple):
     cost: float | None
     tokens: int | None
     phases: tuple[PhaseReport, ...]
+    run: str = ""
 
 
 def report(
