@@ -31,7 +31,7 @@ def test_what_came_of_a_plan_is_what_is_returned(home):
     report = run_plan(plan("echo", "yes", output="out.md"), folder=home, is_shown=False)
     assert (report.is_success, report.phases[0].agents[0].status) == (True, "succeeded")
     assert (home / "out.md").read_text() == "yes\n"
-    assert Desk().look(report.run).status == "done"
+    assert [(id_, state.status) for id_, state in Desk().all()] == [(report.run, "done")]
 
 
 def test_a_plan_that_fails_is_no_exception(home, capfd):

@@ -96,6 +96,8 @@ class PlanTable:
         self._lock = RLock()
         self._standings = Standings(plan)
         self._streams, self._report = streams, report
+        #: Whether there was a report to write, and it could not be.
+        self.is_unreported = False
         lines = _Lines(run, streams, is_coloured=not environ.get("NO_COLOR"))
         self._lines = lines
         self._pen: _Pen = lines
@@ -154,6 +156,7 @@ class PlanTable:
                 try:
                     self._report.write_text(as_markdown(report), encoding="utf-8")
                 except OSError as error:
+                    self.is_unreported = True
                     why = (error.strerror or str(error)).lower()
                     self._lines.say(Said(f"no report was written to {self._report}: {why}", "bad"))
 
