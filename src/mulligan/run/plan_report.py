@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.duration import duration_text
 from ..core.text import clean
-from .words import Said, clock, counted, followed, met, money, waited
+from .words import Said, clock, counted, followed, last_words, lasted, money, waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,6 +29,7 @@ __all__ = (
     "as_data",
     "as_lines",
     "as_markdown",
+    "has_succeeded",
     "is_refused",
     "report",
 )
@@ -189,18 +190,18 @@ def _phase(
     trees: Mapping[str, str],
 ) -> PhaseReport:
     keys = [(each.name, f"{phase.name}/{each.name}") for each in phase.agents]
-    agents = [_agent(name, states.get(key), trees.get(key, "")) for name, key in keys]
+    agents = [_agent(phase, name, states.get(key), trees.get(key, "")) for name, key in keys]
     state = phases.get(phase.name, "blocked")
     return PhaseReport(phase.name, state, because.get(phase.name, ""), tuple(agents))
 
 
-def _agent(name: str, state: RunState | None, tree: str) -> AgentReport:
+def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentReport:
     if state is None:
         return AgentReport(name, "not begun")
     last = state.ended[-1] if state.ended else None
     return AgentReport(
         name=name,
-        status="not verified" if is_refused(state) else _STATUSES[state.status],
+        status=_status(phase, state),
         attempts=state.attempts,
         took=max(0.0, state.at - state.made.at),
         waited=waited(state),
@@ -215,20 +216,34 @@ def _agent(name: str, state: RunState | None, tree: str) -> AgentReport:
     )
 
 
+def _status(phase: Phase, state: RunState) -> str:
+    if is_refused(state):
+        return "not verified"
+    if state.status == "done" and not has_succeeded(phase, state):
+        return "to be verified"
+    return _STATUSES[state.status]
+
+
 def is_refused(state: RunState) -> bool:
     """Whether what the last attempt did was looked at, and found wanting."""
     checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
     return state.status == "done" and checks[-1:] == [False]
 
 
+def has_succeeded(phase: Phase, state: RunState) -> bool:
+    """Whether an agent's work is done, and nobody is still to look at it."""
+    checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
+    return state.status == "done" and (not phase.verify or checks[-1:] == [True])
+
+
 def _decisions(state: RunState) -> Iterator[Decision]:
     for step in state.ended:
-        ended = f"{met(step)} after {duration_text(step.took)}"
+        ended = lasted(step)
         yield Decision(step.at, step.attempt, ended, step.message, followed(step), step.because)
         for check in state.checks:
             if check.attempt == step.attempt:
                 found = "verified" if check.is_good else "not verified"
-                said = "" if check.is_good else check.said
+                said = "" if check.is_good else last_words(check.said)
                 is_last = check.attempt == state.attempts and not state.is_open
                 then = "not tried again" if is_last else "the agent is told what it printed"
                 then = "" if check.is_good else then
@@ -312,15 +327,21 @@ def _headline(agent: AgentReport) -> str:
         number = f"{agent.attempts} attempt{'s' if agent.attempts != 1 else ''}"
         parts.append(f"{number} in {duration_text(agent.took)}")
         parts += filter(None, (money(agent.cost), counted(agent.tokens)))
-    why = f": {agent.because}" if agent.status == "stopped" and agent.because else ""
-    return ", ".join(parts) + why
+    if agent.until is not None and agent.status in {"waiting", "limited"}:
+        parts.append(f"until {clock(agent.until, agent.until)}")
+    is_told = agent.status in {"stopped", "waiting"} and agent.because
+    return ", ".join(parts) + (f": {agent.because}" if is_told else "")
 
 
 def _told(decision: Decision) -> str:
     said = f": {decision.said}" if decision.said else ""
     # "interrupted after 2s; interrupted" says nothing twice.
     then = "" if decision.ended.startswith(decision.then) else f"; {decision.then}"
-    return f"attempt {decision.attempt} {decision.ended}{said}{then}"
+    return f"{_which(decision)}{decision.ended}{said}{then}"
+
+
+def _which(decision: Decision) -> str:
+    return f"attempt {decision.attempt} " if decision.attempt else ""
 
 
 def as_markdown(found: Report) -> str:
@@ -342,7 +363,7 @@ def as_markdown(found: Report) -> str:
                 then = f"; {_plain(each.then)}" if each.then else ""
                 said = f": {_plain(each.said)}" if each.said else ""
                 when = clock(each.at, found.began_at or each.at)
-                lines.append(f"  - {when} attempt {each.attempt} {each.ended}{said}{then}")
+                lines.append(f"  - {when} {_which(each)}{each.ended}{said}{then}")
             lines += [f"  - {_plain(each)}" for each in _beside(agent)]
     return "\n".join(lines) + "\n"
 

@@ -12,9 +12,9 @@ from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from .plan_report import as_data, as_lines, as_markdown
+from .plan_report import as_data, as_lines, as_markdown, has_succeeded
 from .status import can_draw
-from .words import Said, clock, money, told
+from .words import Said, clock, is_held, last_words, money, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,8 +51,13 @@ class Standings:
     @property
     def counted(self) -> str:
         """How many agents have succeeded."""
-        done = sum(state.status == "done" for state in self.agents.values())
-        return f"{done} of {sum(len(phase.agents) for phase in self.plan.phases)} succeeded"
+        known = [
+            (phase, self.agents.get(f"{phase.name}/{agent.name}"))
+            for phase in self.plan.phases
+            for agent in phase.agents
+        ]
+        done = sum(state is not None and has_succeeded(phase, state) for phase, state in known)
+        return f"{done} of {len(known)} succeeded"
 
     @property
     def cost(self) -> float | None:
@@ -197,6 +202,9 @@ class _Lines:
             for said in told(ended, name):
                 self.say(Said(f"{key}: {said.text}", said.tone), ended.at)
         self._beside(key, before, state)
+        if is_held(state) and (before is None or before.until != state.until):
+            until = clock(state.until or now, now)
+            self.say(Said(f"{key}: waits until {until}: {state.because}", "wait"), state.at)
         if before is not None and before.status == state.status:
             return
         if state.status == "done":
@@ -208,7 +216,7 @@ class _Lines:
     def _beside(self, key: str, before: RunState | None, state: RunState) -> None:
         """How it was verified, and what happened to its tree."""
         for check in state.checks[len(before.checks) if before else 0 :]:
-            words = "verified" if check.is_good else f"not verified: {check.said}"
+            words = "verified" if check.is_good else f"not verified: {last_words(check.said)}"
             self.say(Said(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
         for remark in state.remarks[len(before.remarks) if before else 0 :]:
             self.say(Said(f"{key}: {remark.text}"), remark.at)
@@ -267,7 +275,9 @@ class _Events:
         from .events import summary
 
         phase, _, agent = key.partition("/")
-        self._tell("agent", phase=phase, agent=agent, at=now, **_renamed(summary(state)))
+        remarks = [each.text for each in state.remarks]
+        fields = {**_renamed(summary(state)), "remarks": remarks}
+        self._tell("agent", phase=phase, agent=agent, at=now, **fields)
 
     def phase(self, name: str, state: PhaseState, because: str) -> None:
         self._tell("phase", phase=name, state=state, because=because)
@@ -278,7 +288,7 @@ class _Events:
         self._tell("notified", error=error)
 
     def over(self, report: Report) -> None:
-        self._tell("report", **as_data(report))
+        self._tell("report", **{**as_data(report), "run": self._run})
 
     def close(self) -> None: ...
 
