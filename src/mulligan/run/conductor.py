@@ -185,7 +185,8 @@ class Conductor:
 
         found = self._look()
         trees = {key: part.tree for key, part in self._parts.items()}
-        return report(self._plan, self.states(), found.phases, found.because, trees)
+        made = report(self._plan, self.states(), found.phases, found.because, trees)
+        return made._replace(run=self._claimed.id)
 
     def _look(self) -> Moves:
         states = self.states()

@@ -7,7 +7,7 @@ aside, and the run says where.
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.text import presentable
@@ -16,8 +16,6 @@ from .git.refs import load_all, load_baseline
 from .last_words import last_words
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .git import SetAside, Tree
     from .git.record import Mode
     from .state import RunState
@@ -104,7 +102,7 @@ class Tidy:
 
     def after(self, stop: Stop) -> list[str]:
         """The attempt has ended; what there is to say about that."""
-        if not os.path.isdir(self._tree.folder):
+        if not Path(self._tree.folder).is_dir():
             return []  # it was lent, and its agent removed it: told when it is to be taken back
         with interruptible(stop):
             said = self._begun()
