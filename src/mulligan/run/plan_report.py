@@ -45,7 +45,7 @@ _STATUSES = {
 }
 _TONES: dict[str, Tone] = {
     "succeeded": "good",
-    **dict.fromkeys(("failed", "not verified", "stopped", "limited"), "bad"),
+    **dict.fromkeys(("failed", "not verified", "not delivered", "stopped", "limited"), "bad"),
 }
 
 
