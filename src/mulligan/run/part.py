@@ -14,7 +14,7 @@ from ..core.text import clean
 from .answer import Keeper
 from .begin import Asked, go, make
 from .outputs import put
-from .prompts import command_for, variables_of
+from .prompts import command_for, output_in, variables_of
 from .recovery import run_policy
 from .schedule import Standing
 from .state import RunState
@@ -247,7 +247,7 @@ class Part:
         # Half an answer, or one that was found wanting, would be taken for a whole one.
         if state is None or state.status != "done" or not _is_good(phase, state):
             return ""
-        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+        return output_in(file)
 
     @property
     def _answer(self) -> Path:
