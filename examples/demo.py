@@ -219,9 +219,10 @@ def installed() -> str:
     return "".join(f"  .venv/bin/mulligan run -- {example}\n" for example in found[:4])
 
 
-NEXT = """Read docs/run.md, and try next:
+NEXT = """Read docs/run.md and docs/tutorial-plans.md, and try next:
 
   .venv/bin/mulligan run --help             what it does about each failure
+  .venv/bin/mulligan run --dry-run examples/plans/review.toml
   .venv/bin/python examples/flaky_calls.py  the same judgement for calls in your own code
 """
 

@@ -10,6 +10,8 @@ annotated. What stands here is raised only where no exception of the caller exis
     ├── FailedAnswer                  the answer was judged a failure; carries it
     ├── GitError                      git could not do what was asked of it
     │   ├── GitRefused                … or must not, in the state the tree is in
+    │   │   └── TreeBusy              … because another run works there
+    │   ├── GitStopped                … because somebody asked it to stop
     │   └── HookFailed                … because a hook of the repository said no
     ├── KeyReused                     one key, two operations
     ├── NotKept                       it was done; what came of it was not kept; carries it
@@ -37,6 +39,7 @@ __all__ = (
     "FileError",
     "GitError",
     "GitRefused",
+    "GitStopped",
     "HookFailed",
     "KeyBusy",
     "KeyReused",
@@ -48,6 +51,7 @@ __all__ = (
     "SettingError",
     "StoreDown",
     "StoreError",
+    "TreeBusy",
 )
 
 
@@ -133,6 +137,14 @@ class GitError(MulliganError):
 
 class GitRefused(GitError):
     """The tree is in a state in which nothing may be set aside; nothing was touched."""
+
+
+class TreeBusy(GitRefused):
+    """Another run works in the tree; it is free when that one is over."""
+
+
+class GitStopped(GitError):
+    """Somebody asked to stop while git was at work; what was begun can go on from there."""
 
 
 class HookFailed(GitError):

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("in_thread",)
+__all__ = ("awithin", "in_thread", "within")
 
 T = TypeVar("T")
 
@@ -59,6 +59,36 @@ async def in_thread(work: Callable[..., T], *args: Any, is_awaited: bool) -> T:
         if not future.cancelled():
             future.exception()  # seen; the cancellation is what the caller hears of
         raise
+
+
+def within(limit: float, work: Callable[..., T], *args: Any) -> T:
+    """What `work` returns, called in a thread.
+
+    Raises:
+        TimeoutError: It takes longer than `limit` seconds, and goes on without us.
+    """
+    return _pool.handed(work, args).result(limit)
+
+
+async def awithin(limit: float, work: Callable[..., T], *args: Any) -> T:
+    """Like `within`, on asyncio as on trio. If its caller is cancelled it goes on as well."""
+    trio = sys.modules.get("trio")
+    lowlevel = getattr(trio, "lowlevel", None)
+    if trio is not None and lowlevel is not None and lowlevel.in_trio_task():
+        try:
+            with trio.fail_after(limit):
+                return await _in_trio(work, args, is_awaited=False)
+        except trio.TooSlowError:
+            raise TimeoutError from None
+    import asyncio
+
+    future = asyncio.wrap_future(_pool.handed(work, args))
+    # Nobody is told what becomes of it after the time is over, or its caller gone.
+    future.add_done_callback(lambda done: done.cancelled() or done.exception())
+    await asyncio.wait([future], timeout=limit)
+    if not future.done():
+        raise TimeoutError
+    return future.result()
 
 
 # Trio's own limiter belongs to the program, like asyncio's executor. One for each run of trio.

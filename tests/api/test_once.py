@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-import time
 from functools import partial
 from uuid import UUID
 
@@ -20,9 +19,9 @@ from mulligan.core.machine import Key
 from mulligan.core.moment import Moment
 from mulligan.drivers.bells import _waiting
 from mulligan.drivers.holding import Holding, Terms
-from mulligan.drivers.keeper import KEEPER, Job, Keeper
-from mulligan.stores.memory import Memory, MemoryState
-from mulligan.testing import VirtualClock, virtual_time
+from mulligan.drivers.keeper import KEEPER, Job
+from mulligan.stores.memory import Memory
+from mulligan.testing import Scripted, VirtualClock, status_error, virtual_time
 
 
 @pytest.fixture
@@ -240,21 +239,6 @@ def test_arguments_that_the_function_does_not_take_are_its_own_error(guard):
         guard.once("k", charge, 1, 2, 3)
 
 
-def test_a_guard_inside_repeats_under_the_same_key(guard):
-    seen, errors = [], [ConnectionResetError("reset")] * 2
-
-    @mulligan.retry(effects="read", clock=VirtualClock())
-    def post():
-        seen.append(key())
-        if errors:
-            raise errors.pop()
-        return 1
-
-    assert guard.once("order-17", post) == 1
-    assert seen == ["order-17"] * 3
-    assert mulligan.current() is None
-
-
 def test_a_maybe_applied_attempt_is_repeated_under_its_key():  # E-F11
     with virtual_time():
         errors = [ConnectionResetError("reset by peer")]
@@ -268,6 +252,29 @@ def test_a_maybe_applied_attempt_is_repeated_under_its_key():  # E-F11
         errors.append(ConnectionResetError("reset by peer"))
         with pytest.raises(ConnectionResetError):
             Guard("bank").call(pay)
+
+
+def test_a_server_that_is_still_at_it_is_asked_again_under_the_same_key():  # E-F2
+    busy = status_error(409, body={"error": {"code": "idempotency_key_in_use"}})
+    server, keys = Scripted(TimeoutError("no answer"), busy, busy, busy, "paid"), []
+
+    def pay():
+        keys.append(key())
+        return server()
+
+    with virtual_time() as clock:
+        assert Guard("bank").once("order-17", pay) == "paid"
+        assert clock.now() > 0
+    assert keys == ["order-17"] * 5
+
+
+def test_without_a_key_of_ours_a_server_that_is_still_at_it_is_not_asked_again():  # E-F2
+    server = Scripted(status_error(409, body={"error": {"code": "idempotency_key_in_use"}}), "paid")
+    with virtual_time(), pytest.raises(Exception, match="status 409") as caught:
+        Guard("bank").call(server)
+    story = mulligan.story(caught.value)
+    assert story is not None
+    assert story.ending == "maybe_applied"
 
 
 def test_a_key_in_memory_is_waited_for_in_virtual_time():
@@ -308,70 +315,6 @@ def test_a_call_that_was_thrown_away_is_not_renewed_for_ever():
     gc.collect()
     assert job.act() is None
     KEEPER.remove(job)
-
-
-class _Count:
-    def __init__(self, keys: MemoryState, times: int) -> None:
-        self.keys, self.times, self.done = keys, times, threading.Event()
-
-    def act(self) -> float | None:
-        self.times -= 1
-        if self.times:
-            return 0.001
-        self.done.set()
-        return None
-
-
-@pytest.mark.real
-def test_a_keeper_does_what_is_due_and_ends_when_nothing_is():
-    keeper, keys = Keeper(), Memory().keys
-    jobs = [_Count(keys, times) for times in (3, 1)]
-    for job in jobs:
-        keeper.add(job, 0.01)
-    assert all(job.done.wait(5) for job in jobs)
-    assert idle(keeper)
-    gone = _Count(keys, 1)
-    keeper.add(gone, 0.2)
-    keeper.remove(gone)
-    late = _Count(keys, 1)
-    keeper.add(late, 0.0)
-    assert late.done.wait(5)
-    assert not gone.done.is_set()
-
-
-def idle(keeper: Keeper) -> bool:
-    """Whether it comes to have neither jobs nor threads."""
-    for _ in range(500):
-        if not keeper._due and not keeper._threads:
-            return True
-        time.sleep(0.01)
-    return False
-
-
-class _Hung(_Count):
-    """A job whose store does not answer."""
-
-    def __init__(self, keys: MemoryState) -> None:
-        super().__init__(keys, 1)
-        self.began, self.ends = threading.Event(), threading.Event()
-
-    def act(self) -> float | None:
-        self.began.set()
-        self.ends.wait(5)
-        return super().act()
-
-
-@pytest.mark.real
-def test_a_store_that_hangs_costs_nobody_in_another_store_a_lease():
-    keeper, hung = Keeper(), _Hung(Memory().keys)
-    keeper.add(hung, 0.0)
-    assert hung.began.wait(5)
-    other = _Count(Memory().keys, 2)
-    keeper.add(other, 0.0)
-    assert other.done.wait(5)
-    assert not hung.done.is_set()
-    hung.ends.set()
-    assert idle(keeper)
 
 
 @pytest.mark.real

@@ -108,6 +108,15 @@ def wrapped(width, indent):
     return lambda text: "\n".join(textwrap.wrap(text, width, subsequent_indent=indent))
 
 
+def cut(width):
+    """As a terminal cuts that knows no words."""
+    return lambda text: "\n".join(text[at : at + width] for at in range(0, len(text), width))
+
+
+def body(text):
+    return json.dumps({"error": {"message": text, "code": 429}})
+
+
 def boxed(text):
     inside = textwrap.wrap(text, 50)
     return "\n".join(
@@ -118,12 +127,31 @@ def boxed(text):
 COSTUMES = {
     "wrapped": wrapped(48, ""),
     "indented": wrapped(56, "  "),
+    "cut at 44": cut(44),
+    "cut at 47": cut(47),
+    "cut at 60": cut(60),
     "boxed": boxed,
     "coloured": lambda text: f"\x1b[1;31m{text}\x1b[0m",
     "typographic": lambda text: text.replace("'", "’"),
     "windows": lambda text: f"{text}\r\n",
     "error": lambda text: f"ERROR: {text}",
     "logged": lambda text: f"2026-07-06T12:00:00Z ERROR {text}",
+    "stamped": lambda text: f"2026-07-06T12:00:00.123Z {text}",
+    "tagged": lambda text: f"[2026-07-06 12:00:00] [runner] [error] {text}",
+    "crossed": lambda text: f"❌ {text}",
+    "cornered": lambda text: f"⏺ Read(a.py)\n  ⎿  Read 9 lines\n\n  ⎿  {text}",
+    "quoted": lambda text: "> " + text,
+    "raised": lambda text: (
+        f'Traceback (most recent call last):\n  File "x.py", line 3\nx.AgentError: {text}'
+    ),
+    "thrown": lambda text: (
+        f"Error: {text}\n    at run (/x/cli.js:10:2)\n    at go (node:internal:9:5)"
+    ),
+    "prompted": lambda text: f"{text}\n\n❯ \n  ? for shortcuts",
+    "body": body,
+    "body in a body": lambda text: json.dumps({"error": {"message": body(text)}}),
+    "litellm": lambda text: f"litellm.RateLimitError: AcmeException - {body(text)}",
+    "printed": lambda text: f"acme.RateLimitError: Error code: 429 - {json.loads(body(text))!r}",
     "after work": lambda text: f"I read the module.\n\nIt has two parts.\n\n{text}",
     "twice": lambda text: f"{text}\n{text}",
     "claude": lambda text: json.dumps({"type": "result", "is_error": True, "result": text}),

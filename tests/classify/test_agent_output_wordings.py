@@ -67,6 +67,22 @@ def reset(*args, **kwargs):
         ("Error: This model is not enabled for your organization", "auth"),
         ("API Error: the API returned a malformed response (HTTP 200)", "server"),
         ('{"name": "ThrottlingException", "$fault": "client", "$metadata": {"httpStatusCode": 429}}', "rate_limit"),
+        ("✗ Rate limit persisted after 4 tries. Please come back later.", "rate_limit"),
+        ("429: The quota of tokens for this client is exceeded", "rate_limit"),
+        ('{"type": "429 Too Many Requests", "title": "Slow", "detail": "Request quota exhausted."}', "rate_limit"),
+        ('{"title": "Quota used up", "status": 429, "type": "https://acme.test/problems#quota"}', "rate_limit"),
+        ("Your team has hit its usage limit. Please wait before you send more.", "quota"),
+        ("Acme Small capacity exceeded. Please choose another model.", "overloaded"),
+        ('400 "The maximum prompt length is 900 but the request contains 1200 tokens."', "context_length"),
+        ("API Error: The response exceeded the 900 output token maximum. Raise it.", "context_length"),
+        ("Credit balance too low · add funds", "billing"),
+        ("Your account may not use this program. Please run /login.", "auth"),
+        ("status_code: 429, body: {'message': 'This key makes 20 calls a minute.'}", "rate_limit"),
+        ('    "code": 429,\n    "message": "Quota exceeded for m.",\n    "status": "EXHAUSTED"', "rate_limit"),
+        ("[log_5e] post https://acme.example/v1 failed with status 429 in 179ms; no tries left", "rate_limit"),
+        ("Agent 'reviewer' stopped: Weekly limit reached. Resets at 6pm.", "quota"),
+        ("FATA[0103] could not list: GET https://acme.test/x: 403 API rate limit exceeded for 203.0.113.9.", "rate_limit"),
+        ("Error: API error from acme (model: m): backend error [acme]\n  status: N/A\n  reason: ReadError('')\n  provider_message: Network error", "network"),
     ],
 )  # fmt: skip
 def test_a_limit_in_other_words_is_a_limit(text, expected):
@@ -111,6 +127,21 @@ def test_a_reset_is_found_behind_other_words_and_marks(text, seconds):
     assert reset(text) == seconds
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Se ha alcanzado el límite semanal. Vuelve a intentarlo el 8 jul 2026, 2:40 p. m.",
+        "Hai raggiunto il limite di utilizzo. Riprova l'8 lug 2026, 14:40.",
+        "Вы достигли лимита. Повторите попытку 8 июл. 2026 г., 14:40.",
+        "Лимит исчерпан. Попробуйте снова 8 июля в 14:40.",
+        "使用量の上限に達しました。2026年7月8日 14:40 にもう一度お試しください。",
+    ],
+)
+def test_a_limit_and_its_reset_are_read_in_other_languages(text):
+    assert kind(text) == "quota"
+    assert reset(text) == 2 * 86400 + 2400
+
+
 def test_headers_count_as_a_runtime_dumps_them():
     dump = (
         "{\n  name: 'x',\n  'x-ratelimit-remaining': '0',\n  'x-ratelimit-reset': '1783342800'\n}"
@@ -133,6 +164,53 @@ def test_headers_count_as_a_runtime_dumps_them():
 )
 def test_advice_and_code_are_no_failures(line):
     assert kind(line) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- **Message when it tries again**: `Rate limit reached. Waiting 7s before the next try` now",
+        "1. **Judge**: rate limit reached, try again in 5 minutes",
+        "- [x] 429 Too Many Requests: retried after 5s",
+        "The service answers in plain text. For example:\n\nQuota exceeded. Please try after 20 seconds.",
+        "Users see messages such as:\nRate limit exceeded. Try again in 5 seconds.",
+        '{"code": 200, "msg": "Operation successful", "data": {"nextResetTime": 1783350000}}',
+        '{"success": true, "message": "3 requests left", "code": "quota", "reset_in": 60}',
+        "The service returned 429 twice, but the client recovered and all 500 calls completed.",
+        "12:00:01 WARN  rate limited, backing off 4s\n12:00:06 INFO  resumed, 37 of 40 done",
+        "Error 429 is listed in section 4 of the specification.",
+        "Speed limit reached, next reset at 18:00.",
+        '"rateLimit": {"message": "Too many requests, please try again later.", "windowMs": 60000}',
+        "428: except TooManyRequests:\n429: raise RateLimitError",
+    ],
+)
+def test_lists_examples_and_good_news_are_no_failures(text):
+    assert kind(text) is None
+
+
+def test_what_a_tool_answered_ends_where_the_program_speaks_again():
+    banner = "  ⎿  You've hit your session limit · resets 6:30pm (Europe/Berlin)"
+    assert kind(f"⏺ Read(notes.md)\n{banner}") is None
+    assert kind(f"⏺ Read(notes.md)\n  ⎿  Read 3 lines\n\n{banner}") == "quota"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'http 429 Too Many Requests: Some("{\\"error\\":{\\"type\\":\\"usage_limit_reached\\",\\"resets_in_seconds\\":90}}")',
+        "09:00:01 app WARNING call failed. Info: {'id': 'x7'}, Exception: Error calling m (RESOURCE_EXHAUSTED): 429 RESOURCE_EXHAUSTED. {'error': {'code': 429, 'details': [{'retryDelay': '90s'}]}}.",
+    ],
+)
+def test_the_body_that_is_an_error_tells_the_reset(text):
+    assert reset(text) == 90
+
+
+def test_a_reset_stands_in_a_problem_and_behind_a_logger():
+    problem = {"title": "Quota used up", "status": 429, "reset_at": "2026-07-06T13:00:00Z"}
+    assert reset(f"HTTP/1.1 429 Too Many Requests\n\n{json.dumps(problem)}") == 3600
+    assert (
+        reset("ERRO[0007] list: 403 API rate limit exceeded for me. [rate reset in 7m16s]") == 436
+    )
 
 
 def test_what_a_test_runner_lists_is_no_failure():

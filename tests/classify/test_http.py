@@ -603,3 +603,38 @@ def test_a_body_of_endless_depth_is_just_a_body():
 
 def test_a_megabyte_is_not_searched_to_its_end():
     assert read(500, b"x" * 2_000_000).kind is Kind.SERVER
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"type": "idempotency_error", "code": "idempotency_key_in_use"}},
+        {"message": "A previous request on this resource is currently in progress."},
+        {"title": "A request is outstanding for this Idempotency-Key"},
+        {"message": "A request with the same Idempotency-Key is being processed."},
+        {"message": "There is currently another in-progress request using this Idempotent Key"},
+        {"message": "Idempotent request already in progress"},
+        {"message": "request already in progress"},
+        {"message": "Another request for this order is in progress, try again"},
+    ],
+)
+def test_a_request_that_is_under_way_passes_and_may_have_been_applied(body):  # E-F2
+    found = read(409, body)
+    assert (found.kind, found.is_retriable) == (Kind.CONDITIONAL, True)
+    assert found.reach is Reach.MAYBE_APPLIED
+    assert read(400, body).is_retriable is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "version conflict",
+        "this order is in progress and cannot be cancelled",
+        "This idempotency key is already in use with different parameters",
+        "Idempotency-Key mismatch: the earlier request was in progress with another payload",
+    ],
+)
+def test_another_conflict_is_no_request_under_way(words):  # E-F3
+    found = read(409, {"message": words})
+    assert (found.kind, found.is_retriable) == (Kind.CONDITIONAL, None)
+    assert found.reach is Reach.ANSWERED

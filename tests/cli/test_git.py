@@ -219,6 +219,18 @@ def test_the_tree_of_an_agent_that_failed_is_dropped_by_force(mulligan, folder, 
     assert mulligan("list", "--json")[1] == "[]\n"
 
 
+def test_a_tree_that_was_taken_back_holds_only_its_secrets(mulligan, folder, lent):
+    Path(lent.folder, ".env").write_text("KEY=1\n")
+    git.take_back(lent)
+    row = mulligan("list")[1].splitlines()[-1].split()
+    assert row[:4] == ["k3fqzz/agents/1-1-one", "worktree", "lent", "1"]
+    assert mulligan("restore", "k3fqzz")[1].splitlines()[-1] == (
+        "k3fqzz/agents/1-1-one: was taken back; what git does not hold is left in " + lent.folder
+    )
+    assert mulligan("drop", "k3fqzz")[0] == 2
+    assert Path(lent.folder, ".env").exists()
+
+
 def test_nothing_is_taken_from_an_agent_that_may_be_at_work(mulligan, folder, lent):
     desk = Desk()
     made = Made(0.0, "plan", "plan p", str(folder), "host", 0, "nightly", {}, [])
@@ -252,3 +264,9 @@ def test_help_says_what_each_state_means(mulligan):
         "lent",
     ):
         assert f"  {state} " in out
+
+
+def test_a_run_with_only_a_baseline_can_be_dropped(mulligan, folder):
+    git.record_baseline(git.Tree.find(folder), "night-1")
+    assert mulligan("drop", "night-1") == (0, "forgot 0 set aside by night-1\n", "")
+    assert not git.has_baseline(git.Tree.find(folder), "night-1")

@@ -52,6 +52,9 @@ timeout = "5m"
 def run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path / "home"))
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+    for line in (["init", "-q"], [*who, "commit", "-qm", "first", "--allow-empty"]):
+        subprocess.run(["git", *line], check=True)  # noqa: S607 -- the one on the PATH
 
     def run(*args: str, plan: str = PLAN) -> tuple[int, str, str]:
         (tmp_path / "greet.toml").write_text(plan)
@@ -106,7 +109,7 @@ phase      tell
     timeout  5m
 """
     )
-    assert [path.name for path in tmp_path.iterdir()] == ["greet.toml"]
+    assert {path.name for path in tmp_path.iterdir()} == {".git", "greet.toml"}
 
 
 def test_a_dry_run_for_programs_has_every_setting(run):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
 from mulligan.cli import main
 from mulligan.core.belief import Stated
+from mulligan.core.breaker import BREAKER as CIRCUITS
 from mulligan.core.breaker import Ask, Breaker, Open, Passed, Shut, Tell
 from mulligan.core.gate import Enter, Gate, Go, Leave
 from mulligan.core.machine import Key
@@ -35,6 +38,7 @@ def store(tmp_path, monkeypatch):
     url = f"sqlite:{tmp_path}/state.db"
     monkeypatch.setenv("MULLIGAN_STORE", url)
     store = open_store(url)
+    store.state.known(CIRCUITS)  # a guard has been here: the file exists
     yield store
     store.close()
 
@@ -124,9 +128,29 @@ def test_in_json_a_line_is_a_target(store, mulligan):
     assert mulligan("status", "other", "--json")[1].count("\n") == 1
 
 
-def test_control_characters_in_a_targets_name_do_not_reach_the_terminal(store, mulligan):
-    mulligan("block", "api\x1b[31m\nx")
-    assert "\x1b" not in mulligan("status")[1]
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_nothing_in_a_targets_name_moves_the_terminals_cursor_or_its_letters(store, mulligan, form):
+    name = "api\x1b[31m\nx\x07\x7f\x9b\u202egnp\u2066\u200f"
+    mulligan("block", name, "--because", "\u202eyou may call\x1b]0;t\x07")
+    said = Stated(dimension="re\u202equests\x1b[2J", limit=50, remaining=12)
+    answered = Leave(id="", turn=0, reply="answered", settings=Gate(), stated=(said,))
+    store.state.transact(Key(name, "gate"), answered)
+    out = mulligan("status", *form)[1]
+    assert not set("\x1b\x07\x7f\x9b\u202e\u2066\u200f") & set(out)
+    if form:
+        assert json.loads(out)["target"] == name  # and a script can name it
+
+
+@pytest.mark.parametrize("command", ["block", "allow", "reset"])
+@pytest.mark.parametrize("name", ["", "  "])
+def test_a_target_without_a_name_is_wrong_usage(store, mulligan, command, name):
+    code, out, err = mulligan(command, name)
+    assert (code, out) == (2, "")
+    assert err == (
+        f"error: a target needs a name; got {name!r}\n\n"
+        'hint: the name is the guard\'s, as in mulligan.Guard("anthropic")\n'
+    )
+    assert mulligan("status")[1] == ""
 
 
 def test_a_name_that_is_nearly_known_is_asked_about(store, mulligan):
@@ -135,6 +159,8 @@ def test_a_name_that_is_nearly_known_is_asked_about(store, mulligan):
     assert mulligan("reset", "biling-api")[2] == note
 
 
+COMMANDS = [("status",), ("block", "x"), ("allow", "x"), ("reset", "x")]
+
 NO_STORE = (
     "error: no store is named, and what other processes keep in memory cannot be seen\n\n"
     "hint: name the store that the guards share, with --store or MULLIGAN_STORE: "
@@ -142,17 +168,53 @@ NO_STORE = (
 )
 
 
-@pytest.mark.parametrize("command", [("status",), ("block", "x"), ("allow", "x"), ("reset", "x")])
-def test_without_a_store_there_is_nothing_to_see(command, mulligan, monkeypatch, tmp_path):
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_a_store_there_is_nothing_to_see(command, mulligan, monkeypatch):
     monkeypatch.delenv("MULLIGAN_STORE", raising=False)
     assert mulligan(*command) == (2, "", NO_STORE)
     assert mulligan(*command, "--store", "memory:")[2].startswith(
         "error: memory: belongs to one process, and this is another one\n"
     )
-    missing = mulligan("status", "--store", f"sqlite:{tmp_path}/none.db")
-    assert missing[0] == 2
-    assert "none.db: no such file\n" in missing[2]
-    assert not (tmp_path / "none.db").exists()
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each[0] != "block"])
+def test_a_path_that_nobody_uses_is_told_and_not_made(command, mulligan, tmp_path):
+    code, out, err = mulligan(*command, "--store", f"sqlite:{tmp_path}/none.db")
+    assert (code, out) == (2, "")
+    assert "none.db: no such file\n\nhint: " in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_address_of_no_store_is_wrong_usage(command, mulligan, tmp_path):
+    code, out, err = mulligan(*command, "--store", "state.db")
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: a store needs an address such as memory:, sqlite:PATH or redis://HOST; "
+        "got 'state.db'\n\nhint: did you mean --store sqlite:state.db?\n"
+    )
+    assert mulligan(*command, "--store", "redis://host:port/0")[0] == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("content", ["text", "another programs", "folder"])
+def test_a_file_that_is_no_store_is_told_and_left_alone(command, content, mulligan, tmp_path):
+    path = tmp_path / "notes.db"
+    if content == "text":
+        path.write_text("milk, bread\n" * 20)
+    elif content == "folder":
+        path.mkdir()
+    else:
+        with closing(sqlite3.connect(path)) as theirs:
+            theirs.execute("CREATE TABLE state (mind TEXT)")
+            theirs.execute("PRAGMA user_version = 2")
+    before = None if path.is_dir() else path.read_bytes()
+    code, out, err = mulligan(*command, "--store", f"sqlite:{path}")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"error: sqlite:{path}: ")
+    assert "Traceback" not in err
+    assert path.is_dir() or path.read_bytes() == before
 
 
 def test_a_time_that_is_none_is_wrong_usage(store, mulligan):

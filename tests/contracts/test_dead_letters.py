@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -112,6 +113,31 @@ def test_a_function_that_did_not_ask_for_it_gets_a_letter_without_arguments(plac
     mark = DeadLetters(place.store).replay(record)
     assert mark is not None
     assert (mark.state, mark.because) == ("refused", "its function is not replayable")
+
+
+def test_a_call_made_while_another_ones_error_is_handled_is_written_down_too(place, hook):
+    def two():
+        try:
+            guard(place).call(hook.function, "https://a.b", 1, token=SECRET)
+        except ConnectionRefusedError:
+            guard(place).call(hook.function, "https://c.d", 1, token=SECRET)
+
+    with pytest.raises(ConnectionRefusedError):
+        two()
+    urls = [(each.letter.arguments or {})["url"] for each in DeadLetters(place.store).all()]
+    assert urls == ["https://a.b", "https://c.d"]
+
+
+def test_an_error_that_is_raised_again_is_another_letter(place):
+    error = ConnectionRefusedError("nobody listens, and everybody is told so with one object")
+
+    def plain():
+        raise error
+
+    for _ in range(2):
+        with pytest.raises(ConnectionRefusedError):
+            guard(place).call(plain)
+    assert len(DeadLetters(place.store).all()) == 2
 
 
 def test_a_call_inside_a_call_is_written_down_once(place, hook):
@@ -437,6 +463,90 @@ def test_a_letter_that_cannot_be_written_waits_in_a_file(place, hook, tmp_path, 
     assert not path.exists()
     (record,) = box.all()
     assert (record.state, record.spooled) == ("replayed", False)
+
+
+class Slow(Down):
+    """A store whose journal takes its time, but takes it."""
+
+    def __init__(self, store) -> None:
+        super().__init__(store)
+        self.may_answer, self.is_down = threading.Event(), False
+
+    def append(self, stream, entry):
+        self.may_answer.wait(10)
+        return self.store.journal.append(stream, entry)
+
+    def answer(self) -> None:
+        """Go on with what nobody waits for any more, to its end."""
+        self.may_answer.set()
+        while not self.store.journal.streams("dead/"):
+            time.sleep(0.01)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("world", ["sync", "asyncio", "trio"])
+def test_a_letter_holds_its_caller_up_for_a_quarter_of_a_second_at_most(place, world):
+    store, hook = Slow(place.store), Hook(loop=world if world != "sync" else "")
+    heard: list[mulligan.Event] = []
+    slow = guard(place, store=store, attempts=1, listeners=[heard.append])
+
+    async def main():
+        await slow.acall(hook.function, "https://a.b", {"n": 1}, token=SECRET)
+
+    def call():
+        if world == "sync":
+            slow.call(hook.function, "https://a.b", {"n": 1}, token=SECRET)
+        else:
+            asyncio.run(main()) if world == "asyncio" else trio.run(main)
+
+    began = time.monotonic()
+    with pytest.raises(ConnectionRefusedError):
+        call()
+    assert 0.2 < time.monotonic() - began < 0.9
+    (lost,) = [each for each in heard if isinstance(each, mulligan.StoreLost)]
+    assert lost.because == (
+        "a dead letter waits in a file of this machine (no answer within 250 ms)"
+    )
+    box = DeadLetters(place.store)
+    assert len(box.spooled()) == 1
+    store.answer()
+    (record,) = box.all()  # one letter in two places
+    hook.is_up = True
+    mark = box.replay(record)
+    assert mark is not None
+    assert mark.state == "replayed"
+    assert len(hook.got) == 1
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("world", ["asyncio", "trio"])
+def test_a_caller_that_is_cancelled_while_its_letter_is_written_loses_none(place, world):
+    store, hook = Slow(place.store), Hook(loop=world)
+    slow = guard(place, store=store, attempts=1)
+
+    async def on_asyncio():
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await slow.acall(hook.function, "https://a.b", {"n": 1}, token=SECRET)
+
+    async def on_trio():
+        with trio.move_on_after(0.1) as scope:
+            await slow.acall(hook.function, "https://a.b", {"n": 1}, token=SECRET)
+        assert scope.cancelled_caught
+
+    asyncio.run(on_asyncio()) if world == "asyncio" else trio.run(on_trio)
+    assert len(DeadLetters(place.store).all()) == 1
+    store.answer()
+
+
+def test_a_store_that_raises_what_it_should_not_costs_no_letter(place, hook, caplog):
+    class Closed(Slow):
+        def append(self, stream, entry):
+            raise ValueError("I/O operation on closed file")
+
+    fail(place, hook, store=Closed(place.store))
+    assert len(DeadLetters(place.store).spooled()) == 1
+    assert "test:down: no answer (ValueError)" in caplog.text
 
 
 def test_an_address_that_cannot_be_meant_costs_no_letter(hook, monkeypatch, caplog):

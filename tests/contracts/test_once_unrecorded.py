@@ -115,3 +115,52 @@ def test_a_result_that_a_successor_has_replaced_is_forgotten(flaky, place):
     till.store.keys.is_down = False
     assert offer.act() is None
     assert till.once() == {"number": 2}
+
+
+class Closed:
+    """Keys of a store that is closed while they are used."""
+
+    def __init__(self, keys) -> None:
+        self.keys, self.is_down = keys, False
+
+    def transact(self, key, operation):
+        if self.is_down:
+            raise ValueError("I/O operation on closed file")
+        return self.keys.transact(key, operation)
+
+    async def atransact(self, key, operation):
+        return self.transact(key, operation)
+
+
+def test_a_store_that_raises_what_it_should_not_does_not_take_the_answers_place(till):
+    till.store.keys = Closed(till.store.keys)
+    assert till.once() == {"number": 1}
+    assert till.once() == {"number": 1}
+    assert till.charged == [5]
+
+
+def test_a_store_that_raises_what_it_should_not_does_not_take_the_errors_place(till, monkeypatch):
+    def refuse(amount):
+        till.store.keys.is_down = True
+        raise LookupError("no such card")
+
+    till.store.keys = Closed(till.store.keys)
+    monkeypatch.setattr(till, "charge", refuse)
+    with pytest.raises(LookupError):
+        till.once()
+
+
+def test_a_stale_holder_that_cannot_ask_for_its_successors_result_has_its_own(flaky, place):
+    till, way = Till(flaky, "sync"), Once("order-17", lease=0.3)
+
+    def slow(amount):
+        KEEPER._due.clear()
+        place.wait(0.4)
+        if not till.charged:
+            till.charged.append(amount)
+            Guard("bank", store=place.another()).once(way, slow, amount)
+            flaky.keys.after = 2  # the finish is fenced; then the store is gone
+            return "first"
+        return "second"
+
+    assert Guard("bank", store=flaky).once(way, slow, 5) == "first"

@@ -285,6 +285,13 @@ def test_a_server_that_says_yes_has_answered_for_the_validator():
     assert judged(failure, conditional("required", lambda _: False)) == RetryAfter(1)
 
 
+def test_a_condition_that_the_server_says_passes_is_waited_for_like_a_fault():  # E-F2
+    failure = Failure(kind=Kind.CONDITIONAL, status=409, is_retriable=True)
+    patient = Rule(attempts=9, backoff=Fixed(wait=7))
+    rules = {Kind.SERVER: patient, **conditional("required").rules}
+    assert judged(failure, Policy(rules=rules)) == RetryAfter(7)
+
+
 # 8. Which band?
 
 

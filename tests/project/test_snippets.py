@@ -20,17 +20,21 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from mulligan.run.plan_file import load_plan
+from mulligan.run.plan_lint import lint_plan
 from mulligan.testing import FaultServer, virtual_time
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+PLANS = sorted((ROOT / "examples").glob("*/*.toml"))
 
 # Page and reason of every block that is left out.
 NOT_RUN = {
     ("docs/fault-server.md", "the first line serves until Ctrl-C, and the others talk to it"),
     ("docs/git.md", "they need a repository in which a run has set something aside"),
     ("docs/git.md", "they need a plan whose agent has failed"),
+    ("docs/tutorial-plans.md", "somebody has to press Ctrl-C"),
 }
 
 _FENCE = re.compile(
@@ -121,52 +125,88 @@ def test_a_block_is_left_out_only_with_a_reason():
     assert all(reason for _, reason in left_out)
 
 
-def commands(page: Path) -> list[tuple[str, str, int]]:
-    """Every `$ mulligan …` line of a page, with the output shown below it and the exit code."""
-    found: list[tuple[str, str, int]] = []
+class Command(NamedTuple):
+    words: str
+    shown: str
+    code: int
+
+
+def sessions(page: Path) -> list[list[Command]]:
+    """The commands of each console block, with the output shown below them and the exit codes."""
+    found: list[list[Command]] = []
+    moved: list[Command] = []  # a reader stays in a folder, from one block to the next
     for block in blocks(page):
         if block.language != "console" or block.reason is not None:
             continue
+        session: list[Command] = [*moved]
         for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
-            command, _, shown = part.partition("\n")
-            if command == "echo $?":
-                before, output, _ = found.pop()
-                found.append((before, output, int(shown)))
+            words, _, shown = part.partition("\n")
+            if words == "echo $?":
+                session[-1] = session[-1]._replace(code=int(shown))
             else:
-                found.append((command, shown.rstrip(), 0))
+                session.append(Command(words, shown.rstrip(), 0))
+        found.append(session)
+        moved = [each for each in session if each.words.startswith("cd ")]
     indented = re.findall(r"^    \$ (mulligan .*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    found += [(command, "", 0) for command in indented]
-    return [each for each in found if each[0].startswith("mulligan ")]
+    return [*found, *([Command(words, "", 0)] for words in indented)]
 
 
-COMMANDS = [(page, *each) for page in PAGES for each in commands(page)]
+SESSIONS = [(page, session) for page in PAGES for session in sessions(page)]
+
+
+def alike(printed: str, command: str) -> str:
+    """What a run printed without what differs from one night to the next: ids, times, durations."""
+    if not re.match(r"mulligan (run|show|resume) ", f"{command} "):
+        return printed
+    for pattern, same in (
+        (r"\b\d\d:\d\d:\d\d\b", "00:00:00"),
+        (r"\b\d{1,2}:\d\d[ap]m\b", "0:00am"),
+        (r"\b\d+(\.\d+)?m?s\b", "0s"),
+        (r"(?<=resume )[a-z0-9]{6}|(?<=show )[a-z0-9]{6}|\b[a-z0-9]{6}(?=\.\w+\.\w)", "k3fqzz"),
+    ):
+        printed = re.sub(pattern, same, printed)
+    return re.sub(r" +", " ", printed)  # and how wide that made a column
 
 
 @pytest.mark.real
 @pytest.mark.parametrize(
-    ("page", "command", "shown", "code"), COMMANDS, ids=[f"{name(c[0])}: {c[1]}" for c in COMMANDS]
+    ("page", "session"),
+    SESSIONS,
+    ids=[f"{name(page)}: {session[-1].words}" for page, session in SESSIONS],
 )
-def test_every_command_does_what_the_page_shows(page, command, shown, code, tmp_path):
+def test_every_command_does_what_the_page_shows(page, session, tmp_path):
+    """The commands of one block share a folder and the runs in it, as they do for a reader."""
     shutil.copy(ROOT / "examples" / "policy.toml", tmp_path / "policy.toml")
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    result = subprocess.run(  # noqa: S602 -- pages redirect output, and are ours
-        command.replace("mulligan ", f"{sys.executable} -m mulligan ", 1),
-        shell=True,
-        cwd=tmp_path,
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "MULLIGAN_HOME": f"{tmp_path}/home"},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert result.returncode == code, result.stderr
-    if shown:
-        # A line of three dots on the page stands for any number of lines.
-        parts = [
-            re.escape(part.strip("\n")) for part in re.split(r"^…$", shown, flags=re.MULTILINE)
-        ]
-        printed = (result.stdout + result.stderr).rstrip()
-        assert re.fullmatch(r"(?:\n|.)*?".join(parts), printed), printed
+    ours = shutil.ignore_patterns(".sessions")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples", ignore=ours)
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environ = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PATH": programs}
+    before = ""
+    for words, shown, code in session:
+        if words.startswith(("cd ", "export ")):
+            before += f"{words} && "
+            continue
+        result = subprocess.run(  # noqa: S602 -- pages redirect output, and are ours
+            before + words,
+            shell=True,
+            cwd=tmp_path,
+            env={**environ, "MULLIGAN_HOME": f"{tmp_path}/home"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+        assert result.returncode == code, result.stdout
+        if shown:
+            # A line of three dots on the page stands for any number of lines.
+            parts = [
+                re.escape(alike(part.strip("\n"), words))
+                for part in re.split(r"^…$", shown, flags=re.MULTILINE)
+            ]
+            printed = alike(result.stdout.rstrip(), words)
+            assert re.fullmatch(r"(?:\n|.)*?".join(parts), printed), result.stdout
 
 
 @pytest.mark.real
@@ -187,6 +227,22 @@ def test_every_example_runs(example):
     assert "Traceback" not in result.stderr
 
 
+@pytest.mark.parametrize("plan", PLANS, ids=name)
+def test_every_plan_can_be_started(plan):
+    """A program that is not on this machine is no error of the plan."""
+    assert load_plan(plan).phases
+    grave = [each for each in lint_plan(load_plan(plan), folder=plan.parent) if each.is_grave]
+    assert grave == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_plan_on_a_page_is_part_of_one_that_is_run(page):
+    plans = [plan.read_text(encoding="utf-8") for plan in PLANS]
+    for block in blocks(page):
+        if block.language == "toml" and "[phases" in block.body:
+            assert any(block.body in plan for plan in plans), f"{name(page)}:{block.line}"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_link_leads_to_a_file(page):
     links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
@@ -196,7 +252,7 @@ def test_every_link_leads_to_a_file(page):
 
 FEATURES = [
     *("run", "retry", "guard-and-task", "classification", "policies", "testing", "fault-server"),
-    *("once", "dead-letters", "telemetry", "git", "status"),
+    *("once", "dead-letters", "telemetry", "git", "status", "plans"),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import threading
 import time
@@ -134,6 +135,23 @@ def test_the_first_failure_fails_a_phase_that_fails_fast(theatre, parallel):
     others = [theatre.desk.look(f"{run.id}.review.{name}") for name in ("two", "three")]
     expected = "cancelled" if parallel else None
     assert [each and each.status for each in others] == [expected, expected]
+
+
+def test_who_failed_beside_the_first_is_not_called_stopped(theatre):
+    agents = tuple(Agent(name=name, command=("no-such-agent",)) for name in ("one", "two", "three"))
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=agents),)))
+    states = [theatre.desk.look(f"{run.id}.review.{each.name}") for each in agents]
+    failed = [each for each in states if each is not None and any(end.kind for end in each.ended)]
+    statuses = {each.status for each in failed}
+    assert (run.code, statuses) == (1, {"failed"})
+
+
+def test_who_is_being_verified_when_its_phase_fails_is_stopped(theatre):
+    bad = Agent(name="one", command=("sh", "-c", "sleep 0.3; exit 3"))
+    good = Agent(name="two", command=("true",))
+    check = ("sleep", "9")
+    run = theatre.play(Plan(phases=(Phase(name="review", agents=(bad, good), verify=check),)))
+    assert (run.code, run.ends) == (1, {"review/one": "failed", "review/two": "cancelled"})
 
 
 SLOW = "trap 'sleep 0.6; exit 1' INT TERM; touch {}; while :; do sleep 0.02; done"
@@ -462,7 +480,9 @@ def test_an_answer_that_cannot_be_put_into_its_file_fails_its_agent(theatre):
     run = theatre.play(Plan(phases=(Phase(name="review", agents=(agent,)),)))
     assert run.code == 1
     state = theatre.desk.look(f"{run.id}.review.one")
-    assert (state.status, state.because) == ("failed", "output 'out' is a folder")
+    assert (state.status, state.undelivered) == ("done", "output 'out' is a folder")
+    (one,) = run.table.reports[0].phases[0].agents
+    assert (one.status, one.because) == ("not delivered", state.undelivered)
 
 
 def test_each_agent_writes_a_file_of_its_own(theatre):
@@ -537,10 +557,12 @@ def test_the_answer_is_verified_in_the_tree_of_its_agent(theatre, repository, me
     assert theatre.desk.look(f"{run.id}.review.one").made.cwd != str(repository)
 
 
-def test_an_agent_that_gets_no_tree_fails(theatre):
-    tree = theatre.folder / "work"
-    subprocess.run(["git", "init", "-q"], cwd=tree, check=True, timeout=30)  # noqa: S607 -- the one on the PATH
-    run = theatre.play(Plan(git="worktree", phases=(phase(theatre, {"one": "ok"}),)))
+def test_an_agent_that_gets_no_tree_fails(theatre, repository):
+    plan = Plan(git="worktree", phases=(phase(theatre, {"one": "ok"}),))
+    claimed = theatre.made(plan)
+    shutil.rmtree(repository / ".git")
+    subprocess.run(["git", "init", "-q"], cwd=repository, check=True, timeout=30)  # noqa: S607 -- the one on the PATH
+    run = theatre.play(plan, claimed=claimed)
     state = theatre.desk.look(f"{run.id}.review.one")
     assert (run.code, state.status, state.attempts) == (1, "failed", 0)
     assert "commit" in state.because
@@ -561,11 +583,17 @@ def test_changes_that_conflict_are_kept_on_a_branch_and_told(theatre, repository
     agents = tuple(
         Agent(name=name, command=("sh", "-c", f"echo {name} > half.txt")) for name in ("one", "two")
     )
-    run = theatre.play(Plan(git="worktree", phases=(Phase(name="a", agents=agents),)))
+    plan = Plan(git="worktree", phases=(Phase(name="a", agents=agents),))
+    run = theatre.play(plan)
     remarks = [each for agent in run.table.reports[0].phases[0].agents for each in agent.remarks]
-    assert run.code == 0
-    assert remarks[0].startswith("git: half.txt conflicts with the tree: ")
-    assert remarks[1].startswith(f"git: its changes are on the branch mulligan/{run.id}/1-")
+    lost = next(a for a in run.table.reports[0].phases[0].agents if a.status == "not delivered")
+    assert run.code == 1
+    assert lost.because.startswith("half.txt conflicts with the tree: ")
+    assert remarks[0].startswith(f"git: its changes are on the branch mulligan/{run.id}/1-")
+    revive(theatre.desk, run.id, theatre.clock.wall())  # its user has merged it, or not
+    again = theatre.play(plan, claimed=theatre.desk.claim(run.id, 0.0, is_by_hand=True))
+    assert again.code == 0
+    assert [each.attempts for each in again.table.reports[0].phases[0].agents] == [1, 1]
 
 
 def test_what_a_plan_has_set_aside_is_found_under_its_run(theatre, repository):

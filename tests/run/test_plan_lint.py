@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,13 @@ PAIR = Phase(name="a", agents=(ECHO, CAT))
 PLAN = Plan(phases=(PAIR,))
 
 
+@pytest.fixture(autouse=True)
+def _repository(tmp_path):
+    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+    for line in (["init", "-q"], [*who, "commit", "-qm", "first", "--allow-empty"]):
+        subprocess.run(["git", *line], cwd=tmp_path, check=True)  # noqa: S607 -- the one on the PATH
+
+
 def of(phase: Phase = PAIR, **settings: object) -> Plan:
     return Plan(phases=(phase,), **settings)  # type: ignore[arg-type]
 
@@ -33,9 +41,11 @@ def test_a_plan_that_says_what_it_does_has_no_findings(tmp_path):
 
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
-def test_every_example_is_sound(file, monkeypatch):
+def test_every_example_is_sound(file, tmp_path, monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")  # none of them is installed
-    found = lint_plan(load_plan(file), folder=file.parent)
+    home = tmp_path / "examples" / "plans"  # in a repository that nobody is at work in
+    home.mkdir(parents=True)
+    found = lint_plan(load_plan(file), folder=file.parent, home=home)
     # What codex and gemini cost is not known to anybody: the example says so by being warned.
     assert [each.key for each in found] == (["cost_limit"] if file.stem == "review" else [])
 

@@ -94,6 +94,26 @@ def test_every_decision_is_told_with_its_reason():
     )
 
 
+def test_what_a_check_printed_is_one_line_of_its_end():
+    printed = "\n".join(f"test {number} passed" for number in range(99)) + "\n1 failed\n"
+    checked = state(
+        BEGUN, DONE._replace(attempt=1), Checked(1211.0, 1, is_good=False, said=printed)
+    )
+    found = report(PLAN, {"read/one": checked}, {"read": "failed"}, {})
+    said = found.phases[0].agents[0].decisions[-1].said
+    assert said.startswith("… ")
+    assert said.endswith("test 98 passed 1 failed")
+    assert len(said) <= 500
+
+
+def test_a_reason_that_was_said_is_not_said_again():
+    missing = REFUSED._replace(message="cannot start x", because="cannot start x", kind="client")
+    found = report(PLAN, {"read/one": state(BEGUN, missing)}, {"read": "failed"}, {})
+    assert [said.text for said in as_lines(found)][3] == (
+        "    attempt 1 cannot work after 10s: cannot start x; not repeated"
+    )
+
+
 def test_a_page_takes_no_orders_from_what_agents_said():
     page = as_markdown(FAILED)
     assert r"5-hour limit \*reached\* \<b\>" in page

@@ -174,8 +174,31 @@ def test_what_happened_before_it_was_taken_up_is_not_told_again():
     begun = clock(1102.0, 1102.0)
     assert place.written() == (
         "mulligan: goes on: 1 of 2 succeeded\n"
-        "mulligan: phase read begins\n"
         f"mulligan: {begun} read/two: attempt 2: two resumes its session\n"
+    )
+
+
+@pytest.mark.real
+def test_a_wait_for_the_limit_of_another_run_is_told():
+    place = Place(plan("one"), is_terminal=False)
+    with place.table as table:
+        table.phases({"read": "open"}, {})
+        table.changed("read/one", state(Moved(1001.0, 1900.0, "a run met a limit")), 1001.0)
+    now, until = clock(1001.0, 1001.0), clock(1900.0, 1001.0)
+    assert place.written().splitlines()[1:] == [
+        f"mulligan: {now} read/one: waits until {until}: a run met a limit"
+    ]
+
+
+@pytest.mark.real
+def test_a_plan_that_is_parked_says_until_when():
+    place = Place(plan("one"), is_terminal=False)
+    with place.table as table:
+        waits = report(place.plan, {"read/one": state(BEGUN, LIMIT)}, {"read": "open"}, {})
+        table.over(waits._replace(until=1101.0))
+    assert place.written().splitlines()[-1] == (
+        f"mulligan: parked until {clock(1101.0, 1101.0)}: mulligan worker wakes it, "
+        "mulligan resume k3fqzz waits here"
     )
 
 

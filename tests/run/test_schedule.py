@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -233,3 +234,23 @@ def test_a_phase_names_who_failed_not_who_was_stopped_for_it(mode, why):
     }
     found = moves((order(mode=mode, minimum=3),), standings, now=0.0)
     assert found.because == {"review": why}
+
+
+ROWS = [
+    [cell.strip(" `") for cell in line.strip("|").split("|")]
+    for line in (Path(__file__).parents[2] / "docs" / "failure-modes.md").read_text().splitlines()
+    if line.startswith(("| `fail_fast`", "| `continue`", "| `require_minimum`"))
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]} {row[1]}")
+def test_the_page_shows_what_becomes_of_three_agents(row):  # R-P2
+    mode, _, minimum = row[0].partition("`, ")
+    phase = order(mode=mode, minimum=int(minimum or 1), is_parallel=row[1] == "true")
+    ends = {"review/0": "failed", "review/1": "succeeded", "review/2": "succeeded"}
+    script = {key: [(60 * at, end)] for at, (key, end) in enumerate(ends.items(), 1)}
+    found, standings, *_ = simulate((phase,), script)
+    names = {"todo": "not begun"}
+    statuses = [names.get(each.status, each.status) for each in standings.values()]
+    assert [*statuses, found.phases["review"]] == row[2:]
+    assert len(ROWS) == 8

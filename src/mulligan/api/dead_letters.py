@@ -6,7 +6,6 @@ all, since a changed argument must never be sent again.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.letters import Letter
 from ..core.text import mask, presentable
 from ..drivers.ambient import ambient_world
-from ..drivers.notes import marked
+from ..drivers.notes import write_off, written
 from ..errors import MulliganError, SettingError
 from ..stores.letters import Letters, new_id, put_aside
 from ..stores.spool import Spool
@@ -25,11 +24,9 @@ from .shared import STORE, store_for
 if TYPE_CHECKING:
     from ..core.letters import Lost, UnderKey
     from ..core.ports import Store
+    from ..errors import StoreError
 
 __all__ = ("Undertaker", "letters_at", "replaying")
-
-# On the exception: a guard further out must not write the same call down again.
-_WRITTEN = "__mulligan_letter__"
 
 # A replay could not see that the operation was done after all.
 _APART = "its key is kept in another store than the letter; give both one store"
@@ -62,28 +59,32 @@ class Undertaker:
             store_for(where)  # an address that cannot be meant shows where it is written
         self._where, self._store, self._otherwise = where, store, otherwise
 
-    def write(self, lost: Lost) -> None:
-        """Write a letter about a call, unless a guard inside has."""
-        found = self._found(lost)
-        if found is not None:
-            letters, letter = found
-            letters.write(letter)
+    def write(self, lost: Lost) -> StoreError | None:
+        """Write a letter about a call, unless a guard inside has.
 
-    async def awrite(self, lost: Lost) -> None:
+        Returns:
+            Why it is not in the store, if it is not.
+        """
+        found = self._found(lost)
+        if found is None:
+            return None
+        letters, letter = found
+        return letters.write(letter)
+
+    async def awrite(self, lost: Lost) -> StoreError | None:
         """Like `write`, without holding up the loop."""
         found = self._found(lost)
-        if found is not None:
-            letters, letter = found
-            await letters.awrite(letter)
+        if found is None:
+            return None
+        letters, letter = found
+        return await letters.awrite(letter)
 
     def _found(self, lost: Lost) -> tuple[Letters, Letter] | None:
         """The letter about a call, with where it goes; None if there is nothing left to write."""
-        if replaying.get() or marked(lost.error, _WRITTEN):
+        if replaying.get() or written(lost.error, lost.since):
             return None
         letter = letter_of(lost)
-        # An exception class with a will of its own may refuse; then an outer guard tells it again.
-        with suppress(Exception):
-            BaseException.__setattr__(lost.error, _WRITTEN, letter.id)
+        write_off(lost.error)
         try:
             letters = self._letters()
             if lost.under is not None and letters.store is not store_for(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..core.duration import Duration, seconds
 from ..errors import SettingError
 from .dead_letters import letters_at
-from .replay import hindrance, replay
+from .replay import astray, hindrance, replay
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -94,12 +94,11 @@ class DeadLetters:
             raise SettingError(many if found else f"no dead letter {id!r} in {self.url}")
         return found[0]
 
-    @staticmethod
-    def hindrance(record: Record) -> str:
+    def hindrance(self, record: Record) -> str:
         """Why this process cannot replay a letter; empty if it can. Calls nothing."""
         if record.state == "replayed":
             return "it has been replayed"
-        return hindrance(record.letter)
+        return astray(self._letters, record) or hindrance(record.letter)
 
     def replay(self, record: Record) -> Mark | None:
         """Make the call again, and mark what came of it.

@@ -8,6 +8,7 @@ replayed under it, so what was done meanwhile is not done again.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from inspect import unwrap
@@ -23,6 +24,7 @@ from ..drivers.holding import Holding, Terms
 from ..drivers.keyed import KeyedSession
 from ..drivers.session import Session
 from ..drivers.settings import NO_FALLBACK
+from ..drivers.world import world
 from ..errors import MulliganError, NotKept, StoreError
 from .dead_letters import replaying
 from .engine import Engine, name_of
@@ -34,13 +36,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..core.claims import Mine
-    from ..core.letters import Letter, State
+    from ..core.letters import Letter, Record, State
     from ..stores.letters import Letters
     from .replayable import Replayable
 
-__all__ = ("hindrance", "replay")
+__all__ = ("astray", "hindrance", "replay")
 
 _LEASE = 30.0
+_INTERRUPTED = "it was interrupted, and may have been made"
+# Seconds between tries to record that a call was made: nobody waits for an answer here.
+_TRIES = (0.5, 1.0, 2.0, 4.0)
 # As long as anybody might still hold an old list of letters in his hand.
 _REMEMBERED = 30 * 86_400.0
 
@@ -59,9 +64,20 @@ def hindrance(letter: Letter) -> str:
     if letter.secrets and made.supply is None:
         return (
             f"{letter.name!r} needs {', '.join(letter.secrets)}, which letters do not store; "
-            f"register them: replayable({letter.name!r}, secrets=…, supply=…)"
+            f"give replayable({letter.name!r}, …) a function for it, supply=…"
         )
     return ""
+
+
+def astray(letters: Letters, record: Record) -> str:
+    """Why `record`, which waits in a file, is none of these letters; empty if it is.
+
+    Its key, and whoever else replays it, are known to the store that it was written for.
+    """
+    home = record.letter.home
+    if not record.spooled or home in {"", letters.store.url}:
+        return ""
+    return f"it waits for {home}; replay it with that store"
 
 
 def replay(letters: Letters, letter: Letter) -> Mark | None:
@@ -73,6 +89,10 @@ def replay(letters: Letters, letter: Letter) -> Mark | None:
     Raises:
         StoreError: The letter could not be claimed: nothing was called.
     """
+    record = letters.get(letter.id)
+    away = "" if record is None else astray(letters, record)
+    if away:
+        return _mark("refused", away)
     holding = _holding(letters, letter)
     terms = holding.terms
     found: Mine | Busy | Done | None = holding.known()
@@ -82,31 +102,45 @@ def replay(letters: Letters, letter: Letter) -> Mark | None:
         return None
     if isinstance(found, Done):
         return _already(letters, letter)
+    is_made = False
     try:
         mark = _claimed(letters, letter)
-        if mark is not None and mark.state == "replayed":
-            _finish(holding)
+        is_made = mark is not None and mark.state == "replayed"
+        if is_made:
+            _finish(holding, letter)
         else:
             terms.keys.transact(terms.place, holding.drop())
         if mark is not None:
             letters.mark(letter, mark)
     except BaseException:
-        with suppress(StoreError):  # the lease ends by itself
-            terms.keys.transact(terms.place, holding.drop())
+        if not is_made:
+            with suppress(StoreError):  # the lease ends by itself
+                terms.keys.transact(terms.place, holding.drop())
+        elif holding.is_held:
+            holding.settle(holding.finish("1"))
         raise
     finally:
         holding.end()
     return mark
 
 
-def _finish(holding: Holding) -> None:
-    """Record that the call was made: from here on nobody makes it again."""
-    finish = holding.finish("1")
-    try:
-        holding.terms.keys.transact(holding.terms.place, finish)
-    except StoreError:
-        holding.settle(finish)
-        raise
+def _finish(holding: Holding, letter: Letter) -> None:
+    """Record that the call was made: from here on nobody makes it again.
+
+    Raises:
+        StoreError: The store does not take it, and the next process to ask would not know.
+    """
+    finish, clock = holding.finish("1"), world().clock
+    for delay in (*_TRIES, None):
+        try:
+            holding.terms.keys.transact(holding.terms.place, finish)
+        except StoreError as down:
+            if delay is None:
+                what = f"letter {letter.id} was replayed, which could not be recorded"
+                raise StoreError(down.url, f"{what} ({down.because}); purge it") from None
+            clock.sleep(delay)
+        else:
+            return
 
 
 def _holding(letters: Letters, letter: Letter) -> Holding:
@@ -150,6 +184,10 @@ def _claimed(letters: Letters, letter: Letter) -> Mark | None:
         return _mark("replayed", done.because)
     except Exception as error:  # noqa: BLE001 -- marked
         return _mark("failed", f"{type(error).__name__}: {error}")
+    except BaseException:
+        with suppress(StoreError):
+            letters.mark(letter, _mark("failed", _INTERRUPTED))
+        raise
     else:
         return _mark("replayed", because)
     finally:
@@ -163,13 +201,7 @@ def _mark(state: State, because: str) -> Mark:
 def _call(letters: Letters, letter: Letter) -> str:
     """Make the call; a remark on how that went."""
     made = known()[letter.name]
-    secrets: dict[str, Any] = {}
-    if letter.secrets and made.supply is not None:
-        supplied = made.supply()
-        missing = [name for name in letter.secrets if name not in supplied]
-        if missing:
-            raise _Hindered(f"supply() of {letter.name!r} does not return {missing[0]!r}")
-        secrets = {name: supplied[name] for name in letter.secrets}
+    secrets = _supplied(made, letter)
     # Under a key, the key's own session does what the decorators would.
     function: Callable[..., Any] = unwrap(made.function) if letter.under else made.function
     try:
@@ -193,6 +225,25 @@ def _call(letters: Letters, letter: Letter) -> str:
     else:
         keyed.run(under, function, args, kwargs)
     return "" if under.is_done else "it had been done under its key meanwhile"
+
+
+def _supplied(made: Replayable, letter: Letter) -> dict[str, Any]:
+    """The arguments that letters do not store."""
+    if not letter.secrets or made.supply is None:
+        return {}
+    who = f"supply() of {letter.name!r}"
+    try:
+        supplied = made.supply()
+    except Exception as error:  # noqa: BLE001 -- nothing was called: the letter stays as it is
+        raise _Hindered(f"{who} raised {type(error).__name__}: {error}") from None
+    if not isinstance(supplied, Mapping):
+        raise _Hindered(
+            f"{who} needs to return the secrets by parameter; got a {type(supplied).__name__}"
+        )
+    missing = [name for name in letter.secrets if name not in supplied]
+    if missing:
+        raise _Hindered(f"{who} does not return {missing[0]!r}")
+    return {name: supplied[name] for name in letter.secrets}
 
 
 def _engine(made: Replayable, letter: Letter) -> Engine:

@@ -160,7 +160,7 @@ def _as_json(value: Any) -> str | None:
     try:
         text = json.dumps(value, allow_nan=False)
         return text if json.loads(text) == value else None
-    except (TypeError, ValueError, RecursionError):
+    except Exception:  # noqa: BLE001 -- an argument's own methods may raise anything
         return None
 
 

@@ -113,7 +113,7 @@ def judge_evidence(
     return Failure(
         kind=found.kind,
         message=presentable(words),
-        reach=Reach.MAYBE_APPLIED if effective in _MIDDLEMAN else Reach.ANSWERED,
+        reach=_reach(effective, found),
         hint=hint,
         status=status if status is not None else effective,
         code=None if body.code is None else presentable(body.code, 100),
@@ -121,6 +121,11 @@ def judge_evidence(
         because=because,
         fields=() if body.data is None else _fields(effective, found.kind, body),
     )
+
+
+def _reach(status: int | None, found: Verdict) -> Reach:
+    is_known = status not in _MIDDLEMAN and not found.is_under_way
+    return Reach.ANSWERED if is_known else Reach.MAYBE_APPLIED
 
 
 # Sentences that stood alone and named no time, with what they mean. A server that is down says

@@ -2,8 +2,8 @@
 
 The questions, in this order; the first answer wins:
 
-    the caller's own codes  ▶  can it ever pass?  ▶  the vendor's codes  ▶  the vendor's words
-    ▶  the status
+    the caller's own codes  ▶  is it under way?  ▶  can it ever pass?  ▶  the vendor's codes
+    ▶  the vendor's words  ▶  the status
 
 Then the verdict is weighed against a reset: time heals what money would otherwise have to.
 """
@@ -18,8 +18,10 @@ from ..core.failure import Kind
 from .vocabulary import (
     CODES,
     NEVER_PASSES,
+    OTHER_PAYLOAD,
     PLAN,
     SPENT,
+    UNDER_WAY_CODES,
     VAGUE_CODES,
     phrases_beside,
     room_beside,
@@ -32,11 +34,15 @@ __all__ = ("Verdict", "speaks_of_a_plan", "verdict", "weigh")
 
 
 class Verdict(NamedTuple):
-    """A kind, what decided it, and whether that settles it whatever else is said."""
+    """A kind, what decided it, and whether that settles it whatever else is said.
+
+    `is_under_way` is true of a request that the server is working on, for an earlier attempt.
+    """
 
     kind: Kind
     because: str
     is_retriable: bool | None = None
+    is_under_way: bool = False
 
 
 _STATUS: dict[int, Kind] = {
@@ -57,6 +63,19 @@ _STATUS: dict[int, Kind] = {
 # What the status itself settles (E-G4): not built, not spoken.
 _SETTLED = {501: False, 505: False}
 
+# "A request with the same Idempotency-Key is being processed", "another request is in progress".
+_NOW = r"(?:in[ _-]progress|being processed)"
+_AT_IT = (
+    rf"(?:{_NOW}|in[ _-]flight|in[ _-]use|being executed|outstanding|concurrent"
+    r"|(?:still|already) processing)"
+)
+_OTHER = r"(?:another|previous|earlier|same|original|duplicate|concurrent)"
+_UNDER_WAY = re.compile(
+    rf"idempoten.{{0,120}}{_AT_IT}|{_AT_IT}.{{0,120}}idempoten"
+    rf"|{_OTHER}[^.]{{0,20}} request\b[^.]{{0,60}}{_NOW}"
+    rf"|request (?:is )?(?:already|still) {_NOW}"
+)
+
 _ZERO_LIMIT = re.compile(r"limit: ?0\b(?!\.)")
 _LIMIT_REQUESTED = re.compile(r"limit:? ([0-9]{1,12})\b.{0,40}requested:? ~?([0-9]{1,12})\b")
 
@@ -75,10 +94,12 @@ def verdict(
         lowered: The vendor's sentence in lower case.
         own: The caller's own codes in lower case.
     """
-    if codes:
-        found = _by_own_code(codes, own) or _by_size(status, lowered) or _by_code(status, codes)
-    else:
-        found = _by_size(status, lowered)
+    found = _by_own_code(codes, own) if codes else None
+    if found is None and status == 409:
+        found = _under_way(codes, lowered)
+    found = found or _by_size(status, lowered)
+    if found is None and codes:
+        found = _by_code(status, codes)
     return found or _by_phrase(status, lowered) or _by_status(status, codes)
 
 
@@ -88,6 +109,25 @@ def _by_own_code(codes: tuple[str, ...], own: Mapping[str, Kind] | None) -> Verd
             if code in own:
                 return Verdict(own[code], f"code {code}")
     return None
+
+
+def _under_way(codes: tuple[str, ...], lowered: str) -> Verdict | None:
+    """A server that is still at it for an earlier attempt (E-F2): wait, then ask it again.
+
+    One that knows the key from another payload says so in similar words (E-F3), and is not meant.
+    """
+    for code in codes:
+        if code in UNDER_WAY_CODES:
+            said = f"code {code}"
+            break
+    else:
+        found = _UNDER_WAY.search(lowered)
+        if found is None:
+            return None
+        said = f'words "{found[0]}"'
+    if any(word in lowered for word in OTHER_PAYLOAD):
+        return None
+    return Verdict(Kind.CONDITIONAL, said, is_retriable=True, is_under_way=True)
 
 
 def _by_size(status: int | None, lowered: str) -> Verdict | None:
@@ -155,7 +195,7 @@ def weigh(
         has_reset: Whether the server said when.
         is_plan: Whether the limit is a plan's window rather than a burst's.
     """
-    kind, because, _ = found
+    kind, because = found.kind, found.because
     to: Kind | None = None
     if has_reset:
         if kind is Kind.BILLING:

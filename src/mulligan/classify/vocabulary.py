@@ -14,8 +14,10 @@ from ..core.failure import Kind
 __all__ = (
     "CODES",
     "NEVER_PASSES",
+    "OTHER_PAYLOAD",
     "PLAN",
     "SPENT",
+    "UNDER_WAY_CODES",
     "VAGUE_CODES",
     "phrases_beside",
     "room_beside",
@@ -97,6 +99,26 @@ VAGUE_CODES: dict[str, Kind] = {
         Kind.CLIENT,
     ),
 }
+
+# An earlier attempt under the same key is being worked on: Stripe, PayPal, Adyen, the IETF's draft.
+UNDER_WAY_CODES = frozenset(
+    (
+        *("idempotency_key_in_use", "idempotency_key_in_progress", "idempotency_in_progress"),
+        *("idempotent_request_in_progress", "idempotency_request_in_progress"),
+        *("idempotency_concurrent_request", "concurrent_idempotent_request"),
+        *("request_in_progress", "previous_request_in_progress", "request_already_in_progress"),
+        "requestinprogress",
+    )
+)
+# The key is known from another request: a mistake, which no waiting mends (E-F3).
+OTHER_PAYLOAD = (
+    "different",
+    "mismatch",
+    "not match",
+    "another payload",
+    "other param",
+    "not ident",
+)
 
 # However long one waits, these do not pass: the request itself is larger than the limit.
 NEVER_PASSES = ("request too large", "tokens must be reduced", "message larger than max")

@@ -8,13 +8,13 @@ from ..core.breaker import Hand
 from ..core.duration import duration_text
 from ..core.machine import Key
 from ..core.text import clean
-from .shared import opened, scope_option, span_option, store_option, suspect
+from .shared import opened, scope_option, span_option, store_option, suspect, target_argument
 
 __all__ = ("command",)
 
 
 @click.command()
-@click.argument("target")
+@target_argument
 @span_option
 @scope_option
 @store_option
@@ -30,7 +30,7 @@ def command(target: str, span: float | None, scope: str, url: str | None) -> Non
       mulligan allow billing-api
       mulligan allow billing-api --for 30m
     """
-    store = opened(url, must_exist=False)
+    store = opened(url)
     suspect(store, target)
     store.state.transact(
         Key(target, "breaker", store.scoped(scope)), Hand(move="allow", seconds=span)

@@ -8,13 +8,13 @@ from ..core.breaker import Hand
 from ..core.duration import duration_text
 from ..core.machine import Key
 from ..core.text import clean
-from .shared import opened, scope_option, span_option, store_option, suspect
+from .shared import opened, scope_option, span_option, store_option, suspect, target_argument
 
 __all__ = ("command",)
 
 
 @click.command()
-@click.argument("target")
+@target_argument
 @span_option
 @click.option("--because", default="blocked by hand", metavar="WORDS", help="Told to the refused.")
 @scope_option

@@ -169,7 +169,7 @@ def replay(
     try:
         _replay(box, found, results, is_quiet=is_json)
     finally:
-        outcome_lines(results, is_json=is_json)
+        outcome_lines(results, is_json=is_json, left=len(found) - len(results))
     if any(mark is None or mark.state != "replayed" for _, mark in results):
         sys.exit(_EXIT_FAILED)
 

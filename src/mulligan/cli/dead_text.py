@@ -117,8 +117,10 @@ def _sheet(record: Record) -> Iterable[tuple[str, str]]:
         yield "", clean(f"{words}: {mark.because}" if mark.because else words)
 
 
-def outcome_lines(results: Sequence[tuple[Record, Mark | None]], *, is_json: bool) -> None:
-    """What came of each letter on stdout, and a sum on stderr."""
+def outcome_lines(
+    results: Sequence[tuple[Record, Mark | None]], *, is_json: bool, left: int
+) -> None:
+    """What came of each letter on stdout, and a sum on stderr, with how many are left."""
     counts: dict[str, int] = {}
     for record, mark in results:
         state = "taken" if mark is None else mark.state
@@ -132,6 +134,8 @@ def outcome_lines(results: Sequence[tuple[Record, Mark | None]], *, is_json: boo
             click.echo(clean(f"{words}: {because}" if because else words))
     if not is_json:
         parts = [f"{number} {_WORDS.get(state, state)}" for state, number in counts.items()]
+        if left:
+            parts.append(f"{left} not replayed")
         click.echo(", ".join(parts) or "nothing to replay", err=True)
 
 

@@ -21,6 +21,8 @@ from ..run.git import (
     discard,
     drop,
     give_back,
+    has_baseline,
+    ignored,
     lent_out,
     load_all,
     load_baseline,
@@ -145,10 +147,7 @@ def restore(
             _tell(result, is_rehearsal=is_rehearsal)
         for each in lent:
             if each.key != run:
-                where = presentable(each.folder, 200)
-                click.echo(
-                    f"{each.key}: is in its own tree, {where}; mulligan git restore {each.key}"
-                )
+                click.echo(f"{each.key}: {_whereabouts(here, each)}")
     if not all(result.is_whole for result in results):
         click.get_current_context().exit(EXIT_FAILED)
 
@@ -166,7 +165,7 @@ def drop_(run: str, *, is_forced: bool, folder: str) -> None:
     tree = Tree.find(folder)
     run = _meant(tree, run)
     lent = lent_out(tree, run)
-    asides = _of(tree, run, None, is_needed=not lent)
+    asides = _of(tree, run, None, is_needed=not (lent or has_baseline(tree, run)))
     _check_over(run)
     waiting = [each for each in asides if each.state in OPEN]
     count = sum(len(each.moves) for each in waiting) + sum(len(_changed(each)) for each in lent)
@@ -195,6 +194,13 @@ def _check_over(run: str) -> None:
         )
 
 
+def _whereabouts(tree: Tree, lent: Lent) -> str:
+    where = presentable(lent.folder, 200)
+    if _is_taken(tree, lent):
+        return f"was taken back; what git does not hold is left in {where}"
+    return f"is in its own tree, {where}; mulligan git restore {lent.key}"
+
+
 def _take(lent: Lent, *, is_rehearsal: bool, is_json: bool) -> None:
     """Bring the changes of an agent that failed into the tree, and remove its own."""
     _check_over(lent.run)
@@ -215,9 +221,18 @@ def _take(lent: Lent, *, is_rehearsal: bool, is_json: bool) -> None:
 
 
 def _changed(lent: Lent) -> list[str]:
+    """What would be lost with an agent's tree."""
     own = Tree.find(lent.folder)
     found = changes(own, load_baseline(own, lent.key))
-    return [*(each.path for each in found.moves), *(each.path for each in found.left)]
+    moves = () if _is_taken(own, lent) else found.moves
+    left = (*found.left, *ignored(own))
+    return [*(each.path for each in moves), *(each.path for each in left)]
+
+
+def _is_taken(tree: Tree, lent: Lent) -> bool:
+    """Whether its changes were taken back, and only what git must not hold is left there."""
+    found = [each for each in load_all(tree, lent.key) if each.mode == "worktree"]
+    return bool(found) and found[-1].state in {"returned", "kept"}
 
 
 def _tree_of(aside: SetAside, here: Tree) -> Tree:

@@ -15,8 +15,10 @@ from ..config.dump import as_data
 from ..core.duration import duration_text
 from ..core.policy import Policy
 from ..core.text import clean, mask, printable
+from ..errors import GitStopped
 from ..run.begin import machine
 from ..run.desk import Desk
+from ..run.git import interruptible
 from ..run.plan_checks import available
 from ..run.plan_file import load_plan
 from ..run.plan_lint import lint_plan
@@ -100,16 +102,20 @@ def _run(
     check_report(report)
     desk = Desk()
     with signals(Stop()) as stop:
-        claimed = make_plan(
-            desk,
-            plan,
-            folder=folder,
-            cwd=home,
-            environ=os.environ,
-            now=time(),
-            name=name,
-            notify=notify,
-        )
+        try:
+            with interruptible(stop):
+                claimed = make_plan(
+                    desk,
+                    plan,
+                    folder=folder,
+                    cwd=home,
+                    environ=os.environ,
+                    now=time(),
+                    name=name,
+                    notify=notify,
+                )
+        except GitStopped:
+            return 130
         return drive_plan(
             desk,
             claimed,
@@ -301,7 +307,7 @@ def _data(plan: Plan, file: str, folder: Path, home: Path) -> dict[str, Any]:
         "concurrency": plan.concurrency,
         "providers": dict(plan.providers),
         "cost_limit": plan.cost_limit,
-        "cwd": str(home / plan.cwd),
+        "cwd": str((home / plan.cwd).resolve()),
         "env": sorted(plan.env),
         "phases": [_phase_data(plan, phase, folder, home) for phase in plan.phases],
         "warnings": [
@@ -321,7 +327,7 @@ def _phase_data(plan: Plan, phase: Phase, folder: Path, home: Path) -> dict[str,
                 "name": agent.name,
                 "argv": list(argv),
                 "stdin": stdin,
-                "cwd": str(home / plan.cwd / agent.cwd),
+                "cwd": str((home / plan.cwd / agent.cwd).resolve()),
                 "env": sorted({*plan.env, *agent.env}),
                 "output": agent.output,
                 "provider": agent.provider or agent.program,

@@ -9,7 +9,7 @@ from ..core.gate import Forget
 from ..core.machine import Key
 from ..core.text import clean
 from ..core.tokens import Fund, Tokens
-from .shared import opened, scope_option, store_option, suspect
+from .shared import opened, scope_option, store_option, suspect, target_argument
 
 __all__ = ("command",)
 
@@ -18,7 +18,7 @@ _ALL = 1e12
 
 
 @click.command()
-@click.argument("target")
+@target_argument
 @scope_option
 @store_option
 def command(target: str, scope: str, url: str | None) -> None:

@@ -37,6 +37,7 @@ _SECTIONS = {
         ("75", "parked, or limited beyond the horizon; it says until when"),
         ("130", "interrupted, or cancelled; an interrupted run can be resumed"),
         ("2", "wrong usage, or a command that would ask questions; nothing was started"),
+        ("1", "a plan failed; or a program that was ended here, for silence or a timeout"),
         ("127, 126", "no such program, or none that can be started"),
         ("others", "the program's own, if it failed for good"),
     ],

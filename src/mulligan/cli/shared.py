@@ -15,7 +15,7 @@ from ..core.gate import GATE
 from ..core.text import clean
 from ..core.tokens import TOKENS
 from ..errors import SettingError
-from ..stores.url import open_store, printable
+from ..stores.url import open_store, printable, sqlite_path
 from . import Unusable
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ __all__ = (
     "span_option",
     "store_option",
     "suspect",
+    "target_argument",
 )
 
 ENVIRONMENT = "MULLIGAN_STORE"
@@ -48,6 +49,18 @@ scope_option: Callable[..., Any] = click.option(
     metavar="ACCOUNT",
     help="The account, as the guard names it in scope=; without it, the guards that name none.",
 )
+
+
+def _named(_context: click.Context, _argument: click.Parameter, text: str) -> str:
+    if not text.strip():
+        raise Unusable(
+            f"a target needs a name; got {text!r}",
+            'the name is the guard\'s, as in mulligan.Guard("anthropic")',
+        )
+    return text
+
+
+target_argument: Callable[..., Any] = click.argument("target", callback=_named)
 
 
 def _span(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
@@ -80,14 +93,22 @@ def opened(url: str | None, *, must_exist: bool = True) -> Store:
             "memory: belongs to one process, and this is another one",
             "let the guards share a store, sqlite:PATH or redis://HOST, and name it here",
         )
-    if must_exist and url.startswith("sqlite:"):
-        path = Path(url.removeprefix("sqlite:").removeprefix("//")).expanduser()
-        if not path.exists():
-            raise Unusable(
-                f"{printable(url)}: no such file",
-                "a guard makes it at its first call; is this the path that the guards use?",
-            )
-    return open_store(url)
+    path = sqlite_path(url)
+    if must_exist and path and not Path(path).expanduser().exists():
+        raise Unusable(
+            f"{printable(url)}: no such file",
+            "a guard makes it at its first call; is this the path that the guards use?",
+        )
+    try:
+        return open_store(url)
+    except SettingError as error:
+        is_path = ":" not in url
+        hint = (
+            f"did you mean --store sqlite:{clean(url, 200)}?"
+            if is_path
+            else "sqlite:PATH or redis://HOST"
+        )
+        raise Unusable(str(error), hint) from None
 
 
 def known(store: Store) -> list[tuple[str, str]]:

@@ -12,10 +12,10 @@ import click
 
 from ..core.duration import duration_text
 from ..core.text import clean
+from ..run.acceptance import fell_short
 from ..run.desk import Desk
-from ..run.plan_report import is_refused
 from ..run.steps import PLAN
-from ..run.words import clock, counted, followed, last_words, met, money, waited
+from ..run.words import clock, counted, followed, met, money, one_line, waited
 from . import Unusable
 from .columns import columns
 from .run_names import RUN, newest
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ("command",)
 
+_BESIDE = ("checks", "remarks")
 _HEAD = ("agent", "status", "attempts", "cost", "because")
 
 
@@ -82,9 +83,8 @@ def command(run: str | None, *, log: int | None, is_answer: bool, is_json: bool)
         whole.update(host=state.made.host, user=state.made.user, variables=state.made.variables)
         if state.made.agent == PLAN:
             whole["agents"] = [as_data(desk, *each) for each in _agents(desk, id_)]
-        whole["checks"] = [each._asdict() for each in state.checks]
-        whole["remarks"] = [each._asdict() for each in state.remarks]
-        click.echo(json.dumps({**whole, "begun": begun, "ended": ended}))
+        beside = {name: [each._asdict() for each in getattr(state, name)] for name in _BESIDE}
+        click.echo(json.dumps({**whole, "begun": begun, "ended": ended, **beside}))
     else:
         for line in _lines(desk, id_, state):
             click.echo(line)
@@ -180,8 +180,8 @@ def _agents(desk: Desk, id_: str) -> list[tuple[str, RunState]]:
 
 
 def _row(desk: Desk, id_: str, state: RunState) -> tuple[str, ...]:
-    status = "not verified" if is_refused(state) else standing(desk, id_, state)
-    why = "" if state.status == "done" else clean(state.because)
+    status = fell_short(state) or standing(desk, id_, state)
+    why = clean(state.undelivered if state.status == "done" else state.because)
     return id_, status, str(state.attempts), money(state.cost), why
 
 
@@ -200,7 +200,7 @@ def _status(desk: Desk, id_: str, state: RunState, now: float) -> str:
 
 
 def _checked(check: Checked) -> str:
-    return "verified" if check.is_good else f"not verified: {last_words(check.said)}"
+    return "verified" if check.is_good else f"not verified: {one_line(check.said)}"
 
 
 def _attempt(state: RunState, at: int, now: float) -> list[str]:
@@ -232,4 +232,10 @@ def _attempt(state: RunState, at: int, now: float) -> list[str]:
         ("retries", f"{ended.retries} of its own" if ended.retries else ""),
         ("spent", ", ".join(e for e in (money(ended.cost), counted(ended.tokens)) if e)),
     ]
-    return [first, *(f"  {label:<8} {text}" for label, text in rows if text)]
+    lines = [first, *(f"  {label:<8} {text}" for label, text in rows if text)]
+    for check in state.checks:
+        if check.attempt == begun.attempt:
+            lines.append(f"  check    {'verified' if check.is_good else 'not verified'}")
+            said = () if check.is_good else check.said.splitlines()
+            lines += [f"           {clean(line)}".rstrip() for line in said]
+    return lines

@@ -67,7 +67,9 @@ def command(targets: tuple[str, ...], as_json: bool, url: str | None) -> None:  
     ]
     if as_json:
         for row in rows:
-            click.echo(json.dumps(row, ensure_ascii=False))
+            # In ASCII: names of targets are other people's words, and must not turn a terminal's
+            # letters around. A script reads them as they are.
+            click.echo(json.dumps(row))
         return
     if not rows:
         click.echo("nothing is known of these targets" if targets else "nothing is known", err=True)

@@ -69,7 +69,9 @@ def _rule(call: Call, failure: Failure, rule: Rule | None) -> Rule | GiveUp:
             return GiveUp(
                 Ending.FINAL, f"{_short(failure)} may pass once the call is corrected, not as it is"
             )
-        rule = rule or policy.rules.get(Kind.SERVER)
+        if rule is None or rule.check == "required":
+            # One more try is for conditions of which nobody says that they pass.
+            rule = policy.rules.get(Kind.SERVER, rule)
     elif kind is Kind.UNKNOWN and rule is None:
         return GiveUp(Ending.UNKNOWN, "not a failure that is known to pass, so it is not repeated")
     elif failure.status is not None and not kind.is_limit and not policy.retries(failure.status):

@@ -56,6 +56,8 @@ class Lost:
         under: The key it was made under, if any.
         loop: ``asyncio`` or ``trio``, or empty for a plain call.
         at: When, in epoch seconds.
+        since: How many calls had ended before its last attempt: letters about later ones were
+            written inside of it.
     """
 
     function: Any
@@ -68,6 +70,7 @@ class Lost:
     under: UnderKey | None
     loop: str
     at: float
+    since: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,7 @@ class Letter:
         status: The HTTP status, if any.
         message: What was said, cleaned and masked.
         retry_at: When it could pass, in epoch seconds, where somebody said so.
+        home: The store it was written for, without its password; empty if that has no address.
     """
 
     id: str
@@ -113,6 +117,7 @@ class Letter:
     status: int | None = None
     message: str = ""
     retry_at: float | None = None
+    home: str = ""
 
     def pack(self) -> str:
         """The letter as JSON."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.decision import ending_of
+from ..core.events import StoreLost
 from .aio_time import on_trio
-from .announce import report, safely
+from .announce import announce, report
 from .notes import story
 
 if TYPE_CHECKING:
     from ..core.decision import GiveUp, Park
     from ..core.letters import Lost
+    from ..errors import StoreError
     from .session import Session
 
 __all__ = ("abury", "bury")
@@ -22,7 +24,10 @@ def bury(session: Session, error: BaseException, decision: Park | GiveUp) -> Non
     letters = session.settings.letters
     lost = None if letters is None else _lost(session, error, decision, "")
     if letters is not None and lost is not None:
-        safely("dead letters", letters.write, lost)
+        try:
+            _tell(session, letters.write(lost))
+        except Exception as trouble:  # noqa: BLE001 -- reported
+            report("dead letters", letters, trouble)
 
 
 async def abury(session: Session, error: BaseException, decision: Park | GiveUp) -> None:
@@ -33,9 +38,16 @@ async def abury(session: Session, error: BaseException, decision: Park | GiveUp)
     lost = _lost(session, error, decision, "trio" if on_trio() else "asyncio")
     if lost is not None:
         try:
-            await letters.awrite(lost)
+            _tell(session, await letters.awrite(lost))
         except Exception as trouble:  # noqa: BLE001 -- reported
             report("dead letters", letters, trouble)
+
+
+def _tell(session: Session, trouble: StoreError | None) -> None:
+    """Say that the letter is not where it should be."""
+    if trouble is not None and session.settings.listeners:
+        because = f"a dead letter waits in a file of this machine ({trouble.because})"
+        announce(session, StoreLost, url=trouble.url, because=because)
 
 
 def _lost(
@@ -59,4 +71,5 @@ def _lost(
         under=session.under,
         loop=loop,
         at=session.clock.wall(),
+        since=session.mark,
     )

@@ -13,10 +13,16 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
+from .announce import report
+
 if TYPE_CHECKING:
     from ..core.ports import Keys
 
 __all__ = ("KEEPER", "Job", "Keeper")
+
+
+# How long a thread sleeps before it looks whether anybody still needs it: a lease may be a day.
+_NAP = 1.0
 
 
 class Job(Protocol):
@@ -77,11 +83,15 @@ class Keeper:
                 due = self._threads[lane] = self._due[job]
                 delay = due - monotonic()
                 if delay > 0:
-                    self._changed.wait(delay)
+                    self._changed.wait(min(delay, _NAP))
                     continue
                 # Out of reach of `min` while it is being done, but still there to be removed.
                 self._due[job] = float("inf")
-            again = job.act()
+            try:
+                again = job.act()
+            except Exception as error:  # noqa: BLE001 -- the others need this thread
+                report("job", job, error)
+                again = None
             with self._changed:
                 if job in self._due:
                     if again is None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.claims import Busy, Done
 from ..core.events import Held, StoreLost
 from ..core.failure import Kind, Reach
-from ..errors import KeyBusy, StoreError
+from ..errors import KeyBusy, StoreDown, StoreError
 from . import aio, sync
 from .announce import announce
 from .bells import AsyncBell, Bell, listening
@@ -118,10 +118,13 @@ def _overtaken(session: KeyedSession) -> None:
     )
 
 
-def _unrecorded(session: KeyedSession, trouble: StoreError) -> None:
+def _unrecorded(session: KeyedSession, error: Exception) -> None:
     """Say that only this process knows what was done."""
     import logging
 
+    trouble = error
+    if not isinstance(trouble, StoreError):  # one that is being closed raises anything
+        trouble = StoreDown("the store", f"no answer ({type(error).__name__})")
     if session.settings.listeners:
         label = session.holding.label
         because = f"{label!r} was done, which could not be recorded yet ({trouble.because})"
@@ -190,7 +193,7 @@ def _keep(session: KeyedSession, answer: Any) -> Any:
         finish = holding.finish(text)
         try:
             landed = terms.keys.transact(terms.place, finish)
-        except StoreError as down:
+        except Exception as down:  # noqa: BLE001 -- it is done: nothing takes the answer's place
             holding.settle(finish)
             _unrecorded(session, down)
             break
@@ -200,7 +203,11 @@ def _keep(session: KeyedSession, answer: Any) -> Any:
         if landed:
             break
         _overtaken(session)
-        found = _claim(session)
+        try:
+            found = _claim(session)
+        except StoreError as down:
+            _unrecorded(session, down)
+            break
         if isinstance(found, Done):
             return holding.replayed(found)
         if isinstance(found, Busy):
@@ -217,7 +224,7 @@ def _drop(session: KeyedSession) -> None:
         return
     try:
         terms.keys.transact(terms.place, holding.drop(in_doubt=session.is_in_doubt))
-    except StoreError:
+    except Exception:  # noqa: BLE001, S110 -- the caller's own error is on its way
         pass  # the lease ends by itself
     finally:
         holding.end()
@@ -289,7 +296,7 @@ async def _akeep(session: KeyedSession, answer: Any) -> Any:
         finish = holding.finish(text)
         try:
             landed = await terms.keys.atransact(terms.place, finish)
-        except StoreError as down:
+        except Exception as down:  # noqa: BLE001 -- it is done: nothing takes the answer's place
             holding.settle(finish)
             _unrecorded(session, down)
             break
@@ -299,7 +306,11 @@ async def _akeep(session: KeyedSession, answer: Any) -> Any:
         if landed:
             break
         _overtaken(session)
-        found = await _aclaim(session)
+        try:
+            found = await _aclaim(session)
+        except StoreError as down:
+            _unrecorded(session, down)
+            break
         if isinstance(found, Done):
             return holding.replayed(found)
         if isinstance(found, Busy):
@@ -317,7 +328,7 @@ async def _adrop(session: KeyedSession) -> None:
     try:
         drop = holding.drop(in_doubt=session.is_in_doubt)
         await terms.keys.atransact(terms.place, drop)
-    except StoreError:
+    except Exception:  # noqa: BLE001, S110 -- the caller's own error is on its way
         pass  # the lease ends by itself
     except BaseException:
         holding.leave()

@@ -6,6 +6,7 @@ wrong here, the error goes on its way as it was.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .ambient import endings
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
 
     from ..core.story import Story
 
-__all__ = ("annotate", "caused", "marked", "remark", "settled", "story")
+__all__ = ("annotate", "caused", "remark", "settled", "story", "write_off", "written")
 
 _ATTRIBUTE = "__mulligan__"
+_WRITTEN = "__mulligan_letter__"  # the number of the ending that a letter was written about
 _PREFIX = "mulligan: "
 
 # Deeper than any chain that a program builds on purpose.
@@ -130,15 +132,28 @@ def story(error: BaseException) -> Story | None:
     return None
 
 
-def marked(error: BaseException, mark: str) -> bool:
-    """Whether `error`, or anything behind it, carries the attribute `mark`."""
+def written(error: BaseException, since: int) -> bool:
+    """Whether a letter about `error`, or about anything behind it, was written after `since`.
+
+    Args:
+        error: What the attempt raised.
+        since: `endings.count` before the attempt. An error that is raised again, or while an older
+            one is handled, brings the letters of other calls along.
+    """
     for each in _chain(error):
         try:
-            if mark in BaseException.__getattribute__(each, "__dict__"):
+            if BaseException.__getattribute__(each, "__dict__").get(_WRITTEN, 0) > since:
                 return True
         except Exception:  # noqa: BLE001, S112 -- see annotate
             continue
     return False
+
+
+def write_off(error: BaseException) -> None:
+    """Mark `error` as written down: a guard further out must not write the same call again."""
+    # An exception class with a will of its own may refuse; then an outer guard tells it again.
+    with suppress(Exception):
+        BaseException.__setattr__(error, _WRITTEN, endings.count)
 
 
 def settled(error: BaseException, mark: int) -> Story | None:

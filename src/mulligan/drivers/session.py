@@ -66,6 +66,7 @@ class Session(Passage):
 
     Attributes:
         key: Of the operation that this call is, or is a part of; or empty.
+        mark: `endings.count` before the latest attempt: what ended later, ended inside of it.
     """
 
     # Read before it is first written: most calls never touch these.
@@ -119,7 +120,7 @@ class Session(Passage):
         if mark is None:
             self.call.attempt = 0  # no attempt has been made yet; `begin` counts
             mark = endings.count
-        self._mark = mark
+        self.mark = mark
         self.key = key_around()
         if settings.commons is not None or settings.admissions:
             commons = None if settings.commons is None else settings.commons()
@@ -133,7 +134,7 @@ class Session(Passage):
     def begin(self) -> None:
         """An attempt begins now."""
         self.call.attempt += 1
-        self._mark = endings.count
+        self.mark = endings.count
         self._began_at = self.clock.now()
         self._token = ambient_context.set(self)
 
@@ -232,7 +233,7 @@ class Session(Passage):
             if took is not None and call.attempt > 1:
                 self.task.charge(took)
                 call.allowance -= took
-        passed = settled(error, self._mark)
+        passed = settled(error, self.mark)
         if passed is not None:
             # A guard inside has already spent what there was to spend on this.
             self._passed = passed
@@ -298,7 +299,7 @@ class Session(Passage):
         """A stream failed after it had delivered something: committed, never replayed."""
         wall = self.clock.wall()
         self.failure = self.settings.classify(error, now=wall)
-        self._passed = settled(error, self._mark)
+        self._passed = settled(error, self.mark)
         items = "1 item" if self.delivered == 1 else f"{self.delivered} items"
         decision = GiveUp(Ending.COMMITTED, f"the stream had delivered {items}: not replayed")
         self.call.tries.append((self.failure, decision, None))

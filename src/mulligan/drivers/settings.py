@@ -16,6 +16,7 @@ from .habits import Habits
 
 if TYPE_CHECKING:
     from ..core.letters import Lost
+    from ..errors import StoreError
 
 __all__ = ("NO_FALLBACK", "Classify", "DeadLetters", "Settings")
 
@@ -37,11 +38,14 @@ class Classify(Protocol):
 
 
 class DeadLetters(Protocol):
-    """Where calls that ran out of something are written down. Must not raise."""
+    """Where calls that ran out of something are written down.
 
-    def write(self, lost: Lost, /) -> None: ...
+    What is returned says why it was written elsewhere than in the store.
+    """
 
-    async def awrite(self, lost: Lost, /) -> None: ...
+    def write(self, lost: Lost, /) -> StoreError | None: ...
+
+    async def awrite(self, lost: Lost, /) -> StoreError | None: ...
 
 
 class Observe(Protocol):
@@ -74,6 +78,8 @@ class Settings:
         commons: What all calls to the target share, in the world around the call; None without
             a target.
         observe: (answer, now=wall time) → what it stated about limits.
+        estimate: Called with the call's arguments: tokens that it may take.
+        spent: (answer) → tokens that it took; where somebody observes answers.
         overhear: (exception, now=wall time) → the same for failures.
         habits: What the guard has seen fail lately, where its policy adapts.
         clock: Instead of the world's.
@@ -98,6 +104,8 @@ class Settings:
     letters: DeadLetters | None = None
     commons: Callable[[], Commons] | None = None
     observe: Observe | None = None
+    estimate: Callable[..., float] | None = None
+    spent: Callable[[Any], float | None] | None = None
     overhear: Observe | None = None
     habits: Habits | None = None
     clock: Clock | None = None

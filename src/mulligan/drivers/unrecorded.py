@@ -1,4 +1,4 @@
-"""What has been done under a key and is not recorded yet.
+"""What has been done under a key without a record of it yet.
 
 The effect has happened. The store that should know went away meanwhile, or the caller did; so this
 process knows, for as long as the store would have, and offers the result until it is taken. Whoever
@@ -7,11 +7,11 @@ asks here is handed it, without asking the store.
 
 from __future__ import annotations
 
+import atexit
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from ..core.claims import Done, Mismatch
-from ..errors import StoreError
 from .bells import ring
 from .keeper import KEEPER
 
@@ -62,7 +62,7 @@ class _Offer:
         _, place = self.place
         try:
             self.keys.transact(place, self.finish)
-        except StoreError:
+        except Exception:  # noqa: BLE001 -- a store that is being closed raises anything
             if not self.is_over:
                 delay, self._delay = self._delay, min(self._delay * 2, _LATE)
                 return delay
@@ -71,3 +71,11 @@ class _Offer:
             del _offers[self.place]
         ring(place)
         return None
+
+
+@atexit.register
+def _at_the_end() -> None:
+    """Offer everything once more: after this nobody knows it."""
+    for each in list(_offers.values()):
+        if each.act() is not None:
+            break  # the store is still away; the others need not wait for it one by one

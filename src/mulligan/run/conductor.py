@@ -14,9 +14,10 @@ from threading import Thread
 from typing import TYPE_CHECKING, Protocol
 
 from ..core.text import clean
-from ..errors import MulliganError
+from ..errors import GitStopped, MulliganError
 from .begin import holding
 from .desk import InOtherHands
+from .git import interruptible
 from .part import Part
 from .recovery import UNASKED
 from .schedule import Agent, Order, Standing, moves
@@ -227,11 +228,14 @@ class Conductor:
         by_hand = self._by_hand._replace(is_now=self._by_hand.is_now and key not in self._driven)
         self._driven.add(key)
         try:
-            part.drive(
-                stop,
-                changed=lambda state: self._table.changed(key, state, self._now()),
-                by_hand=by_hand,
-            )
+            with interruptible(stop):
+                part.drive(
+                    stop,
+                    changed=lambda state: self._table.changed(key, state, self._now()),
+                    by_hand=by_hand,
+                )
+        except GitStopped:  # whoever takes the plan up goes on with it
+            return
         except InOtherHands:  # of a conductor that was stopped, and lets go within its lease
             self._world.wait(stop, _TICK)
         except Exception as error:  # noqa: BLE001 -- or it would be started again without end
@@ -245,8 +249,11 @@ class Conductor:
         """End the agents whose phase has failed."""
         self._halt([key for key in found.stop if key in self._running], "sibling")
         for key in found.stop:
+            part = self._parts[key]
+            if part.standing(part.state()).status in {"succeeded", "failed"}:
+                continue  # it ended by itself meanwhile: that is what became of it
             because = found.because.get(key.partition("/")[0], "its phase is over")
-            self._desk.cancel(self._parts[key].id, Over(self._now(), because))
+            self._desk.cancel(part.id, Over(self._now(), because))
 
     def _halt(self, keys: list[str], reason: str) -> None:
         """Stop agents, all of them before the first is waited for: each may take its grace."""

@@ -279,9 +279,9 @@ class Desk:
         """End a run for good, whoever has it in hand: its holder looks, and stops."""
         while True:
             state = self.look(id_)
-            epoch = 0 if state is None else state.epoch
+            epoch, steps = (0, 0) if state is None else (state.epoch, state.steps)
             try:
-                self._journal.append(_PREFIX + id_, Entry(f"over#{over.at}", packed(over), epoch))
+                self._journal.append(_PREFIX + id_, Entry(f"over#{steps}", packed(over), epoch))
             except Fenced:  # somebody took it in this moment
                 continue
             return

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.text import clean
+from .acceptance import is_good, is_owed, standing
 from .answer import Keeper
 from .begin import Asked, go, make
+from .leftovers import marked
 from .outputs import put
 from .prompts import command_for, output_in, variables_of
 from .recovery import run_policy
-from .schedule import Standing
 from .state import RunState
 from .steps import Delivered, Ended, Made, Moved, Remark
 from .verification import evidence, verified
@@ -28,11 +29,16 @@ if TYPE_CHECKING:
     from .desk import Claimed, Desk
     from .git import Lent
     from .plan import Agent, GitMode, Phase, Plan
+    from .schedule import Standing
+    from .steps import Step
     from .stop import Stop
     from .tidy import Tidy
     from .work import ByHand, World
 
 __all__ = ("Part",)
+
+# How many of the files that git does not hold are named.
+_FEW = 3
 
 
 class Part:
@@ -84,29 +90,9 @@ class Part:
         after = state._replace(status="failed", ended=(*state.ended, ended), until=None)
         return after._replace(because=ended.because, steps=state.steps + 1, at=ended.at)
 
-    def standing(self, state: RunState | None) -> Standing:  # noqa: PLR0911 -- one a case
+    def standing(self, state: RunState | None) -> Standing:
         """The same for the schedule, while it does not run."""
-        if state is None:
-            return Standing()
-        match state.status:
-            case "done":
-                is_good = self._is_good(state)
-                if is_good is False:
-                    return Standing("failed")
-                # Its work is done; perhaps nobody has looked at it, or taken it yet.
-                is_open = is_good is None or not state.is_delivered
-                return Standing("waiting" if is_open else "succeeded")
-            case "failed" | "limited":
-                return Standing("failed")
-            case "cancelled":
-                return Standing("stopped")
-            case "waiting":
-                return Standing("waiting", state.until or 0.0)
-            case _:  # interrupted with the plan, or cut off by a crash
-                return Standing("waiting")
-
-    def _is_good(self, state: RunState) -> bool | None:
-        return _is_good(self._phase, state)
+        return standing(self._phase, self._agent, state)
 
     def drive(self, stop: Stop, changed: Callable[[RunState], None], by_hand: ByHand) -> None:
         """Run it until it ends, has to wait, or is stopped.
@@ -121,52 +107,50 @@ class Part:
             if (now := self.state()) is not None:
                 changed(now)
 
+        state = self.state()
+        if state is None or state.status != "done":
+            self._run_it(stop, told, by_hand)
+            state = self._known()
+        if state.status == "done" and not stop.is_set:
+            self._accept(state, stop)
+        told()
+
+    def _run_it(self, stop: Stop, told: Callable[[], None], by_hand: ByHand) -> None:
         # What can be refused is refused before the run is in our hand.
         policy, tidy = self._policy(), self._tidy()
         claimed = self._claimed()
-        is_now = by_hand.is_now and claimed is None  # it has waited; nothing begins into a limit
-        while not stop.is_set:
-            state = self._known()
-            if state.status != "done":
-                go(
-                    self._desk,
-                    claimed or self._desk.claim(self.id, self._now()),
-                    environ=self._environ,
-                    view=Keeper(self._answer, told),
-                    stop=stop,
-                    world=self._world,
-                    is_parked_by_exit=True,
-                    is_now=is_now,
-                    may_restart=by_hand.may_restart,
-                    policy=policy,
-                    tidy=tidy,
-                )
-                claimed, is_now = None, False
-                state = self._known()
-            if state.status != "done":
-                return
-            if not self._checks_again(state, stop):
-                break
-            told()
-        state = self._known()
-        if state.status == "done" and self._is_good(state) and not state.is_delivered:
-            self._deliver()
-        told()
+        go(
+            self._desk,
+            claimed or self._desk.claim(self.id, self._now()),
+            environ=self._environ,
+            view=Keeper(self._answer, told),
+            stop=stop,
+            world=self._world,
+            is_parked_by_exit=True,
+            is_now=by_hand.is_now and claimed is None,  # it waited; nothing begins into a limit
+            # Who asks for snapshots asks for attempts that begin anew.
+            may_restart=by_hand.may_restart or self._mode() == "snapshot",
+            policy=policy,
+            tidy=tidy,
+        )
 
     def give_up(self, because: str, now: float) -> None:
-        """Let it have failed, because it cannot be run at all.
+        """Let it have failed, because it cannot be run, or its work not be verified or given.
 
         Where even that cannot be written down, it is remembered as long as this process lives:
         whoever takes up the plan later tries again.
         """
+        state = self.state()
         ended = Ended(now, 0, 0.0, kind="client", then="stop", exit=1, because=because)
         try:
-            if self.state() is None:
+            if state is None:
                 made = self._made(now)
                 claimed = self._desk.make(self._desk.room((made.command,), self.id), made)
             else:
                 claimed = self._desk.claim(self.id, now)
-            self._desk.write(claimed, ended, "given-up")
+            is_worked = state is not None and state.is_worked
+            step = Delivered(now, because) if is_worked else ended
+            self._desk.write(claimed, step, "given-up")
             self._desk.release(claimed)
         except Exception as error:  # noqa: BLE001 -- or it would be started again without end
             also = f"{because}; nor could that be written down: {clean(str(error))}"
@@ -245,7 +229,7 @@ class Part:
         state = self._desk.look(id_)
         file = self._desk.folder / "runs" / id_ / "answer"
         # Half an answer, or one that was found wanting, would be taken for a whole one.
-        if state is None or state.status != "done" or not _is_good(phase, state):
+        if state is None or state.status != "done" or not is_good(phase, state):
             return ""
         return output_in(file)
 
@@ -270,12 +254,16 @@ class Part:
         return self._phase.git or self._plan.git
 
     def _lent(self) -> Lent | None:
+        """The tree of its own, made if it has none yet."""
         if self._mode() != "worktree":
             return None
         from .git import Tree, lend
 
-        under = self._desk.folder / "worktrees"
-        return lend(Tree.find(self._base()), self._run, self._git_name, under=str(under))
+        return lend(Tree.find(self._base()), self._run, self._git_name, under=self._trees)
+
+    @property
+    def _trees(self) -> str:
+        return str(self._desk.folder / "worktrees")
 
     @property
     def tree(self) -> str:
@@ -288,83 +276,102 @@ class Part:
         if mode == "off":
             return None
         from .git import Tree
+        from .plan_trees import baseline_of
         from .tidy import Tidy
 
         lent = self._lent()
         if lent is None:
             tree = Tree.find(self._base())
             key = f"{self._run}/agents/{self._git_name}"
-            return Tidy(tree, mode, key, prefix=self._plan.commit_prefix)
+            # What no stash gives back is the plan's, whichever of its agents has made it.
+            since = baseline_of(tree, self._run) if mode == "commit" else ""
+            return Tidy(tree, mode, key, since=since, prefix=self._plan.commit_prefix)
         # The tree is its own. A session that goes on finds it as it left it; a start anew does not.
         return Tidy(Tree.find(lent.folder), "snapshot", lent.key, is_for_restarts_only=True)
 
     # What becomes of its work
 
-    def _checks_again(self, state: RunState, stop: Stop) -> bool:
-        """Verify what it did; True if it is to go on with the evidence, or to be looked at anew."""
-        if self._is_good(state) is not None:
-            return False
-        cwd = self._cwd()
+    def _accept(self, state: RunState, stop: Stop) -> None:
+        """Verify what it did, then give it to whoever asked for it, or tell it what is wrong."""
+        if is_good(self._phase, state) is None:
+            self._verify(state, stop)
+            state = self._known()
+        if is_owed(self._phase, self._agent, state):
+            check = state.checks[-1]
+            because = "the verification failed: it gets one more attempt, with what was printed"
+            told = evidence(self._phase.verify, check)
+            # Whether and when it is made is the schedule's to say: it may cost too much.
+            self._write(Moved(check.at, check.at, because, told))
+        elif is_good(self._phase, state) and not state.is_delivered:
+            self._deliver()
+
+    def _verify(self, state: RunState, stop: Stop) -> None:
+        cwd, token = self._cwd(), f"{self.id}.verify"
         self._put_answer(cwd)  # what is verified may be just this file
+        self._world.end_leftovers(token)  # of a supervisor that was killed in the middle
         checked = verified(
             self._phase.verify,
             state.attempts,
             cwd=cwd,
-            environ=self._environ,
+            environ=marked(self._environ, token),
             timeout=self._phase.verify_timeout,
             world=self._world,
             stop=stop,
         )
-        if checked is None:
-            return False
-        claimed = self._desk.claim(self.id, self._now())
-        try:
-            number = len(state.checks) + 1
-            self._desk.write(claimed, checked, f"checked-{number}")
-            if checked.is_good or not state.session or number > 1:
-                return False
-            moved = Moved(
-                checked.at,
-                checked.at,
-                "the verification failed: it gets one more attempt, with what was printed",
-                evidence(self._phase.verify, checked),
-            )
-            self._desk.write(claimed, moved, f"again-{number}")
-        finally:
-            self._desk.release(claimed)
-        return True
+        if checked is not None:
+            self._write(checked)
 
     def _deliver(self) -> None:
-        """Give its answer and its changes to whoever asked for them."""
-        said = self._taken_back()
+        """Give its answer and its changes to whoever asked for them; as often as it is asked."""
+        trouble, said = self._taken_back()
         self._put_answer(self._base())
+        now = self._now()
+        self._write(*[Remark(now, text) for text in said], Delivered(now, trouble))
+
+    def _write(self, *steps: Step) -> None:
         claimed = self._desk.claim(self.id, self._now())
-        for number, text in enumerate(said):
-            self._desk.write(claimed, Remark(self._now(), text), f"taken-back-{number}")
-        self._desk.write(claimed, Delivered(self._now()), "delivered")
-        self._desk.release(claimed)
+        try:
+            for number, step in enumerate(steps):
+                self._desk.write(claimed, step, f"{type(step).__name__.lower()}-{number}")
+        finally:
+            self._desk.release(claimed)
 
     def _put_answer(self, folder: Path) -> None:
         """Copy what it answered to the file that the plan names, as often as it is asked to."""
         if self._agent.output and self._answer.exists():
             put(self._answer, folder, self._agent.output)
 
-    def _taken_back(self) -> list[str]:
-        """Bring the changes of its own tree into the plan's; what there is to say about that."""
-        lent = self._lent()
-        if lent is None:
-            return []
-        from .git import take_back
+    def _taken_back(self) -> tuple[str, list[str]]:
+        """Bring the changes of its own tree into the plan's.
 
+        Why they did not come, if they did not, and what else there is to say about them. Whoever
+        takes up the plan after a conflict has merged the branch, or left it.
+        """
+        if self._mode() != "worktree":
+            return "", []
+        from .git import Tree, lent_to, take_back
+
+        # Not lent anew: a supervisor that was killed may have taken it back before.
+        lent = lent_to(Tree.find(self._base()), self._run, self._git_name, under=self._trees)
         taken = take_back(lent, is_kept=not self._phase.merge)
-        said = [f"git: left {each.path}: {each.reason}" for each in taken.left]
+        said = [f"git: left {each.path}: {each.reason}" for each in taken.left[:_FEW]]
+        if taken.folder:
+            rest = f"{len(taken.left) - _FEW} more, and " if len(taken.left) > _FEW else ""
+            forget = f"mulligan git drop --force {lent.key}"
+            said.append(f"git: {rest}its folder stays: {taken.folder}; {forget} removes it")
+        if taken.is_gone:
+            said.append(
+                "git: its tree is gone, removed while it worked: what was not committed is lost"
+            )
+        if taken.branch:
+            said.append(f"git: its changes are on the branch {taken.branch}")
+        trouble = ""
         if taken.given is not None and taken.given.conflicts:
             first, *more = taken.given.conflicts
             others = f" and {len(more)} more" if more else ""
-            said.append(f"git: {first.path}{others} conflicts with the tree: {first.reason}")
-        if taken.branch:
-            said.append(f"git: its changes are on the branch {taken.branch}")
-        return [clean(each) for each in said]
+            trouble = f"{first.path}{others} conflicts with the tree: {first.reason}"
+            trouble += f"; merge the branch {taken.branch}, then take the plan up again"
+        return clean(trouble), [clean(each) for each in said]
 
     def _known(self) -> RunState:
         state = self.state()
@@ -373,11 +380,3 @@ class Part:
 
     def _now(self) -> float:
         return self._world.clock.wall()
-
-
-def _is_good(phase: Phase, state: RunState) -> bool | None:
-    """Whether what an agent's last attempt did was verified; None if nobody has looked."""
-    if not phase.verify:
-        return True
-    checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
-    return checks[-1] if checks else None

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from ..config.lines import KeyPath
     from .plan import Agent, Phase, Plan
 
-__all__ = ("Problem", "available", "problems", "unready")
+__all__ = ("ALONE", "Problem", "available", "problems", "unready")
+
+# Modes that set aside or commit whatever has changed in the tree, whoever has changed it.
+ALONE = frozenset({"commit", "snapshot", "stash"})
 
 # `TOKENIZERS_PARALLELISM=false` lets nobody in.
 _SHORTEST_SECRET = 8
@@ -66,10 +69,7 @@ def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[
     yield from _environment(plan.env, ())
     for at, phase in enumerate(plan.phases):
         yield from _variables(phase.variables, ("phases", at))
-        mode = phase.git or plan.git
-        sharing = sharing_problem(mode, is_parallel=phase.parallel, agents=len(phase.agents))
-        if sharing:
-            yield Problem(("phases", at, "git"), sharing, "or parallel = false")
+        yield from _sharing(plan, at, home or folder)
         for number, agent in enumerate(phase.agents):
             path = ("phases", at, "agents", number)
             yield from _variables(agent.variables, path)
@@ -111,6 +111,16 @@ def available(plan: Plan, phase: Phase) -> dict[str, dict[str, str]]:
 
     What they will have printed is not known yet; each text says whose it will be.
     """
+    found = _before(plan, phase)
+    return {
+        each.name: {agent.name: f"[what {each.name}/{agent.name} prints]" for agent in each.agents}
+        for each in plan.phases
+        if each.name in found
+    }
+
+
+def _before(plan: Plan, phase: Phase) -> set[str]:
+    """The phases that are over when `phase` begins."""
     by_name = {each.name: each for each in plan.phases}
     found: set[str] = set()
     open_ = list(plan.needs(phase))
@@ -119,11 +129,54 @@ def available(plan: Plan, phase: Phase) -> dict[str, dict[str, str]]:
         if name not in found:
             found.add(name)
             open_ += plan.needs(by_name[name])
-    return {
-        each.name: {agent.name: f"[what {each.name}/{agent.name} prints]" for agent in each.agents}
-        for each in plan.phases
-        if each.name in found
-    }
+    return found
+
+
+def _sharing(plan: Plan, at: int, home: Path) -> Iterator[Problem]:
+    """Agents at work in a tree whose changes an agent of this phase would take for its own."""
+    phase = plan.phases[at]
+    mode = phase.git or plan.git
+    if mode not in ALONE:
+        return
+    for agent in phase.agents:
+        tree = _tree_of(home / plan.cwd / agent.cwd)
+        others = [
+            other
+            for other in plan.phases
+            for each in other.agents
+            if each is not agent
+            and _are_at_once(plan, phase, other)
+            and ((other.git or plan.git) != "worktree" or other.merge)
+            and _tree_of(home / plan.cwd / each.cwd) == tree
+        ]
+        if others:
+            sharing = sharing_problem(mode, is_parallel=True, agents=len(others) + 1)
+            far = next((each for each in others if each is not phase), None)
+            yield Problem(("phases", at, "git"), sharing, _apart(plan, phase, far))
+            return
+
+
+def _apart(plan: Plan, phase: Phase, far: Phase | None) -> str:
+    """How to keep agents from being at work at the same time."""
+    if far is None:
+        return "or parallel = false"
+    first, second = sorted((phase, far), key=plan.phases.index)
+    needs = ", ".join(f'"{each}"' for each in (*plan.needs(second), first.name))
+    return f"or let phase {second.name!r} need {first.name!r}: needs = [{needs}]"
+
+
+def _are_at_once(plan: Plan, one: Phase, other: Phase) -> bool:
+    """Whether agents of both can be at work at the same time; one that waits still is."""
+    if one is other:
+        return one.parallel
+    return one.name not in _before(plan, other) and other.name not in _before(plan, one)
+
+
+def _tree_of(folder: Path) -> str:
+    """The work tree that `folder` is in, as far as that can be told without git."""
+    place = folder.resolve()
+    inside = (each for each in (place, *place.parents) if (each / ".git").exists())
+    return str(next(inside, place))
 
 
 def _variables(variables: Mapping[str, str], path: KeyPath) -> Iterator[Problem]:

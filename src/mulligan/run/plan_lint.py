@@ -21,6 +21,7 @@ from ..errors import SettingError
 from .agents.asking import ASKING, asking
 from .plan import Phase, Plan
 from .plan_checks import available, problems, unready
+from .plan_trees import tree_problems
 from .prompts import LONGEST_ARGUMENT, LONGEST_OUTPUT, prompt_of, references
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Fin
         for each in (
             *problems(plan, folder=folder, home=home),
             *unready(plan, home=home or folder, environ=os.environ),
+            *tree_problems(plan, home or folder),
         )
     ]
     found += _plan(plan)

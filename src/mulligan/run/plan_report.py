@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.duration import duration_text
 from ..core.text import clean
-from .words import Said, clock, counted, followed, last_words, lasted, money, waited
+from .acceptance import fell_short, has_succeeded
+from .words import Said, clock, counted, followed, lasted, money, one_line, waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -29,8 +30,6 @@ __all__ = (
     "as_data",
     "as_lines",
     "as_markdown",
-    "has_succeeded",
-    "is_refused",
     "report",
 )
 
@@ -46,7 +45,7 @@ _STATUSES = {
 }
 _TONES: dict[str, Tone] = {
     "succeeded": "good",
-    **dict.fromkeys(("failed", "not verified", "stopped", "limited"), "bad"),
+    **dict.fromkeys(("failed", "not verified", "not delivered", "stopped", "limited"), "bad"),
 }
 
 
@@ -133,6 +132,7 @@ class Report(NamedTuple):
         cost: US dollars of all attempts; None if nobody said.
         tokens: Tokens of all attempts; None if nobody said.
         phases: What came of its phases, in order.
+        until: When it goes on by itself, if it is parked.
         run: The id of its run.
     """
 
@@ -145,6 +145,7 @@ class Report(NamedTuple):
     cost: float | None
     tokens: int | None
     phases: tuple[PhaseReport, ...]
+    until: float | None = None
     run: str = ""
 
 
@@ -208,7 +209,7 @@ def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentR
         cost=state.cost,
         tokens=state.tokens,
         until=state.until,
-        because="" if state.status == "done" else state.because,
+        because=state.undelivered if state.status == "done" else state.because,
         advice="" if last is None or state.status == "done" else last.advice,
         decisions=tuple(_decisions(state)),
         remarks=tuple(each.text for each in state.remarks),
@@ -217,23 +218,11 @@ def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentR
 
 
 def _status(phase: Phase, state: RunState) -> str:
-    if is_refused(state):
-        return "not verified"
+    if short := fell_short(state):
+        return short
     if state.status == "done" and not has_succeeded(phase, state):
         return "to be verified"
     return _STATUSES[state.status]
-
-
-def is_refused(state: RunState) -> bool:
-    """Whether what the last attempt did was looked at, and found wanting."""
-    checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
-    return state.status == "done" and checks[-1:] == [False]
-
-
-def has_succeeded(phase: Phase, state: RunState) -> bool:
-    """Whether an agent's work is done, and nobody is still to look at it."""
-    checks = [each.is_good for each in state.checks if each.attempt == state.attempts]
-    return state.status == "done" and (not phase.verify or checks[-1:] == [True])
 
 
 def _decisions(state: RunState) -> Iterator[Decision]:
@@ -243,7 +232,7 @@ def _decisions(state: RunState) -> Iterator[Decision]:
         for check in state.checks:
             if check.attempt == step.attempt:
                 found = "verified" if check.is_good else "not verified"
-                said = "" if check.is_good else last_words(check.said)
+                said = "" if check.is_good else one_line(check.said)
                 is_last = check.attempt == state.attempts and not state.is_open
                 then = "not tried again" if is_last else "the agent is told what it printed"
                 then = "" if check.is_good else then
@@ -329,19 +318,25 @@ def _headline(agent: AgentReport) -> str:
         parts += filter(None, (money(agent.cost), counted(agent.tokens)))
     if agent.until is not None and agent.status in {"waiting", "limited"}:
         parts.append(f"until {clock(agent.until, agent.until)}")
-    is_told = agent.status in {"stopped", "waiting"} and agent.because
+    is_told = agent.status in {"stopped", "waiting", "not delivered"} and agent.because
     return ", ".join(parts) + (f": {agent.because}" if is_told else "")
 
 
 def _told(decision: Decision) -> str:
     said = f": {decision.said}" if decision.said else ""
-    # "interrupted after 2s; interrupted" says nothing twice.
-    then = "" if decision.ended.startswith(decision.then) else f"; {decision.then}"
+    # "interrupted after 2s; interrupted" says one thing twice.
+    after = _after(decision)
+    then = f"; {after}" if after and not decision.ended.startswith(after) else ""
     return f"{_which(decision)}{decision.ended}{said}{then}"
 
 
 def _which(decision: Decision) -> str:
     return f"attempt {decision.attempt} " if decision.attempt else ""
+
+
+def _after(decision: Decision) -> str:
+    """What followed, without a reason that is what was said."""
+    return decision.then.removesuffix(f": {decision.said}")
 
 
 def as_markdown(found: Report) -> str:
@@ -360,7 +355,7 @@ def as_markdown(found: Report) -> str:
         for agent in phase.agents:
             lines.append(f"- **{_plain(agent.name)}** {_plain(_headline(agent))}")
             for each in agent.decisions:
-                then = f"; {_plain(each.then)}" if each.then else ""
+                then = f"; {_plain(_after(each))}" if each.then else ""
                 said = f": {_plain(each.said)}" if each.said else ""
                 when = clock(each.at, found.began_at or each.at)
                 lines.append(f"  - {when} {_which(each)}{each.ended}{said}{then}")

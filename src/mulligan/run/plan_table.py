@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from .plan_report import has_succeeded, is_refused
+from .acceptance import fell_short, has_succeeded
 from .status import ticking
 from .words import clock, is_held, met, money
 
@@ -206,8 +206,9 @@ class Drawn:
             found = self._standings.phases.get(phase, "blocked")
             words = {"skipped": "skipped", "failed": "not begun"}.get(found, "to come")
             return "", Text(words, style="dim"), "", ""
-        words, style = _STATES[state.status] if not is_refused(state) else ("not verified", "red")
-        if state.status == "done" and words == "succeeded" and not self._is_settled(key):
+        short = fell_short(state)
+        words, style = (short, "red") if short else _STATES[state.status]
+        if state.status == "done" and not short and not self._is_settled(key):
             words, style = "to be verified", ""
         elif state.status == "running" and state.begun:
             words = f"runs {ticking(max(0.0, self._now - state.begun[-1].at))}"

@@ -12,9 +12,10 @@ from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from .plan_report import as_data, as_lines, as_markdown, has_succeeded
+from .acceptance import has_succeeded
+from .plan_report import as_data, as_lines, as_markdown
 from .status import can_draw
-from .words import Said, clock, is_held, last_words, money, told
+from .words import Said, clock, money, one_line, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -135,10 +136,12 @@ class PlanTable:
         """The phases stand there now, for these reasons."""
         with self._lock:
             before = dict(self._standings.phases)
-            if not before and self._standings.agents and self._pen is self._lines:
-                # What happened before it was taken up has been told to whoever was there.
-                self._lines.say(Said(f"goes on: {self._standings.counted}"))
+            is_taken_up = not before and bool(self._standings.agents)
             self._standings.phases, self._standings.because = dict(states), dict(because)
+            if is_taken_up and self._pen is self._lines:
+                # What happened before has been told to whoever was there.
+                self._lines.say(Said(f"goes on: {self._standings.counted}"))
+                return
             for name, state in states.items():
                 if before.get(name, "blocked") != state:
                     self._pen.phase(name, state, because.get(name, ""))
@@ -202,9 +205,7 @@ class _Lines:
             for said in told(ended, name):
                 self.say(Said(f"{key}: {said.text}", said.tone), ended.at)
         self._beside(key, before, state)
-        if is_held(state) and (before is None or before.until != state.until):
-            until = clock(state.until or now, now)
-            self.say(Said(f"{key}: waits until {until}: {state.because}", "wait"), state.at)
+        self._moved(key, before, state, now)
         if before is not None and before.status == state.status:
             return
         if state.status == "done":
@@ -216,10 +217,20 @@ class _Lines:
     def _beside(self, key: str, before: RunState | None, state: RunState) -> None:
         """How it was verified, and what happened to its tree."""
         for check in state.checks[len(before.checks) if before else 0 :]:
-            words = "verified" if check.is_good else f"not verified: {last_words(check.said)}"
+            words = "verified" if check.is_good else f"not verified: {one_line(check.said)}"
             self.say(Said(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
+        if state.undelivered and not (before and before.undelivered):
+            self.say(Said(f"{key}: not delivered: {state.undelivered}", "bad"), state.at)
         for remark in state.remarks[len(before.remarks) if before else 0 :]:
             self.say(Said(f"{key}: {remark.text}"), remark.at)
+
+    def _moved(self, key: str, before: RunState | None, state: RunState, now: float) -> None:
+        """A wait that no attempt has led to: for the limit of an account, seen by somebody else."""
+        ended, until = (len(before.ended), before.until) if before else (0, None)
+        is_new = len(state.ended) == ended and state.until != until
+        if state.status == "waiting" and is_new and state.until is not None and state.until > now:
+            words = f"waits until {clock(state.until, now)}: {state.because}"
+            self.say(Said(f"{key}: {words}", "wait"), now)
 
     def phase(self, name: str, state: PhaseState, because: str) -> None:
         why = f": {because}" if because else ""
@@ -236,7 +247,11 @@ class _Lines:
     def over(self, report: Report) -> None:
         for said in as_lines(report):
             self.say(said)
-        if not report.is_success:
+        if report.until is not None:
+            until = clock(report.until, report.until)
+            resume = f"mulligan resume {self._run} waits here"
+            self.say(Said(f"parked until {until}: mulligan worker wakes it, {resume}", "wait"))
+        elif not report.is_success:
             once = "once mended" if report.is_over else "to go on"
             self.say(Said(f"{once}: mulligan resume {self._run}"))
 

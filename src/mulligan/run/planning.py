@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING
 
 from ..config.lines import path_text
 from ..core.text import presentable
-from ..errors import SettingError
-from .conductor import Conductor
+from ..errors import GitError, SettingError, TreeBusy
+from .acceptance import fell_short
+from .conductor import EX_TEMPFAIL, Conductor
 from .desk import NoSuchRun
 from .events import summary
 from .notice import NEWS, remember, remembered, send
 from .plan_checks import problems, unready
 from .plan_file import plan_data, plan_from_data
+from .plan_trees import at_work, check_trees, forget
 from .prompts import prompt_of
-from .steps import PLAN, Made, Moved
+from .steps import PLAN, Made, Moved, Reopened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +35,8 @@ __all__ = ("conduct", "make_plan", "plan_of", "revive")
 
 # A wait is news from here on, in seconds: as long as a run's own, by the default policy.
 _NEWS_AFTER = 120.0
+# How soon a tree in which another run works is looked at again, in seconds.
+_BUSY = 60.0
 
 
 def make_plan(
@@ -70,7 +74,7 @@ def make_plan(
     ):
         hint = f"; {problem.hint}" if problem.hint else ""
         raise SettingError(f"{path_text(problem.path)}: {problem.message}{hint}")
-    _check_trees(plan, cwd)
+    check_trees(plan, cwd)
     plan = _kept(plan, folder)
     id_ = desk.room((PLAN, plan.name))
     file = desk.files(id_) / "plan.json"
@@ -107,17 +111,6 @@ def _kept(plan: Plan, folder: Path) -> Plan:
         for phase in plan.phases
     )
     return replace(plan, phases=tuple(phases))
-
-
-def _check_trees(plan: Plan, cwd: Path) -> None:
-    """Refuse git modes where there is no tree that they could work on, before anybody pays."""
-    for phase in plan.phases:
-        if (phase.git or plan.git) == "off":
-            continue
-        from .git import Tree
-
-        for folder in {cwd / plan.cwd / agent.cwd for agent in phase.agents}:
-            Tree.find(folder).check()
 
 
 def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path, Path]:
@@ -169,10 +162,29 @@ def conduct(
         by_hand=by_hand,
         waits=teller.waits,
     )
-    code = conductor.go()
+    try:
+        with at_work(plan, cwd, claimed.id, stop):
+            code = conductor.go()
+            if code == 0:
+                forget(plan, cwd, claimed.id)
+    except GitError as error:
+        if is_parked_by_exit and isinstance(error, TreeBusy):
+            return _later(desk, claimed, world.clock.wall(), str(error))
+        desk.release(claimed)
+        raise
     teller.over()
-    table.over(conductor.report())
+    found, state = conductor.report(), desk.look(claimed.id)
+    if state is not None and state.status == "waiting":
+        found = found._replace(until=state.until)
+    table.over(found)
     return code
+
+
+def _later(desk: Desk, claimed: Claimed, now: float, because: str) -> int:
+    """Let whoever wakes runs look again in a while."""
+    desk.write(claimed, Moved(now, now + _BUSY, because), f"busy-{now}")
+    desk.release(claimed)
+    return EX_TEMPFAIL
 
 
 class _Teller:
@@ -221,7 +233,10 @@ def revive(desk: Desk, id_: str, now: float, *, is_waking: bool = False) -> None
     """
     statuses = {"waiting"} if is_waking else {"failed", "limited", "cancelled"}
     for child, state in desk.all(id_):
-        if state.status in statuses:
+        is_due = state.status in statuses or (not is_waking and fell_short(state))
+        if is_due:
+            # Who has done its work is not started again: only what came after it is repeated.
+            step = Reopened(now) if state.is_worked else Moved(now, now, "taken up by hand")
             claimed = desk.claim(child, now)
-            desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
+            desk.write(claimed, step, "resumed")
             desk.release(claimed)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ..errors import GitError
+from ..errors import GitError, GitStopped
 from .ending import new_session, with_reading, without_session
 from .leftovers import marked
 from .reading import Finished, is_plainly_well, read_attempt, read_torn
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from .agents.adapter import Launch, Note
     from .desk import Claimed, Desk
     from .limits import Limits
-    from .recovery import Terms
     from .state import RunState
     from .steps import How, Step
     from .stop import Stop
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ("Runner",)
 
 EX_TEMPFAIL, _INTERRUPTED = 75, 130
+
+EVIDENCE = "MULLIGAN_EVIDENCE"
 
 # A hold of the gate that is shorter than this is no news.
 _SHORT_HOLD = 5.0
@@ -137,7 +138,7 @@ class Runner:
         if self._is_refused(state) or not self._tidied(state):
             return
         how, launch = self._launch(state)
-        session = launch.session or state.session
+        session = launch.session or (state.session if how == "resume" else "")
         self._write(
             Begun(world.clock.wall(), number, how, session, state.because), f"begun-{number}"
         )
@@ -238,17 +239,15 @@ class Runner:
         self._write(step, f"refused-{state.steps}")
 
     def _tidied(self, state: RunState) -> bool:
-        """Clean the tree before an attempt that is not the first; False if that failed."""
+        """Ready the tree for an attempt, clean if it is not the first; False if that failed."""
         if self._tidy is None:
             return True
         try:
-            said = self._tidy.begin()
-            if state.attempts:
-                words = state.ended[-1].message if state.ended else ""
-                said += self._tidy.before(words, is_restart=not self._can_resume(state))
+            log, is_restart = self._log(state.attempts), not self._can_resume(state)
+            said = self._tidy.before(state, log, self._stop, is_restart=is_restart)
         except GitError as error:
-            because = f"the tree could not be made clean for the retry: {error}"
-            self._refuse(state, because)
+            if not isinstance(error, GitStopped):  # whoever takes the run up goes on with that
+                self._refuse(state, f"the tree could not be made clean for the retry: {error}")
             return False
         self._remark(said)
         return True
@@ -261,7 +260,7 @@ class Runner:
         if self._tidy is None:
             return []
         try:
-            return [*self._tidy.begin(), *self._tidy.after()]
+            return self._tidy.after(self._stop)
         except GitError as error:
             return [f"git: what was set aside stays aside: {error}"]
 
@@ -280,10 +279,19 @@ class Runner:
             return "resume", adapter.resume(command, state.session, wish)
         session = new_session() if adapter.can_resume else ""
         wish = Wish(session=session, own_retries=own_retries, environ=self._work.environ)
-        return "restart" if state.attempts else "start", adapter.start(command, wish)
+        launch = adapter.start(command, wish)
+        if state.prompt:  # a program without a session is told by its environment
+            launch = launch._replace(environ={**launch.environ, EVIDENCE: state.prompt})
+        return "restart" if state.attempts else "start", launch
 
     def _can_resume(self, state: RunState) -> bool:
+        if self._begins_anew and not state.prompt:
+            return False
         return bool(state.session) and self._work.adapter.can_resume
+
+    @property
+    def _begins_anew(self) -> bool:
+        return self._tidy is not None and self._tidy.begins_anew
 
     def _marked(self, launch: Launch, number: int) -> dict[str, str]:
         """The environment of an attempt, with the marks of its run and its own."""
@@ -294,23 +302,6 @@ class Runner:
         if note.is_work and self._limits is not None:
             self._limits.answered()
         self._view.noted(note, facts)
-
-    def _terms(self, session: str, *, is_end_due: bool = False) -> Terms:
-        """What the judgement of an attempt's end goes by."""
-        from .recovery import Terms
-
-        adapter, settings = self._work.adapter, self._work.settings
-        return Terms(
-            policy=self._work.policy(),
-            program=self._work.program,
-            can_resume=adapter.can_resume and bool(session),
-            may_restart=settings.may_restart,
-            is_exit_trusted=adapter.is_exit_trusted,
-            deadline_at=settings.deadline_at,
-            is_end_due=is_end_due,
-            is_known=adapter.name != "generic",
-            now=self._world.clock.wall(),
-        )
 
     def _ended(
         self,
@@ -340,11 +331,12 @@ class Runner:
         if facts.is_lost:
             step = without_session(step, state)
         elif not is_plainly_well(finished, self._log(number), self._work.adapter):
+            session = "" if self._begins_anew else facts.session or state.session
             reading = read_attempt(
                 finished,
                 self._log(number),
                 self._work.adapter,
-                self._terms(facts.session or state.session, is_end_due=is_end_due),
+                self._work.terms(session, now, is_end_due=is_end_due),
                 state.ended,
                 roll=self._world.roll(),
             )
@@ -370,7 +362,7 @@ class Runner:
         reading = read_torn(
             log,
             work.adapter,
-            self._terms(session),
+            work.terms("" if self._begins_anew else session, now),
             state.ended,
             has_started=has_started,
             roll=self._world.roll(),

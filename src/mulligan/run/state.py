@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
-from .steps import Begun, Checked, Delivered, Ended, Made, Moved, Over, Remark, Taken
+from .steps import (
+    Begun,
+    Checked,
+    Delivered,
+    Ended,
+    Made,
+    Moved,
+    Over,
+    Remark,
+    Reopened,
+    Taken,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,9 +45,12 @@ class RunState(NamedTuple):
         session: The session to go on with; empty if there is none.
         prompt: What the program is told when it goes on; empty for the usual.
         checks: How what it did was verified.
+        checked_from: The first of them that counts: those before were reopened.
         remarks: What happened beside it.
         is_torn: Whether the last attempt was begun, and nobody wrote down its end.
         is_delivered: Whether what it did was given to whoever asked for it.
+        undelivered: Why it could not be.
+        is_worked: Whether its last attempt ended well, and none was asked for since.
         holder: Who took it last.
         epoch: How often it was taken.
         steps: How many steps the journal has.
@@ -52,9 +66,12 @@ class RunState(NamedTuple):
     session: str = ""
     prompt: str = ""
     checks: tuple[Checked, ...] = ()
+    checked_from: int = 0
     remarks: tuple[Remark, ...] = ()
     is_torn: bool = False
     is_delivered: bool = False
+    undelivered: str = ""
+    is_worked: bool = False
     holder: str = ""
     epoch: int = 1
     steps: int = 0
@@ -77,6 +94,12 @@ class RunState(NamedTuple):
             return False
         is_gone = last.is_lost and any(each.is_work for each in self.ended)
         return is_gone or bool(last.stopped) or last.signal is not None
+
+    @property
+    def verdict(self) -> bool | None:
+        """What the verification says of the last attempt; None if there was none that counts."""
+        checks = self.checks[self.checked_from :]
+        return next((c.is_good for c in reversed(checks) if c.attempt == self.attempts), None)
 
     @property
     def exit(self) -> int:
@@ -106,7 +129,8 @@ def state_of(steps: Iterable[Step]) -> RunState | None:
 
 
 def _after(  # noqa: PLR0911 -- one a case
-    state: RunState, step: Taken | Begun | Ended | Moved | Checked | Delivered | Remark | Over
+    state: RunState,
+    step: Taken | Begun | Ended | Moved | Checked | Delivered | Reopened | Remark | Over,
 ) -> RunState:
     match step:
         case Taken():
@@ -118,11 +142,13 @@ def _after(  # noqa: PLR0911 -- one a case
             return _ended(state, step)
         case Moved():
             after = state._replace(status="waiting", until=step.until, because=step.because)
-            return after._replace(prompt=step.prompt or state.prompt)
+            return after._replace(prompt=step.prompt or state.prompt, is_worked=False)
         case Checked():
             return state._replace(checks=(*state.checks, step))
         case Delivered():
-            return state._replace(is_delivered=True)
+            return state._replace(is_delivered=not step.trouble, undelivered=step.trouble)
+        case Reopened():
+            return _reopened(state)
         case Remark():
             return state._replace(remarks=(*state.remarks, step))
         case Over():
@@ -131,9 +157,18 @@ def _after(  # noqa: PLR0911 -- one a case
             assert_never(step)
 
 
+def _reopened(state: RunState) -> RunState:
+    is_bad = state.verdict is False
+    after = state._replace(undelivered="", because="")
+    after = after._replace(checked_from=len(state.checks) if is_bad else state.checked_from)
+    # It may have been cancelled after its work was done, because a sibling failed.
+    return after._replace(status="done") if state.is_worked else after
+
+
 def _ended(state: RunState, step: Ended) -> RunState:
     session = "" if step.is_lost else step.session or state.session
     after = state._replace(ended=(*state.ended, step), session=session, is_torn=False)
+    after = after._replace(is_worked=step.then == "done")
     if state.status == "cancelled":  # its attempt ended because of that
         return after
     return after._replace(status=_status(step), until=step.until, because=step.because)

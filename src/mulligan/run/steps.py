@@ -193,6 +193,18 @@ class Delivered(NamedTuple):
 
     Args:
         at: When.
+        trouble: Why it could not be verified or given; empty if it was given.
+    """
+
+    at: float
+    trouble: str = ""
+
+
+class Reopened(NamedTuple):
+    """Somebody mended what was in the way: the work that was done is verified and given anew.
+
+    Args:
+        at: When.
     """
 
     at: float
@@ -222,10 +234,12 @@ class Over(NamedTuple):
     because: str
 
 
-Step: TypeAlias = Made | Taken | Begun | Ended | Moved | Checked | Delivered | Remark | Over
+Step: TypeAlias = (
+    Made | Taken | Begun | Ended | Moved | Checked | Delivered | Reopened | Remark | Over
+)
 _KINDS: dict[str, Any] = {
     kind.__name__.lower(): kind
-    for kind in (Made, Taken, Begun, Ended, Moved, Checked, Delivered, Remark, Over)
+    for kind in (Made, Taken, Begun, Ended, Moved, Checked, Delivered, Reopened, Remark, Over)
 }
 
 

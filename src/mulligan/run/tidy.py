@@ -7,15 +7,19 @@ aside, and the run says where.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.text import presentable
-from .git import give_back, record_baseline, recover, set_aside
+from .git import give_back, interruptible, record_baseline, recover, set_aside
 from .git.refs import load_all, load_baseline
+from .last_words import last_words
 
 if TYPE_CHECKING:
-    from .git import Tree
+    from .git import SetAside, Tree
     from .git.record import Mode
+    from .state import RunState
+    from .stop import Stop
 
 __all__ = ("Tidy",)
 
@@ -27,6 +31,7 @@ class Tidy:
         tree: The tree.
         mode: ``commit``, ``stash`` or ``snapshot``.
         run: Whose changes they are.
+        since: Whose baseline tells them from the user's; the run's own by default.
         prefix: Stands before the message of a commit.
         is_for_restarts_only: Whether a session that goes on finds the tree as it left it.
     """
@@ -37,48 +42,81 @@ class Tidy:
         mode: Mode,
         run: str,
         *,
+        since: str = "",
         prefix: str = "mulligan: ",
         is_for_restarts_only: bool = False,
     ) -> None:
         self._tree, self._run, self._prefix = tree, run, prefix
         self._mode: Mode = mode
+        self._since = since or run
         self._is_for_restarts_only = is_for_restarts_only
 
-    def begin(self) -> list[str]:
-        """The run begins, or goes on after a crash; what there is to say about that."""
-        if load_baseline(self._tree, self._run) is None:
-            record_baseline(self._tree, self._run)
-            return []
-        caught = recover(self._tree, self._run)
-        return [
-            f"git: finished setting aside {len(each.moves)} files, which a crash had cut short"
-            for each in caught.finished
-        ]
+    @property
+    def begins_anew(self) -> bool:
+        """Whether a retry begins anew.
 
-    def before(self, words: str, *, is_restart: bool) -> list[str]:
-        """An attempt that is not the first is about to be made; what there is to say about that.
+        Nothing of a snapshot comes back by itself: a session that goes on would miss its own work.
+        """
+        return self._mode == "snapshot" and not self._is_for_restarts_only
+
+    def before(self, state: RunState, log: Path, stop: Stop, *, is_restart: bool) -> list[str]:
+        """An attempt is about to be made; what there is to say about that.
+
+        Args:
+            state: Where the run stands.
+            log: What the last attempt has printed.
+            stop: Set to interrupt it.
+            is_restart: Whether the attempt starts anew, and knows nothing of the one before.
 
         Raises:
             GitError: The tree cannot be cleaned; nothing is lost.
+            GitStopped: We were told to stop; whoever goes on begins here.
         """
-        if self._is_for_restarts_only and not is_restart:
-            return []
-        aside = set_aside(self._tree, self._mode, self._run, words=words, prefix=self._prefix)
+        with interruptible(stop):
+            said = self._begun()
+            if not state.attempts or (self._is_for_restarts_only and not is_restart):
+                return said
+            # What is to be mended must be there.
+            if state.prompt and self._mode != "commit":
+                return said
+            failure = state.ended[-1].message if state.ended else ""
+            words = last_words(log, failure) if self._mode == "commit" else ""
+            aside = set_aside(
+                self._tree,
+                self._mode,
+                self._run,
+                since=self._since,
+                words=words,
+                prefix=self._prefix,
+            )
         if aside is None:
-            return []
-        count = f"{len(aside.moves)} file{'s' if len(aside.moves) != 1 else ''}"
+            return said
+        count = _files(aside)
         done = {
             "commit": f"committed {count} as {aside.made[:10]}",
             "stash": f"set {count} aside for the retry",
             "snapshot": f"set {count} aside; mulligan git restore {self._run} gives them back",
         }[self._mode]
         left = [f"git: left {presentable(each.path)}: {each.reason}" for each in aside.left]
-        return [f"git: {done}", *left]
+        return [*said, f"git: {done}", *left]
 
-    def after(self) -> list[str]:
+    def after(self, stop: Stop) -> list[str]:
         """The attempt has ended; what there is to say about that."""
-        if self._mode != "stash":
-            return []
+        if not Path(self._tree.folder).is_dir():
+            return []  # it was lent, and its agent removed it: told when it is to be taken back
+        with interruptible(stop):
+            said = self._begun()
+            return [*said, *self._given_back()] if self._mode == "stash" else said
+
+    def _begun(self) -> list[str]:
+        """The run begins, or goes on after a crash."""
+        if load_baseline(self._tree, self._since) is None:
+            record_baseline(self._tree, self._since)
+        caught = recover(self._tree, self._run)
+        done = "committed" if self._mode == "commit" else "set aside"
+        return [f"git: {done} {_files(each)}, which was cut short" for each in caught.finished]
+
+    def _given_back(self) -> list[str]:
         said = []
         # A crash may have left more than one. The newest first: an older one yields to it.
         for aside in reversed(load_all(self._tree, self._run)):
@@ -91,3 +129,7 @@ class Tidy:
                 for each in given.conflicts
             ]
         return said
+
+
+def _files(aside: SetAside) -> str:
+    return f"{len(aside.moves)} file{'s' if len(aside.moves) != 1 else ''}"

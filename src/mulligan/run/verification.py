@@ -59,6 +59,7 @@ def verified(
     )
     if ended.stopped and ended.stopped != "timeout":
         return None
+    # Masked before it is cut: it is kept in the journal, and shown.
     said = mask(_readable(tail.text.decode("utf-8", "replace")))
     if ended.error:
         said = ended.error

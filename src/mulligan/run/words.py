@@ -24,10 +24,10 @@ __all__ = (
     "day",
     "followed",
     "is_held",
-    "last_words",
     "lasted",
     "met",
     "money",
+    "one_line",
     "summed_up",
     "told",
     "waited",
@@ -127,7 +127,7 @@ def lasted(step: Ended) -> str:
     return f"{met(step)} after {duration_text(step.took)}" if is_made else met(step)
 
 
-def last_words(text: str, limit: int = 500) -> str:
+def one_line(text: str, limit: int = 500) -> str:
     """The end of what a program printed, on one line: where test runners sum up."""
     text = text.strip()
     if len(text) <= limit:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..core.policy import Policy
     from .agents.adapter import Adapter
     from .process import Ended as Exited
+    from .recovery import Terms
     from .spool import Spool
     from .steps import Ended
     from .stop import Stop
@@ -114,3 +115,19 @@ class Work(NamedTuple):
     policy: Callable[[], Policy]
     settings: Settings
     stdin: Spool | None
+
+    def terms(self, session: str, now: float, *, is_end_due: bool = False) -> Terms:
+        """What the judgement of an attempt's end goes by."""
+        from .recovery import Terms
+
+        return Terms(
+            policy=self.policy(),
+            program=self.program,
+            can_resume=self.adapter.can_resume and bool(session),
+            may_restart=self.settings.may_restart,
+            is_exit_trusted=self.adapter.is_exit_trusted,
+            deadline_at=self.settings.deadline_at,
+            is_end_due=is_end_due,
+            is_known=self.adapter.name != "generic",
+            now=now,
+        )

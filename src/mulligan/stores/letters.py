@@ -1,19 +1,22 @@
 """Dead letters in a store's journal, one stream a letter.
 
 A letter whose store is down goes to the spool of this machine, and from there to the store as soon
-as somebody works with it. It may stand in both for a moment: the id says that it is one.
+as somebody works with it. It may stand in both for a moment: the id says that it is one. Its caller
+is held up for a quarter of a second at most, so a store that takes longer may have it as well.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.entry import Entry
 from ..core.letters import Letter, Mark, Record
 from ..core.text import clean
-from ..errors import MulliganError, StoreError
+from ..errors import MulliganError, StoreDown, StoreError
+from ..threads import awithin, within
 from .spool import Spool
 
 if TYPE_CHECKING:
@@ -23,6 +26,9 @@ __all__ = ("Letters", "new_id", "put_aside")
 
 _STREAM = "dead/"
 _FIRST = "letter"
+
+# Seconds for which a call that has failed waits for its letter to be written.
+_PATIENCE = 0.25
 
 
 def new_id() -> str:
@@ -38,6 +44,8 @@ def put_aside(letter: Letter, trouble: MulliganError, spool: Spool) -> None:
     what = clean(f"{letter.target or letter.function}: {letter.because}")
     try:
         path = spool.put(letter.id, letter.pack())
+    except FileExistsError:
+        return  # it waits there, and that was said
     except (OSError, StoreError) as second:
         log.error(  # noqa: TRY400 -- the traceback of a full disk helps nobody
             "dead letter %s (%s) could be written neither to the store (%s) nor to a file (%s)",
@@ -61,20 +69,50 @@ class Letters:
     def __init__(self, store: Store, spool: Spool | None = None) -> None:
         self.store, self.spool = store, spool or Spool()
 
-    def write(self, letter: Letter) -> None:
-        """Write `letter` down: in the store, else in the spool, else in the log."""
+    def write(self, letter: Letter) -> StoreError | None:
+        """Write `letter` down: in the store, else in the spool, else in the log.
+
+        Returns:
+            Why it is not in the store, if it is not.
+        """
+        letter = replace(letter, home=self.store.url)
+        try:
+            return within(_PATIENCE, self._append, letter)
+        except TimeoutError:
+            return self._late(letter)
+        except BaseException:  # an interrupt, or no thread left to the machine
+            self._late(letter)
+            raise
+
+    async def awrite(self, letter: Letter) -> StoreError | None:
+        """Like `write`, without holding up the loop for a store that does not answer."""
+        letter = replace(letter, home=self.store.url)
+        try:
+            return await awithin(_PATIENCE, self._append, letter)
+        except TimeoutError:
+            return self._late(letter)
+        except BaseException:
+            self._late(letter)
+            raise
+
+    def _append(self, letter: Letter) -> StoreError | None:
         try:
             self.store.journal.append(f"{_STREAM}{letter.id}", Entry(_FIRST, letter.pack()))
         except StoreError as trouble:
-            put_aside(letter, trouble, self.spool)
+            return self._aside(letter, trouble)
+        except Exception as error:  # noqa: BLE001 -- a store that is being closed raises anything
+            what = f"no answer ({type(error).__name__})"
+            return self._aside(letter, StoreDown(self.store.url, what))
+        return None
 
-    async def awrite(self, letter: Letter) -> None:
-        """Like `write`, without holding up the loop for a store that does not answer."""
-        try:
-            entry = Entry(_FIRST, letter.pack())
-            await self.store.journal.aappend(f"{_STREAM}{letter.id}", entry)
-        except StoreError as trouble:
-            put_aside(letter, trouble, self.spool)
+    def _late(self, letter: Letter) -> StoreError:
+        return self._aside(
+            letter, StoreDown(self.store.url, f"no answer within {_PATIENCE * 1000:g} ms")
+        )
+
+    def _aside(self, letter: Letter, trouble: StoreError) -> StoreError:
+        put_aside(letter, trouble, self.spool)
+        return trouble
 
     def all(self) -> tuple[Record, ...]:
         """Every letter, oldest first; one that cannot be read is left out.
@@ -116,7 +154,7 @@ class Letters:
         return Record(letter=letter, marks=marks)
 
     def collect(self) -> int:
-        """Bring what waits in the spool to the store; how many letters that were.
+        """Bring what waits in the spool for this store to it; how many letters that were.
 
         Raises:
             StoreError: The store does not take them yet.
@@ -124,6 +162,8 @@ class Letters:
         brought = 0
         for record in self.spooled():
             letter = record.letter
+            if letter.home not in {"", self.store.url}:
+                continue
             self.store.journal.append(f"{_STREAM}{letter.id}", Entry(_FIRST, letter.pack()))
             self.spool.remove(letter.id)
             brought += 1

@@ -180,11 +180,14 @@ class SqliteState:
         self._parsed[key] = body, state
 
     def known(self, machine: Machine[S]) -> tuple[Key, ...]:
-        rows = self._file.reader.execute(
-            "SELECT target, part, scope FROM state WHERE machine = ? ORDER BY 1, 2, 3",
-            (machine.name,),
-        )
-        return tuple([Key(*row) for row in rows])
+        try:
+            rows = self._file.reader.execute(
+                "SELECT target, part, scope FROM state WHERE machine = ? ORDER BY 1, 2, 3",
+                (machine.name,),
+            )
+            return tuple([Key(*row) for row in rows])
+        except sqlite3.Error as trouble:
+            raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
 
     async def atransact(self, key: Key, operation: Operation[S, R]) -> R:
         return await in_thread(self.transact, key, operation)

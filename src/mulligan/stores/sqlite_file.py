@@ -213,11 +213,15 @@ class SqliteFile:
         """Bring the schema up to date, alone."""
         with self._gate(handle):
             connection = handle.connection
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if not _is_ours(connection, version):
+                raise StoreError(
+                    self.url, f"{self.path} is another program's database; use another path"
+                )
             if connection.execute("PRAGMA journal_mode=WAL").fetchone()[0] != "wal":
                 raise StoreError(
                     self.url, f"{self.path.parent} cannot hold a WAL; use another disk"
                 )
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
             known = len(self._migrations)
             if version > known:
                 raise StoreError(
@@ -250,6 +254,14 @@ class SqliteFile:
         # interpreter goes down, names of this module are gone, and so will be what they close.
         if hasattr(self, "_handles") and not _is_ending():
             self.close()
+
+
+def _is_ours(connection: sqlite3.Connection, version: int) -> bool:
+    """Whether the file is empty or a store: another program's database is not ours to change."""
+    if not version:
+        return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+    columns = connection.execute("SELECT name FROM pragma_table_info('state')").fetchall()
+    return {"target", "scope", "part", "machine", "body"} <= {name for (name,) in columns}
 
 
 def _close(handle: _Handle) -> None:

@@ -13,7 +13,7 @@ from .forks import made_anew
 if TYPE_CHECKING:
     from ..core.ports import Store
 
-__all__ = ("open_store", "printable")
+__all__ = ("open_store", "printable", "sqlite_path")
 
 
 class _Opened:
@@ -56,16 +56,24 @@ def open_store(url: str) -> Store:
     return _opened.at(url)
 
 
+def sqlite_path(url: str) -> str:
+    """The path in ``sqlite:PATH`` or ``sqlite:///PATH``; empty for every other address."""
+    scheme, _, rest = url.partition(":")
+    if scheme != "sqlite":
+        return ""
+    return rest.removeprefix("//") if rest.startswith("///") else rest
+
+
 def _new(url: str) -> Store:
     scheme, colon, rest = url.partition(":")
     if colon and scheme == "memory" and not rest:
         from .memory import Memory
 
         return Memory()
-    if colon and scheme == "sqlite" and rest:
+    if path := sqlite_path(url):
         from .sqlite import Sqlite
 
-        return Sqlite(rest.removeprefix("//") if rest.startswith("///") else rest)
+        return Sqlite(path)
     if scheme in {"redis", "rediss", "unix"} and rest.startswith("//"):
         from .redis import Redis
 

@@ -42,16 +42,28 @@ def test_the_run_is_committed_and_the_users_changes_are_not(repo):
     )
 
 
-def test_a_file_changed_by_both_is_left_and_reported(repo):
+def test_a_file_changed_by_both_is_an_error_and_nothing_is_committed(repo):  # R-P5
     repo.write("mine.txt", "my change\n")
     tree = repo.tree
     record_baseline(tree, "r1")
     repo.write("mine.txt", "the agent's on top\n")
     repo.write("a.txt", "the agent's\n")
-    aside = repo.aside("commit", "r1")
+    before = repo.state()
+    with pytest.raises(GitRefused, match=r"^mine.txt had changes before the run began"):
+        repo.aside("commit", "r1")
+    assert repo.state() == before
+    assert git.load_all(tree) == []
+
+
+def test_what_an_earlier_run_left_is_committed_if_it_counts_as_ours(repo):
+    tree = repo.tree
+    record_baseline(tree, "plan")
+    repo.write("a.txt", "by an earlier agent\n")
+    record_baseline(tree, "r2")
+    repo.write("a.txt", "by an earlier agent, and by this one\n")
+    repo.aside("commit", "r2", since="plan")
     assert committed(repo) == ["M\ta.txt"]
-    assert repo.read("mine.txt") == "the agent's on top\n"
-    assert [each.path for each in aside.left] == ["mine.txt"]
+    assert git.is_clean(tree)
 
 
 def test_env_files_are_never_committed(repo):

@@ -45,7 +45,7 @@ def test_the_defaults_are_the_defaults():
         f"| prefix of a commit | `{PREFIX}` |",
         f"in `commit` only, {commits.HOOK_SECONDS:g} s",
         f"{baseline.MOST_BYTES >> 30} GB in all",
-        f"moved away after {locks._OLD:g} s",
+        f"watched for {locks._OLD:g} s, then moved away",
     ):
         assert words in PAGE
 

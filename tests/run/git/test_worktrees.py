@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,67 @@ def test_a_later_phase_sees_what_an_earlier_one_did(repo, lent):
 
 
 def test_a_name_is_lent_once_in_a_run(repo, lent):
+    at(repo, lent).write("new.txt", "new\n")
     take_back(lent)
     with pytest.raises(SettingError, match=r"^agent 'one' of run 'r1' has had a tree, and it was"):
         lend(repo.tree, "r1", "one")
+
+
+def test_what_git_ignores_stays_with_the_folder_that_it_is_in(repo, lent):
+    """Six hours of results were in an ignored folder, and went with the tree."""
+    own = at(repo, lent)
+    own.write(".gitignore", "results/\n*.log\n")
+    own.write("results/r", "six hours\n")
+    own.write("dir/x.log", "log\n")
+    taken = take_back(lent)
+    assert [(each.path, each.reason) for each in taken.left] == [
+        ("dir/x.log", "git ignores it"),
+        ("results", "git ignores it"),
+    ]
+    assert taken.folder == lent.folder
+    assert own.read("results/r") == "six hours\n"
+    assert repo.read(".gitignore") == "results/\n*.log\n"
+    assert take_back(lent).folder == lent.folder
+
+
+def test_caches_are_no_reason_to_keep_a_folder(repo, lent):
+    own = at(repo, lent)
+    own.write(".gitignore", "__pycache__/\n.cache/\n*.pyc\n")
+    own.write("dir/__pycache__/x.pyc", "made again\n")
+    own.write("y.pyc", "made again\n")
+    own.write(".cache/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n")
+    taken = take_back(lent)
+    assert (taken.left, taken.folder) == ((), "")
+    assert not own.folder.exists()
+
+
+def test_commits_in_a_tree_that_its_agent_removed_are_kept_on_a_branch(repo, lent):
+    own = at(repo, lent)
+    made = own.commit(**{"new.txt": "new\n"})
+    shutil.rmtree(own.folder)
+    for _ in range(2):
+        taken = take_back(lent)
+        assert (taken.is_gone, taken.branch) == (True, "mulligan/r1/one")
+    assert repo.git("rev-parse", "mulligan/r1/one").strip() == made
+    with pytest.raises(GitRefused, match="is gone: somebody has removed it"):
+        lend(repo.tree, "r1", "one")
+
+
+def test_a_tree_that_its_agent_removed_with_all_it_had_is_said_to_be_gone(repo, lent):
+    at(repo, lent).write("new.txt", "new\n")
+    repo.git("worktree", "remove", "--force", lent.folder)
+    taken = take_back(lent)
+    assert (taken.is_gone, taken.branch, taken.given) == (True, "", None)
+
+
+def test_a_tree_is_removed_whole_or_not_at_all(repo, lent, monkeypatch):
+    own = at(repo, lent)
+    own.write("new.txt", "new\n")
+    repo.git("worktree", "lock", lent.folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # killed before it began
+        take_back(lent)
+    assert [each.name[:6] for each in own.folder.parent.iterdir()] == [".gone-"]
+    assert take_back(lent).folder == ""
+    assert not own.folder.parent.exists()
+    assert lent.folder not in repo.git("worktree", "list")

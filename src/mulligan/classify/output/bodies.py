@@ -8,6 +8,7 @@ strings by proxies and SDKs) are opened.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -52,6 +53,7 @@ _STATUS_KEYS = (
     "httpStatusCode",
     "error_status",
 )
+_PROBLEM_TYPE = re.compile(r"about:blank|https?://|urn:|/|[45]\d\d ")
 _DEPTH = 6
 _LONGEST = 4000
 
@@ -92,8 +94,9 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or "$fault" in data  # an exception of the AWS SDK
         or isinstance(data.get("errorMessage"), str)
         or (says and any(_holds_error(data.get(key)) for key in _NESTED_KEYS))
+        or _is_problem(data)
     )
-    if not is_error:
+    if not is_error or _is_success(data):
         return None
     words = error_words(data)
     return Evidence(
@@ -106,6 +109,23 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         fields=data,
         is_event=False,
     )
+
+
+def _is_success(data: Mapping[str, Any]) -> bool:
+    """Whether `data` is an answer in an envelope that says itself that all went well."""
+    if data.get("error") or data.get("errors"):
+        return False
+    code = data.get("code", data.get("status"))
+    return data.get("success") is True or str(code).lower() in ("0", "200", "ok", "success")
+
+
+def _is_problem(data: Mapping[str, Any]) -> bool:
+    """Whether `data` is an RFC 9457 problem: its title beside a status, or beside its type."""
+    if not isinstance(data.get("title"), str):
+        return False
+    kind = data.get("type")
+    is_typed = isinstance(kind, str) and _PROBLEM_TYPE.match(kind) is not None
+    return status_of(data) is not None or (is_typed and isinstance(data.get("detail"), str))
 
 
 def _holds_error(value: object) -> bool:

@@ -21,6 +21,8 @@ _TOOL = re.compile(
     r"|\s{0,8}[⏺●•]\s{0,4}(?:Ran|Read|Explored|Edited|Searched)\b"
 )
 _UNDER_TOOL = re.compile(r"\s{0,8}[⎿└]|\s{2,}\S")
+# A tool has one answer; the corner that a blank line sets apart is the program's own word.
+_CORNER = re.compile(r"\s{0,8}⎿")
 _SHELL = re.compile(
     r"\s{0,8}(?:\S{0,60}[$%]|\+)\s+(?:cat|grep|egrep|rg|ag|head|tail|less|more|sed|awk|git|diff"
     r"|echo|printf|find|ls|jq|bat|zcat|journalctl|date|wc|man)\b"
@@ -28,7 +30,8 @@ _SHELL = re.compile(
 _SHOWN_LINE = re.compile(
     r"\s{0,16}(?:"
     r"[\w./~-]{1,200}\.\w{1,8}(?::\d{1,7}){1,2}[:-]"  # file.py:12: found by a search
-    r"|\d{1,7}\s{0,4}(?:→|\||:\s|\t)"  # 12→ a numbered listing
+    r"|(?![45]\d\d: (?-i:[A-Z]))\d{1,7}\s{0,4}(?:→|\||:\s|\t)"  # 12→ a numbered listing
+    r"|(?:[*+-]|\d{1,2}\.)\s{1,3}(?:\*\*|`|\[[ x]\]\s)"  # - **markup**, - [x] a task
     r"|\|\s*\S"  # a table
     r"|(?:[a-z]{1,12}-){0,2}ratelimit(?:-[\w-]{1,40})?:\s"  # a header, read as one elsewhere
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
@@ -49,7 +52,18 @@ _SHOWN_LINE = re.compile(
 _CAUSE = re.compile(r"\s{1,8}\d{1,2}: \S")
 # API request failed:  Status: 500  Body: {…}: what an error tells about itself
 _DETAIL = re.compile(
-    r"\s{1,8}(?:status|status code|body|response|code|message|reason): \S", re.IGNORECASE
+    r"\s{1,8}(?:status|status code|body|response|code|\w{0,20}message|reason|request[_ ]id|endpoint"
+    r"|url|model|provider|type): \S(?![^\n]{0,400},\s*$)",
+    re.IGNORECASE,
+)
+_HEADED = re.compile(
+    r"\W{0,8}(?:[A-Za-z]{1,20} ){0,3}errors?\b[^\n]{0,300}[^{\[(,]$", re.IGNORECASE
+)
+# The service answers in plain text. For example:
+_EXAMPLE = re.compile(
+    r"\b(?:for (?:example|instance)|examples?|e\.g\.?|such as|like (?:this|these|so)|looks? like"
+    r"|(?:you|users?|they)(?:'ll| will)?(?: now)? see)\b[^:\n]{0,60}:\s*$",
+    re.IGNORECASE,
 )
 _STACK = re.compile(
     r"\s{0,40}(?:File \"|\^+\s*$|Traceback |\[cause\]|[{}\[\])(]+[,;]?\s*$"
@@ -77,35 +91,58 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 def shown(lines: Iterable[str]) -> Iterator[bool]:
     """For each line, whether the program merely shows it."""
-    in_fence = in_diff = under_tool = in_shell = in_chain = False
-    above = ""
+    reader = _Reader()
     for line in lines:
-        head = line[:512]
-        is_under = in_chain or above.endswith(":")
-        in_chain = is_under and (_CAUSE.match(head) or _DETAIL.match(head)) is not None
-        above = head.rstrip() or above
-        if in_chain:
-            yield in_fence or under_tool
-            continue
-        if _FENCE.match(head):
-            in_fence = not in_fence
-            yield True
-            continue
-        if _DIFF.match(head):
-            in_diff = True
-        elif in_diff and not _DIFF_LINE.match(head):
-            in_diff = False
+        yield reader.is_shown(line[:512])
+
+
+class _Reader:
+    """What the lines above say about the next one."""
+
+    def __init__(self) -> None:
+        self._above = ""
+        self._in_chain = self._in_example = self._in_fence = self._in_diff = False
+        self._under_tool = self._in_shell = self._is_after_blank = False
+
+    def is_shown(self, head: str) -> bool:
+        """Whether the next line is merely shown."""
+        self._follow_above(head)
+        if not self._in_chain:
+            if _FENCE.match(head):
+                self._in_fence = not self._in_fence
+                return True
+            self._follow_tool(head)
+            if _DIFF.match(head):
+                self._in_diff = True
+            elif self._in_diff and not _DIFF_LINE.match(head):
+                self._in_diff = False
+            if _SHELL.match(head):
+                self._in_shell = True
+            elif self._in_shell and not head.strip():
+                self._in_shell = False
+        is_inside = self._in_fence or self._under_tool or self._in_example
+        if is_inside or self._in_chain:
+            return is_inside
+        return self._in_diff or self._in_shell or _SHOWN_LINE.match(head) is not None
+
+    def _follow_above(self, head: str) -> None:
+        above = self._above
+        is_headed = above.endswith(":") or _HEADED.match(above) is not None
+        if above.endswith(":") and _EXAMPLE.search(above[-200:]):
+            self._in_example = True
+        elif not head.strip():
+            self._in_example = False
+        is_detail = _CAUSE.match(head) is not None or _DETAIL.match(head) is not None
+        self._in_chain = is_detail and (self._in_chain or is_headed)
+        self._above = head.rstrip() or above
+
+    def _follow_tool(self, head: str) -> None:
+        is_apart = self._is_after_blank and _CORNER.match(head) is not None
+        self._is_after_blank = not head.strip()
         if _TOOL.match(head):
-            under_tool = True
-            yield True
-            continue
-        if under_tool and head.strip() and not _UNDER_TOOL.match(head):
-            under_tool = False
-        if _SHELL.match(head):
-            in_shell = True
-        elif in_shell and not head.strip():
-            in_shell = False
-        yield in_fence or in_diff or under_tool or in_shell or _SHOWN_LINE.match(head) is not None
+            self._under_tool = True
+        elif head.strip() and (is_apart or not _UNDER_TOOL.match(head)):
+            self._under_tool = False
 
 
 def is_frame(line: str) -> bool:

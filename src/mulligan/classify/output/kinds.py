@@ -158,7 +158,7 @@ def _is_stated(text: str, reset: ResetTime | None, *, is_error: bool) -> bool:
 
 def _is_talk(text: str, found: re.Match[str], pack: Pack) -> bool:
     start = found.start()
-    if start > _EARLY or _QUOTED.search(text, 0, start):
+    if start > _EARLY or _QUOTED.search(text, 0, found.end()):
         return True
     # The wording of one program is its own; one that belongs to nobody must not look like prose.
     is_nobodys = not pack.agents

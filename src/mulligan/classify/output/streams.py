@@ -31,6 +31,7 @@ _LOGGED = re.compile(
     r"|[\w.-]{1,30}\s*\|\s*){1,5}"
 )
 _LINE_ENDS = re.compile(r"[ \t\r,;]{0,20}(?:\n|$)")
+_INSIDE = re.compile(r'(?:[^"\\]|\\.)*+')
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -153,5 +154,20 @@ def first_object(text: str, start: int = 0) -> tuple[Any, int] | None:
         except (RecursionError, ValueError):
             if (found := python_object(text, position)) is not None:
                 return found[0], position
+            if (escaped := _escaped(text, position)) is not None:
+                return escaped, position
             position += 1
     return None
+
+
+def _escaped(text: str, start: int) -> Any:
+    """The object at `start` of a string that was printed with its escapes."""
+    if not text.startswith('{\\"', start):
+        return None
+    inside = _INSIDE.match(text, start, start + LINE_LIMIT)
+    try:
+        data = json.loads(f'"{inside[0] if inside else ""}"', strict=False)
+        found = _DECODER.raw_decode(data)[0]
+    except (RecursionError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

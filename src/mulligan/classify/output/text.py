@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
+    from ..reset_time import ResetTime
+
 __all__ = ("Said", "last_word", "tries_again")
 
 # Every entry's lines contain one of these; other lines are passed over at the cost of a look.
@@ -147,13 +149,19 @@ def _at(
     """What the message that begins at line `index` says, with the line on which it ends."""
     message, starts = message_at(lines, echoed, index)
     said, end = _read(message, starts, lines, index, world, is_weak=is_weak, is_over=is_over)
-    if said is None or said.judgement.means not in _LIMITS or said.judgement.reset is not None:
+    if said is None or said.judgement.means not in _LIMITS or "\n" not in message:
         return said, end
     if (whole := glued(message)) != message:
         again, _ = _read(whole, starts, lines, index, world, is_weak=is_weak, is_over=is_over)
-        if again is not None and again.judgement.reset is not None:
+        if again is not None and _says_more(again.judgement.reset, said.judgement.reset):
             said = replace(said, judgement=replace(said.judgement, reset=again.judgement.reset))
     return said, end
+
+
+def _says_more(whole: ResetTime | None, torn: ResetTime | None) -> bool:
+    """Whether a time says more once the words are made whole: "2 d" is torn from "2 days 17 h"."""
+    lengths = [0 if one is None else len("".join(one.source.split())) for one in (whole, torn)]
+    return lengths[0] > lengths[1]
 
 
 def _read(
@@ -168,8 +176,7 @@ def _read(
 ) -> tuple[Said | None, int]:
     spoken = speak(message)
     is_open = spoken.is_error or (is_weak and may_introduce(message))
-    body = first_object(message) if is_open and "{" in message else None
-    fields = body[0] if body else None
+    fields = _body(message) if is_open and "{" in message else None
     if fields is not None and not spoken.is_error:
         is_body = isinstance(fields, Mapping) and body_evidence(fields) is not None
         spoken, fields = (replace(spoken, is_error=True), fields) if is_body else (spoken, None)
@@ -194,7 +201,10 @@ def _read(
     is_error = spoken.is_error
     if judgement is None and is_weak and (terse := as_terse(spoken.whole)) is not None:
         is_error, text, status = True, spoken.whole, status or terse.status
-        judgement = judge(text, world, is_error=True, is_weak=True, is_over=is_over, zone=zone)
+        fields = _body(message) if "{" in message else None
+        judgement = judge(
+            text, world, is_error=True, is_weak=True, is_over=is_over, fields=fields, zone=zone
+        )
     if judgement is None and is_error and (kind := by_status(status)) is not None:
         reset = reset_in_fields(fields, now=world.now, zone=world.zone)
         reset = reset or find_reset(text, now=world.now, zone=zone or world.zone)
@@ -205,6 +215,19 @@ def _read(
     judgement = _with_headers(judgement, near, world)
     end = _end_line(judgement, spoken, starts, index, lines)
     return Said(judgement=judgement, text=message, is_error=is_error, status=status), end
+
+
+def _body(message: str) -> object:
+    """The error body in `message`; if none of its objects is one, the first of them."""
+    first, position = None, 0
+    for _ in range(3):
+        if (found := first_object(message, position)) is None:
+            break
+        data, begin = found
+        if isinstance(data, Mapping) and body_evidence(data) is not None:
+            return data
+        first, position = data if first is None else first, begin + 1
+    return first
 
 
 def tries_again(text: str) -> bool:

@@ -21,7 +21,11 @@ _BEGINS = re.compile(
     r"|\s{0,16}[a-z][\w()-]{0,24}(?: [\w()-]{1,24}){0,4}: (?-i:[A-Z])",
     re.IGNORECASE,
 )
-_CUT = re.compile(r"(?<=[^\W\d_])\n(?=[^\W\d_])")
+_CUT = re.compile(r"(?<=\S)\n(?=\S)")
+# Nobody ends a line of his own here: … the API returned 503 / Service Unavailable
+_HANGS = re.compile(
+    r"\b(?:from|the|an?|of|to|with|by|as|and|or|in|on|for|returned|raises?|raised|answered|[45]\d\d)\s*$"
+)
 # Longer than any banner in the narrowest terminal.
 _MESSAGE_LINES = 14
 _MESSAGE_LENGTH = 2400
@@ -55,16 +59,25 @@ def continues(line: str, following: str) -> bool:
 
 def is_rest(lines: Sequence[str], echoed: Sequence[bool], index: int) -> bool:
     """Whether a line that looks like a beginning is the rest of the one above it."""
-    begin = lines[index].lstrip()[:1]
-    return (
-        index > 0
-        and not _BEGINS.match(lines[index][:200])
-        and not echoed[index - 1]  # code in a stack trace does not go on in the error below it
-        and (begin.islower() or begin.isdigit() or begin in "(,;")
-        and continues(lines[index - 1], lines[index])
-    )
+    if index == 0 or echoed[index - 1]:  # code in a trace does not go on in the error below it
+        return False
+    line, above = lines[index], lines[index - 1]
+    if not continues(above, line):
+        return False
+    if _HANGS.search(above[-40:]):
+        return True
+    begin = line.lstrip()[:1]
+    is_begin = _BEGINS.match(line[:200]) is not None
+    return not is_begin and (begin.islower() or begin.isdigit() or begin in "(,;")
 
 
 def glued(message: str) -> str:
     """`message` with the words made whole that a terminal cut in two at its right edge."""
-    return _CUT.sub("", message)
+
+    def joint(cut: re.Match[str]) -> str:
+        at = cut.start()
+        are_letters = message[at - 1].isalpha() and message[at + 1].isalpha()
+        is_edge = at - message.rfind("\n", 0, at) > _WRAP_WIDTH
+        return "" if are_letters or is_edge else "\n"
+
+    return _CUT.sub(joint, message)

@@ -41,7 +41,7 @@ _PORTUGUESE = r"tente(?: novamente| de novo)?|redefin\w*|renova\w*|dispon[ií]\w
 _FRENCH = r"r[ée]essaye\w*|r[ée]initialis\w*|(?:de )?nouveau(?: disponible)?|renouvel\w*"
 _ITALIAN = r"riprova\w*|ripristin\w*|reimposta\w*|azzera\w*"
 _DUTCH = r"probeer(?: het)?(?: opnieuw)?|opnieuw"
-_RUSSIAN = r"сброс\w*|повторите|обнов\w*"
+_RUSSIAN = r"сброс\w*|повторите(?: попытку)?|попробуйте(?: снова| ещё раз)?|обнов\w*"
 _EAST = r"重置|重试|恢复|刷新|解除|リセット|再試行|再開|재설정|초기화|다시 시도"
 
 # A terminal may have wrapped the line at any blank, and put a border there.
@@ -63,7 +63,7 @@ _BETWEEN = (
     *("es", "bis", "nach", "em", "às", "as", "até", "dia", "a", "las?", "el", "los", "en", "de"),
     *("dentro de", "após", "sobre", "partir de", "del", "dans", "à", "le", "vers", "il", "alle"),
     *("tra", "fra", "op", "om", "over", "через", "в", "на", "于", "在", "将", "會", "会", "に"),
-    *("は", "에", r"seconds?(?=\s*[:=])"),
+    *("l(?=')", "は", "에", r"seconds?(?=\s*[:=])"),
 )
 JOINERS = re.compile(
     r"(?:[\s:=|,(·\"'>*_-]+"
@@ -84,5 +84,5 @@ BARE_SECONDS = re.compile(r"(?:retry|reset|try again)[-_\s]?(?:after|in)\W*$", r
 
 WORD_LAST = re.compile(
     r"zurückgesetzt|wieder verfügbar|erneut|réinitialis"
-    r"|重置|重试|恢复|刷新|解除|可用|再试|リセット|再開|再試行|利用可能|재설정|초기화|다시"
+    r"|重置|重试|恢复|刷新|解除|可用|再试|リセット|再開|再試行|利用可能|もう一度|再度|お試し|재설정|초기화|다시"
 )

@@ -35,18 +35,18 @@ class Day:
 
 
 _MONTHS = (
-    "january|janvier|januar[iy]?|enero|janeiro|gennaio|janv|jan|ene|gen|jän",
-    "february|février|fevrier|februar[iy]?|febrero|fevereiro|febbraio|févr|feb|fev|fév",
-    "march|mars|märz|maart|marzo|março|mar|mrz|mär",
-    "april|avril|abril|aprile|apr|abr|avr",
-    "may|mai|mayo|maio|maggio|mei|mag",
-    "june|juin|juni|junio|junho|giugno|jun|giu",
-    "july|juillet|juli|julio|julho|luglio|juil|jul|lug",
-    "august|août|aout|agosto|augustus|aug|ago",
-    "september|septembre|septiembre|setembro|settembre|sept|sep|set",
-    "october|octobre|oktober|octubre|outubro|ottobre|oct|okt|out|ott",
-    "november|novembre|noviembre|novembro|nov",
-    "december|décembre|decembre|dezember|diciembre|dezembro|dicembre|dec|dez|dic|déc",
+    "january|janvier|januar[iy]?|enero|janeiro|gennaio|janv|jan|ene|gen|jän|янв(?:аря)?",
+    "february|février|fevrier|februar[iy]?|febrero|fevereiro|febbraio|févr|feb|fev|fév|фев(?:р|раля)?",
+    "march|mars|märz|maart|marzo|março|mar|mrz|mär|мар(?:та)?",
+    "april|avril|abril|aprile|apr|abr|avr|апр(?:еля)?",
+    "may|mai|mayo|maio|maggio|mei|mag|ма[йя]",
+    "june|juin|juni|junio|junho|giugno|jun|giu|июн[ья]?",
+    "july|juillet|juli|julio|julho|luglio|juil|jul|lug|июл[ья]?",
+    "august|août|aout|agosto|augustus|aug|ago|авг(?:уста)?",
+    "september|septembre|septiembre|setembro|settembre|sept|sep|set|сент?(?:ября)?",
+    "october|octobre|oktober|octubre|outubro|ottobre|oct|okt|out|ott|окт(?:ября)?",
+    "november|novembre|noviembre|novembro|nov|ноя(?:б|бря)?",
+    "december|décembre|decembre|dezember|diciembre|dezembro|dicembre|dec|dez|dic|déc|дек(?:абря)?",
 )
 _WEEKDAYS = (
     "monday|mon|montag|lundi|lunes|segunda-feira|lunedì",
@@ -82,7 +82,7 @@ _MONTH_DAY = re.compile(
 )
 _DAY_MONTH = re.compile(
     rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?[\s-](?:(?:of|de)\s+)?(?:{_names(_MONTHS, 'm')})"
-    rf"(?![a-zà-ÿ])\.?(?:,?[\s-](?:(?:de|del)\s+)?(?P<y>{_YEAR})(?![\d:]))?",
+    rf"(?![a-zà-ÿа-я])\.?(?:,?[\s-](?:(?:de|del)\s+)?(?P<y>{_YEAR})(?![\d:])(?:\s?г\.?)?)?",
     re.IGNORECASE,
 )
 _WEEKDAY = re.compile(rf"(?:next\s+)?(?:{_names(_WEEKDAYS, 'w')})\b\.?", re.IGNORECASE)

@@ -99,7 +99,9 @@ def _units(text: str, start: int) -> tuple[float, int, float] | None:
         smallest, end = size, part.end()
         between = _BETWEEN.match(text, end)
         position = between.end() if between else end
-    return (total, end, smallest) if smallest else None
+    # "19h1" was cut in two: the rest stands on the next line.
+    is_torn = text[end : end + 1].isdigit()
+    return (total, end, smallest) if smallest and not is_torn else None
 
 
 def _number(words: str) -> float:

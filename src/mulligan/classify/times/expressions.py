@@ -48,7 +48,7 @@ class Lead(Enum):
 
 _EPOCH = re.compile(r"(?P<n>\d{13}|\d{10})(?:\.\d{1,9})?(?![\d:/-])")
 _BETWEEN = re.compile(
-    r"(?:[\s,·@]+|T(?=\d)|-\s|(?:at|on|um|am|den|le|à|às|a\s+las|las|alle|il|op|om|the|de|del|of)(?![A-Za-zÀ-ÿ]))*",
+    r"(?:[\s,·@]+|T(?=\d)|-\s|(?:at|on|um|am|den|le|à|às|a\s+las|las|alle|il|op|om|the|de|del|of|в)(?![A-Za-zÀ-ÿа-я]))*",
     re.IGNORECASE,
 )
 # From 2001 to 2106: what has ten digits and lies outside is a number, not a time.

@@ -13,13 +13,25 @@ from __future__ import annotations
 
 from .aside import Caught, finish, give_back, is_clean, prepare, recover, set_aside
 from .baseline import Changes, changes, record_baseline
+from .command import Stoppable, interruptible
+from .lease import leased
 from .places import Left, Move, Place
 from .record import OPEN, Baseline, Mode, SetAside, State
-from .refs import drop, load, load_all, load_baseline
+from .refs import drop, forget_baselines, has_baseline, load, load_all, load_baseline
 from .returning import Conflict, GivenBack
 from .secrets import SECRETS, Secret, why_secret
+from .status import ignored
 from .tree import Tree
-from .worktrees import Lent, TakenBack, discard, lend, lent_out, sharing_problem, take_back
+from .worktrees import (
+    Lent,
+    TakenBack,
+    discard,
+    lend,
+    lent_out,
+    lent_to,
+    sharing_problem,
+    take_back,
+)
 
 __all__ = (
     "OPEN",
@@ -37,16 +49,23 @@ __all__ = (
     "Secret",
     "SetAside",
     "State",
+    "Stoppable",
     "TakenBack",
     "Tree",
     "changes",
     "discard",
     "drop",
     "finish",
+    "forget_baselines",
     "give_back",
+    "has_baseline",
+    "ignored",
+    "interruptible",
     "is_clean",
+    "leased",
     "lend",
     "lent_out",
+    "lent_to",
     "load",
     "load_all",
     "load_baseline",

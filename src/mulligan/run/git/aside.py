@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 from ...core.text import presentable
-from ...errors import SettingError
+from ...errors import GitRefused, SettingError
 from .apply import outward, take
 from .baseline import changes
 from .commits import commit_changes, made_before
@@ -49,6 +49,7 @@ def set_aside(
     mode: Mode,
     run: str,
     *,
+    since: str = "",
     words: str = "",
     prefix: str = PREFIX,
     author: str = "",
@@ -59,17 +60,19 @@ def set_aside(
         tree: The tree.
         mode: ``commit``, ``stash`` or ``snapshot``.
         run: Whose changes they are.
+        since: Whose baseline tells them from the user's; the run's own by default.
         words: The agent's last words, for a commit's message.
         prefix: Stands before them.
         author: ``Name <mail>``, for a commit where git does not know who commits.
 
     Raises:
-        GitRefused: The tree is in the middle of something; nothing was touched.
+        GitRefused: The tree is in the middle of something, or a commit would not leave it clean;
+            nothing was touched.
         GitError: Git failed; what was set aside so far is reachable, `recover` goes on.
     """
     _forget_refused_commits(tree, run)
     recover(tree, run)
-    aside = prepare(tree, mode, run, words=words, prefix=prefix, author=author)
+    aside = prepare(tree, mode, run, since=since, words=words, prefix=prefix, author=author)
     return None if aside is None else finish(tree, aside)
 
 
@@ -85,6 +88,7 @@ def prepare(
     mode: Mode,
     run: str,
     *,
+    since: str = "",
     words: str = "",
     prefix: str = PREFIX,
     author: str = "",
@@ -95,15 +99,21 @@ def prepare(
         raise SettingError("mode worktree lends each agent a tree of its own; use lend()")
     with tree.held():
         tree.check()
-        found = changes(tree, load_baseline(tree, run))
-        moves, left = found.moves, found.left
-        if mode == "commit":
-            left = (*left, *_not_mine(found.shared))
-            moves = tuple(move for move in moves if move.path not in found.shared)
-        if not moves:
+        found = changes(tree, load_baseline(tree, since or run))
+        if mode == "commit" and found.shared:
+            raise GitRefused(_shared(found.shared))
+        if not found.moves:
             return None
-        said = presentable(words)
-        return write(tree, run, mode, moves, left, words=said, prefix=prefix, author=author)
+        return write(
+            tree,
+            run,
+            mode,
+            found.moves,
+            found.left,
+            words=presentable(words),
+            prefix=prefix,
+            author=author,
+        )
 
 
 def finish(tree: Tree, aside: SetAside) -> SetAside:
@@ -199,9 +209,13 @@ def _catch_up(tree: Tree, aside: SetAside, *, is_undone: bool) -> SetAside | Giv
             assert_never(aside.state)
 
 
-def _not_mine(paths: frozenset[str]) -> list[Left]:
-    reason = "it was changed before the run began, too: a commit cannot tell the two apart"
-    return [Left(path=path, reason=reason) for path in sorted(paths)]
+def _shared(paths: frozenset[str]) -> str:
+    first, *more = sorted(paths)
+    others = f" and {len(more)} more" if more else ""
+    return (
+        f"{presentable(first, 200)}{others} had changes before the run began, and the run changed "
+        f"it, too: a commit cannot tell the two apart; commit or stash your own, or use 'stash'"
+    )
 
 
 def _changed_meanwhile(paths: list[str]) -> list[Left]:

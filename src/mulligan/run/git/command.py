@@ -12,21 +12,27 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...core.text import presentable
-from ...errors import GitError, GitRefused
+from ...errors import GitError, GitRefused, GitStopped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ("TIMEOUT", "Answer", "Git", "watched")
+__all__ = ("TIMEOUT", "Answer", "Git", "Stoppable", "interruptible", "pause", "watched")
 
 # Longer than any of these commands takes on a large tree; a hung network drive ends it.
 TIMEOUT = 300.0
+
+# How soon a request to stop is seen, and how long a git that was told to end may take for each of
+# its three last chances. It removes its locks on the first two.
+_GLANCE, _GRACE = 0.1, 0.3
 
 _SETTINGS = (
     "core.quotepath=off",
@@ -53,6 +59,72 @@ _LITERAL = {
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_NO_REPLACE_OBJECTS": "1",
 }
+
+
+class Stoppable(Protocol):
+    """A request to end what is under way, or none yet."""
+
+    @property
+    def count(self) -> int:
+        """How often it was made."""
+        ...
+
+    def wait(self, seconds: float, /) -> bool:
+        """Wait until it is made, at most so long."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """What may be interrupted. A request that was there before it began is no news to it."""
+
+    stop: Stoppable
+    known: int
+
+    @property
+    def is_over(self) -> bool:
+        return self.stop.count > self.known
+
+
+_watch: ContextVar[_Watch | None] = ContextVar("watch", default=None)
+
+
+@contextmanager
+def interruptible(stop: Stoppable) -> Iterator[None]:
+    """Let `stop` end every git command and every wait in here.
+
+    What is left half done is what a crash would leave: `recover` goes on with it. What begins
+    when the stop was asked for already is there to tidy up; it ends when it is asked for again.
+
+    Raises:
+        GitStopped: It was asked for.
+    """
+    token = _watch.set(_Watch(stop, stop.count))
+    try:
+        yield
+    finally:
+        _watch.reset(token)
+
+
+def _check_stop(what: str) -> None:
+    watch = _watch.get()
+    if watch is not None and watch.is_over:
+        raise GitStopped(f"{what} was interrupted; it can go on from where it stood")
+
+
+def pause(seconds: float, what: str) -> None:
+    """Wait a moment for somebody else to be done.
+
+    Raises:
+        GitStopped: We were told to stop.
+    """
+    _check_stop(what)
+    watch = _watch.get()
+    if watch is None or watch.known:
+        time.sleep(seconds)
+    else:
+        watch.stop.wait(seconds)
+    _check_stop(what)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,8 +170,11 @@ class Git:
 
         Raises:
             GitError: It took longer than `timeout` seconds; it and its children were ended.
+            GitStopped: We were told to stop; it and its children were ended.
             GitRefused: There is no git.
         """
+        what = f"git {arguments[0]}"
+        _check_stop(what)
         # Files, not pipes: a hook may leave something running that holds the pipes open for ever.
         with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
             given.write(stdin)
@@ -108,7 +183,9 @@ class Git:
             with watched(child, timeout) as is_late:
                 code = child.wait()
             if is_late.is_set():
-                raise GitError(f"git {arguments[0]} took longer than {timeout:g} s and was ended")
+                raise GitError(f"{what} took longer than {timeout:g} s and was ended")
+            if code:
+                _check_stop(what)
             out.seek(0)
             err.seek(0)
             return Answer(code=code, out=out.read(), err=err.read())
@@ -165,31 +242,43 @@ class Git:
 def watched(child: subprocess.Popen[bytes], timeout: float) -> Iterator[threading.Event]:
     """End the command when its time is over, or when its user is interrupted; whether it was late.
 
-    A timer, and not `wait(timeout)`: that one polls, and every command would be late by a nap.
+    A thread, and not `wait(timeout)`: that one polls, and every command would be late by a nap.
     """
-    is_late = threading.Event()
+    is_late, is_done, watch = threading.Event(), threading.Event(), _watch.get()
+    ends_at = time.monotonic() + timeout
 
-    def late() -> None:
-        is_late.set()
-        end(child)
+    def look() -> None:
+        while not is_done.wait(_GLANCE):
+            if time.monotonic() > ends_at:
+                is_late.set()
+            if is_late.is_set() or (watch is not None and watch.is_over):
+                _end(child, is_done)
+                return
 
-    timer = threading.Timer(timeout, late)
-    timer.daemon = True
-    timer.start()
+    thread = threading.Thread(target=look, name="git", daemon=True)
+    thread.start()
     try:
         yield is_late
     finally:
-        timer.cancel()
         if child.returncode is None:
-            end(child)
+            _tell(child, signal.SIGKILL)
             child.wait()
+        is_done.set()
+        thread.join()
 
 
-def end(child: subprocess.Popen[bytes]) -> None:
-    """End a command with everything it started: a hook's children outlive it otherwise."""
-    if child.returncode is None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
+def _end(child: subprocess.Popen[bytes], is_done: threading.Event) -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):
+        _tell(child, number)
+        if is_done.wait(_GRACE):
+            break
+    _tell(child, signal.SIGKILL)  # a hook may have told its children not to listen
+
+
+def _tell(child: subprocess.Popen[bytes], number: int) -> None:
+    """Signal a command with everything it started: a hook's children outlive it otherwise."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, number)
 
 
 def _environment(extra: Iterable[tuple[str, str]], *, has_hooks: bool) -> Mapping[str, str]:

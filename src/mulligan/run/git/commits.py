@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .record import SetAside
     from .tree import Tree
 
-__all__ = ("commit_changes", "made_before")
+__all__ = ("check_somebody", "commit_changes", "made_before")
 
 # Hooks run tests and linters; longer than this is a hook that waits for somebody.
 HOOK_SECONDS = 900.0
@@ -76,6 +76,15 @@ def _commit(tree: Tree, aside: SetAside) -> str:
         f"committed, and the files are kept at {aside.ref}",
         answer.words,
     )
+
+
+def check_somebody(tree: Tree) -> None:
+    """Whether git knows who commits.
+
+    Raises:
+        GitRefused: It does not.
+    """
+    _somebody(tree.git, "")
 
 
 def _somebody(git: Git, author: str) -> Git:

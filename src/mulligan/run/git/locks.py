@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ...core.text import presentable
 from ...errors import GitRefused
+from .command import pause
 from .record import ROOT
 
 if TYPE_CHECKING:
@@ -32,13 +33,18 @@ _OLD = 10.0
 _VERY_OLD = 6 * 3600.0
 # A git that is finishing is waited for: one of ours may have outlived a Mulligan that was killed.
 _WAIT, _PAUSE = 2.0, 0.05
+# Looking through all processes is not cheap; a lock that nobody seems to hold is looked at rarely.
+_LONG_PAUSE = 0.5
 
 
 def free_locks(tree: Tree) -> None:
     """Wait for locks that are about to go, move dead ones out of the way, refuse living ones.
 
+    A lock that nobody holds is watched until it is certain that nobody does, `_OLD` seconds.
+
     Raises:
         GitRefused: Somebody holds one, or it cannot be told.
+        GitStopped: We were told to stop while we waited.
     """
     for lock in _locks(tree):
         _free(tree, lock)
@@ -56,20 +62,24 @@ def _locks(tree: Tree) -> Iterator[str]:
 
 
 def _free(tree: Tree, lock: str) -> None:
-    deadline = time.monotonic() + _WAIT
+    began = seen = time.monotonic()
     while True:
         try:
             age = time.time() - os.lstat(lock).st_mtime
         except (FileNotFoundError, NotADirectoryError):
             return
-        holder = _holder(tree, lock)
-        if holder == "" and age >= _OLD:
+        holder, now = _holder(tree, lock), time.monotonic()
+        if holder:
+            seen = now
+        # Also one from a future that is not ours is old once it was watched for so long.
+        if holder == "" and max(age, now - seen) >= _OLD:
             break
         if holder is None and age >= _VERY_OLD:
             break
-        if time.monotonic() >= deadline:
+        if holder != "" and now - began >= _WAIT:
             raise GitRefused(_refusal(lock, holder, age))
-        time.sleep(_PAUSE)
+        is_long = now - began >= _WAIT
+        pause(_LONG_PAUSE if is_long else _PAUSE, f"waiting for {presentable(lock)}")
     # Moved, not removed: it may be half an index, and somebody may want to look at it.
     os.makedirs(tree.scratch, mode=0o700, exist_ok=True)
     with suppress(FileNotFoundError):
@@ -80,14 +90,9 @@ def _refusal(lock: str, holder: str | None, age: float) -> str:
     shown = presentable(lock)
     if holder:
         return f"{shown} is held by {presentable(holder, 120)}; try again when it is done"
-    if holder is None:
-        return (
-            f"{shown} is {age:.0f} s old, and whether its git still runs cannot be seen here; "
-            f"remove it if no git is running"
-        )
     return (
-        f"{shown} is {age:.0f} s old, too young to be taken for dead; try again in {_OLD:.0f} s, "
-        f"or remove it if no git is running"
+        f"{shown} is {age:.0f} s old, and whether its git still runs cannot be seen here; "
+        f"remove it if no git is running"
     )
 
 

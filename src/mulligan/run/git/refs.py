@@ -24,7 +24,7 @@ from .places import Place, inside
 from .record import ROOT, Baseline, SetAside, State, checked_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from .places import Left, Move
     from .record import Mode
@@ -34,6 +34,8 @@ __all__ = (
     "Overtaken",
     "advance",
     "drop",
+    "forget_baselines",
+    "has_baseline",
     "load",
     "load_all",
     "load_baseline",
@@ -202,6 +204,30 @@ def drop(tree: Tree, run: str) -> int:
     for ref in refs:
         tree.git.run("update-ref", "-d", "--", ref.decode())
     return len(refs)
+
+
+def forget_baselines(tree: Tree, run: str, *, but: Iterable[str] = ()) -> None:
+    """Remove the baselines of a run and its agents; what was set aside stays.
+
+    Args:
+        tree: Any work tree of the repository.
+        run: The run.
+        but: Agents whose baseline is still needed, as ``RUN/agents/NAME``.
+    """
+    kept = {f"{ROOT}/{each}/baseline" for each in but}
+    for ref in _baselines(tree, run):
+        if ref not in kept:
+            tree.git.run("update-ref", "-d", "--", ref)
+
+
+def has_baseline(tree: Tree, run: str) -> bool:
+    """Whether a run or one of its agents has a baseline."""
+    return bool(_baselines(tree, run))
+
+
+def _baselines(tree: Tree, run: str) -> list[str]:
+    refs = tree.git.run("for-each-ref", "--format=%(refname)", "--", f"{ROOT}/{checked_name(run)}/")
+    return [ref for ref in refs.decode().split() if ref.endswith("/baseline")]
 
 
 @dataclass(frozen=True, slots=True)

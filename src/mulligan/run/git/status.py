@@ -17,7 +17,7 @@ from .places import Left, Place
 from .secrets import HEAD_BYTES, why_secret
 from .tree import Tree
 
-__all__ = ("Status",)
+__all__ = ("Status", "ignored")
 
 _ABSENT = "000000"
 _SUBMODULE = "160000"
@@ -98,6 +98,23 @@ class Status:
             is_intended=is_intended,
             permissions=self.tree.files.permissions(path),
         )
+
+
+def ignored(tree: Tree) -> tuple[Left, ...]:
+    """What git ignores here, but for caches, which anybody can make again."""
+    asked = ("status", "--porcelain=v2", "-z", "--ignored=traditional", "--untracked-files=normal")
+    found = [line[2:] for line in tree.git.fields(*asked) if line.startswith("! ")]
+    return tuple(
+        Left(path=path.rstrip("/"), reason="git ignores it")
+        for path in found
+        if not _is_cache(tree.files.place(path.rstrip("/")))
+    )
+
+
+def _is_cache(place: str) -> bool:
+    if os.path.basename(place) == "__pycache__" or place.endswith(".pyc"):
+        return True
+    return os.path.isfile(os.path.join(place, "CACHEDIR.TAG"))  # bford.info/cachedir
 
 
 def _why_left(tree: Tree, path: str) -> str:

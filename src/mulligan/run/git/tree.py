@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from ...core.text import presentable
 from ...errors import GitError, GitRefused
 from ...stores.home import private_folder
-from .command import Git
+from .command import Git, pause
 from .files import Files
 from .locks import free_locks
 
@@ -132,12 +132,19 @@ class Tree:
             raise GitRefused(f"{path} has a conflict that is not resolved; resolve it first")
         free_locks(self)
 
+    def ignores(self, path: str) -> bool:
+        """Whether git ignores `path`."""
+        # This command knows no literal names; behind a dot nothing is magic.
+        git = self.git.having(GIT_LITERAL_PATHSPECS="0")
+        return git.ask("check-ignore", "--quiet", "--", f"./{path}").code == 0
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep other Mulligans out of this tree; the kernel lets go when the process dies.
 
         Raises:
             GitRefused: Another one is at work.
+            GitStopped: We were told to stop while we waited for it.
         """
         private_folder(Path(self.scratch))
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -163,7 +170,7 @@ class Tree:
                         f"{presentable(self.folder)}: another mulligan has been setting files "
                         f"aside there for {_PATIENCE:.0f} s; try again when it is done"
                     ) from None
-                time.sleep(0.02)
+                pause(0.02, "waiting for the tree")
             else:
                 return
 

@@ -22,18 +22,27 @@ from .baseline import record_baseline, smudged, stored
 from .objects import commit_tree, entries_of
 from .places import Left, Move, Place
 from .record import SetAside, checked_name
-from .refs import advance, load, load_all, load_baseline, write
+from .refs import advance, forget_baselines, load, load_all, load_baseline, write
 from .returning import GivenBack, bring_back
-from .status import Status
+from .status import Status, ignored
 from .tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .files import Entry
-    from .record import Mode
+    from .record import Baseline, Mode
 
-__all__ = ("Lent", "TakenBack", "discard", "lend", "lent_out", "sharing_problem", "take_back")
+__all__ = (
+    "Lent",
+    "TakenBack",
+    "discard",
+    "lend",
+    "lent_out",
+    "lent_to",
+    "sharing_problem",
+    "take_back",
+)
 
 
 def sharing_problem(mode: Mode | Literal["off"], *, is_parallel: bool, agents: int) -> str:
@@ -86,14 +95,16 @@ class TakenBack:
     Args:
         given: What is in the user's tree now; None if nothing was changed, or it is kept.
         branch: The branch on which the changes are kept, if they are.
-        folder: The agent's folder if it still exists, because of what git must not hold.
+        folder: The agent's folder if it still exists, because of what git does not hold.
         left: What that is.
+        is_gone: Whether somebody else has removed the folder: what was not committed is lost.
     """
 
     given: GivenBack | None = None
     branch: str = ""
     folder: str = ""
     left: tuple[Left, ...] = ()
+    is_gone: bool = False
 
 
 def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
@@ -109,16 +120,19 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
 
     Raises:
         GitRefused: There is no commit to start from, or something is under way.
+        GitRefused: … or somebody has removed the tree while its agent had it.
         SettingError: An agent of this name has had a tree in this run.
     """
-    checked_name(run)
-    checked_name(agent, "an agent")
-    base = Path(under) if under else home() / "worktrees"
-    place = os.path.join(os.path.realpath(private_folder(base)), run, agent)
-    lent = Lent(run=run, agent=agent, folder=place, owner=tree.folder)
+    lent = lent_to(tree, run, agent, under=under)
+    place = lent.folder
     is_whole = load_baseline(tree, lent.key) is not None
     if is_whole and os.path.isdir(place):
         return lent
+    if is_whole and _written_before(tree, lent) is None:
+        raise GitRefused(
+            f"{presentable(place)}, the tree of agent {agent!r}, is gone: somebody has removed it "
+            f"while the agent had it; what was not committed there is lost"
+        )
     if is_whole:
         raise SettingError(
             f"agent {agent!r} of run {run!r} has had a tree, and it was taken back; "
@@ -146,10 +160,20 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
     return lent
 
 
+def lent_to(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
+    """What `agent` is lent, was lent, or would be: nothing is made or looked at."""
+    checked_name(run)
+    checked_name(agent, "an agent")
+    base = Path(under) if under else home() / "worktrees"
+    place = os.path.join(os.path.realpath(private_folder(base)), run, agent)
+    return Lent(run=run, agent=agent, folder=place, owner=tree.folder)
+
+
 def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
     """Give an agent's changes to the user's tree, and remove the agent's. Idempotent.
 
-    A conflict touches nothing: the changes are kept on a branch, as with `is_kept`.
+    A conflict touches nothing: the changes are kept on a branch, as with `is_kept`. What git
+    ignores stays in the agent's folder, and the folder with it; caches go.
 
     Args:
         lent: What was lent.
@@ -164,7 +188,9 @@ def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
             own.check()
             if aside is None:
                 aside = _collect(own, lent)
-        left = Status.of(own).left
+        left = (*Status.of(own).left, *ignored(own))
+    elif aside is None and (baseline := load_baseline(tree, lent.key)) is not None:
+        return _saved(tree, lent, baseline)
     if aside is None:
         return _cleared(tree, lent, TakenBack(left=left))
     aside = load(tree, lent.key, aside.number) or aside
@@ -181,6 +207,25 @@ def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
     return _cleared(tree, lent, TakenBack(given=given, branch=lent.branch, left=left))
 
 
+def _saved(tree: Tree, lent: Lent, baseline: Baseline) -> TakenBack:
+    """Keep what the agent had committed in a tree that somebody has removed."""
+    commit = next((head for place, head in _linked(tree) if place == lent.folder), "")
+    branch = lent.branch if commit and commit != baseline.head else ""
+    if branch:
+        tree.git.run("update-ref", "--", f"refs/heads/{branch}", commit)
+    return TakenBack(branch=branch, is_gone=True)
+
+
+def _linked(tree: Tree) -> list[tuple[str, str]]:
+    """Every work tree that git knows, there or not, with the commit that is checked out there."""
+    said = tree.git.run("worktree", "list", "--porcelain").decode(errors="surrogateescape")
+    found = []
+    for block in said.split("\n\n"):
+        facts = dict(line.partition(" ")[::2] for line in block.splitlines())
+        found.append((facts.get("worktree", ""), facts.get("HEAD", "")))
+    return found
+
+
 def lent_out(tree: Tree, run: str = "") -> list[Lent]:
     """The trees that agents have in this repository: at work, or left by one that failed.
 
@@ -188,13 +233,11 @@ def lent_out(tree: Tree, run: str = "") -> list[Lent]:
         tree: Where their changes would come, if they were taken back.
         run: Only those of this run, or of one of its agents.
     """
-    said = tree.git.run("worktree", "list", "--porcelain").decode(errors="surrogateescape")
     found = []
-    for line in said.splitlines():
-        word, _, place = line.partition(" ")
+    for place, _ in _linked(tree):
         above, agent = os.path.split(place)
         lent = Lent(run=os.path.basename(above), agent=agent, folder=place, owner=tree.folder)
-        if word == "worktree" and run in {"", lent.run, lent.key} and _is_ours(tree, lent):
+        if run in {"", lent.run, lent.key} and _is_ours(tree, lent):
             found.append(lent)
     return found
 
@@ -278,18 +321,24 @@ def _keep(lent: Lent, aside: SetAside) -> None:
 
 def _cleared(tree: Tree, lent: Lent, result: TakenBack) -> TakenBack:
     """Remove the agent's tree, unless it holds what would be lost with it."""
-    if not os.path.isdir(lent.folder):
-        return result
     if result.left:
         return replace(result, folder=lent.folder)
     _remove(tree, lent.folder)
+    if result == TakenBack():
+        # Nothing was written down; without it nobody takes the folder for one that is missed.
+        forget_baselines(tree, lent.key)
     return result
 
 
 def _remove(tree: Tree, place: str) -> None:
-    answer = tree.git.ask("worktree", "remove", "--force", "--", place)
-    if answer.code:
-        shutil.rmtree(place, ignore_errors=True)
-        tree.git.run("worktree", "prune")
+    """Remove a work tree in one step: whoever is killed on the way leaves no half of one."""
+    above, name = os.path.split(place)
+    if os.path.isdir(place):
+        tree.git.ask("worktree", "unlock", "--", place)
+        os.rename(place, os.path.join(above, f".gone-{os.urandom(4).hex()}-{name}"))
+    tree.git.run("worktree", "prune")
     with suppress(OSError):
-        os.rmdir(os.path.dirname(place))  # the run's folder, once its last agent has left
+        for each in os.listdir(above):
+            if each.startswith(".gone-") and each.endswith(f"-{name}"):
+                shutil.rmtree(os.path.join(above, each), ignore_errors=True)
+        os.rmdir(above)  # the run's folder, once its last agent has left

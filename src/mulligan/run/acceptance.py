@@ -1,0 +1,72 @@
+"""What becomes of an agent's work once its program has ended well.
+
+    done ──verify──▶ verified ──deliver──▶ succeeded
+             │              └──trouble───▶ failed, until somebody reopens it
+             └─failed──▶ told, one more attempt; then failed, until somebody reopens it
+
+An agent that has done its work is not started again because its work could not be looked at, or
+not be given to anybody: what went wrong there is repeated, never the work. All of it follows from
+the journal, so that a supervisor that is killed between two steps is no step lost.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .schedule import Standing
+
+if TYPE_CHECKING:
+    from .plan import Agent, Phase
+    from .state import RunState
+
+__all__ = ("fell_short", "has_succeeded", "is_good", "is_owed", "standing")
+
+
+def is_good(phase: Phase, state: RunState) -> bool | None:
+    """Whether what the last attempt did holds; None if nobody has looked."""
+    return state.verdict if phase.verify else True
+
+
+def is_owed(phase: Phase, agent: Agent, state: RunState) -> bool:
+    """Whether its agent is to be told of a check that failed, and gets one more attempt (R-A2)."""
+    if state.status != "done" or is_good(phase, state) is not False:
+        return False
+    can_go_on = bool(state.session) or agent.may_restart
+    return can_go_on and len(state.checks) - state.checked_from == 1
+
+
+def fell_short(state: RunState) -> str:
+    """Why a run that did its work has failed all the same, in two words; empty if it has not."""
+    if state.status != "done":
+        return ""
+    if state.verdict is False:
+        return "not verified"
+    return "not delivered" if state.undelivered else ""
+
+
+def has_succeeded(phase: Phase, state: RunState) -> bool:
+    """Whether its work is done, and nobody is still to look at it."""
+    return state.status == "done" and not state.undelivered and bool(is_good(phase, state))
+
+
+def standing(phase: Phase, agent: Agent, state: RunState | None) -> Standing:  # noqa: PLR0911
+    """Where an agent that does not run stands, for the schedule."""
+    if state is None:
+        return Standing()
+    match state.status:
+        case "done":
+            if is_owed(phase, agent, state):
+                return Standing("waiting")
+            if fell_short(state):
+                return Standing("failed")
+            # Its work is done; perhaps nobody has looked at it, or taken it yet.
+            is_open = is_good(phase, state) is None or not state.is_delivered
+            return Standing("waiting" if is_open else "succeeded")
+        case "failed" | "limited":
+            return Standing("failed")
+        case "cancelled":
+            return Standing("stopped")
+        case "waiting":
+            return Standing("waiting", state.until or 0.0)
+        case _:  # interrupted with the plan, or cut off by a crash
+            return Standing("waiting")

@@ -1,0 +1,110 @@
+"""Whoever asks to stop is heard while git works, and nothing is lost by it."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from contextlib import closing, contextmanager
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from mulligan.errors import GitStopped
+from mulligan.run import git
+from mulligan.run.git import interruptible
+from mulligan.run.stop import Stop
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def stop():
+    with closing(Stop()) as stop:
+        yield stop
+
+
+@pytest.fixture
+def interrupted(stop):
+    """A context that is told to stop once a file is there, and must end soon after, saying so."""
+
+    @contextmanager
+    def interrupted(file, what):
+        asked = []
+
+        def ask():
+            while not file.exists():
+                time.sleep(0.01)
+            time.sleep(0.1)
+            asked.append(time.monotonic())
+            stop.set()
+
+        thread = Thread(target=ask)
+        thread.start()
+        try:
+            with pytest.raises(GitStopped, match=f"{what} was interrupted"), interruptible(stop):
+                yield
+        finally:
+            thread.join()
+            assert time.monotonic() - asked[0] < 2
+
+    return interrupted
+
+
+def hook(repo, script):
+    return repo.write(".git/hooks/pre-commit", f"#!/bin/sh\n{script}\n", 0o755)
+
+
+@pytest.mark.parametrize("script", ["sleep 60", "trap '' INT TERM; sleep 60; exit 0"])
+def test_a_hook_that_sleeps_is_ended_and_the_commit_made_later(repo, interrupted, script):
+    sleeps = hook(repo, f"touch asleep; {script}")
+    repo.write("a.txt", "the agent's\n")
+    with interrupted(repo.folder / "asleep", "^git commit"):
+        repo.aside("commit", "r1")
+    assert repo.git("rev-list", "--count", "HEAD") == "1\n"
+    assert repo.read("a.txt") == "the agent's\n"
+    assert not repo.has(".git/index.lock")
+    sleeps.unlink()
+    assert [each.state for each in git.recover(repo.tree, "r1").finished] == ["committed"]
+    assert repo.git("rev-list", "--count", "HEAD") == "2\n"
+
+
+def test_waiting_for_somebody_else_in_the_tree_is_ended(repo, interrupted):
+    repo.write("a.txt", "the agent's\n")
+    held = Path(repo.tree.scratch, "held")
+    held.parent.mkdir(exist_ok=True)
+    with held.open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with interrupted(held, "^waiting for the tree"):
+            repo.aside("stash", "r1")
+    assert repo.read("a.txt") == "the agent's\n"
+
+
+def test_waiting_for_a_lock_is_ended(repo, interrupted):
+    left = repo.write(".git/index.lock", "")
+    repo.write("a.txt", "the agent's\n")
+    tree = repo.tree
+    with interrupted(left, "index.lock"):
+        git.record_baseline(tree, "r1")
+    assert left.exists()
+
+
+def test_who_was_asked_to_stop_before_still_tidies_up(repo, stop):
+    repo.write("a.txt", "the agent's\n")
+    aside = repo.aside("stash", "r1")
+    stop.set()
+    with interruptible(stop):
+        git.give_back(repo.tree, aside)
+    assert repo.read("a.txt") == "the agent's\n"
+
+
+def test_who_is_asked_again_does_not(repo, stop):
+    repo.write("a.txt", "the agent's\n")
+    aside = repo.aside("stash", "r1")
+    stop.set()
+    tree = repo.tree
+    with interruptible(stop):
+        stop.set()
+        with pytest.raises(GitStopped):
+            git.give_back(tree, aside)
+    assert [each.state for each in git.load_all(repo.tree, "r1")] == ["aside"]
