@@ -33,6 +33,7 @@ policy = {{ preset = "default", rules = {{ server = {{ backoff = {{ first = 0.1 
 name = "second"
 git = "off"
 on_failure = "require_minimum"
+policy = "default"
 minimum = 2
 {second}
 [[phases]]
