@@ -22,6 +22,7 @@ from mulligan.core.machine import Key
 from mulligan.core.moment import Moment
 from mulligan.stores.gate_admission import GateAdmission
 from mulligan.stores.memory import Memory
+from mulligan.stores.waiting import GateWaiter
 
 if TYPE_CHECKING:
     from _limiters import Answer, Limiter
@@ -106,12 +107,17 @@ class Gates:
             for _ in range(processes)
         ]
 
+        self._waiters: dict[int, GateWaiter] = {}
+
     def _gate(self, agent: int) -> GateAdmission:
         return self._gates[agent % len(self._gates)]
 
     def ask(self, agent: int, now: float) -> float | object:
         self._now = now
-        answer = self._gate(agent).enter(1, now=now, wall=1e9 + now)
+        waiter = self._waiters.get(agent)
+        if waiter is None:
+            waiter = self._waiters[agent] = GateWaiter(self._gate(agent))
+        answer = waiter.enter(1, now=now, wall=1e9 + now)
         assert isinstance(answer, Admitted | Hold)
         return answer.delay if isinstance(answer, Hold) else answer.ticket
 

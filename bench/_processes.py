@@ -25,6 +25,7 @@ from mulligan.drivers.world import SystemClock
 from mulligan.stores.failopen import FailOpen
 from mulligan.stores.gate_admission import GateAdmission
 from mulligan.stores.url import open_store
+from mulligan.stores.waiting import GateWaiter
 
 if TYPE_CHECKING:
     from _limiters import Limiter
@@ -117,8 +118,9 @@ async def _agents(url: str, target: str, count: int, port: int, *, reads: bool) 
             waiting.pop(name).set_result(Answer(**said))
 
     async def agent(name: str) -> None:
+        waiter = GateWaiter(gate)
         while True:
-            asked = gate.enter(1, now=clock.now(), wall=clock.wall())
+            asked = waiter.enter(1, now=clock.now(), wall=clock.wall())
             if isinstance(asked, Hold):
                 await asyncio.sleep(asked.delay)
                 continue

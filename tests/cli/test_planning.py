@@ -208,6 +208,56 @@ def test_a_plan_runs_and_its_report_is_written(tmp_path):
     assert (tmp_path / "report.md").read_text().startswith("# greet is done\n")
 
 
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [("gone/r.md", "there is no folder 'gone'"), ("home", "it is a folder")],
+)
+def test_a_report_that_cannot_be_written_is_noticed_before_anybody_pays(run, tmp_path, file, why):
+    (tmp_path / "home").mkdir(mode=0o700)
+    words = f"error: --report cannot be written to {file!r}: {why}\n\nhint: name another file\n"
+    assert run("--report", file, "greet.toml", plan=ONCE) == (2, "", words)
+    assert not (tmp_path / "ran").exists()
+
+
+# Its agent fails the first time, and succeeds the second.
+ONCE = """
+[[phases]]
+name = "a"
+[[phases.agents]]
+name = "one"
+command = ["sh", "-c", "rm -rf gone; test -e ran || { touch ran; exit 3; }"]
+"""
+
+
+@pytest.mark.real
+def test_a_plan_that_goes_on_writes_its_report_as_well(tmp_path):
+    (tmp_path / "gone").mkdir()
+    (tmp_path / "once.toml").write_text(ONCE)
+
+    def mulligan(*argv):
+        done = subprocess.run(
+            [sys.executable, "-m", "mulligan", *argv],
+            cwd=tmp_path,
+            env={**os.environ, "MULLIGAN_HOME": str(tmp_path / "home")},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return done.returncode, done.stderr
+
+    code, said = mulligan("run", "--report", "gone/r.md", "once.toml")
+    assert (code, "no report was written to gone/r.md: no such file" in said) == (1, True)
+    (tmp_path / "gone").mkdir()
+    code, said = mulligan("resume", "--report", "gone/r.md")  # done, and its report is not there
+    assert (code, "no report was written to gone/r.md: no such file" in said) == (1, True)
+    (tmp_path / "ran").unlink()
+    assert mulligan("run", "once.toml")[0] == 1
+    assert mulligan("resume", "--report", "r.md")[0] == 0
+    assert (tmp_path / "r.md").read_text().startswith("# once is done\n")
+
+
 @pytest.mark.real
 @pytest.mark.parametrize("cwd", ["", 'cwd = ".."'], ids=["by default", "as it says"])
 def test_a_plan_runs_from_where_its_file_lies(tmp_path, cwd):

@@ -14,7 +14,7 @@ import pytest
 from mulligan.cli import main
 from mulligan.run.desk import Desk
 from mulligan.run.prune import KEPT, prune, prune_daily
-from mulligan.run.steps import PLAN, Begun, Checked, Ended, Made, Moved, Over
+from mulligan.run.steps import PLAN, Begun, Checked, Ended, Made, Moved, Over, Remark
 
 NOW = time.time()
 
@@ -207,6 +207,26 @@ def test_show_of_a_plan_lists_its_agents(mulligan, desk):
     agents = json.loads(mulligan("show", plan, "--json")[1])["agents"]
     assert [each["run"].rpartition(".")[2] for each in agents] == ["one", "two", "six"]
     assert mulligan("show", f"{plan}.review.one")[0] == 0
+
+
+def test_show_of_a_plan_that_waits_says_so_and_tells_what_happened_to_the_trees(mulligan, desk):
+    now = NOW
+    parked = Ended(now, 1, 3.0, is_work=True, then="again", until=now + 600, because="they wait")
+    plan = add(desk, BEGUN, parked, agent=PLAN)
+    refused = Ended(now, 1, 0.0, stopped="refused", then="stop", exit=1, because="the tree is torn")
+    failed = Checked(now, 1, is_good=False, said="2 tests\nfailed")
+    remark = Remark(now, "git: left .env: it looks like a secret")
+    add(desk, BEGUN, WELL, failed, refused, remark, id_=f"{plan}.review.one")
+    code, out, _ = mulligan("show", plan)
+    assert code == 0
+    assert "  ended    parked after 3s\n  then     goes on at " in out
+    assert out.rstrip().endswith(f"{plan}.review.one: {remark.text}")
+    code, out, _ = mulligan("show", f"{plan}.review.one")
+    assert "  checked  not verified: 2 tests failed\n" in out
+    assert " not started: the tree is torn\n" in out
+    code, out, _ = mulligan("show", "--json", f"{plan}.review.one")
+    found = json.loads(out)
+    assert (found["remarks"][0]["text"], found["checks"][0]["is_good"]) == (remark.text, False)
 
 
 def test_a_log_is_printed_byte_for_byte(mulligan, desk):

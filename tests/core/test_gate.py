@@ -160,6 +160,19 @@ def test_a_rejection_without_a_time_waits_longer_each_time_up_to_a_minute():
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
+def test_a_span_is_counted_from_when_the_gate_opened_not_from_who_came_late():
+    world = World()
+    world.leave(reply="rejected", hint=10.0)
+    world.now = 10.7  # a window of 60 s began at 10; the first call comes a little late
+    assert isinstance(world.enter("first"), Go)
+    world.now = 11.0
+    world.leave("first")
+    assert isinstance(world.enter("second"), Go)
+    world.leave("second", reply="rejected", hint=59.0)
+    assert world.state.opening is not None
+    assert world.state.opening.span == 60.0
+
+
 def test_an_absurd_hint_is_believed_no_longer_than_the_horizon():
     world = World(Gate(horizon=3600))
     world.leave(reply="rejected", hint=1e12)

@@ -37,6 +37,10 @@ def test_importing_mulligan_loads_mulligan_and_nothing_else():
     assert modules - {"__future__"} == {"mulligan"}
 
 
+def test_importing_the_package_of_plans_loads_none_of_its_modules():
+    assert loaded_by("import mulligan.run") - {"__future__"} == {"mulligan", "mulligan.run"}
+
+
 DECORATED = """
 import mulligan
 

@@ -99,6 +99,32 @@ TESTING = (
 )
 
 
+RUN = (
+    "Agent",
+    "AgentReport",
+    "Decision",
+    "Phase",
+    "PhaseReport",
+    "Plan",
+    "Report",
+    "load_plan",
+    "run_plan",
+)
+
+
+def test_the_surface_for_plans_is_frozen():
+    import mulligan.run
+
+    assert mulligan.run.__all__ == RUN == tuple(mulligan.run._HOME)
+    assert dir(mulligan.run) == sorted(RUN)
+    for name in RUN:
+        home = importlib.import_module(f"mulligan.run.{mulligan.run._HOME[name]}")
+        assert getattr(mulligan.run, name) is getattr(home, name)
+        assert getattr(home, name).__doc__
+    with pytest.raises(AttributeError, match=r"^module 'mulligan.run' has no attribute 'plna'$"):
+        mulligan.run.plna  # noqa: B018
+
+
 def test_the_surface_is_frozen():
     assert mulligan.__all__ == SURFACE
 

@@ -17,7 +17,7 @@ import pytest
 from mulligan.core.presets import preset
 from mulligan.core.timeouts import Timeouts
 from mulligan.errors import GitError, SettingError
-from mulligan.run.desk import NoSuchRun
+from mulligan.run.desk import Desk, NoSuchRun
 from mulligan.run.git import Tree, lent_out, load_all
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.planning import conduct, make_plan, plan_of, revive
@@ -602,3 +602,18 @@ def test_what_a_plan_has_set_aside_is_found_under_its_run(theatre, repository):
     run = theatre.play(plan)
     (aside,) = load_all(Tree.find(repository), run.id)
     assert (aside.run, aside.state) == (f"{run.id}/agents/1-1-a_b", "aside")
+
+
+def test_a_look_at_a_plan_reads_only_what_has_changed(theatre, monkeypatch):
+    agents = tuple(Agent(name=f"n{number}", command=("true",)) for number in range(20))
+    looks = []
+    look = Desk.look
+
+    def counted(desk, id_):
+        looks.append(id_)
+        return look(desk, id_)
+
+    monkeypatch.setattr(Desk, "look", counted)
+    run = theatre.play(Plan(concurrency=2, phases=(Phase(name="a", agents=agents),)))
+    last = sum(id_.endswith(".n19") for id_ in looks)
+    assert (run.code, sum(id_.endswith(".n0") for id_ in looks) < last + 10) == (0, True)

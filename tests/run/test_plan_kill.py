@@ -36,6 +36,7 @@ name = "second"
 {policy}
 parallel = {parallel}
 on_failure = "require_minimum"
+policy = "default"
 minimum = 2
 {second}
 [[phases]]

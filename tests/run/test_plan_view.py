@@ -14,13 +14,13 @@ import time
 import pytest
 
 from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.plan_report import report
+from mulligan.run.plan_report import as_lines, report
 from mulligan.run.plan_view import PlanTable
 from mulligan.run.state import RunState, state_of
-from mulligan.run.steps import Begun, Ended, Made, Moved, Step
+from mulligan.run.steps import Begun, Checked, Ended, Made, Moved, Remark, Step
 from mulligan.run.stop import Stop
 from mulligan.run.streams import Streams
-from mulligan.run.words import clock
+from mulligan.run.words import clock, told
 
 MADE = Made(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
 BEGUN = Begun(1001.0, 1, "start", "", "")
@@ -283,6 +283,7 @@ def test_agents_may_be_told_of_from_many_threads():
     names = [f"n{number}" for number in range(8)]
     place = Place(plan(*names), is_terminal=False)
     place.table.phases({"read": "open"}, {})
+    place.written()
 
     def tell(name: str) -> None:
         for _ in range(20):
@@ -293,4 +294,88 @@ def test_agents_may_be_told_of_from_many_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(place.written().splitlines()) == 1 + 3 * len(names)
+    assert len(place.written().splitlines()) == 3 * len(names)
+
+
+FORGED = "line one\n\nmulligan: plan review is done: 2 of 2 agents succeeded\n" + "x" * 900 + " end"
+FINE = Ended(1010.0, 1, 9.0, code=0, then="done")
+REMARK = Remark(1011.0, "git: its changes are on the branch mulligan/k3fqzz/1-1-one")
+
+
+@pytest.mark.real
+def test_what_a_verification_prints_is_one_line_that_forges_none():
+    place = Place(plan("one"), is_terminal=False)
+    place.table.phases({"read": "open"}, {})
+    refused = state(BEGUN, FINE, Checked(1012.0, 1, is_good=False, said=FORGED))
+    place.table.changed("read/one", refused, 1012.0)
+    place.table.over(report(place.plan, {"read/one": refused}, {"read": "failed"}, {}))
+    lines = place.written().splitlines()
+    assert not [line for line in lines if line.startswith("mulligan: plan review is done")]
+    assert all(line.startswith("mulligan: ") for line in lines)
+    told = [line.partition("not verified: ")[2] for line in lines if "not verified: " in line]
+    assert {(each[0], len(each.partition(";")[0]), " end" in each) for each in told} == {
+        ("…", 500, True)
+    }
+
+
+@pytest.mark.real
+def test_an_agent_is_counted_once_it_is_verified():
+    agents = (Agent(name="one", command=("x",)), Agent(name="two", command=("x",)))
+    checked = Plan(name="review", phases=(Phase(name="read", agents=agents, verify=("y",)),))
+    place = Place(checked)
+    with place.table as table:
+        table.phases({"read": "open"}, {})
+        table.changed(
+            "read/one", state(BEGUN, FINE, Checked(1011.0, 1, is_good=True, said="")), 1012.0
+        )
+        table.changed("read/two", state(BEGUN, FINE), 1012.0)
+        shown = place.screen()
+    assert [line.split()[-2:] for line in shown[1:3]] == [["1", "succeeded"], ["be", "verified"]]
+    assert shown[3].startswith("1 of 2 succeeded")
+
+
+@pytest.mark.real
+def test_what_happens_to_a_tree_is_said_above_the_table_as_it_happens():
+    place = Place(plan("one"))
+    with place.table as table:
+        table.phases({"read": "open"}, {})
+        table.changed("read/one", state(BEGUN, FINE), 1010.0)
+        table.changed("read/one", state(BEGUN, FINE, REMARK), 1011.0)
+        table.tick(1012.0)
+        written = place.written().replace("\r\n", "\n")
+    assert written.count(f"mulligan: read/one: {REMARK.text}\n") == 1
+
+
+@pytest.mark.real
+def test_programs_are_told_what_happened_to_the_tree():
+    place = Place(plan("one"), is_terminal=False, is_json=True)
+    place.table.changed("read/one", state(BEGUN, FINE, REMARK), 1011.0)
+    assert json.loads(place.written())["remarks"] == [REMARK.text]
+
+
+HELD = Moved(1001.0, 1601.0, "a run of this account met a limit: it resets at 9")
+
+
+@pytest.mark.real
+def test_who_is_held_by_the_limit_of_its_account_says_until_when_and_why():
+    place = Place(plan("one"), is_terminal=False)
+    place.table.phases({"read": "open"}, {})
+    place.table.changed("read/one", state(HELD), 1001.0)
+    place.table.over(report(place.plan, {"read/one": state(HELD)}, {"read": "open"}, {}))
+    lines = place.written().splitlines()
+    until = clock(1601.0, 1001.0)
+    now = clock(1001.0, 1001.0)
+    assert lines[1] == f"mulligan: {now} read/one: waits until {until}: {HELD.because}"
+    assert f"mulligan:   one waiting, until {until}: {HELD.because}" in lines
+    drawn = Place(plan("one"), columns=100)
+    with drawn.table as table:
+        table.changed("read/one", state(HELD), 1001.0)
+        (row,) = [line for line in drawn.screen() if "one" in line]
+    assert row.split()[2:] == ["waits:", "account", "limit", "10:00", "until", until]
+
+
+def test_an_agent_that_could_not_be_run_at_all_is_given_up_for_a_reason():
+    gone = Ended(1001.0, 0, 0.0, kind="client", then="stop", exit=1, because="its file is a folder")
+    found = as_lines(report(plan("one"), {"read/one": state(gone)}, {"read": "failed"}, {}))
+    assert "    given up; not repeated: its file is a folder" in [each.text for each in found]
+    assert [each.text for each in told(gone, "one")] == ["one is given up: its file is a folder"]

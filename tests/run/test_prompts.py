@@ -20,6 +20,7 @@ from mulligan.run.prompts import (
     LONGEST_OUTPUT,
     command_for,
     filled,
+    output_in,
     variables_of,
 )
 
@@ -227,3 +228,20 @@ def test_words_that_an_option_takes_are_told_from_prompts():  # what the tests a
     claude = program("claude")
     _, parts = claude._read(("claude", "-p", "--allowedTools", "Bash", "Do it"))
     assert words(parts) == ()
+
+
+def test_of_a_book_the_first_and_the_last_pages_are_read(tmp_path):
+    book = tmp_path / "answer"
+    book.write_bytes(b"first" + "é".encode() * 3_000_000 + b"last")
+    text = output_in(book)
+    assert len(text) <= LONGEST_OUTPUT
+    assert (text[:5], text[-4:], text.count("é")) == ("first", "last", LONGEST_OUTPUT - 109)
+    left_out = book.stat().st_size - 9 - 2 * text.count("é")
+    assert f"\n\n[{left_out} bytes are left out here]\n\n" in text
+    assert filled("{{outputs.a.x}}", {}, {"a": {"x": text}}).endswith(text)
+
+
+def test_what_is_short_or_not_there_is_read_as_it_is(tmp_path):
+    (tmp_path / "answer").write_bytes(b"a \xff page")
+    assert output_in(tmp_path / "answer") == "a \ufffd page"
+    assert output_in(tmp_path / "gone") == ""

@@ -22,6 +22,7 @@ from mulligan.stores.gate_admission import GateAdmission
 from mulligan.stores.memory import Memory
 from mulligan.stores.retry_tokens import RetryTokens
 from mulligan.stores.sqlite import Sqlite
+from mulligan.stores.waiting import GateWaiter
 from mulligan.testing import Scripted, VirtualClock, status_error
 
 BREAKER_KEY = Key("api", "breaker")
@@ -361,12 +362,13 @@ def test_who_let_calls_wait_leases_no_more_than_they_need(clock):
     gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=store.state)
     call(gate, clock, "succeeded", None, Quota(limit=19, remaining=0, reset_in=30))
     clock.now += 0.06
-    assert isinstance(gate.enter(1, **clock.times), Hold)
-    assert isinstance(gate.enter(1, **clock.times), Hold)
+    waiters = [GateWaiter(gate), GateWaiter(gate)]
+    for waiter in waiters:
+        assert isinstance(waiter.enter(1, **clock.times), Hold)
     clock.now += 30.1
     tickets = []
-    for _ in range(2):
-        answer = gate.enter(1, **clock.times)
+    for waiter in waiters:
+        answer = waiter.enter(1, **clock.times)
         assert isinstance(answer, Admitted)
         tickets.append(answer.ticket)
     gate.leave(tickets[0], "succeeded", None, **clock.times)

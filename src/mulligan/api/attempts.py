@@ -89,6 +89,8 @@ class Attempts:
         for option, value in (
             ("judge", settings.judge),
             ("observe", settings.observe),
+            ("estimate", settings.estimate),
+            ("spent", settings.spent),
             ("verify", settings.verify),
             ("fallback", None if settings.fallback is NO_FALLBACK else settings),
             ("dead_letters", settings.letters),

@@ -27,6 +27,7 @@ from ..stores.gate_admission import GateAdmission
 from ..stores.memory import Memory
 from ..stores.retry_tokens import RetryTokens
 from ..stores.url import open_store
+from ..stores.waiting import GateWaiter
 from .shared import Place, place_in
 
 if TYPE_CHECKING:
@@ -254,10 +255,12 @@ class Line:
         wants: The guard's.
     """
 
-    __slots__ = ("_parts", "_wants")
+    __slots__ = ("_estimate", "_parts", "_waiter", "_wants")
 
     def __init__(self, parts: Parts, wants: Wants) -> None:
         self._parts, self._wants = parts, wants
+        self._waiter: GateWaiter | None = None
+        self._estimate = 0.0
 
     @property
     def admissions(self) -> tuple[Admission, ...]:
@@ -266,8 +269,11 @@ class Line:
 
     def _part(self, name: str) -> Any:
         part = self._parts.part(name)
-        is_alone = name == "breaker" and self._wants.gate is None
-        return BreakerAlone(part) if is_alone else part
+        if name == "breaker":
+            return BreakerAlone(part) if self._wants.gate is None else part
+        if self._waiter is None or self._waiter.gate is not part:
+            self._waiter = GateWaiter(part, self._estimate)
+        return self._waiter
 
     @property
     def tokens(self) -> RetryTokens | None:
@@ -301,6 +307,9 @@ class Line:
                 part = self._part(name)
                 tickets.append((part, part.calm_ticket()))
         return tickets
+
+    def weigh(self, tokens: float) -> None:
+        self._estimate = tokens
 
     def settled(self) -> None:
         self._parts.refresh()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..classify.classifier import Classifier, classifier
+from ..core.duration import is_number
 from ..core.failure import Effects, Kind
 from ..core.policy import Policy
 from ..core.presets import preset
@@ -55,6 +57,8 @@ def resolve(target: str, options: GuardOptions) -> tuple[Settings, Sharing | Non
         letters=_letters(options, policy),
         commons=shares,
         observe=_observer(shares, options),
+        estimate=_estimate(shares, options),
+        spent=None if shares is None else options.get("spent"),
         overhear=overhear if shares is not None and shares.wants.gate is not None else None,
         habits=Habits(policy) if options.get("adaptive") else None,
         clock=options.get("clock"),
@@ -86,7 +90,27 @@ def _policy(options: GuardOptions) -> Policy:
 
 def _observer(shares: Sharing | None, options: GuardOptions) -> Observer | None:
     read = options.get("observe")
+    if read is None and options.get("spent") is not None:
+        read = _nothing
     return None if read is None or shares is None else Observer(read, shares.wants.gate)
+
+
+def _nothing(_answer: object) -> None:
+    """The headers of an answer that is read for what it took alone."""
+
+
+def _estimate(shares: Sharing | None, options: GuardOptions) -> Callable[..., float] | None:
+    given: Any = options.get("estimate")
+    for name in ("estimate", "spent"):
+        if options.get(name) is not None and shares is not None and shares.wants.gate is None:
+            raise SettingError(f"{name} needs a gate; this guard has gate=False")
+    if given is None or shares is None:
+        return None
+    if is_number(given) and 0 <= given < inf:
+        return lambda *_args, **_kwargs: given
+    if not callable(given) or flavour(given) == ASYNC:
+        raise SettingError(f"estimate needs a number >= 0 or a function; got {given!r}")
+    return given  # type: ignore[no-any-return]
 
 
 def _effects(policy: Policy, given: str | None) -> Effects:
@@ -102,7 +126,7 @@ def _listeners(given: Any) -> tuple[Callable[[Event], None], ...]:
 
 def _check(options: GuardOptions) -> None:
     """Refuse what is not what its option needs, where it is written."""
-    for name in ("judge", "verify", "on_exhausted", "validator", "observe"):
+    for name in ("judge", "verify", "on_exhausted", "validator", "observe", "spent"):
         function = options.get(name)
         if function is not None and not callable(function):
             raise SettingError(f"{name} needs a function; got {function!r}")

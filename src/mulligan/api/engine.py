@@ -85,6 +85,8 @@ class Engine:
                 settings.judge is not None
                 or settings.timeouts is not None
                 or settings.admissions
+                or settings.estimate is not None
+                or settings.spent is not None
                 or settings.wants_successes
             ):
                 self.path = "watched"

@@ -94,6 +94,9 @@ class GuardOptions(Options, total=False):
             policy's. Default: True.
         observe: (answer) → its headers, or the quotas it states; the gate then knows how much is
             left before a limit is reached. ``mulligan.headers_of`` does it by shape.
+        estimate: Tokens of a model that a call is thought to take, where answers state a limit of
+            them: a number, or a function of the call's arguments. They are reserved at the gate.
+        spent: (answer) → the tokens that it took; the difference is settled.
         fallback: What to return, or a function of the error to call, instead of raising. Apart
             from the others because it changes what the guarded function returns.
     """
@@ -104,6 +107,8 @@ class GuardOptions(Options, total=False):
     gate: bool | Gate
     tokens: bool | Tokens
     observe: Callable[[Any], Any] | None
+    estimate: float | Callable[..., float] | None
+    spent: Callable[[Any], float | None] | None
     fallback: Any
 
 
@@ -121,4 +126,4 @@ class OnceOptions(TypedDict, total=False):
 OPTIONS = frozenset(GuardOptions.__annotations__) | frozenset(Options.__annotations__)
 
 # What belongs to a target, and means nothing without one.
-SHARED = ("scope", "store", "breaker", "gate", "tokens", "observe")
+SHARED = ("scope", "store", "breaker", "gate", "tokens", "observe", "estimate", "spent")

@@ -14,7 +14,7 @@ import click
 from ..config.dump import as_data
 from ..core.duration import duration_text
 from ..core.policy import Policy
-from ..core.text import mask, printable
+from ..core.text import clean, mask, printable
 from ..errors import GitStopped
 from ..run.begin import machine
 from ..run.desk import Desk
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..run.plan import Agent, Phase, Plan
     from ..run.work import ByHand
 
-__all__ = ("drive_plan", "run_plan", "show_plan")
+__all__ = ("check_report", "drive_plan", "run_plan", "show_plan")
 
 # What belongs to a bare command: in a plan each phase and each agent says it for itself.
 _ELSEWHERE = {
@@ -99,6 +99,7 @@ def _run(
     is_json: bool,
 ) -> int:
     """Make a run of `plan`, and drive it."""
+    check_report(report)
     desk = Desk()
     with signals(Stop()) as stop:
         try:
@@ -126,6 +127,22 @@ def _run(
         )
 
 
+def check_report(file: str) -> None:
+    """Refuse a report that cannot be written while nothing has been paid for."""
+    path = Path(file)
+    if not file:
+        return
+    if not path.parent.is_dir():
+        why = f"there is no folder {clean(str(path.parent))!r}"
+    elif path.is_dir():
+        why = "it is a folder"
+    elif not os.access(path if path.exists() else path.parent, os.W_OK):
+        why = "permission denied"
+    else:
+        return
+    raise Unusable(f"--report cannot be written to {clean(file)!r}: {why}", "name another file")
+
+
 def drive_plan(
     desk: Desk,
     claimed: Claimed,
@@ -147,7 +164,7 @@ def drive_plan(
         is_json=is_json,
         report=Path(report) if report else None,
     ) as table:
-        return conduct(
+        code = conduct(
             desk,
             claimed,
             environ=os.environ,
@@ -157,6 +174,8 @@ def drive_plan(
             is_parked_by_exit=is_parked_by_exit,
             by_hand=by_hand,
         )
+        # Whoever goes on with the report must not take one of yesterday for it.
+        return code or int(table.is_unreported)
 
 
 def show_plan(plan: Plan, file: str, folder: Path, home: Path, *, is_json: bool) -> None:

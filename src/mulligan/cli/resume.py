@@ -23,8 +23,16 @@ __all__ = ("command",)
     show_default=True,
     help="Where it has to wait: wait here, or exit with 75.",
 )
+@click.option(
+    "--report",
+    metavar="FILE.md",
+    default="",
+    help="Of a plan: write what came of it to this file, with the reason of every decision.",
+)
 @click.option("--json", "is_json", is_flag=True, help="Print events as JSON lines on stdout.")
-def command(run: str | None, *, is_now: bool, restart: bool, park: str, is_json: bool) -> int:
+def command(
+    run: str | None, *, is_now: bool, restart: bool, park: str, report: str, is_json: bool
+) -> int:
     """Go on with RUN: its id, the beginning of it, or its name.
 
     Without RUN it is the newest one of this folder that can go on: interrupted, waiting, cut off
@@ -42,4 +50,6 @@ def command(run: str | None, *, is_now: bool, restart: bool, park: str, is_json:
         raise Unusable(
             "resume needs the id or the name of a run; got ''", "mulligan runs lists them"
         )
-    return resume_run(run, is_now=is_now, restart=restart, park=park, is_json=is_json)
+    return resume_run(
+        run, is_now=is_now, restart=restart, park=park, report=report, is_json=is_json
+    )

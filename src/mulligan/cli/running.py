@@ -22,6 +22,7 @@ from . import Unusable
 
 if TYPE_CHECKING:
     from ..run.desk import Claimed
+    from ..run.state import RunState
 
 __all__ = ("check_name", "notice_argv", "resume_run", "run_command", "working_folder")
 
@@ -98,32 +99,15 @@ def run_command(
         )
 
 
-def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_json: bool) -> int:
+def resume_run(
+    run: str | None, *, is_now: bool, restart: bool, park: str, report: str, is_json: bool
+) -> int:
     """Take a run in hand, and drive it from where it stands."""
     desk = Desk()
     id_ = desk.find(run) if run else _newest(desk)
     state = desk.look(id_)
     assert state is not None  # noqa: S101 -- it was found
-    if state.status in {"done", "cancelled"}:
-        raise Unusable(
-            f"run {id_} is {state.status}: nothing is left to go on with",
-            f"mulligan show {id_} tells what came of it",
-        )
-    if state.made.parent:
-        raise Unusable(
-            f"run {id_} is an agent of the plan {state.made.parent}, which looks after it",
-            f"mulligan resume {state.made.parent} goes on with both",
-        )
-    if state.made.host != os.uname().nodename or state.made.user != os.geteuid():
-        raise Unusable(
-            f"run {id_} belongs to user {state.made.user} on {state.made.host}: "
-            f"its sessions and files are there",
-            "resume it there",
-        )
-    if state.made.agent == PLAN:
-        from ..run.planning import plan_of
-
-        plan_of(desk, id_)  # before it is taken up: one that is gone is no reason to change it
+    _check_resumable(desk, id_, state, report)
     for missing in sorted(_credentials(state.made.variables) - os.environ.keys()):
         click.echo(f"mulligan: {missing} was set when the run was made, and is not now", err=True)
     with signals(Stop()) as stop:
@@ -146,6 +130,7 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
                 stop=stop,
                 environ=os.environ,
                 is_json=is_json,
+                report=report,
                 is_parked_by_exit=park == "exit",
                 by_hand=ByHand(is_now, restart),
             )
@@ -158,6 +143,34 @@ def resume_run(run: str | None, *, is_now: bool, restart: bool, park: str, is_js
             may_restart=restart,
             is_now=is_now,
         )
+
+
+def _check_resumable(desk: Desk, id_: str, state: RunState, report: str) -> None:
+    """Refuse what cannot go on, or not here, before anything is changed."""
+    if state.status in {"done", "cancelled"}:
+        raise Unusable(
+            f"run {id_} is {state.status}: nothing is left to go on with",
+            f"mulligan show {id_} tells what came of it",
+        )
+    if state.made.parent:
+        raise Unusable(
+            f"run {id_} is an agent of the plan {state.made.parent}, which looks after it",
+            f"mulligan resume {state.made.parent} goes on with both",
+        )
+    if state.made.host != os.uname().nodename or state.made.user != os.geteuid():
+        raise Unusable(
+            f"run {id_} belongs to user {state.made.user} on {state.made.host}: "
+            f"its sessions and files are there",
+            "resume it there",
+        )
+    if state.made.agent == PLAN:
+        from ..run.planning import plan_of
+        from .planning import check_report
+
+        check_report(report)
+        plan_of(desk, id_)  # before it is taken up: one that is gone is no reason to change it
+    elif report:
+        raise Unusable("--report is for plans", f"mulligan show {id_} tells what came of it")
 
 
 def _go(desk: Desk, claimed: Claimed, *, stop: Stop, is_json: bool, **how: Any) -> int:

@@ -15,7 +15,7 @@ from ..core.text import clean
 from ..run.acceptance import fell_short
 from ..run.desk import Desk
 from ..run.steps import PLAN
-from ..run.words import clock, counted, followed, met, money, waited
+from ..run.words import clock, counted, followed, met, money, one_line, waited
 from . import Unusable
 from .columns import columns
 from .run_names import RUN, newest
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..run.state import RunState
+    from ..run.steps import Checked, Ended
 
 __all__ = ("command",)
 
@@ -158,8 +159,19 @@ def _lines(desk: Desk, id_: str, state: RunState) -> list[str]:
             *columns(_HEAD, [_row(desk, *each) for each in agents], right="attempts cost"),
         ]
     lines += [line for at in range(state.attempts) for line in _attempt(state, at, now)]
+    lines += [line for each in state.ended for line in _unmade(each, now)]
     remarks = [f"{clock(each.at, now)} {clean(each.text)}" for each in state.remarks]
+    for child, found in _agents(desk, id_):
+        remarks += [f"{clock(e.at, now)} {child}: {clean(e.text)}" for e in found.remarks]
     return [*lines, "", *remarks] if remarks else lines
+
+
+def _unmade(step: Ended, now: float) -> list[str]:
+    """Why there was no attempt, or what went wrong around it."""
+    if step.stopped != "refused" and step.attempt:
+        return []
+    hint = [f"  hint     {step.advice}"] if step.advice else []
+    return [f"\n{clock(step.at, now)} {met(step)}: {step.because}", *hint]
 
 
 def _agents(desk: Desk, id_: str) -> list[tuple[str, RunState]]:
@@ -187,9 +199,14 @@ def _status(desk: Desk, id_: str, state: RunState, now: float) -> str:
     return status
 
 
+def _checked(check: Checked) -> str:
+    return "verified" if check.is_good else f"not verified: {one_line(check.said)}"
+
+
 def _attempt(state: RunState, at: int, now: float) -> list[str]:
     begun = state.begun[at]
-    ended = next((each for each in state.ended if each.attempt == begun.attempt), None)
+    made = [each for each in state.ended if each.stopped != "refused"]
+    ended = next((each for each in made if each.attempt == begun.attempt), None)
     how = {"start": "started", "resume": "resumed its session", "restart": "started anew"}
     if state.made.agent == PLAN:
         how["resume"] = "taken up again"
@@ -198,12 +215,19 @@ def _attempt(state: RunState, at: int, now: float) -> list[str]:
         return [first, "  so far   nobody has written down its end"]
     code = "" if ended.code is None else f", exit code {ended.code}"
     code = code if ended.signal is None else f", signal {ended.signal}"
+    how_ended, then = met(ended), followed(ended)
+    if state.made.agent == PLAN:
+        how_ended = {"stop": "failed", "again": "parked"}.get(ended.then, how_ended)
+        until = f"goes on at {clock(ended.until, now)}" if ended.until else ""
+        then = until if ended.then == "again" else then
+    checks = [each for each in state.checks if each.attempt == begun.attempt]
     rows = [
-        ("ended", f"{met(ended)} after {duration_text(ended.took)}{code}"),
+        ("ended", f"{how_ended} after {duration_text(ended.took)}{code}"),
         ("said", ended.message),
         ("read", ended.reading),
-        ("then", followed(ended)),
+        ("then", then),
         ("because", ended.because if ended.then != "done" else ""),
+        *(("checked", _checked(each)) for each in checks),
         ("hint", ended.advice),
         ("retries", f"{ended.retries} of its own" if ended.retries else ""),
         ("spent", ", ".join(e for e in (money(ended.cost), counted(ended.tokens)) if e)),

@@ -108,6 +108,10 @@ class Commons(Protocol):
         """Tickets of an attempt that was made unasked, `mark` endings after the beginning."""
         ...
 
+    def weigh(self, tokens: float) -> None:
+        """What the call may take of what is counted in tokens."""
+        ...
+
     def settled(self) -> None:
         """Something may have changed."""
         ...

@@ -102,17 +102,19 @@ GATE: Machine[Flow] = Machine(name="gate", start=Flow(), keep=_keep)
 
 def advanced(state: Flow, moment: Moment) -> Flow:
     """The state now that time has passed."""
-    turn = state.turn
+    turn, opening = state.turn, state.opening
     if state.shut is not None:
         if state.shut.left(moment) > 0:
             return state
         turn += 1
+        if opening is not None:
+            opening = opening.begun(state.shut, moment)
     permits = tuple([permit for permit in state.permits if permit.due.left(moment) > 0])
     after = [refilled(each, moment, turn=turn + 1) for each in state.beliefs]
     beliefs = tuple([each for each in after if each is not None])
     if any(each.turn > turn for each in beliefs):
         turn += 1
-    opening, plain = state.opening, state.plain
+    plain = state.plain
     if opening is not None:
         counts = any(each.unit == "requests" for each in beliefs)
         is_over = counts or opening.quiet.left(moment) <= 0

@@ -44,6 +44,7 @@ __all__ = (
     "Tick",
     "Wait",
     "advanced",
+    "spread_of",
 )
 
 Reply: TypeAlias = Literal["answered", "rejected", "cancelled"]
@@ -57,6 +58,15 @@ class _Step:
     @property
     def machine(self) -> Machine[Flow]:
         return GATE
+
+
+def spread_of(wait: float) -> float:
+    """Seconds over which those who wait so long for the same instant are spread after it.
+
+    They must not arrive at it together: the instant may be a little off, and the store has to
+    count them in.
+    """
+    return max(min(1.0, 0.01 * wait), min(wait, 0.05))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +205,7 @@ class Enter(_Step):
         )
 
     def _spread(self, wait: float) -> float:
-        # Those who share a gate wait for the same instant and must not arrive at it together. The
-        # gate counts them in, so the target is safe; the spread spares the store.
-        return wait + self.roll * max(min(1.0, 0.01 * wait), min(wait, 0.05))
+        return wait + self.roll * spread_of(wait)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,19 +270,16 @@ class Leave(_Step):
         others = tuple([permit for permit in state.permits if permit is not mine[0]])
         if not mine[0].id and mine[0].count > self.count:
             others = (replace(mine[0], count=mine[0].count - self.count), *others)
-        unused = min(self.unused, mine[0].count) if mine[0].turn == state.turn else 0
+        if mine[0].turn < state.turn:  # what it had taken came back with the reset
+            return replace(state, permits=others)
+        back = {"requests": min(self.unused, mine[0].count), "tokens": -self.spent}
         beliefs = tuple(
             [
-                replace(each, remaining=max(0.0, each.remaining + back))
-                if (back := unused if each.unit == "requests" else -self._over(each))
-                else each
+                _given(each, more) if (more := back.get(each.unit)) else each
                 for each in state.beliefs
             ]
         )
         return replace(state, permits=others, beliefs=beliefs)
-
-    def _over(self, belief: Belief) -> float:
-        return self.spent if belief.unit == "tokens" else 0.0
 
     def _rejected(self, state: Flow, moment: Moment) -> tuple[Flow, bool]:
         if self.turn < state.turn and state.shut is None:
@@ -321,6 +326,12 @@ class Forget(_Step):
         """The result is whether there was anything to forget."""
         # A new turn, so that a rejection of a call from before shuts nothing.
         return Flow(turn=state.turn + 1), not state.is_idle
+
+
+def _given(belief: Belief, more: float) -> Belief:
+    """`belief` with `more` left, which may be less; never more than there can be."""
+    most = inf if belief.limit is None else max(belief.limit, belief.remaining)
+    return replace(belief, remaining=min(max(0.0, belief.remaining + more), most))
 
 
 def _noted(

@@ -33,7 +33,7 @@ class Opening:
         allowed: Calls that may be under way at a time.
         cap: Calls that passed in an earlier span; None where none has shown it.
         span: Seconds in which `cap` calls pass.
-        ends: When this span is over; None before its first call.
+        ends: When this span is over; None before it has begun.
         granted: Calls let through in this span.
         answered: Those of them that were answered, and not rejected.
         clean: Spans in a row without a rejection.
@@ -80,6 +80,16 @@ class Opening:
             quiet = self.quiet
         return replace(self, quiet=quiet, guess=self.guess + passed)
 
+    def begun(self, shut: Due, moment: Moment) -> Opening:
+        """This opening, its first span counted from when the gate was to open.
+
+        Not from the first call: that may come a little late, and a span measured from it would be
+        too short by as much.
+        """
+        if self.ends is not None or shut.era != moment.era:
+            return self
+        return replace(self, ends=Due(shut.at + self.span, self.span, shut.era))
+
     def turned(self, moment: Moment) -> Opening:
         """This opening now; a new span if the last one is over."""
         if self.ends is None or self.ends.left(moment) > 0 or self.cap is None:
@@ -113,7 +123,7 @@ class Opening:
             return max(self.ends.left(moment), 0.001)
         if live >= self.allowed:
             # Nobody knows how long an answer takes; what has taken long may take a little longer.
-            return min(max(age / 4, 0.02), 1.0)
+            return min(max(age / 20, 0.005), 1.0)
         return 0.0
 
     def granting(self, count: int, moment: Moment) -> Opening:

@@ -92,6 +92,7 @@ async def wait(
                 return decided
             await session.clock.asleep(decided.delay)
         if session.is_bounded:
+            session.weigh(args, kwargs)
             while (hold := session.held(await _asked(session))) is not None:
                 await session.clock.asleep(hold.delay)
     except NotAdmitted as refusal:

@@ -54,8 +54,10 @@ class Entrance:
             tuple[Admission, object]
         ] = []  # who admitted the attempt, outermost first
         self._is_in = False  # whether an attempt is under way
+        self._held_by: Admission | None = None  # who let the call wait, and keeps its place
         self._reservation = ""
         self._stated: Iterable[Any] = ()
+        self._took: float | None = None
         self.news: _News = []
 
     @property
@@ -101,6 +103,7 @@ class Entrance:
                 case Admitted():
                     self._asked.append((admission, answer.ticket))
                 case Hold():
+                    self._held_by = admission
                     self._leave("cancelled", None)
                     return answer
                 case Refused():
@@ -108,7 +111,7 @@ class Entrance:
                     raise answer.error
                 case _:
                     assert_never(answer)
-        self._is_in = True
+        self._is_in, self._held_by = True, None
         return None
 
     def _shared(self) -> tuple[Admission, ...]:
@@ -129,6 +132,15 @@ class Entrance:
             report("admission", admission, trouble)
             return Admitted(_NOBODY)
 
+    def weigh(self, tokens: float) -> None:
+        """What the call may take of what is counted in tokens."""
+        if self._commons is not None:
+            self._commons.weigh(tokens)
+
+    def took(self, tokens: float) -> None:
+        """What the attempt under way took of it; before `leave`."""
+        self._took = tokens
+
     def states(self, quotas: Iterable[Any]) -> None:
         """What the answer to the attempt under way stated about limits; before `leave`."""
         self._stated = quotas
@@ -142,6 +154,9 @@ class Entrance:
         admissions what the caller cut for lack of time: it says nothing about the target. The
         tokens of such a retry are gone all the same, for it was made.
         """
+        waiting, self._held_by = self._held_by, None
+        if waiting is not None and (give_up := getattr(waiting, "give_up", None)) is not None:
+            give_up()
         if not self._is_in and not self._reservation:
             return
         token = _hearing.set(self.news)
@@ -160,6 +175,7 @@ class Entrance:
 
     def _leave(self, outcome: Outcome, failure: Failure | None) -> None:
         stated, self._stated = self._stated, ()
+        took, self._took = self._took, None
         while self._asked:
             admission, ticket = self._asked.pop()
             if ticket is _NOBODY:
@@ -167,6 +183,8 @@ class Entrance:
             try:
                 if stated and (observe := getattr(admission, "observe", None)) is not None:
                     observe(ticket, stated)
+                if took is not None and (settle := getattr(admission, "settle", None)) is not None:
+                    settle(ticket, took)
                 admission.leave(
                     ticket, outcome, failure, now=self._clock.now(), wall=self._clock.wall()
                 )

@@ -12,9 +12,10 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..core.decision import Ending, GiveUp, RetryAfter
+from ..core.duration import is_number
 from ..core.events import Held, StoreLost
 from ..core.failure import Kind
-from ..errors import DeadlinePassed, LimitReached
+from ..errors import DeadlinePassed, LimitReached, SettingError
 from .ambient import Context
 from .announce import announce, report, warn
 
@@ -52,6 +53,7 @@ class Passage:
     _held = 0.0  # seconds spent waiting to be admitted
     breath = 0.0  # seconds to wait before an end that a loop around the call would repeat at once
     _is_last = False  # whether the attempt may take all that is left of the deadline, and no more
+    _is_weighed = False  # whether it is known what the call may take
     _used_up = ""  # an argument that a second attempt would find empty
 
     # Before an attempt
@@ -65,6 +67,17 @@ class Passage:
     def is_remote(self) -> bool:
         """Whether what the calls share lives outside of this process."""
         return self._entrance is not None and self._entrance.is_remote
+
+    def weigh(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Estimate once what the call may take, where somebody knows how."""
+        estimate, entrance = self.settings.estimate, self._entrance
+        if estimate is None or entrance is None or self._is_weighed:
+            return
+        self._is_weighed = True
+        try:
+            entrance.weigh(_counted(estimate(*args, **kwargs)))
+        except Exception as trouble:  # noqa: BLE001 -- who cannot count does not stand in the way
+            report("estimate", estimate, trouble)
 
     def ask(self) -> Hold | None:
         """Ask for admission: None if the attempt may be made, else how long to hold.
@@ -100,12 +113,18 @@ class Passage:
 
     def observe(self, answer: Any) -> None:
         """Read what the answer states about limits, where somebody knows how."""
-        read = self.settings.observe
-        if read is not None and self._entrance is not None:
-            try:
-                self._entrance.states(read(answer, now=self.clock.wall()))
-            except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
-                report("observer", read, trouble)
+        read, spent, entrance = self.settings.observe, self.settings.spent, self._entrance
+        if read is None or entrance is None:
+            return
+        try:
+            entrance.states(read(answer, now=self.clock.wall()))
+        except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
+            report("observer", read, trouble)
+        try:
+            if spent is not None and (took := spent(answer)) is not None:
+                entrance.took(_counted(took))
+        except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
+            report("observer", spent, trouble)
 
     @property
     def may_tell(self) -> bool:
@@ -201,3 +220,9 @@ class Passage:
 
     def _who(self) -> str:
         return self.call.target or self.call.name or "the call"
+
+
+def _counted(tokens: float) -> float:
+    if not is_number(tokens) or not 0 <= tokens < inf:
+        raise SettingError(f"tokens need a number >= 0; got {tokens!r}")
+    return tokens

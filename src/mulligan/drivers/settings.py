@@ -78,6 +78,8 @@ class Settings:
         commons: What all calls to the target share, in the world around the call; None without
             a target.
         observe: (answer, now=wall time) → what it stated about limits.
+        estimate: Called with the call's arguments: tokens that it may take.
+        spent: (answer) → tokens that it took; where somebody observes answers.
         overhear: (exception, now=wall time) → the same for failures.
         habits: What the guard has seen fail lately, where its policy adapts.
         clock: Instead of the world's.
@@ -102,6 +104,8 @@ class Settings:
     letters: DeadLetters | None = None
     commons: Callable[[], Commons] | None = None
     observe: Observe | None = None
+    estimate: Callable[..., float] | None = None
+    spent: Callable[[Any], float | None] | None = None
     overhear: Observe | None = None
     habits: Habits | None = None
     clock: Clock | None = None

@@ -92,6 +92,7 @@ def wait(
                 return decided
             session.clock.sleep(decided.delay)
         if session.is_bounded:
+            session.weigh(args, kwargs)
             while (hold := session.held(session.ask())) is not None:
                 session.clock.sleep(hold.delay)
     except NotAdmitted as refusal:

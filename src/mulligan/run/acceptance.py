@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .plan import Agent, Phase
     from .state import RunState
 
-__all__ = ("fell_short", "is_good", "is_owed", "standing")
+__all__ = ("fell_short", "has_succeeded", "is_good", "is_owed", "standing")
 
 
 def is_good(phase: Phase, state: RunState) -> bool | None:
@@ -42,6 +42,11 @@ def fell_short(state: RunState) -> str:
     if state.verdict is False:
         return "not verified"
     return "not delivered" if state.undelivered else ""
+
+
+def has_succeeded(phase: Phase, state: RunState) -> bool:
+    """Whether its work is done, and nobody is still to look at it."""
+    return state.status == "done" and not state.undelivered and bool(is_good(phase, state))
 
 
 def standing(phase: Phase, agent: Agent, state: RunState | None) -> Standing:  # noqa: PLR0911

@@ -146,6 +146,8 @@ class Conductor:
         }
         self._running: dict[str, tuple[Thread, Stop]] = {}
         self._driven: set[str] = set()
+        # Of each agent the steps that it had taken when we looked: one look is not one for each.
+        self._known: dict[str, tuple[int, RunState | None]] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def go(self) -> int:
@@ -176,8 +178,12 @@ class Conductor:
 
     def states(self) -> dict[str, RunState]:
         """Where each agent that was begun stands."""
-        found = {key: part.state() for key, part in self._parts.items()}
-        return {key: state for key, state in found.items() if state is not None}
+        steps = self._desk.steps_of(self._claimed.id)
+        for key, part in self._parts.items():
+            known, count = self._known.get(key), steps.get(part.id, 0)
+            if known is None or known[0] != count:
+                self._known[key] = count, part.state()
+        return {key: state for key, (_, state) in self._known.items() if state is not None}
 
     def report(self) -> Report:
         """What came of it so far, with every reason."""
@@ -185,7 +191,8 @@ class Conductor:
 
         found = self._look()
         trees = {key: part.tree for key, part in self._parts.items()}
-        return report(self._plan, self.states(), found.phases, found.because, trees)
+        made = report(self._plan, self.states(), found.phases, found.because, trees)
+        return made._replace(run=self._claimed.id)
 
     def _look(self) -> Moves:
         states = self.states()
@@ -260,6 +267,7 @@ class Conductor:
         thread, stop = self._running.pop(key)
         thread.join()
         stop.close()
+        self._known.pop(key, None)  # it may have ended in a way that nobody could write down
 
     def _wait(self, wake_at: float | None, own: Stop) -> None:
         """Until an agent ends, the next one is due, or a second has passed."""

@@ -111,6 +111,11 @@ class Desk:
         """Where the run stands; None if there is no such run."""
         return state_of(unpacked(entry.body) for entry in self._journal.read(_PREFIX + id_))
 
+    def steps_of(self, parent: str) -> dict[str, int]:
+        """How many steps each agent of a plan has taken: what to look at again."""
+        found = self._journal.lengths(f"{_PREFIX}{parent}.")
+        return {name[len(_PREFIX) :]: count for name, count in found.items()}
+
     def find(self, name: str) -> str:
         """The id of the run that `name` means: its id, the beginning of it, or its name.
 

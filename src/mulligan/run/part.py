@@ -16,7 +16,7 @@ from .answer import Keeper
 from .begin import Asked, go, make
 from .leftovers import marked
 from .outputs import put
-from .prompts import command_for, variables_of
+from .prompts import command_for, output_in, variables_of
 from .recovery import run_policy
 from .state import RunState
 from .steps import Delivered, Ended, Made, Moved, Remark
@@ -231,7 +231,7 @@ class Part:
         # Half an answer, or one that was found wanting, would be taken for a whole one.
         if state is None or state.status != "done" or not is_good(phase, state):
             return ""
-        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+        return output_in(file)
 
     @property
     def _answer(self) -> Path:

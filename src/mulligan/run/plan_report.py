@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.duration import duration_text
 from ..core.text import clean
-from .acceptance import fell_short
-from .words import Said, clock, counted, followed, met, money, waited
+from .acceptance import fell_short, has_succeeded
+from .words import Said, clock, counted, followed, lasted, money, one_line, waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,7 +30,6 @@ __all__ = (
     "as_data",
     "as_lines",
     "as_markdown",
-    "one_line",
     "report",
 )
 
@@ -46,12 +45,8 @@ _STATUSES = {
 }
 _TONES: dict[str, Tone] = {
     "succeeded": "good",
-    **dict.fromkeys(("failed", "not verified", "stopped", "limited"), "bad"),
+    **dict.fromkeys(("failed", "not verified", "not delivered", "stopped", "limited"), "bad"),
 }
-
-
-# Characters of what a check printed that a line shows.
-_LONGEST = 300
 
 
 class Decision(NamedTuple):
@@ -138,6 +133,7 @@ class Report(NamedTuple):
         tokens: Tokens of all attempts; None if nobody said.
         phases: What came of its phases, in order.
         until: When it goes on by itself, if it is parked.
+        run: The id of its run.
     """
 
     name: str
@@ -150,6 +146,7 @@ class Report(NamedTuple):
     tokens: int | None
     phases: tuple[PhaseReport, ...]
     until: float | None = None
+    run: str = ""
 
 
 def report(
@@ -194,18 +191,18 @@ def _phase(
     trees: Mapping[str, str],
 ) -> PhaseReport:
     keys = [(each.name, f"{phase.name}/{each.name}") for each in phase.agents]
-    agents = [_agent(name, states.get(key), trees.get(key, "")) for name, key in keys]
+    agents = [_agent(phase, name, states.get(key), trees.get(key, "")) for name, key in keys]
     state = phases.get(phase.name, "blocked")
     return PhaseReport(phase.name, state, because.get(phase.name, ""), tuple(agents))
 
 
-def _agent(name: str, state: RunState | None, tree: str) -> AgentReport:
+def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentReport:
     if state is None:
         return AgentReport(name, "not begun")
     last = state.ended[-1] if state.ended else None
     return AgentReport(
         name=name,
-        status=fell_short(state) or _STATUSES[state.status],
+        status=_status(phase, state),
         attempts=state.attempts,
         took=max(0.0, state.at - state.made.at),
         waited=waited(state),
@@ -220,9 +217,17 @@ def _agent(name: str, state: RunState | None, tree: str) -> AgentReport:
     )
 
 
+def _status(phase: Phase, state: RunState) -> str:
+    if short := fell_short(state):
+        return short
+    if state.status == "done" and not has_succeeded(phase, state):
+        return "to be verified"
+    return _STATUSES[state.status]
+
+
 def _decisions(state: RunState) -> Iterator[Decision]:
     for step in state.ended:
-        ended = f"{met(step)} after {duration_text(step.took)}"
+        ended = lasted(step)
         yield Decision(step.at, step.attempt, ended, step.message, followed(step), step.because)
         for check in state.checks:
             if check.attempt == step.attempt:
@@ -232,12 +237,6 @@ def _decisions(state: RunState) -> Iterator[Decision]:
                 then = "not tried again" if is_last else "the agent is told what it printed"
                 then = "" if check.is_good else then
                 yield Decision(check.at, check.attempt, found, said, then, then)
-
-
-def one_line(text: str) -> str:
-    """The end of what a command printed, where test runners sum up; `mulligan show` has more."""
-    words = " ".join(text.split())
-    return words if len(words) <= _LONGEST else f"… {words[-_LONGEST:].partition(' ')[2]}"
 
 
 def as_data(found: Report) -> dict[str, Any]:
@@ -317,12 +316,10 @@ def _headline(agent: AgentReport) -> str:
         number = f"{agent.attempts} attempt{'s' if agent.attempts != 1 else ''}"
         parts.append(f"{number} in {duration_text(agent.took)}")
         parts += filter(None, (money(agent.cost), counted(agent.tokens)))
-    why = (
-        f": {agent.because}"
-        if agent.status in {"stopped", "not delivered"} and agent.because
-        else ""
-    )
-    return ", ".join(parts) + why
+    if agent.until is not None and agent.status in {"waiting", "limited"}:
+        parts.append(f"until {clock(agent.until, agent.until)}")
+    is_told = agent.status in {"stopped", "waiting", "not delivered"} and agent.because
+    return ", ".join(parts) + (f": {agent.because}" if is_told else "")
 
 
 def _told(decision: Decision) -> str:
@@ -330,7 +327,11 @@ def _told(decision: Decision) -> str:
     # "interrupted after 2s; interrupted" says one thing twice.
     after = _after(decision)
     then = f"; {after}" if after and not decision.ended.startswith(after) else ""
-    return f"attempt {decision.attempt} {decision.ended}{said}{then}"
+    return f"{_which(decision)}{decision.ended}{said}{then}"
+
+
+def _which(decision: Decision) -> str:
+    return f"attempt {decision.attempt} " if decision.attempt else ""
 
 
 def _after(decision: Decision) -> str:
@@ -357,7 +358,7 @@ def as_markdown(found: Report) -> str:
                 then = f"; {_plain(_after(each))}" if each.then else ""
                 said = f": {_plain(each.said)}" if each.said else ""
                 when = clock(each.at, found.began_at or each.at)
-                lines.append(f"  - {when} attempt {each.attempt} {each.ended}{said}{then}")
+                lines.append(f"  - {when} {_which(each)}{each.ended}{said}{then}")
             lines += [f"  - {_plain(each)}" for each in _beside(agent)]
     return "\n".join(lines) + "\n"
 

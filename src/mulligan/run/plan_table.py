@@ -16,9 +16,9 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from .acceptance import fell_short
+from .acceptance import fell_short, has_succeeded
 from .status import ticking
-from .words import clock, met, money
+from .words import clock, is_held, met, money
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -117,8 +117,11 @@ class Drawn:
         self._now = 0.0
         self._unheard = ""
 
-    def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:  # noqa: ARG002 -- the pen's
+    def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:
         self.tick(now)
+        for remark in state.remarks[len(before.remarks) if before else 0 :]:
+            # Above the table, where it stays.
+            self._console.print(Text(f"mulligan: {key}: {remark.text}"), soft_wrap=True)
 
     def phase(self, name: str, state: PhaseState, because: str) -> None:  # noqa: ARG002 -- the pen's
         if self._now:
@@ -191,6 +194,11 @@ class Drawn:
         state = self._standings.agents.get(key)
         return state is not None and state.status in _ALIVE
 
+    def _is_settled(self, key: str) -> bool:
+        state, name = self._standings.agents[key], key.partition("/")[0]
+        phases = self._standings.plan.phases
+        return any(has_succeeded(each, state) for each in phases if each.name == name)
+
     def _cells(self, phase: str, key: str) -> tuple[str | Text, ...]:
         """Attempt, state, what comes next, cost."""
         state = self._standings.agents.get(key)
@@ -200,8 +208,12 @@ class Drawn:
             return "", Text(words, style="dim"), "", ""
         short = fell_short(state)
         words, style = (short, "red") if short else _STATES[state.status]
-        if state.status == "running" and state.begun:
+        if state.status == "done" and not short and not self._is_settled(key):
+            words, style = "to be verified", ""
+        elif state.status == "running" and state.begun:
             words = f"runs {ticking(max(0.0, self._now - state.begun[-1].at))}"
+        elif is_held(state):
+            words = "waits: account limit"
         elif state.ended and state.status in {"waiting", "failed", "limited"}:
             why = met(state.ended[-1])
             words = words if why == words else f"{words}: {why}"

@@ -12,9 +12,10 @@ from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from .plan_report import as_data, as_lines, as_markdown, one_line
+from .acceptance import has_succeeded
+from .plan_report import as_data, as_lines, as_markdown
 from .status import can_draw
-from .words import Said, clock, money, told
+from .words import Said, clock, money, one_line, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -51,8 +52,13 @@ class Standings:
     @property
     def counted(self) -> str:
         """How many agents have succeeded."""
-        done = sum(state.status == "done" for state in self.agents.values())
-        return f"{done} of {sum(len(phase.agents) for phase in self.plan.phases)} succeeded"
+        known = [
+            (phase, self.agents.get(f"{phase.name}/{agent.name}"))
+            for phase in self.plan.phases
+            for agent in phase.agents
+        ]
+        done = sum(state is not None and has_succeeded(phase, state) for phase, state in known)
+        return f"{done} of {len(known)} succeeded"
 
     @property
     def cost(self) -> float | None:
@@ -96,6 +102,8 @@ class PlanTable:
         self._lock = RLock()
         self._standings = Standings(plan)
         self._streams, self._report = streams, report
+        #: Whether there was a report to write, and it could not be.
+        self.is_unreported = False
         lines = _Lines(run, streams, is_coloured=not environ.get("NO_COLOR"))
         self._lines = lines
         self._pen: _Pen = lines
@@ -156,6 +164,7 @@ class PlanTable:
                 try:
                     self._report.write_text(as_markdown(report), encoding="utf-8")
                 except OSError as error:
+                    self.is_unreported = True
                     why = (error.strerror or str(error)).lower()
                     self._lines.say(Said(f"no report was written to {self._report}: {why}", "bad"))
 
@@ -281,7 +290,9 @@ class _Events:
         from .events import summary
 
         phase, _, agent = key.partition("/")
-        self._tell("agent", phase=phase, agent=agent, at=now, **_renamed(summary(state)))
+        remarks = [each.text for each in state.remarks]
+        fields = {**_renamed(summary(state)), "remarks": remarks}
+        self._tell("agent", phase=phase, agent=agent, at=now, **fields)
 
     def phase(self, name: str, state: PhaseState, because: str) -> None:
         self._tell("phase", phase=name, state=state, because=because)
@@ -292,7 +303,7 @@ class _Events:
         self._tell("notified", error=error)
 
     def over(self, report: Report) -> None:
-        self._tell("report", **as_data(report))
+        self._tell("report", **{**as_data(report), "run": self._run})
 
     def close(self) -> None: ...
 

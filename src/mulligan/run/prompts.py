@@ -27,6 +27,7 @@ __all__ = (
     "LONGEST_OUTPUT",
     "command_for",
     "filled",
+    "output_in",
     "prompt_of",
     "references",
     "unknown",
@@ -35,6 +36,11 @@ __all__ = (
 
 # Characters of one output that enter a prompt: its first half, its second half.
 LONGEST_OUTPUT = 20_000
+
+# What is read of a longer one: characters of each side, with room for the words between them, and
+# the bytes that they could take.
+_SIDE = LONGEST_OUTPUT // 2 - 50
+_MOST_READ = 8 * LONGEST_OUTPUT
 
 # Bytes of one argument. Linux takes 32 pages, the zero at the end included (MAX_ARG_STRLEN).
 LONGEST_ARGUMENT = 131_071
@@ -203,6 +209,26 @@ def _together(agents: Mapping[str, str]) -> Iterator[_Piece]:
         gap = "\n\n" if number else ""
         yield _Piece(f"{gap}## {name}\n\n")
         yield _Piece(_fit(text), is_output=True)
+
+
+def output_in(file: Path) -> str:
+    """What an agent printed, as far as it enters a prompt: the middle of a book is not read."""
+    try:
+        with file.open("rb") as opened:
+            size = opened.seek(0, 2)
+            opened.seek(0)
+            if size <= _MOST_READ:
+                return opened.read().decode("utf-8", "replace")
+            head = opened.read(_MOST_READ // 2)
+            opened.seek(size - _MOST_READ // 2)
+            tail = opened.read()
+    except FileNotFoundError:
+        return ""
+    # The cuts may have gone through a character. Each side is as long as what would be kept of it.
+    first = head.decode("utf-8", "ignore")[:_SIDE]
+    last = tail.decode("utf-8", "ignore")[-_SIDE:]
+    left_out = size - len(first.encode()) - len(last.encode())
+    return f"{first}\n\n[{left_out} bytes are left out here]\n\n{last}"
 
 
 def _fit(text: str) -> str:

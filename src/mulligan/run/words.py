@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..core.duration import duration_text
+from ..core.text import clean
 from .steps import Begun, Ended, Moved, Remark
 
 if TYPE_CHECKING:
@@ -22,8 +23,11 @@ __all__ = (
     "counted",
     "day",
     "followed",
+    "is_held",
+    "lasted",
     "met",
     "money",
+    "one_line",
     "summed_up",
     "told",
     "waited",
@@ -99,6 +103,8 @@ def met(step: Ended) -> str:
 def _names(step: Ended) -> tuple[str, str]:
     if step.stopped == "refused":
         return "not started", "was not started"
+    if not step.attempt:  # something around it failed: its file, its tree, the journal
+        return "given up", "is given up"
     if step.stopped in _STOPS:
         return _STOPS[step.stopped]
     if not step.kind:
@@ -106,6 +112,27 @@ def _names(step: Ended) -> tuple[str, str]:
     if step.signal is not None and step.kind == "server":
         return "crashed", "crashed"
     return _KINDS.get(step.kind, (step.kind, f"failed ({step.kind})"))
+
+
+def is_held(state: RunState) -> bool:
+    """Whether it waits for another reason than its last attempt: its account's limit."""
+    if state.status != "waiting" or state.until is None or state.until <= state.at:
+        return False
+    return not state.ended or state.ended[-1].until != state.until
+
+
+def lasted(step: Ended) -> str:
+    """How an attempt ended, and after how long; where none was made, only how."""
+    is_made = step.stopped != "refused" and step.attempt
+    return f"{met(step)} after {duration_text(step.took)}" if is_made else met(step)
+
+
+def one_line(text: str, limit: int = 500) -> str:
+    """The end of what a program printed, on one line: where test runners sum up."""
+    text = text.strip()
+    if len(text) <= limit:
+        return clean(text, limit)
+    return clean(f"…{text[1 - limit :]}", limit)
 
 
 def followed(step: Ended) -> str:
@@ -157,6 +184,8 @@ def _ended(step: Ended, program: str) -> list[Said]:
         return []
     if step.stopped == "refused":
         return [Said(f"{program} is not started: {step.because}", "bad"), *_hinted(step)]
+    if not step.attempt:
+        return [Said(f"{program} is given up: {step.because}", "bad"), *_hinted(step)]
     if step.message == step.because:  # it could not be started, and that is all there is to say
         return [Said(f"attempt {step.attempt}: {step.message}", "bad"), *_hinted(step)]
     is_end = step.then == "stop"

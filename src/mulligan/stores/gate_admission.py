@@ -9,17 +9,17 @@ how many it made unasked, and what it heard.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from heapq import heappop, heappush
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..core.admission import Admitted, Hold
 from ..core.belief import Stated
 from ..core.gate import GATE, Enter, Flow, Go, Leave, Tick, advanced
 from .forks import made_anew
+from .gate_tickets import Block, Ticket, over
 from .view import View
+from .waiting import Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from ..core.machine import Key
     from ..core.moment import Moment
     from ..core.ports import State
+    from .gate_tickets import QuotaLike
+    from .waiting import GateWaiter
 
-__all__ = ("GateAdmission", "QuotaLike")
+__all__ = ("GateAdmission",)
 
 # The most calls that a process leases at once.
 _BLOCK = 64
@@ -39,51 +41,6 @@ _BLOCK = 64
 # A call may pass unasked while forty times as many are left as this process has under way: four
 # processes that do the same have then used a tenth of what is left, and none of it twice.
 _PLENTY = 40
-
-
-# A waiter that has not come back so many seconds after its time is not going to.
-_LATE = 1.0
-
-
-class QuotaLike(Protocol):
-    """One dimension of a limit as an answer stated it; `classify.quota_headers.Quota` is one."""
-
-    @property
-    def dimension(self) -> str: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def limit(self) -> float | None: ...
-    @property
-    def remaining(self) -> float | None: ...
-    @property
-    def reset_in(self) -> float | None: ...
-    @property
-    def window(self) -> float | None: ...
-
-
-@dataclass(slots=True)
-class _Block:
-    """Calls that the store has let through and this process has not made."""
-
-    permit: str
-    turn: int
-    size: int
-    left: int
-    until: float
-    under_way: int = 0
-
-
-@dataclass(slots=True)
-class _Ticket:
-    """What an attempt was admitted with, and what its answer stated."""
-
-    permit: str
-    turn: int
-    stated: tuple[Stated, ...] = ()
-    size: int = 1  # calls that its permit stands for
-    report: int = 0  # passed unasked, to be counted in this report
-    block: _Block | None = None
 
 
 class GateAdmission:
@@ -117,13 +74,12 @@ class GateAdmission:
     def after_fork(self) -> None:
         # A forked child has leased nothing, and made none of the calls that are under way.
         self._lock = Lock()
-        self._block = _Block("", 0, 0, 0, 0.0)
+        self._block = Block("", 0, 0, 0, 0.0)
         self._under_way = 0
         self._unasked = 0  # of those under way, the ones that nobody has counted
         self._report += 1
         self._passed = 0  # unasked and answered, one after another without a pause
-        self._back: list[float] = []  # when those who were told to wait come back, soonest first
-        self._crowded_until = 0.0
+        self._line = Line()
 
     @property
     def is_calm(self) -> bool:
@@ -148,11 +104,15 @@ class GateAdmission:
             return False
         state, moment = view.seen(now)
         after = advanced(state, moment)
-        return self._may_pass(after) or after.shut is not None or self._block.left > 0
+        if self._may_pass(after, now) or after.shut is not None or self._block.left > 0:
+            return True
+        with self._lock:
+            due = self._line.head_comes_at(now)
+        return due is not None and now < due  # nobody's turn to ask
 
     def has_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
         """Whether a success with `ticket`, and what it stated, is written down for others."""
-        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         if self._view.shared is None:
             return False
         return bool(ticket.permit) or ticket.block is not None or self._is_news(stated)
@@ -162,33 +122,57 @@ class GateAdmission:
         return self._passing(self._view.state.turn).ticket
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
-        view = self._view
-        if self._back:
-            self._came_back(now)
+        return self.asked(None, now, wall)
+
+    def asked(self, waiter: GateWaiter | None, now: float, wall: float) -> Answer:
+        """May a call be made? `waiter` has a place in the line; None asks past it."""
+        view, tokens = self._view, 0.0 if waiter is None else waiter.tokens
         state, moment = view.look(now, wall)
         if state.is_idle and not self.settings.scout:
-            return self._passing(state.turn)
+            return self._passing(state.turn, waiter)
         after = advanced(state, moment)
-        if self._may_pass(after):
+        if self._may_pass(after, now, tokens):
             if after.is_idle and view.shared is None:
                 view.do(Tick(), now, wall)  # what was believed is over: calm again
-            return self._passing(after.turn)
-        return self._counted(state, moment, now, wall)
-
-    def _passing(self, turn: int) -> Admitted:
+            return self._passing(after.turn, waiter)
+        if waiter is None:
+            return self._counted(state, moment, now, wall, tokens)
         with self._lock:
+            behind = self._line.behind(waiter, now)
+        if behind is not None:
+            return Hold(*behind)
+        answer = self._counted(state, moment, now, wall, tokens)
+        with self._lock:
+            if isinstance(answer, Hold):
+                self._line.wait(waiter, now, answer.delay, answer.because)
+            else:
+                self._line.leave(waiter)
+        return answer
+
+    def given_up(self, waiter: GateWaiter) -> None:
+        """`waiter` waits no more."""
+        with self._lock:
+            self._line.leave(waiter)
+
+    def _passing(self, turn: int, waiter: GateWaiter | None = None) -> Admitted:
+        with self._lock:
+            self._line.leave(waiter)
             if not self._under_way:
                 self._passed = 0
             self._under_way += 1
             self._unasked += 1
-            return Admitted(_Ticket("", turn, report=self._report))
+            return Admitted(Ticket("", turn, report=self._report))
 
-    def _may_pass(self, state: Flow) -> bool:
+    def _may_pass(self, state: Flow, now: float, tokens: float = 0.0) -> bool:
         """Whether so much is left that a call need not be counted."""
         if state.is_idle:
             return not self.settings.scout or state.plain is not None
         if self._view.shared is None or state.is_counting:
             return False  # counting in one's own memory costs nothing
+        if self._line.is_crowded(now):
+            return False  # a line is through before the others have seen the first of it
+        if tokens and _counts_tokens(state):
+            return False  # one call may take most of what is left
         plenty, settings = _PLENTY * self._under_way, self.settings
         return all(
             each.remaining > max(plenty, each.low_water, settings.keep, settings.high)
@@ -196,27 +180,33 @@ class GateAdmission:
             if each.unit == "requests"
         )
 
-    def _counted(self, state: Flow, moment: Moment, now: float, wall: float) -> Answer:
+    def _counted(
+        self, state: Flow, moment: Moment, now: float, wall: float, tokens: float
+    ) -> Answer:
         view = self._view
         turn = advanced(state, moment).turn
+        is_weighed = bool(tokens) and _counts_tokens(state)
         with self._lock:
             block = self._block
-            if block.left and block.turn == turn and now < block.until:
+            if block.left and block.turn == turn and now < block.until and not is_weighed:
                 block.left -= 1
                 block.under_way += 1
                 self._under_way += 1
-                return Admitted(_Ticket("", block.turn, block=block))
+                return Admitted(Ticket("", block.turn, block=block))
             unasked = self._unasked
             # Who has let calls wait knows how many; what it leased beyond them, others would miss.
-            most = 1 + len(self._back) if now < self._crowded_until else _BLOCK
+            waiting = len(self._line)
+            most = max(1, waiting) if self._line.is_crowded(now) else _BLOCK
         enter = Enter(
             id=view.name(),
             holder=view.worker,
             settings=self.settings,
+            tokens=tokens,
             most=1 if view.shared is None else min(most, _BLOCK),
             unasked=unasked,
             stated=_heard(state, moment) if view.has_notes else (),
-            roll=self._roll(),
+            # The head of a line comes as early as the luckiest of all who stand in it would.
+            roll=self._roll() / (1 + waiting),
         )
         # Where what we see says wait, the store would say the same, 50 ms later at most.
         _, answer = enter(state, moment)
@@ -224,10 +214,6 @@ class GateAdmission:
             self._give_back(now, wall)
             answer = view.do(enter, now, wall)
         if not isinstance(answer, Go):
-            if view.shared is not None:
-                with self._lock:
-                    heappush(self._back, now + answer.delay)
-                    self._crowded_until = max(self._crowded_until, now + answer.delay + _LATE)
             return Hold(answer.delay, answer.because)
         with self._lock:
             self._under_way += 1
@@ -236,27 +222,14 @@ class GateAdmission:
             if answer.count > 1:
                 left, until = answer.count - 1, now + answer.seconds
                 size = answer.count + unasked
-                self._block = block = _Block(enter.id, answer.turn, size, left, until, 1)
-                return Admitted(_Ticket("", answer.turn, block=block))
-        return Admitted(_Ticket(enter.id, answer.turn, size=1 + unasked))
-
-    def _came_back(self, now: float) -> None:
-        """Who asks now is taken for the waiter that was to come back first.
-
-        So the process knows how many calls it has use for. One that was given up while it waited
-        says nothing; it is forgotten a while after its time.
-        """
-        with self._lock:
-            back = self._back
-            if back and back[0] <= now:
-                heappop(back)
-            while back and back[0] < now - _LATE:
-                heappop(back)
+                self._block = block = Block(enter.id, answer.turn, size, left, until, 1)
+                return Admitted(Ticket("", answer.turn, block=block))
+        return Admitted(Ticket(enter.id, answer.turn, size=1 + unasked, tokens=tokens))
 
     def _give_back(self, now: float, wall: float) -> None:
         """Return what is left of the block."""
         with self._lock:
-            block, self._block = self._block, _Block("", 0, 0, 0, 0.0)
+            block, self._block = self._block, Block("", 0, 0, 0, 0.0)
             if block.left and now >= block.until and block.under_way:
                 block.left = 0  # of use to nobody now; the last of its calls answers for all
         if block.left:
@@ -272,7 +245,7 @@ class GateAdmission:
 
     def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
         """What the answer to the attempt with `ticket` stated; before `leave`."""
-        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         ticket.stated = tuple(
             [
                 Stated(
@@ -287,10 +260,15 @@ class GateAdmission:
             ]
         )
 
+    def settle(self, ticket: object, took: float) -> None:
+        """What the attempt with `ticket` took of what is counted in tokens; before `leave`."""
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
+        ticket.took = took
+
     def leave(
         self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
     ) -> None:
-        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         with self._lock:
             self._under_way = max(0, self._under_way - 1)  # a child may end what its parent began
             if ticket.report == self._report:
@@ -302,7 +280,7 @@ class GateAdmission:
                 if not block.left and not block.under_way:
                     # The last of its block answers for all of it.
                     ticket.permit, ticket.size = block.permit, block.size
-        if self._block.left and not self._back:
+        if self._block.left and not self._line:
             self._give_back(now, wall)
         is_limit = outcome == "failed" and failure is not None and failure.kind.is_limit
         if not ticket.permit and not ticket.stated and not is_limit:
@@ -321,6 +299,7 @@ class GateAdmission:
             because=str(failure) if is_limit else "",
             count=ticket.size,
             passed=passed,
+            spent=over(ticket, failure),
             roll=self._roll(),
         )
         if not ticket.permit and not is_limit and not self._is_news(ticket.stated):
@@ -345,6 +324,10 @@ class GateAdmission:
             )
             for said in stated
         )
+
+
+def _counts_tokens(state: Flow) -> bool:
+    return any(each.unit == "tokens" for each in state.beliefs)
 
 
 def _heard(state: Flow, moment: Moment) -> tuple[Stated, ...]:

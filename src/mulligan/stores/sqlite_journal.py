@@ -109,6 +109,18 @@ class SqliteJournal:
         except sqlite3.Error as trouble:
             raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
 
+    def lengths(self, prefix: str) -> dict[str, int]:
+        """How many entries each stream has whose name begins so: what has changed, in one look."""
+        try:
+            rows = self._file.reader.execute(
+                "SELECT stream, MAX(place) FROM journal WHERE stream >= ? AND stream < ? "
+                "GROUP BY stream",
+                (prefix, f"{prefix}\U0010ffff"),
+            )
+            return dict(rows.fetchall())
+        except sqlite3.Error as trouble:
+            raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
+
     def forget(self, stream: str) -> None:
         with self._file.writing() as connection:
             connection.execute("DELETE FROM journal WHERE stream = ?", (stream,))

@@ -7,6 +7,7 @@ FAILED ──WORK, DONE──▶ survived         PROGRESS ──exit ≠ 0─�
 from __future__ import annotations
 
 import json
+import re
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from ...core.failure import Kind
 from ...core.hint import Confidence, Precision
 from ..pack import Meaning
 from ..times.level import without_escapes
+from .bodies import status_of
 from .events import event_evidence
 from .evidence import Evidence, Role
 from .fields import reset_in_fields
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ("Story", "Stream", "judged", "take_apart")
 
 _BORDERS = "│┃║"
+_FRAGMENT = re.compile(r"\s{0,16}\"(?:code|message|status|error|type)\"\s?:")
 # What a program says about its end stands near it: what came before these is not kept.
 _LINES = 5000
 _EVENTS = 2000
@@ -54,7 +57,7 @@ def take_apart(text: str) -> Stream:
     agent = ""
     evidence: deque[Evidence] = deque(maxlen=_EVENTS)
     lines: deque[str] = deque(maxlen=_LINES)
-    for piece in pieces(_unquoted(_unboxed(without_escapes(text)))):
+    for piece in pieces(_braced(_unquoted(_unmarked(_unboxed(without_escapes(text)))))):
         if isinstance(piece, Line):
             lines.append(piece.text)
             continue
@@ -74,6 +77,16 @@ def _unboxed(text: str) -> str:
     return "\n".join(_unboxed_line(line) for line in text.split("\n"))
 
 
+def _unmarked(text: str) -> str:
+    """A text that is a quotation from its first line to its last, without its marks."""
+    if not text.lstrip().startswith("> "):
+        return text
+    lines = text.split("\n")
+    if not all(line.startswith(">") or not line.strip() for line in lines):
+        return text
+    return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
+
+
 def _unquoted(text: str) -> str:
     """What a program said as one JSON string, and nothing else."""
     bare = text.strip()
@@ -84,6 +97,18 @@ def _unquoted(text: str) -> str:
     except ValueError:
         return text
     return said if isinstance(said, str) else text
+
+
+def _braced(text: str) -> str:
+    """The inside of an error body whose braces were not copied with it."""
+    if len(text) > _ONE_STRING or not _FRAGMENT.match(text):
+        return text
+    whole = "{" + text.strip().rstrip(",") + "}"
+    try:
+        data = json.loads(whole, strict=False)
+    except (ValueError, RecursionError):
+        return text
+    return whole if isinstance(data, dict) and status_of(data) is not None else text
 
 
 def _unboxed_line(line: str) -> str:

@@ -29,13 +29,17 @@ _PERSON = re.compile(
     r"\b(?:i|i'm|i've|i'll|we|we've|my|our|he|she|they|when|whenever|unless|should|would|might|fix\w*"
     r"|add(?:s|ed)?|handl\w*|detect\w*|pars\w+|match\w*|patterns?|regex\w*|tests?|tested|docs?|readme"
     r"|documentation|example|e\.g|caused|implement\w*|refactor\w*|limiter|limiting|classif\w*|treat\w*"
-    r"|counts?|counted|summary|now|then|instead|survived|passed|passes|works?|worked"
+    r"|counts?|counted|summary|now|then|instead|survived"
+    r"|recovered|twice|succeeded|completed|eventually|means|listed|documented|described|section|passed|passes|works?|worked"
     r"|because the|which|what|how|why|select|where|const|let|var|def"
     r"|retry:|retrying|retried|will retry|retry in|are|were|responses)(?!\w)"
     r"|^(?:if|when|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
-    r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\(\)|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"'\[]",
+    r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\(\)|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']"
+    r"|^\[(?![\w.:/-]{1,40}\] \S)",
     re.IGNORECASE,
 )
+# https://docs.acme.dev says nothing about who speaks.
+_ADDRESS = re.compile(r"https?://\S{1,400}")
 # A statement, not an essay.
 _LONGEST = 600
 _INTRODUCTION = 80
@@ -57,7 +61,7 @@ def as_terse(text: str) -> Terse | None:
     if len(text) > _LONGEST:
         return None
     status, code = _STATUS.search(text), _CODE.search(text)
-    if (status is None and code is None) or _PERSON.search(text):
+    if (status is None and code is None) or _PERSON.search(_ADDRESS.sub(" ", text)):
         return None
     return Terse(status=int(status["status"] or status["first"]) if status else None)
 

@@ -64,7 +64,8 @@ _NAMED = re.compile(
 _ERROR = re.compile(
     # API Error: …   [API Error: …   API Error (529 …   Error code: 429 - …   Error: 500 …
     r"\[?(?:api|http|fatal|server|internal|unexpected|provider|model|stream|request|network"
-    r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?::(?!:)|[(·—-]|(?=\{)|(?=\d{3}\b))\s*"
+    r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?::(?!:)|[(·—-]|(?=\{)"
+    r"|(?=\d{3}\b(?!\s(?:is|are|was|were|means?|indicates?|happens?|occurs?|can|should|and|or)\b)))\s*"
     # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
     r"|(?:Caused by:?\s*)?[A-Za-z_$][\w.$]{0,120}?"
     r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b"
@@ -75,7 +76,8 @@ _ERROR = re.compile(
     r"[^:{}\"\n]{0,80}:\s+"
     # stream disconnected before completion: …   Agent stopped: …
     r"|(?:stream|connection|session|task|agent|run|turn|process|job|request|thread|worker)"
-    r" (?:was |has )?(?:disconnected|closed|interrupted|aborted|stopped|ended|terminated|cancell?ed"
+    r"(?: (?:'[^'\n]{1,40}'|\"[^\"\n]{1,40}\"))? (?:was |has )?"
+    r"(?:disconnected|closed|interrupted|aborted|stopped|ended|terminated|cancell?ed"
     r"|exited)\b[^:{}\"'\n]{0,60}:\s+"
     # An error occurred (ThrottlingException) when calling the X operation: …
     r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
@@ -114,6 +116,8 @@ _ERROR = re.compile(
     # Acme API error HTTP 429 Too Many Requests: {…
     r"|(?:[\w-]{1,20}+ ){1,5}error (?:HTTP |status |code )?"
     r"(?=[45]\d\d (?-i:[A-Z][a-z]+)(?: (?-i:[A-Z][a-z]+)){0,3}\s?[:{(-])"
+    # headers: {…}, status_code: 429, body: {…: Cohere's client
+    r"|(?:headers: [^\n]{1,2000}?, )?status_code: (?=[45]\d\d, body: )"
     # "error": { … a fragment of a body
     r"|\"error\"\s*:\s*(?=\{)",
     re.IGNORECASE,
@@ -124,7 +128,7 @@ _STATUS = re.compile(
     r"(?P<status>[1-5]\d\d)"
     r"(?:[\])]\s*[·:-]?\s*(?=\S)"
     r"|\s+(?=[A-Z{<(\[\"'-]|limit|rate|quota|too many|you |status code)"
-    r"|\s*[:·-]\s+|\s*$|\s*(?=</))"
+    r"|\s*[:·-]\s+|, body:\s+|\s*$|\s*(?=</))"
 )
 # <head><title>502 Bad Gateway</title>: a middleman's page
 _MARKUP = re.compile(r"(?:<[^<>\n]{1,80}>\s*){1,8}")
