@@ -111,7 +111,7 @@ LIMIT = Ended(
 AGAIN = Begun(1102.0, 2, "resume", "", "")
 DONE = Ended(1200.0, 2, 98.0, then="done", cost=0.11)
 CHECKED = Checked(1201.0, 2, is_good=True, said="")
-REMARK = Remark(1202.0, "git: its changes are on the branch mulligan/k3fqzz/1-2-style")
+REMARK = Remark(1202.0, "git: its changes are on the branch mulligan/k3fqzz/1-2-review-style")
 HELD = Moved(1001.0, 4000.0, "a run of this account met a limit")
 FAIL_FAST = "{} failed, and the phase fails with the first"
 

@@ -575,7 +575,10 @@ def test_the_tree_of_an_agent_that_failed_is_kept_and_named(theatre, repository)
     (kept,) = lent_out(Tree.find(repository), run.id)
     (one, two) = run.table.reports[0].phases[0].agents
     assert (one.status, one.tree, two.tree) == ("failed", kept.folder, "")
-    assert (kept.key, Path(kept.folder, "one.txt").exists()) == (f"{run.id}/agents/1-1-one", True)
+    assert (kept.key, Path(kept.folder, "one.txt").exists()) == (
+        f"{run.id}/agents/1-1-review-one",
+        True,
+    )
     assert not (repository / "one.txt").exists()
 
 
@@ -601,7 +604,7 @@ def test_what_a_plan_has_set_aside_is_found_under_its_run(theatre, repository):
     plan = Plan(git="snapshot", phases=(phase(theatre, {"a_b": script}, parallel=False),))
     run = theatre.play(plan)
     (aside,) = load_all(Tree.find(repository), run.id)
-    assert (aside.run, aside.state) == (f"{run.id}/agents/1-1-a_b", "aside")
+    assert (aside.run, aside.state) == (f"{run.id}/agents/1-1-review-a_b", "aside")
 
 
 def test_a_look_at_a_plan_reads_only_what_has_changed(theatre, monkeypatch):

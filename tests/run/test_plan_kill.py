@@ -163,6 +163,6 @@ def test_a_plan_whose_conductor_is_killed_goes_on_where_it_stood(tmp_path, seed)
     aside = load_all(Tree.find(tree))
     assert not [each for each in aside if each.state in {"prepared", "returning"}]
     trees = sorted(each.name for each in (tmp_path / "home" / "worktrees").glob("*/*"))
-    assert trees == (["2-2-d"] if mode == "worktree" else [])  # of the one that failed
+    assert trees == (["2-2-second-d"] if mode == "worktree" else [])  # of the one that failed
     effects = tree / "effects.txt"  # a tool that was cut off before its effect has none
     assert not effects.exists() or len(effects.read_text().splitlines()) == 1

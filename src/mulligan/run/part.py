@@ -75,7 +75,7 @@ class Part:
         self._desk, self._run, self._plan = desk, run, plan
         self._phase, self._agent = phase, agent
         # As git knows it: names of agents are one in their phase only.
-        self._git_name = f"{place[0]}-{place[1]}-{agent.name}"
+        self._git_name = f"{place[0]}-{place[1]}-{phase.name}-{agent.name}"[:64]
         self._folder, self._world = folder, world
         self._home = cwd
         self._environ = {**environ, **plan.env, **agent.env}
