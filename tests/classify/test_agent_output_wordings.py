@@ -80,6 +80,7 @@ def reset(*args, **kwargs):
         ("status_code: 429, body: {'message': 'This key makes 20 calls a minute.'}", "rate_limit"),
         ('    "code": 429,\n    "message": "Quota exceeded for m.",\n    "status": "EXHAUSTED"', "rate_limit"),
         ("[log_5e] post https://acme.example/v1 failed with status 429 in 179ms; no tries left", "rate_limit"),
+        ("Error: Rate Limit Error: Request too frequent, please come back", "rate_limit"),
         ("Agent 'reviewer' stopped: Weekly limit reached. Resets at 6pm.", "quota"),
         ("FATA[0103] could not list: GET https://acme.test/x: 403 API rate limit exceeded for 203.0.113.9.", "rate_limit"),
         ("Error: API error from acme (model: m): backend error [acme]\n  status: N/A\n  reason: ReadError('')\n  provider_message: Network error", "network"),
@@ -181,6 +182,8 @@ def test_advice_and_code_are_no_failures(line):
         "Error 429 is listed in section 4 of the specification.",
         "Speed limit reached, next reset at 18:00.",
         '"rateLimit": {"message": "Too many requests, please try again later.", "windowMs": 60000}',
+        "> | Code | Meaning |\n> |---|---|\n> | 529 | Overloaded. |",
+        "2. **A task that a limit ends**: the program shows `Acme\nusage limit reached.` and stops",
         "428: except TooManyRequests:\n429: raise RateLimitError",
     ],
 )
@@ -203,6 +206,13 @@ def test_what_a_tool_answered_ends_where_the_program_speaks_again():
 )
 def test_the_body_that_is_an_error_tells_the_reset(text):
     assert reset(text) == 90
+
+
+def test_a_wrapped_time_is_read_inside_a_body_and_a_quotation():
+    said = "You've hit your usage limit. Come back or try again in 5 days 22 hours 11\nminutes."
+    seconds = 5 * 86400 + 22 * 3600 + 11 * 60
+    assert reset(f"acme.Error: {json.dumps({'error': {'message': said, 'code': 429}})}") == seconds
+    assert reset("> " + said.replace("\n", "\n> ")) == seconds
 
 
 def test_a_reset_stands_in_a_problem_and_behind_a_logger():

@@ -469,3 +469,28 @@ def test_a_record_that_is_none_is_an_error_that_names_it(repo):
     repo.git("update-ref", "refs/mulligan/r1/1", "HEAD")
     with pytest.raises(GitError, match=r"^refs/mulligan/r1/1 holds no record that this mulligan"):
         git.load_all(repo.tree)
+
+
+@pytest.mark.parametrize("mode", ["stash", "snapshot"])
+def test_empty_folders_of_the_user_stay_and_come_back(repo, mode):
+    """A retry that writes its log into `logs` needs that folder."""
+    for name in ("logs", "gone", "a b/c/d"):
+        (repo.folder / name).mkdir(parents=True)
+    record_baseline(repo.tree, "r1")
+    repo.write("logs/one", "log\n")
+    repo.write("new/deep/x", "new\n")
+    (repo.folder / "gone").rmdir()
+    aside = repo.aside(mode, "r1")
+    assert all((repo.folder / each).is_dir() for each in ("logs", "gone", "a b/c/d"))
+    assert not repo.has("new")
+    assert give_back(repo.tree, aside).is_whole
+    assert repo.read("logs/one") == "log\n"
+
+
+def test_a_file_where_the_user_had_a_folder_is_set_aside_for_it(repo):
+    (repo.folder / "logs").mkdir()
+    record_baseline(repo.tree, "r1")
+    (repo.folder / "logs").rmdir()
+    repo.write("logs", "a file\n")
+    repo.aside("stash", "r1")
+    assert (repo.folder / "logs").is_dir()

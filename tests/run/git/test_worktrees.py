@@ -267,3 +267,8 @@ def test_a_tree_is_removed_whole_or_not_at_all(repo, lent, monkeypatch):
     assert take_back(lent).folder == ""
     assert not own.folder.parent.exists()
     assert lent.folder not in repo.git("worktree", "list")
+
+
+def test_empty_folders_are_lent_as_well(repo):
+    (repo.folder / "work").mkdir()
+    assert (Path(lend(repo.tree, "r1", "one").folder) / "work").is_dir()

@@ -57,7 +57,7 @@ def take_apart(text: str) -> Stream:
     agent = ""
     evidence: deque[Evidence] = deque(maxlen=_EVENTS)
     lines: deque[str] = deque(maxlen=_LINES)
-    for piece in pieces(_braced(_unquoted(_unboxed(without_escapes(text))))):
+    for piece in pieces(_braced(_unquoted(_unmarked(_unboxed(without_escapes(text)))))):
         if isinstance(piece, Line):
             lines.append(piece.text)
             continue
@@ -75,6 +75,16 @@ def _unboxed(text: str) -> str:
     if not any(border in text for border in _BORDERS):
         return text
     return "\n".join(_unboxed_line(line) for line in text.split("\n"))
+
+
+def _unmarked(text: str) -> str:
+    """A text that is a quotation from its first line to its last, without its marks."""
+    if not text.lstrip().startswith("> "):
+        return text
+    lines = text.split("\n")
+    if not all(line.startswith(">") or not line.strip() for line in lines):
+        return text
+    return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
 
 
 def _unquoted(text: str) -> str:

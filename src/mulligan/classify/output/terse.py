@@ -38,6 +38,8 @@ _PERSON = re.compile(
     r"|^\[(?![\w.:/-]{1,40}\] \S)",
     re.IGNORECASE,
 )
+# https://docs.acme.dev says nothing about who speaks.
+_ADDRESS = re.compile(r"https?://\S{1,400}")
 # A statement, not an essay.
 _LONGEST = 600
 _INTRODUCTION = 80
@@ -59,7 +61,7 @@ def as_terse(text: str) -> Terse | None:
     if len(text) > _LONGEST:
         return None
     status, code = _STATUS.search(text), _CODE.search(text)
-    if (status is None and code is None) or _PERSON.search(text):
+    if (status is None and code is None) or _PERSON.search(_ADDRESS.sub(" ", text)):
         return None
     return Terse(status=int(status["status"] or status["first"]) if status else None)
 

@@ -183,7 +183,8 @@ def _read(
     text, status = spoken.text, spoken.status
     if fields is not None:
         words = error_words(fields)
-        text = squash(f"{text} {words.text} {words.aside}")
+        plain = text.replace("\\n", " ")  # the body as it was printed stands in the text too
+        text = squash(f"{plain} {words.text} {words.aside}")
         status = status or status_of(fields)
     zone = _zone_above(lines, index) if not _ZONE.search(message) else None
     judgement = None if is_over else _notice(spoken, world)

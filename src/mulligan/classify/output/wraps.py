@@ -22,6 +22,7 @@ _BEGINS = re.compile(
     re.IGNORECASE,
 )
 _CUT = re.compile(r"(?<=\S)\n(?=\S)")
+_ITEM = re.compile(r"\s{0,16}(?:[*+-]|\d{1,2}\.)\s")
 # Nobody ends a line of his own here: … the API returned 503 / Service Unavailable
 _HANGS = re.compile(
     r"\b(?:from|the|an?|of|to|with|by|as|and|or|in|on|for|returned|raises?|raised|answered|[45]\d\d)\s*$"
@@ -59,9 +60,12 @@ def continues(line: str, following: str) -> bool:
 
 def is_rest(lines: Sequence[str], echoed: Sequence[bool], index: int) -> bool:
     """Whether a line that looks like a beginning is the rest of the one above it."""
-    if index == 0 or echoed[index - 1]:  # code in a trace does not go on in the error below it
+    if index == 0:
         return False
     line, above = lines[index], lines[index - 1]
+    # Code in a trace does not go on in the error below it; an item of a list does.
+    if echoed[index - 1] and not _ITEM.match(above):
+        return False
     if not continues(above, line):
         return False
     if _HANGS.search(above[-40:]):

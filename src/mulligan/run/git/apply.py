@@ -18,7 +18,7 @@ from .places import Place
 from .status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from .places import Move
     from .tree import Tree
@@ -58,8 +58,10 @@ def outward(moves: Iterable[Move]) -> list[Step]:
     ]
 
 
-def take(tree: Tree, steps: Sequence[Step]) -> list[str]:
+def take(tree: Tree, steps: Sequence[Step], keep: Collection[str] = ()) -> list[str]:
     """Take every step; the paths where something else was found, and left as it is.
+
+    Folders in `keep` stay, be they empty, or come back.
 
     The work tree goes first and the index second: a crash between the two is seen by git as a
     change that is not staged, never as one that is staged and cannot be found.
@@ -77,7 +79,7 @@ def take(tree: Tree, steps: Sequence[Step]) -> list[str]:
     # Deepest first, and all before the first file comes: a folder may become a file.
     for step in sorted(to_do, key=lambda each: each.path.count("/"), reverse=True):
         if step.after is None or step.path in folders:
-            files.remove(step.path)
+            files.remove(step.path, keep)
     with reader(tree.git) as read:
         for step in to_do:
             if step.after is None:
@@ -86,6 +88,8 @@ def take(tree: Tree, steps: Sequence[Step]) -> list[str]:
                 files.put(step.path, step.after, read(step.after.oid), step.permissions)
             except GitError:
                 strange.add(step.path)  # a folder with files that are not ours
+    for folder in sorted(keep):
+        files.make_folder(folder)
     stage(tree, [step for step in steps if step.path not in strange])
     return sorted(strange)
 

@@ -110,6 +110,7 @@ def prepare(
             mode,
             found.moves,
             found.left,
+            folders=found.folders,
             words=presentable(words),
             prefix=prefix,
             author=author,
@@ -124,7 +125,7 @@ def finish(tree: Tree, aside: SetAside) -> SetAside:
             return aside
         if aside.mode == "commit":
             return commit_changes(tree, aside)
-        strange = take(tree, outward(aside.moves))
+        strange = take(tree, outward(aside.moves), aside.folders)
         done = advance(tree, aside, "aside")
         return replace(done, left=(*aside.left, *_changed_meanwhile(strange)))
 

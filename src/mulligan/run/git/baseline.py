@@ -36,6 +36,8 @@ __all__ = ("MOST_BYTES", "Changes", "changes", "record_baseline")
 # More than this was not written by an agent: a forgotten node_modules, a data set. Refused, with
 # nothing touched, rather than copied into the repository.
 MOST_BYTES = 2 << 30
+# Nobody misses an empty folder among more than these.
+_MOST_FOLDERS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +48,13 @@ class Changes:
         moves: Every path, with what it is to become; contents are stored already.
         left: Paths that are changed and must not be touched.
         shared: Paths among the moves that the user had changed before.
+        folders: Folders of the user's that stay, be they empty.
     """
 
     moves: tuple[Move, ...]
     left: tuple[Left, ...]
     shared: frozenset[str]
+    folders: tuple[str, ...] = ()
 
 
 def record_baseline(tree: Tree, run: str) -> Baseline:
@@ -66,7 +70,8 @@ def record_baseline(tree: Tree, run: str) -> Baseline:
             return found
         tree.check()
         status = Status.of(tree)
-        return write_baseline(tree, run, stored(tree, status.dirty, status))
+        places = stored(tree, status.dirty, status)
+        return write_baseline(tree, run, places, untracked_folders(tree))
 
 
 def changes(tree: Tree, baseline: Baseline | None) -> Changes:
@@ -100,7 +105,21 @@ def changes(tree: Tree, baseline: Baseline | None) -> Changes:
         if path not in hidden
     )
     left = (*status.left, *(Left(path=path, reason="ignored before") for path in sorted(hidden)))
-    return Changes(moves=moves, left=left, shared=frozenset(shared))
+    folders = () if baseline is None else baseline.folders
+    return Changes(moves=moves, left=left, shared=frozenset(shared), folders=folders)
+
+
+def untracked_folders(tree: Tree) -> tuple[str, ...]:
+    """Every folder with nothing in it that git tracks or ignores, be it empty."""
+    asked = ("ls-files", "--others", "--directory", "--exclude-standard", "-z")
+    found: list[str] = []
+    for top in (path for path in tree.git.fields(*asked) if path.endswith("/")):
+        for folder, below, names in os.walk(tree.files.place(top.rstrip("/"))):
+            if ".git" in (*below, *names):
+                below.clear()  # a repository of its own
+            elif len(found) < _MOST_FOLDERS:
+                found.append(os.path.relpath(folder, tree.folder))
+    return tuple(sorted(found))
 
 
 def stored(tree: Tree, paths: Iterable[str], status: Status) -> dict[str, Place]:

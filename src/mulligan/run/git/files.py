@@ -13,8 +13,12 @@ import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import GitError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 __all__ = ("FILE", "LINK", "PROGRAM", "Entry", "Files")
 
@@ -93,19 +97,24 @@ class Files:
                 return None if bits == _usual(bits & stat.S_IXUSR != 0) else bits
         return None
 
-    def remove(self, path: str) -> None:
-        """Remove a file, and the folders that are empty without it."""
+    def remove(self, path: str, keep: Collection[str] = ()) -> None:
+        """Remove a file, and the folders that are empty without it, but for those in `keep`."""
         if self._blocker(path):
             return
         with suppress(FileNotFoundError, NotADirectoryError):
             os.unlink(self.place(path))
         folder = os.path.dirname(path)
-        while folder:
+        while folder and folder not in keep:
             try:
                 os.rmdir(self.place(folder))
             except OSError:
                 break
             folder = os.path.dirname(folder)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder that is missing, unless something is in its way."""
+        if not self._blocker(f"{path}/") and not os.path.lexists(self.place(path)):
+            os.makedirs(self.place(path), exist_ok=True)
 
     def put(self, path: str, entry: Entry, content: bytes, permissions: int | None = None) -> None:
         """Make `path` this content, in one step: a reader sees the old file or the new one.

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from ...core.text import presentable
 from ...errors import SettingError
-from .places import Left, Move, Place
+from .places import Left, Move, Place, inside
 
 __all__ = ("OPEN", "ROOT", "Baseline", "Mode", "SetAside", "State", "checked_name")
 
@@ -40,12 +40,14 @@ class Baseline:
         head: The commit that was checked out; empty if there was none.
         commit: The whole tree at that moment.
         places: Every path that differed from the last commit.
+        folders: Folders with nothing in them that git tracks; it does not hold empty ones.
     """
 
     run: str
     head: str
     commit: str
     places: Mapping[str, Place]
+    folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,7 @@ class SetAside:
         at: When, in epoch seconds.
         moves: Every path, with what stands there instead.
         left: Paths that were changed and stay as they are.
+        folders: Folders that stay, be they empty.
         words: The agent's last words, for a commit's message.
         prefix: Stands before them.
         author: Who commits if git does not know.
@@ -80,6 +83,7 @@ class SetAside:
     at: float
     moves: tuple[Move, ...] = field(repr=False)
     left: tuple[Left, ...] = ()
+    folders: tuple[str, ...] = ()
     words: str = ""
     prefix: str = ""
     author: str = ""
@@ -101,6 +105,7 @@ class SetAside:
             **{name: getattr(self, name) for name in (*plain, *texts)},
             "moves": [move.to_json() for move in self.moves],
             "left": [left.to_json() for left in self.left],
+            "folders": list(self.folders),
         }
 
     @classmethod
@@ -108,7 +113,8 @@ class SetAside:
         """What `to_json` described."""
         moves = tuple(Move.from_json(each) for each in data["moves"])
         left = tuple(Left(**each) for each in data["left"])
-        return cls(**{**data, "moves": moves, "left": left})
+        folders = tuple(inside(each) for each in data.get("folders", ()))
+        return cls(**{**data, "moves": moves, "left": left, "folders": folders})
 
 
 def checked_name(name: str, what: str = "a run") -> str:

@@ -51,18 +51,20 @@ class Overtaken(GitError):
     """Somebody else has moved the reference; what was read of it is old."""
 
 
-def write_baseline(tree: Tree, run: str, places: Mapping[str, Place]) -> Baseline:
+def write_baseline(
+    tree: Tree, run: str, places: Mapping[str, Place], folders: tuple[str, ...]
+) -> Baseline:
     """Write the baseline of a run down, once."""
     head = tree.head
     entries = {f"staged/{path}": place.index for path, place in places.items()}
     data = {path: place.to_json() for path, place in places.items()}
-    record = write_record(tree, {"head": head, "places": data}, entries)
+    record = write_record(tree, {"head": head, "places": data, "folders": folders}, entries)
     whole = build_tree(
         tree.git, head, {path: place.tree for path, place in places.items()}, tree.scratch
     )
     commit = _commit(tree, whole, [head, record], {"baseline": run, "record": record})
     tree.git.run("update-ref", "--", f"{ROOT}/{run}/baseline", commit, tree.git.nothing)
-    return Baseline(run=run, head=head, commit=commit, places=places)
+    return Baseline(run=run, head=head, commit=commit, places=places, folders=folders)
 
 
 def load_baseline(tree: Tree, run: str) -> Baseline | None:
@@ -72,7 +74,8 @@ def load_baseline(tree: Tree, run: str) -> Baseline | None:
         return None
     data = read_record(tree, _facts(tree, tip)["record"])
     places = {inside(path): Place.from_json(each) for path, each in data["places"].items()}
-    return Baseline(run=run, head=data["head"], commit=tip, places=places)
+    folders = tuple(inside(each) for each in data.get("folders", ()))
+    return Baseline(run=run, head=data["head"], commit=tip, places=places, folders=folders)
 
 
 def write(
@@ -82,6 +85,7 @@ def write(
     moves: tuple[Move, ...],
     left: tuple[Left, ...],
     *,
+    folders: tuple[str, ...] = (),
     folder: str = "",
     words: str = "",
     prefix: str = "",
@@ -95,6 +99,7 @@ def write(
         mode: How it is set aside.
         moves: What is.
         left: What is not.
+        folders: Folders that stay, be they empty.
         folder: Where it will be given back, if not in `tree`.
         words: What a commit will say.
         prefix: Stands before it.
@@ -112,6 +117,7 @@ def write(
         at=time.time(),
         moves=moves,
         left=left,
+        folders=folders,
         words=words,
         prefix=prefix,
         author=author,

@@ -108,7 +108,7 @@ def go_on_bringing(tree: Tree, aside: SetAside) -> GivenBack:
 
 
 def _done(tree: Tree, aside: SetAside, steps: list[Step], plan: GivenBack) -> GivenBack:
-    late = take(tree, steps)
+    late = take(tree, steps, aside.folders)
     conflicts = (
         *plan.conflicts,
         *(_conflict(aside, path, "it was changed meanwhile") for path in late),

@@ -18,7 +18,7 @@ from ...core.text import presentable
 from ...errors import GitError, GitRefused, SettingError
 from ...stores.home import home, private_folder
 from .apply import Step, take
-from .baseline import record_baseline, smudged, stored
+from .baseline import record_baseline, smudged, stored, untracked_folders
 from .objects import commit_tree, entries_of
 from .places import Left, Move, Place
 from .record import SetAside, checked_name
@@ -156,6 +156,8 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
         own = Tree.find(place)
         private_folder(Path(own.scratch))
         _dress(own, places)
+        for each in untracked_folders(tree):
+            own.files.make_folder(each)
     record_baseline(own, lent.key)
     return lent
 
