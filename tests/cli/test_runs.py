@@ -222,7 +222,7 @@ def test_show_of_a_plan_that_waits_says_so_and_tells_what_happened_to_the_trees(
     assert "  ended    parked after 3s\n  then     goes on at " in out
     assert out.rstrip().endswith(f"{plan}.review.one: {remark.text}")
     code, out, _ = mulligan("show", f"{plan}.review.one")
-    assert "  checked  not verified: 2 tests failed\n" in out
+    assert "  check    not verified\n           2 tests\n           failed\n" in out
     assert " not started: the tree is torn\n" in out
     code, out, _ = mulligan("show", "--json", f"{plan}.review.one")
     found = json.loads(out)

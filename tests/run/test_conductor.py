@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -47,6 +48,9 @@ class Table:
         self.last_phases = dict(states)
 
     def tick(self, now): ...
+
+    def held(self, key, because):
+        self.notices.append(f"{key}: {because}")
 
     def notified(self, error):
         self.notices.append(error)
@@ -620,3 +624,29 @@ def test_a_look_at_a_plan_reads_only_what_has_changed(theatre, monkeypatch):
     run = theatre.play(Plan(concurrency=2, phases=(Phase(name="a", agents=agents),)))
     last = sum(id_.endswith(".n19") for id_ in looks)
     assert (run.code, sum(id_.endswith(".n0") for id_ in looks) < last + 10) == (0, True)
+
+
+def test_an_agent_in_the_hands_of_a_stopped_process_is_told_of(theatre):
+    plan = Plan(phases=(phase(theatre, {"one": "limit:10 ok"}),))
+    parked = theatre.play(plan, is_parked_by_exit=True)
+    theatre.desk.claim(f"{parked.id}.review.one", theatre.clock.wall())  # and does not let go
+    theatre.clock.advance(60)
+    stop = Stop()
+
+    class Impatient(Table):
+        def held(self, key, because):
+            super().held(key, because)
+            stop.set("interrupt")
+
+    table = Impatient()
+    conduct(
+        theatre.desk,
+        theatre.desk.claim(parked.id, theatre.clock.wall()),
+        environ=theatre.environ(""),
+        world=theatre.world(),
+        table=table,
+        stop=stop,
+    )
+    stop.close()
+    place = f"run {parked.id}.review.one is in the hands of process {os.getpid()}"
+    assert table.notices == [f"review/one: {place}: end that process, or let it go on"]

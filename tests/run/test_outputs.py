@@ -99,7 +99,7 @@ def test_a_file_keeps_its_permissions_and_a_new_one_gets_the_usual(folder, tmp_p
 
 def test_what_cannot_be_written_is_said_and_leaves_nothing_behind(folder, tmp_path):
     (folder / "file").write_text("")
-    with pytest.raises(SettingError, match=r"^output 'file/x' cannot be written: not a directory$"):
+    with pytest.raises(SettingError, match=r"^output 'file/x' cannot be written: file exists$"):
         put(tmp_path / "answer", folder, "file/x")
 
 

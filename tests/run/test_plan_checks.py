@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mulligan.config.lines import path_text
+from mulligan.core.presets import preset
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_checks import problems, unready
 
@@ -68,6 +71,16 @@ NULLS = {
 def test_a_null_character_anywhere_is_noticed_before_anybody_pays(tmp_path, key):
     words = "has a null character in it, which no argument can have"
     assert said(problems(NULLS[key], folder=tmp_path)) == [f"{key}: {words}"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("store", "sqlite:x"), ("codes", {"A": "server"}), ("key_ttl", 60)]
+)
+def test_a_policy_of_python_code_says_nothing_that_has_no_effect(tmp_path, field, value):
+    policy = replace(preset("pipeline"), **{field: value})
+    found = Plan(phases=(Phase(name="a", agents=(agent(),), policy=policy),))
+    (said_of,) = problems(found, folder=tmp_path)
+    assert said_of.message.startswith("has no effect on programs: it is ")
 
 
 def test_a_variable_of_the_environment_has_no_equals_sign_in_its_name(tmp_path):

@@ -15,7 +15,7 @@ from ..core.text import clean
 from ..run.acceptance import fell_short
 from ..run.desk import Desk
 from ..run.steps import PLAN
-from ..run.words import clock, counted, followed, met, money, one_line, waited
+from ..run.words import clock, counted, followed, met, money, waited
 from . import Unusable
 from .columns import columns
 from .run_names import RUN, newest
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..run.state import RunState
-    from ..run.steps import Checked, Ended
+    from ..run.steps import Ended
 
 __all__ = ("command",)
 
@@ -199,10 +199,6 @@ def _status(desk: Desk, id_: str, state: RunState, now: float) -> str:
     return status
 
 
-def _checked(check: Checked) -> str:
-    return "verified" if check.is_good else f"not verified: {one_line(check.said)}"
-
-
 def _attempt(state: RunState, at: int, now: float) -> list[str]:
     begun = state.begun[at]
     made = [each for each in state.ended if each.stopped != "refused"]
@@ -220,14 +216,12 @@ def _attempt(state: RunState, at: int, now: float) -> list[str]:
         how_ended = {"stop": "failed", "again": "parked"}.get(ended.then, how_ended)
         until = f"goes on at {clock(ended.until, now)}" if ended.until else ""
         then = until if ended.then == "again" else then
-    checks = [each for each in state.checks if each.attempt == begun.attempt]
     rows = [
         ("ended", f"{how_ended} after {duration_text(ended.took)}{code}"),
         ("said", ended.message),
         ("read", ended.reading),
         ("then", then),
         ("because", ended.because if ended.then != "done" else ""),
-        *(("checked", _checked(each)) for each in checks),
         ("hint", ended.advice),
         ("retries", f"{ended.retries} of its own" if ended.retries else ""),
         ("spent", ", ".join(e for e in (money(ended.cost), counted(ended.tokens)) if e)),

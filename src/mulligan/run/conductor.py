@@ -43,6 +43,8 @@ EX_TEMPFAIL, _FAILED, _INTERRUPTED = 75, 1, 130
 
 # How often the table is drawn anew while nothing happens.
 _TICK = 1.0
+# So many of them an agent may be in other hands before anybody is told: most let go by then.
+_NEWS_AFTER = 3
 
 
 class Table(Protocol):
@@ -58,6 +60,10 @@ class Table(Protocol):
 
     def tick(self, now: float, /) -> None:
         """Time has passed; told about once a second."""
+        ...
+
+    def held(self, key: str, because: str, /) -> None:
+        """An agent cannot be taken up, and why; told from any thread."""
         ...
 
     def notified(self, error: str, /) -> None:
@@ -146,6 +152,7 @@ class Conductor:
         }
         self._running: dict[str, tuple[Thread, Stop]] = {}
         self._driven: set[str] = set()
+        self._held: dict[str, int] = {}
         # Of each agent the steps that it had taken when we looked: one look is not one for each.
         self._known: dict[str, tuple[int, RunState | None]] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
@@ -236,7 +243,10 @@ class Conductor:
                 )
         except GitStopped:  # whoever takes the plan up goes on with it
             return
-        except InOtherHands:  # of a conductor that was stopped, and lets go within its lease
+        except InOtherHands as held:  # of a conductor that was stopped, and may be so for long
+            self._held[key] = self._held.get(key, 0) + 1
+            if self._held[key] == _NEWS_AFTER:
+                self._table.held(key, f"{held}: end that process, or let it go on")
             self._world.wait(stop, _TICK)
         except Exception as error:  # noqa: BLE001 -- or it would be started again without end
             is_ours = isinstance(error, MulliganError)

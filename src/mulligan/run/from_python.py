@@ -129,6 +129,10 @@ class _Kept:
         if self._table is not None:
             self._table.tick(now)
 
+    def held(self, key: str, because: str) -> None:
+        if self._table is not None:
+            self._table.held(key, because)
+
     def notified(self, error: str) -> None:
         if self._table is not None:
             self._table.notified(error)

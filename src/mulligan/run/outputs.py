@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from ..core.text import clean
@@ -63,7 +64,8 @@ def put(answer: Path, folder: Path, output: str) -> None:
             shutil.copyfileobj(source, file)
         new.replace(target)
     except OSError as error:
-        new.unlink(missing_ok=True)
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
         why = (error.strerror or str(error)).lower()
         raise SettingError(f"output {clean(output)!r} cannot be written: {why}") from error
 

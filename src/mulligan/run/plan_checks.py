@@ -14,11 +14,13 @@ from difflib import get_close_matches
 from shutil import which
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..core.policy import Policy
 from ..core.text import mask
 from ..errors import SettingError
 from .agents.asking import asking
 from .git.worktrees import sharing_problem
 from .outputs import target_of
+from .plan_shape import UNFIT
 from .prompts import prompt_of, references, unknown, variables_of
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[
     yield from _environment(plan.env, ())
     for at, phase in enumerate(plan.phases):
         yield from _variables(phase.variables, ("phases", at))
+        yield from _policy(phase, ("phases", at, "policy"))
         yield from _sharing(plan, at, home or folder)
         for number, agent in enumerate(phase.agents):
             path = ("phases", at, "agents", number)
@@ -177,6 +180,15 @@ def _tree_of(folder: Path) -> str:
     place = folder.resolve()
     inside = (each for each in (place, *place.parents) if (each / ".git").exists())
     return str(next(inside, place))
+
+
+def _policy(phase: Phase, path: KeyPath) -> Iterator[Problem]:
+    """What a policy of Python code says that means nothing for programs; a file's was refused."""
+    if isinstance(phase.policy, Policy):
+        # The others differ from preset to preset, and nobody has set them.
+        for field in ("store", "codes", "key_ttl"):
+            if getattr(phase.policy, field):
+                yield Problem((*path, field), f"has no effect on programs: it is {UNFIT[field]}")
 
 
 def _variables(variables: Mapping[str, str], path: KeyPath) -> Iterator[Problem]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ..config.lines import KeyPath
     from .plan import Agent
+    from .plan_checks import Problem
 
 __all__ = ("lint_plan",)
 
@@ -47,18 +48,12 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Fin
         folder: The folder its file is in.
         home: The folder that its `cwd` starts from; where its file is by default.
     """
-    found = [
-        Finding(
-            key=path_text(each.path),
-            message=each.message,
-            hint=each.hint or "the plan is not started before this is mended",
-            is_grave=True,
-        )
-        for each in (
-            *problems(plan, folder=folder, home=home),
-            *unready(plan, home=home or folder, environ=os.environ),
-            *tree_problems(plan, home or folder),
-        )
+    found = [_found(each, is_grave=True) for each in problems(plan, folder=folder, home=home)]
+    found += [_found(each, is_grave=True) for each in tree_problems(plan, home or folder)]
+    # A program that is not on this machine is no error of the plan; the run is refused here.
+    found += [
+        _found(each, is_grave="verify" not in each.path)
+        for each in unready(plan, home=home or folder, environ=os.environ)
     ]
     found += _plan(plan)
     used: set[str] = set()
@@ -77,6 +72,11 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Fin
         found += _unused(phase.variables, named, path)
     found += _unused(plan.variables, used, ())
     return sorted(dict.fromkeys(found), key=lambda finding: not finding.is_grave)
+
+
+def _found(problem: Problem, *, is_grave: bool) -> Finding:
+    hint = problem.hint or "the plan is not started before this is mended"
+    return _of(problem.path, problem.message, hint, is_grave=is_grave)
 
 
 def _of(path: KeyPath, message: str, hint: str, *, is_grave: bool = False) -> Finding:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ..config.lines import KeyPath
 
-__all__ = ("PHASE_POLICY_WORDS", "PLAN_WORDS", "policy_table", "taken_out")
+__all__ = ("PHASE_POLICY_WORDS", "PLAN_WORDS", "UNFIT", "policy_table", "taken_out")
 
 _PIPELINE = "pipeline"
 # R-B13, R-B14.
@@ -38,13 +38,14 @@ _DELAYS, _JITTER, _MAX_WAIT, _ATTEMPTS = [120, 300, 900, 1800], 30.0, 21_600.0, 
 _OURS = ("retry_delays", "jitter", "max_wait", "partial_failure")
 
 
-_ATTEMPT = "for calls that share a target; a program has the limits of its account"
-_UNFIT = {
+# Fields of a policy that cannot mean anything for a program, and what they are for.
+_SHARED = "for calls that share a target; a program has the limits of its account"
+UNFIT = {
     "store": "where calls share their state; runs share theirs by MULLIGAN_STORE",
-    "gate": _ATTEMPT,
-    "breaker": _ATTEMPT,
-    "breakers": _ATTEMPT,
-    "tokens": _ATTEMPT,
+    "gate": _SHARED,
+    "breaker": _SHARED,
+    "breakers": _SHARED,
+    "tokens": _SHARED,
     "effects": "for calls; whether a program may be started anew is may_restart of its agent",
     "codes": "for answers of servers; a program's words are read by packs",
     "key_ttl": "for keys of calls; a run that has finished is never run again",
@@ -87,7 +88,7 @@ def taken_out(phase: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
 def policy_table(table: dict[str, Any]) -> dict[str, Any]:
     """The table of a phase's policy in the words of a policy file."""
     own = dict(table)
-    for key, why in _UNFIT.items():
+    for key, why in UNFIT.items():
         if key in own:
             raise Misshapen((key,), f"has no effect on programs: it is {why}", "leave it out")
     timeouts = own.get("timeouts")
@@ -185,7 +186,7 @@ def _known(table: KeyPath, _: str) -> Collection[str]:
 def _policy_known(table: KeyPath, shape: str) -> Collection[str]:
     """The keys of a table inside a phase's policy."""
     found = policy_keys(table, shape)
-    return {*found, *_OURS} - {*_UNFIT} if not table else found
+    return {*found, *_OURS} - {*UNFIT} if not table else found
 
 
 _SYNONYMS: dict[str, tuple[str, ...]] = {

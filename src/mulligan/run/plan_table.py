@@ -120,8 +120,7 @@ class Drawn:
     def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:
         self.tick(now)
         for remark in state.remarks[len(before.remarks) if before else 0 :]:
-            # Above the table, where it stays.
-            self._console.print(Text(f"mulligan: {key}: {remark.text}"), soft_wrap=True)
+            self._say(f"{key}: {remark.text}")
 
     def phase(self, name: str, state: PhaseState, because: str) -> None:  # noqa: ARG002 -- the pen's
         if self._now:
@@ -138,6 +137,13 @@ class Drawn:
         if not self._live.is_started:
             self._live.start()
         self._live.update(self._drawn(), refresh=True)
+
+    def held(self, key: str, because: str) -> None:
+        self._say(f"{key}: {because}")
+
+    def _say(self, words: str) -> None:
+        """Above the table, where it stays."""
+        self._console.print(Text(f"mulligan: {words}"), soft_wrap=True)
 
     def notified(self, error: str) -> None:
         """Told once the table is gone: nobody reads what it draws over."""

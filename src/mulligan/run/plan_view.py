@@ -72,6 +72,7 @@ class _Pen(Protocol):
     def agent(self, key: str, before: RunState | None, state: RunState, now: float, /) -> None: ...
     def phase(self, name: str, state: PhaseState, because: str, /) -> None: ...
     def tick(self, now: float, /) -> None: ...
+    def held(self, key: str, because: str, /) -> None: ...
     def notified(self, error: str, /) -> None: ...
     def over(self, report: Report, /) -> None: ...
     def close(self) -> None: ...
@@ -150,6 +151,11 @@ class PlanTable:
         """Time has passed; told about once a second."""
         with self._lock:
             self._pen.tick(now)
+
+    def held(self, key: str, because: str) -> None:
+        """An agent cannot be taken up, and why."""
+        with self._lock:
+            self._pen.held(key, because)
 
     def notified(self, error: str) -> None:
         """Somebody was told; what went wrong with that, or nothing."""
@@ -240,6 +246,9 @@ class _Lines:
 
     def tick(self, now: float) -> None: ...
 
+    def held(self, key: str, because: str) -> None:
+        self.say(Said(f"{key}: {because}", "wait"))
+
     def notified(self, error: str) -> None:
         if error:
             self.say(Said(f"nobody was notified: {error}", "bad"))
@@ -298,6 +307,10 @@ class _Events:
         self._tell("phase", phase=name, state=state, because=because)
 
     def tick(self, now: float) -> None: ...
+
+    def held(self, key: str, because: str) -> None:
+        phase, _, agent = key.partition("/")
+        self._tell("held", phase=phase, agent=agent, because=because)
 
     def notified(self, error: str) -> None:
         self._tell("notified", error=error)
