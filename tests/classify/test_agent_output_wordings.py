@@ -201,6 +201,8 @@ def test_what_a_tool_answered_ends_where_the_program_speaks_again():
     "text",
     [
         'http 429 Too Many Requests: Some("{\\"error\\":{\\"type\\":\\"usage_limit_reached\\",\\"resets_in_seconds\\":90}}")',
+        "[lane/one] run end: id=x isError=true error=⚠️ API rate limit reached. rawError=You have hit your usage limit (go plan). Try again in ~90 s.",
+        "Error: Gave up after 1 attempt: Provider requested 90000ms wait, that exceeds the most. Original error: 429",
         "09:00:01 app WARNING call failed. Info: {'id': 'x7'}, Exception: Error calling m (RESOURCE_EXHAUSTED): 429 RESOURCE_EXHAUSTED. {'error': {'code': 429, 'details': [{'retryDelay': '90s'}]}}.",
     ],
 )

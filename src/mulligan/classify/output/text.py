@@ -212,6 +212,10 @@ def _read(
         judgement = Judgement(means=kind, because=f"status {status}", reset=reset)
     if judgement is None or (not is_error and _is_talk(spoken, judgement)):
         return None, index
+    if is_error and judgement.reset is None and judgement.means in _LIMITS:
+        # "The provider asks for a wait of 90 s. Original error: 429": the time comes first.
+        stated = find_reset(spoken.whole, now=world.now, zone=zone or world.zone)
+        judgement = replace(judgement, reset=stated)
     near = lines[max(0, index - _HEADERS_NEAR) : index + _HEADERS_NEAR]
     judgement = _with_headers(judgement, near, world)
     end = _end_line(judgement, spoken, starts, index, lines)

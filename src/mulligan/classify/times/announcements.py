@@ -27,6 +27,7 @@ _ENGLISH = (
     r"|(?:be )?back|available(?: again)?"
     r"|resumes?|regain access|continu(?:e|es|ing)(?: automatically)?|wait(?:ing)?|until|lifted"
     r"|can (?:send|use|start|make|ask|access)"
+    r"|requested(?=\s(?:an?\s)?\d{1,9}\s?(?:ms|s|seconds?|minutes?)\s(?:wait|delay)\b)"
     r"|(?:cycle|period|window|cooldown) (?:opens|ends|expires)"
 )
 _GERMAN = (
