@@ -16,7 +16,8 @@ from mulligan.core.hint import Confidence, Hint, Precision
 from mulligan.run.advice import HARMLESS
 from mulligan.run.reading import Finished
 from mulligan.run.recovery import Terms, judge, run_policy
-from mulligan.run.steps import Ended
+from mulligan.run.state import state_of
+from mulligan.run.steps import Begun, Ended, Made
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
@@ -321,3 +322,13 @@ def test_a_budget_counts_the_waits_and_the_attempts_after_the_first():
     later = judged(failed, policy=policy, before=(past(Kind.OVERLOADED, at=NOW - 500),))
     assert (first.then, later.then) == ("again", "stop")
     assert "would pass the retry budget" in later.because
+
+
+def test_what_was_judged_to_go_on_is_not_refused_when_its_time_has_come():
+    made = Made(0.0, "opencode", "opencode run x", "/src", "host", 0, "", {}, [])
+    begun = Begun(1.0, 1, "start", "", "")
+    mute = Ended(21.0, 1, 20.0, stopped="idle", kind="timeout", then="again", until=24.0)
+    for ended, is_cut_off in ((mute, False), (mute._replace(then="stop", until=None), True)):
+        state = state_of([made, begun, ended])
+        assert state is not None
+        assert state.is_cut_off is is_cut_off

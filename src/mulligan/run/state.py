@@ -90,7 +90,8 @@ class RunState(NamedTuple):
     def is_cut_off(self) -> bool:
         """Whether its last attempt ended in the middle, so that nobody knows what it did."""
         last = next((each for each in reversed(self.ended) if each.stopped != "refused"), None)
-        if last is None or last.then == "done":
+        # Who said that it goes on has asked this question already, and knew more.
+        if last is None or last.then in {"done", "again"}:
             return False
         is_gone = last.is_lost and any(each.is_work for each in self.ended)
         return is_gone or bool(last.stopped) or last.signal is not None
