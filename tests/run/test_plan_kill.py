@@ -36,7 +36,6 @@ name = "second"
 {policy}
 parallel = {parallel}
 on_failure = "require_minimum"
-policy = "default"
 minimum = 2
 {second}
 [[phases]]
