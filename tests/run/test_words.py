@@ -67,6 +67,16 @@ def test_a_time_on_another_day_has_the_day():
     )
 
 
+def test_a_policy_that_waits_longer_than_the_limit_says_so():  # R-B14: the later of the two
+    step = LIMIT._replace(
+        reset_at=NIGHT + 3, until=NIGHT + 122, because="again in 2m2s, by backoff"
+    )
+    reset = clock(NIGHT + 3, NIGHT)
+    assert texts(told(step, "claude"))[1].endswith(
+        f": the limit resets at {reset}, and the policy waits longer"
+    )
+
+
 def test_backoff_is_told_as_backoff():
     step = LIMIT._replace(kind="overloaded", reset_at=None, because="again in 4s, by backoff")
     assert texts(told(step._replace(until=NIGHT + 4), "codex"))[1] == "again in 4s, by backoff"

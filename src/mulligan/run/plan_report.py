@@ -319,6 +319,8 @@ def _headline(agent: AgentReport) -> str:
     if agent.until is not None and agent.status in {"waiting", "limited"}:
         parts.append(f"until {clock(agent.until, agent.until)}")
     is_told = agent.status in {"stopped", "waiting", "not delivered"} and agent.because
+    if agent.decisions and agent.decisions[-1].because == agent.because:
+        is_told = ""  # the line below says so
     return ", ".join(parts) + (f": {agent.because}" if is_told else "")
 
 

@@ -57,6 +57,10 @@ _STOPS = {"idle": ("fell silent", "fell silent"), "timeout": ("too slow", "took 
 _THENS = {"done": "done", "pause": "interrupted"}
 _LIMITS = frozenset({"rate_limit", "quota"})
 
+# A limit is waited for with a margin, and runs that wait for one come back spread: at most so long.
+_MARGINS = 95.0
+_BACKOFF = "by backoff"
+
 # More rows than this are cut in the middle: `mulligan show` has them all.
 _MOST_ROWS, _FIRST_ROWS = 12, 2
 
@@ -153,6 +157,8 @@ def _again(step: Ended, wait: str) -> str:
         return f"again in {wait}, {step.because.partition(', ')[2] or step.because}"
     named = "the limit resets at" if step.kind in _LIMITS else "it was asked to wait until"
     why = f"{named} {clock(step.reset_at, step.at)}"
+    if step.until - step.reset_at > _MARGINS and step.because.endswith(_BACKOFF):
+        why = f"{why}, and the policy waits longer"
     return f"waits {wait}, until {clock(step.until, step.at)}: {why}"
 
 
