@@ -49,7 +49,7 @@ def has_succeeded(phase: Phase, state: RunState) -> bool:
     return state.status == "done" and not state.undelivered and bool(is_good(phase, state))
 
 
-def standing(phase: Phase, agent: Agent, state: RunState | None) -> Standing:  # noqa: PLR0911
+def standing(phase: Phase, agent: Agent, state: RunState | None) -> Standing:  # noqa: PLR0911 -- one a case
     """Where an agent that does not run stands, for the schedule."""
     if state is None:
         return Standing()
