@@ -223,7 +223,8 @@ def _linked(tree: Tree) -> list[tuple[str, str]]:
     said = tree.git.run("worktree", "list", "--porcelain").decode(errors="surrogateescape")
     found = []
     for block in said.split("\n\n"):
-        facts = dict(line.partition(" ")[::2] for line in block.splitlines())
+        words = [line.partition(" ") for line in block.splitlines()]
+        facts = {name: value for name, _, value in words}
         found.append((facts.get("worktree", ""), facts.get("HEAD", "")))
     return found
 
