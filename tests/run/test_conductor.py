@@ -21,7 +21,7 @@ from mulligan.errors import GitError, SettingError
 from mulligan.run.desk import Desk, NoSuchRun
 from mulligan.run.git import Tree, lent_out, load_all
 from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.planning import conduct, make_plan, plan_of, revive
+from mulligan.run.planning import allow_cost, conduct, make_plan, plan_of, revive
 from mulligan.run.steps import Moved
 from mulligan.run.stop import Stop
 from mulligan.run.work import ByHand
@@ -452,6 +452,20 @@ def test_the_money_that_is_used_up_starts_nothing_more(theatre):
     run = theatre.play(plan)
     assert run.code == 1
     assert theatre.desk.look(f"{run.id}.review.three") is None
+
+
+def test_a_plan_that_may_cost_more_goes_on(theatre):
+    scripts = {"one": "ok", "two": "ok", "three": "ok"}
+    plan = Plan(cost_limit=0.05, phases=(phase(theatre, scripts, parallel=False),))
+    run = theatre.play(plan)
+    assert run.code == 1
+    allow_cost(theatre.desk, run.id, 5.0)
+    revive(theatre.desk, run.id, theatre.clock.wall())
+    again = theatre.play(plan, claimed=theatre.desk.claim(run.id, 0.0, is_by_hand=True))
+    assert (again.code, [each.attempts for each in again.table.reports[0].phases[0].agents]) == (
+        *(0,),
+        [1, 1, 1],
+    )
 
 
 def test_an_agent_that_cannot_be_started_fails_alone(theatre):

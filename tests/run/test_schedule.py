@@ -156,7 +156,7 @@ def test_when_the_money_is_used_up_nothing_more_is_started():
     standings["review/1"] = Standing("succeeded")
     found = moves([one], standings, now=0, is_spent=True)
     assert found.is_over
-    assert found.because["review"] == "the cost limit is reached"
+    assert found.because["review"].startswith("the cost limit is reached; ")
 
 
 def test_forty_agents_in_four_slots_with_ten_limited_are_close_to_the_ideal():

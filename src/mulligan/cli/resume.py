@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from . import Unusable
@@ -29,10 +31,14 @@ __all__ = ("command",)
     default="",
     help="Of a plan: write what came of it to this file, with the reason of every decision.",
 )
+@click.option(
+    "--cost-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="DOLLARS",
+    help="Of a plan: what it may cost in all, instead of the cost_limit that it has reached.",
+)
 @click.option("--json", "is_json", is_flag=True, help="Print events as JSON lines on stdout.")
-def command(
-    run: str | None, *, is_now: bool, restart: bool, park: str, report: str, is_json: bool
-) -> int:
+def command(run: str | None, **options: Any) -> int:
     """Go on with RUN: its id, the beginning of it, or its name.
 
     Without RUN it is the newest one of this folder that can go on: interrupted, waiting, cut off
@@ -50,6 +56,4 @@ def command(
         raise Unusable(
             "resume needs the id or the name of a run; got ''", "mulligan runs lists them"
         )
-    return resume_run(
-        run, is_now=is_now, restart=restart, park=park, report=report, is_json=is_json
-    )
+    return resume_run(run, **options)

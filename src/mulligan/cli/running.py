@@ -100,14 +100,21 @@ def run_command(
 
 
 def resume_run(
-    run: str | None, *, is_now: bool, restart: bool, park: str, report: str, is_json: bool
+    run: str | None,
+    *,
+    is_now: bool,
+    restart: bool,
+    park: str,
+    report: str,
+    cost_limit: float | None,
+    is_json: bool,
 ) -> int:
     """Take a run in hand, and drive it from where it stands."""
     desk = Desk()
     id_ = desk.find(run) if run else _newest(desk)
     state = desk.look(id_)
     assert state is not None  # noqa: S101 -- it was found
-    _check_resumable(desk, id_, state, report)
+    _check_resumable(desk, id_, state, report, cost_limit)
     for missing in sorted(_credentials(state.made.variables) - os.environ.keys()):
         click.echo(f"mulligan: {missing} was set when the run was made, and is not now", err=True)
     with signals(Stop()) as stop:
@@ -116,10 +123,12 @@ def resume_run(
         if is_now or state.status in {"paused", "failed", "limited"}:
             desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
         if state.made.agent == PLAN:
-            from ..run.planning import revive
+            from ..run.planning import allow_cost, revive
             from ..run.work import ByHand
             from .planning import drive_plan
 
+            if cost_limit is not None:
+                allow_cost(desk, id_, cost_limit)
             if state.status in {"failed", "limited"}:
                 revive(desk, id_, now)
             if is_now:
@@ -145,7 +154,9 @@ def resume_run(
         )
 
 
-def _check_resumable(desk: Desk, id_: str, state: RunState, report: str) -> None:
+def _check_resumable(
+    desk: Desk, id_: str, state: RunState, report: str, cost_limit: float | None
+) -> None:
     """Refuse what cannot go on, or not here, before anything is changed."""
     if state.status in {"done", "cancelled"}:
         raise Unusable(
@@ -169,8 +180,9 @@ def _check_resumable(desk: Desk, id_: str, state: RunState, report: str) -> None
 
         check_report(report)
         plan_of(desk, id_)  # before it is taken up: one that is gone is no reason to change it
-    elif report:
-        raise Unusable("--report is for plans", f"mulligan show {id_} tells what came of it")
+    elif report or cost_limit is not None:
+        option = "--report" if report else "--cost-limit"
+        raise Unusable(f"{option} is for plans", f"mulligan show {id_} tells what came of it")
 
 
 def _go(desk: Desk, claimed: Claimed, *, stop: Stop, is_json: bool, **how: Any) -> int:

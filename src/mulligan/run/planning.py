@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .stop import Stop
     from .work import ByHand, World
 
-__all__ = ("conduct", "make_plan", "plan_of", "revive")
+__all__ = ("allow_cost", "conduct", "make_plan", "plan_of", "revive")
 
 # A wait is news from here on, in seconds: as long as a run's own, by the default policy.
 _NEWS_AFTER = 120.0
@@ -77,11 +77,7 @@ def make_plan(
     check_trees(plan, cwd)
     plan = _kept(plan, folder)
     id_ = desk.room((PLAN, plan.name))
-    file = desk.files(id_) / "plan.json"
-    data = json.dumps({"folder": str(folder), "cwd": str(cwd), "plan": plan_data(plan)})
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(file, flags, 0o600), "w", encoding="utf-8") as opened:
-        opened.write(data)
+    _keep(desk, id_, plan, folder, cwd)
     if notify:
         remember(desk.files(id_), notify)
     made = Made(
@@ -111,6 +107,23 @@ def _kept(plan: Plan, folder: Path) -> Plan:
         for phase in plan.phases
     )
     return replace(plan, phases=tuple(phases))
+
+
+def _keep(desk: Desk, id_: str, plan: Plan, folder: Path, cwd: Path) -> None:
+    """Write the plan into its run's folder, whole or not at all."""
+    file = desk.files(id_) / "plan.json"
+    half = file.with_suffix(".half")
+    data = json.dumps({"folder": str(folder), "cwd": str(cwd), "plan": plan_data(plan)})
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(half, flags, 0o600), "w", encoding="utf-8") as opened:
+        opened.write(data)
+    half.replace(file)
+
+
+def allow_cost(desk: Desk, id_: str, cost_limit: float) -> None:
+    """Let a plan that is in our hand cost so much in all: the one thing that may be changed."""
+    plan, folder, cwd = plan_of(desk, id_)
+    _keep(desk, id_, replace(plan, cost_limit=cost_limit), folder, cwd)
 
 
 def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path, Path]:

@@ -129,7 +129,10 @@ def moves(
     for order in orders:
         state, why = _phase(order, standings, states)
         if is_spent and state == "open" and not _busy(order, standings):
-            state, why = "failed", "the cost limit is reached"
+            state, why = (
+                "failed",
+                "the cost limit is reached; mulligan resume --cost-limit raises it",
+            )
         states[order.name] = state
         if why:
             because[order.name] = why
