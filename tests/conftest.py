@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -19,6 +22,7 @@ settings.load_profile("untimed")
 _waited: dict[str, float] = {}
 _ran: dict[str, float] = {}
 _real_sleep = time.sleep
+_NAP = 0.005
 
 
 @pytest.fixture(autouse=True)
@@ -38,6 +42,39 @@ def _watch_real_waiting(request, monkeypatch):
     yield
     if is_real:
         _ran[request.node.nodeid] = time.monotonic() - began
+
+
+@pytest.fixture
+def within():
+    """So many seconds, on a machine that has time: `with within(0.25): …`.
+
+    Beside what is timed somebody naps. Where naps take twice as long as they should, all may.
+    """
+
+    @contextmanager
+    def timed(seconds: float) -> Iterator[None]:
+        naps: list[float] = []
+        is_over = Event()
+
+        def nap() -> None:
+            while not is_over.is_set():
+                began = time.monotonic()
+                _real_sleep(_NAP)
+                naps.append(time.monotonic() - began)
+
+        sleeper = Thread(target=nap)
+        sleeper.start()
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            took = time.monotonic() - began
+            is_over.set()
+            sleeper.join()
+        slowness = max(1.0, sum(naps) / (_NAP * len(naps)))
+        assert took < seconds * slowness, f"{took:.2f} s, naps {slowness:.1f} times as long"
+
+    return timed
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -485,7 +485,7 @@ class Slow(Down):
 
 @pytest.mark.real
 @pytest.mark.parametrize("world", ["sync", "asyncio", "trio"])
-def test_a_letter_holds_its_caller_up_for_a_quarter_of_a_second_at_most(place, world):
+def test_a_letter_holds_its_caller_up_for_a_quarter_of_a_second_at_most(place, world, within):
     store, hook = Slow(place.store), Hook(loop=world if world != "sync" else "")
     heard: list[mulligan.Event] = []
     slow = guard(place, store=store, attempts=1, listeners=[heard.append])
@@ -500,9 +500,9 @@ def test_a_letter_holds_its_caller_up_for_a_quarter_of_a_second_at_most(place, w
             asyncio.run(main()) if world == "asyncio" else trio.run(main)
 
     began = time.monotonic()
-    with pytest.raises(ConnectionRefusedError):
+    with within(0.9), pytest.raises(ConnectionRefusedError):
         call()
-    assert 0.2 < time.monotonic() - began < 0.9
+    assert time.monotonic() - began > 0.2
     (lost,) = [each for each in heard if isinstance(each, mulligan.StoreLost)]
     assert lost.because == (
         "a dead letter waits in a file of this machine (no answer within 250 ms)"

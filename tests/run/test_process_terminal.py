@@ -113,15 +113,14 @@ def window():
         opened.close()
 
 
-def test_ctrl_c_reaches_the_program_through_us_well_within_a_second(window):
+def test_ctrl_c_reaches_the_program_through_us_well_within_a_second(window, within):
     at = window(
         "sh", "-c", "trap 'echo cleaned; exit 9' INT; echo go; while :; do sleep 0.02; done"
     )
     at.see("go")
-    began = time.monotonic()
-    at.type(b"\x03")
-    assert "cleaned" in at.see(r"\[9 None interrupt\]")
-    assert time.monotonic() - began < 1
+    with within(1):
+        at.type(b"\x03")
+        assert "cleaned" in at.see(r"\[9 None interrupt\]")
 
 
 def test_a_second_ctrl_c_is_faster(window):

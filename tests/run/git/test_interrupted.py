@@ -46,7 +46,7 @@ def interrupted(stop):
                 yield
         finally:
             thread.join()
-            assert time.monotonic() - asked[0] < 2
+            assert time.monotonic() - asked[0] < 10  # or for ever
 
     return interrupted
 
