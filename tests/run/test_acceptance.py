@@ -7,7 +7,10 @@ import sys
 
 import pytest
 
+from mulligan.errors import GitStopped
+from mulligan.run import tidy
 from mulligan.run.acceptance import fell_short
+from mulligan.run.git import give_back
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.planning import revive
 from mulligan.run.steps import Moved
@@ -99,17 +102,41 @@ def test_who_dies_before_it_told_the_agent_of_a_failed_check_tells_it_later(thea
     assert [each.is_good for each in state.checks] == [False, True]
 
 
-@pytest.mark.parametrize("mode", ["stash", "snapshot"])
-def test_who_is_to_mend_its_work_finds_it_in_the_tree(theatre, work, mode):
+@pytest.fixture
+def repository(work):
     for line in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
         who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
-        subprocess.run(["git", *who, *line], cwd=work, check=True, timeout=30)  # noqa: S607
+        subprocess.run(["git", *who, *line], cwd=work, check=True, timeout=30)  # noqa: S607 -- the one on the PATH
+    return work
+
+
+def test_a_stash_whose_return_was_interrupted_is_back_before_the_work_counts(
+    theatre, repository, monkeypatch
+):
+    interrupted: list[bool] = []
+
+    def once(*args, **more):
+        if not interrupted:
+            interrupted.append(True)
+            raise GitStopped("giving files back was interrupted")
+        return give_back(*args, **more)
+
+    monkeypatch.setattr(tidy, "give_back", once)
+    agent = theatre.agent("one", "write:half.txt crash ok")
+    run = theatre.play(
+        plan_of(agent, parallel=False, git="stash", verify=("test", "-e", "half.txt"))
+    )
+    assert (run.code, interrupted) == (0, [True])
+
+
+@pytest.mark.parametrize("mode", ["stash", "snapshot"])
+def test_who_is_to_mend_its_work_finds_it_in_the_tree(theatre, repository, mode):
     agent = theatre.agent("one", "write:half.txt ok note:half.txt write:fixed ok")
     plan = plan_of(agent, parallel=False, git=mode, verify=("test", "-e", "fixed"))
     run = theatre.play(plan)
     log = theatre.desk.files(f"{run.id}.a.one") / "attempt-2.out"
     assert (run.code, b"half.txt exists" in log.read_bytes()) == (0, True)
-    assert (work / "half.txt").exists()
+    assert (repository / "half.txt").exists()
 
 
 def test_a_program_without_sessions_is_told_by_its_environment(theatre, work):
@@ -121,6 +148,23 @@ def test_a_program_without_sessions_is_told_by_its_environment(theatre, work):
     run = theatre.play(plan)
     assert (run.code, worked(work)) == (0, ["again", "again"])
     assert "two lines wanted" in (work / "told").read_text()
+
+
+def test_who_is_cut_off_in_the_attempt_with_evidence_is_told_again(theatre, work):
+    script = 'echo "${MULLIGAN_EVIDENCE:+told}" >> log; test $(wc -l < log) != 2 || kill -9 $$'
+    plan = plan_of(
+        Agent(name="one", command=("sh", "-c", script), may_restart=True),
+        verify=("sh", "-c", "test $(wc -l < log) = 3"),
+    )
+    run = theatre.play(plan)
+    assert (run.code, worked(work)) == (0, ["told", "told"])
+
+
+def test_work_that_is_paid_for_is_delivered_when_the_money_is_used_up(theatre, work):
+    agent = theatre.agent("one", "ok", output="one.md")
+    phases = (Phase(name="a", agents=(agent,), verify=("true",)),)
+    run = theatre.play(Plan(cost_limit=0.01, phases=phases))
+    assert (run.code, (work / "one.md").exists()) == (0, True)
 
 
 def test_what_must_not_be_started_anew_is_not_told(theatre, work):

@@ -109,3 +109,11 @@ def test_no_name_has_a_dot_because_dots_divide_the_ids_of_runs(folder):
     with pytest.raises(SettingError, match=r"^a phase needs a name of at most 40 letters, digits"):
         Phase(name="a.b", agents=(agent("c", ""),))
     assert Agent(command=("./check.sh", "all")).name == "check-sh"
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(SettingError, match=r"is a device or a pipe; name a file$"):
+            target_of(tmp_path, name)

@@ -159,6 +159,16 @@ def test_when_the_money_is_used_up_nothing_more_is_started():
     assert found.because["review"].startswith("the cost limit is reached; ")
 
 
+def test_work_that_is_paid_for_is_verified_and_given_when_the_money_is_used_up():
+    standings = {
+        "review/0": Standing("waiting", is_free=True),
+        "review/1": Standing("waiting"),
+        "review/2": Standing("todo"),
+    }
+    found = moves([order()], standings, now=0, is_spent=True)
+    assert (found.start, found.stop, found.phases) == (("review/0",), (), {"review": "open"})
+
+
 def test_forty_agents_in_four_slots_with_ten_limited_are_close_to_the_ideal():
     one = order(count=40, mode="continue")
     script = {}

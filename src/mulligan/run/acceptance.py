@@ -56,12 +56,12 @@ def standing(phase: Phase, agent: Agent, state: RunState | None) -> Standing:  #
     match state.status:
         case "done":
             if is_owed(phase, agent, state):
-                return Standing("waiting")
+                return Standing("waiting", is_free=True)
             if fell_short(state):
                 return Standing("failed")
             # Its work is done; perhaps nobody has looked at it, or taken it yet.
             is_open = is_good(phase, state) is None or not state.is_delivered
-            return Standing("waiting" if is_open else "succeeded")
+            return Standing("waiting", is_free=True) if is_open else Standing("succeeded")
         case "failed" | "limited":
             return Standing("failed")
         case "cancelled":

@@ -42,6 +42,9 @@ def target_of(folder: Path, output: str) -> Path:
     target = parent / name
     if target.is_dir() and not target.is_symlink():
         raise SettingError(f"output {shown!r} is a folder")
+    if target.exists() and not target.is_file():
+        # It would be replaced by a file, for everybody: /dev/null is one for root.
+        raise SettingError(f"output {shown!r} is a device or a pipe; name a file")
     return target
 
 

@@ -293,6 +293,7 @@ class Part:
 
     def _accept(self, state: RunState, stop: Stop) -> None:
         """Verify what it did, then give it to whoever asked for it, or tell it what is wrong."""
+        self._restore(stop)
         if is_good(self._phase, state) is None:
             self._verify(state, stop)
             state = self._known()
@@ -304,6 +305,12 @@ class Part:
             self._write(Moved(check.at, check.at, because, told))
         elif is_good(self._phase, state) and not state.is_delivered:
             self._deliver()
+
+    def _restore(self, stop: Stop) -> None:
+        """Give back what was stashed for its last attempt, if that was interrupted."""
+        tidy = self._tidy() if self._mode() == "stash" else None
+        if tidy is not None and (said := tidy.after(stop)):
+            self._write(*[Remark(self._now(), text) for text in said])
 
     def _verify(self, state: RunState, stop: Stop) -> None:
         cwd, token = self._cwd(), f"{self.id}.verify"

@@ -71,10 +71,12 @@ class Standing(NamedTuple):
     Args:
         status: Where.
         until: When a waiting one is due.
+        is_free: Whether what it waits for costs nothing: its work is done.
     """
 
     status: Status = "todo"
     until: float = 0.0
+    is_free: bool = False
 
 
 class Moves(NamedTuple):
@@ -118,7 +120,7 @@ def moves(
         now: Epoch seconds.
         slots: How many agents may run at once; None for any number.
         providers: The same for the agents of one provider.
-        is_spent: Whether the money is used up: nothing more is started.
+        is_spent: Whether the money is used up: nothing that costs any is started.
     """
     start: list[str] = []
     stop: list[str] = []
@@ -128,19 +130,16 @@ def moves(
     wake_at = inf
     for order in orders:
         state, why = _phase(order, standings, states)
-        if is_spent and state == "open" and not _busy(order, standings):
-            state, why = (
-                "failed",
-                "the cost limit is reached; mulligan resume --cost-limit raises it",
-            )
+        ready, due_at = _ready(order, standings, now) if state == "open" else ([], inf)
+        if is_spent:
+            ready, due_at = [each for each in ready if _at(standings, each).is_free], inf
+        if is_spent and state == "open" and not ready and not _busy(order, standings):
+            state, why = "failed", _SPENT
         states[order.name] = state
         if why:
             because[order.name] = why
         if state in {"failed", "skipped"}:
             stop += [each.key for each in order.agents if _at(standings, each).status in _ALIVE]
-        if state != "open" or is_spent:
-            continue
-        ready, due_at = _ready(order, standings, now)
         wake_at = min(wake_at, due_at)
         start += [each.key for each in ready if room.takes(order, each)]
     is_busy = any(each.status == "running" for each in standings.values())
@@ -156,6 +155,7 @@ def moves(
 
 
 _ALIVE = frozenset({"running", "waiting"})
+_SPENT = "the cost limit is reached; mulligan resume --cost-limit raises it"
 
 
 def _at(standings: Mapping[str, Standing], agent: Agent) -> Standing:
@@ -211,7 +211,7 @@ def _ready(
     new: list[Agent] = []
     next_at = inf
     for agent in order.agents:
-        status, until = _at(standings, agent)
+        status, until, _ = _at(standings, agent)
         if status == "waiting" and until <= now:
             due.append((until, agent))
         elif status == "waiting":

@@ -137,7 +137,7 @@ def _after(  # noqa: PLR0911 -- one a case
         case Taken():
             return state._replace(holder=step.holder, epoch=state.epoch + 1)
         case Begun():
-            after = state._replace(status="running", prompt="", until=None, is_torn=True)
+            after = state._replace(status="running", until=None, is_torn=True)
             return after._replace(begun=(*state.begun, step), because=step.because)
         case Ended():
             return _ended(state, step)
@@ -169,7 +169,9 @@ def _reopened(state: RunState) -> RunState:
 def _ended(state: RunState, step: Ended) -> RunState:
     session = "" if step.is_lost else step.session or state.session
     after = state._replace(ended=(*state.ended, step), session=session, is_torn=False)
-    after = after._replace(is_worked=step.then == "done")
+    # What it was told stands until it has worked on that: an attempt may be cut off before.
+    is_worked = step.then == "done"
+    after = after._replace(is_worked=is_worked, prompt="" if is_worked else state.prompt)
     if state.status == "cancelled":  # its attempt ended because of that
         return after
     return after._replace(status=_status(step), until=step.until, because=step.because)
