@@ -81,7 +81,7 @@ def test_an_explicit_yes_changes_nothing_where_nothing_is_retried():
 
 def test_unknown_is_raised_never_retried():  # R-C3
     assert judged(Failure(kind=Kind.UNKNOWN)) == GiveUp(
-        Ending.UNKNOWN, "not a failure that is known to pass, so it is not repeated"
+        Ending.UNKNOWN, "not a failure that is known to pass"
     )
 
 

@@ -73,7 +73,7 @@ def _rule(call: Call, failure: Failure, rule: Rule | None) -> Rule | GiveUp:
             # One more try is for conditions of which nobody says that they pass.
             rule = policy.rules.get(Kind.SERVER, rule)
     elif kind is Kind.UNKNOWN and rule is None:
-        return GiveUp(Ending.UNKNOWN, "not a failure that is known to pass, so it is not repeated")
+        return GiveUp(Ending.UNKNOWN, "not a failure that is known to pass")
     elif failure.status is not None and not kind.is_limit and not policy.retries(failure.status):
         return GiveUp(
             Ending.FINAL, f"policy {policy.name!r} does not retry status {failure.status}"
