@@ -158,3 +158,22 @@ def test_a_conflict_is_none_once_its_branch_is_deleted(repo, lent):
     take_back(lent)
     repo.git("branch", "--quiet", "-D", "mulligan/r1/one")
     assert take_back(lent) == git.TakenBack()
+
+
+def test_later_work_that_comes_does_not_settle_an_earlier_conflict(repo, lent):
+    at(repo, lent).write("a.txt", "by one\n")
+    repo.write("a.txt", "by its user\n")
+    take_back(lent)
+    at(repo, lend(repo.tree, "r1", "one")).write("more.txt", "more\n")
+    for _ in range(2):
+        taken = take_back(lent)
+        assert taken.given is not None
+        assert ([each.path for each in taken.given.conflicts], taken.branch) == (
+            ["a.txt"],
+            "mulligan/r1/one",
+        )
+        assert repo.read("more.txt") == "more\n"
+    repo.git("branch", "--quiet", "-D", "mulligan/r1/one")
+    taken = take_back(lent)
+    assert taken.given is not None
+    assert taken.given.is_whole

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .record import Baseline, SetAside, State
     from .tree import Tree
 
-__all__ = ("CLOSED", "collect", "fresh", "last_of")
+__all__ = ("CLOSED", "collect", "fresh", "last_of", "written")
 
 # Nothing more becomes of it: what its agent does from then on is other work.
 CLOSED: frozenset[State] = frozenset({"returned", "kept"})
@@ -53,7 +53,7 @@ def collect(
 def _moves(own: Tree, key: str, baseline: Baseline, status: Status) -> tuple[Move, ...]:
     """What the agent has done since it was last given back, its own commits included."""
     known = dict(baseline.places)
-    for each in _written(own, key, baseline):
+    for each in written(own, key, baseline):
         if each.state == "returned":
             known.update({move.path: move.aside for move in each.moves})
     then = entries_of(own.git, baseline.head)
@@ -88,8 +88,8 @@ def _same(some: tuple[Move, ...], others: tuple[Move, ...]) -> bool:
     return one == other
 
 
-def _written(tree: Tree, key: str, baseline: Baseline | None) -> list[SetAside]:
-    """What was written down since `baseline`, which is another each time the tree is lent."""
+def written(tree: Tree, key: str, baseline: Baseline | None = None) -> list[SetAside]:
+    """What was written down, be it since `baseline`: another each time the tree is lent."""
     return [
         each
         for each in load_all(tree, key)
@@ -99,4 +99,4 @@ def _written(tree: Tree, key: str, baseline: Baseline | None) -> list[SetAside]:
 
 def last_of(tree: Tree, key: str, baseline: Baseline | None) -> SetAside | None:
     """What was written down last since `baseline`, or at all if that is forgotten."""
-    return next(reversed(_written(tree, key, baseline)), None)
+    return next(reversed(written(tree, key, baseline)), None)

@@ -18,7 +18,7 @@ from ...errors import GitError, GitRefused, SettingError
 from ...stores.home import home, private_folder
 from .apply import Step, take
 from .baseline import record_baseline, stored, untracked_folders
-from .collecting import CLOSED, collect, fresh, last_of
+from .collecting import CLOSED, collect, fresh, last_of, written
 from .linked import clear, is_leaving, linked, move_out
 from .objects import commit_tree
 from .places import Left
@@ -185,6 +185,17 @@ def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
         is_kept: Keep the changes on a branch, and leave the user's tree alone.
     """
     tree = Tree.find(lent.owner)
+    taken = _taken(tree, lent, is_kept=is_kept)
+    if is_kept or (taken.given is not None and taken.given.conflicts):
+        return taken
+    for each in written(tree, lent.key):
+        if conflicts := _unsettled(tree, each):
+            given = replace(taken.given or GivenBack(aside=each), conflicts=conflicts)
+            return replace(taken, given=given, branch=each.made)
+    return taken
+
+
+def _taken(tree: Tree, lent: Lent, *, is_kept: bool) -> TakenBack:
     baseline = load_baseline(tree, lent.key)
     aside = last_of(tree, lent.key, baseline)
     if os.path.isdir(lent.folder):
@@ -200,7 +211,8 @@ def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
     if aside is None:
         return _cleared(tree, lent, TakenBack())
     if aside.state == "kept":
-        return _cleared(tree, lent, _still_kept(tree, aside, is_settled=is_kept))
+        is_there = _exists(tree, aside.made)
+        return _cleared(tree, lent, TakenBack(branch=aside.made if is_there else ""))
     given = None
     if not is_kept or aside.state in {"returning", "returned"}:
         with tree.held():
@@ -219,16 +231,16 @@ def untaken(lent: Lent) -> tuple[Move, ...]:
     return () if baseline is None else fresh(own, lent.key, baseline)
 
 
-def _still_kept(tree: Tree, aside: SetAside, *, is_settled: bool) -> TakenBack:
-    """What is to be said of changes on a branch: a conflict is one until somebody has ended it."""
-    branch = f"refs/heads/{aside.made}"
-    if tree.git.ask("rev-parse", "--verify", "--quiet", branch).code:
-        return TakenBack()
-    kept = TakenBack(branch=aside.made)
+def _unsettled(tree: Tree, aside: SetAside) -> tuple[Conflict, ...]:
+    """Why something is on a branch: a conflict is one until that is merged, or deleted."""
+    if aside.state != "kept" or not _exists(tree, aside.made):
+        return ()
     conflicts = tuple(Conflict(**each) for each in plan_of(tree, aside)["conflicts"])
-    if is_settled or not conflicts or _is_merged(tree, branch):
-        return kept
-    return replace(kept, given=GivenBack(aside=aside, conflicts=conflicts))
+    return () if _is_merged(tree, f"refs/heads/{aside.made}") else conflicts
+
+
+def _exists(tree: Tree, branch: str) -> bool:
+    return not tree.git.ask("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").code
 
 
 def _is_merged(tree: Tree, commit: str) -> bool:
@@ -243,8 +255,8 @@ def _saved(tree: Tree, lent: Lent, baseline: Baseline) -> TakenBack:
     if _is_merged(tree, commit):
         _remove(tree, lent)
         return TakenBack()
-    branch = f"refs/heads/{lent.branch}"
-    if tree.git.ask("rev-parse", "--verify", "--quiet", branch).code:
+    if not _exists(tree, lent.branch):
+        branch = f"refs/heads/{lent.branch}"
         tree.git.run("update-ref", "--", branch, commit, tree.git.nothing)
     return TakenBack(branch=lent.branch, is_gone=True)
 
