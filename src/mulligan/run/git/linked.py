@@ -47,9 +47,10 @@ def is_leaving(place: str) -> bool:
 
 def clear(tree: Tree, place: str) -> None:
     """Remove what was moved out, and what git knows of it."""
-    if any(each == place for each, _ in linked(tree)):
-        # Twice, for one that its agent has locked.
-        tree.git.run("worktree", "remove", "--force", "--force", "--", place)
+    with tree.held():  # git takes the last tree's folder away, where a sibling's may be coming
+        if any(each == place for each, _ in linked(tree)):
+            # Twice, for one that its agent has locked.
+            tree.git.run("worktree", "remove", "--force", "--force", "--", place)
     for each in list(_moved_out(place)):
         shutil.rmtree(each, ignore_errors=True)
     with suppress(OSError):
