@@ -610,10 +610,17 @@ def test_changes_that_conflict_are_kept_on_a_branch_and_told(theatre, repository
     assert run.code == 1
     assert lost.because.startswith("half.txt conflicts with the tree: ")
     assert remarks[0].startswith(f"git: its changes are on the branch mulligan/{run.id}/1-")
-    revive(theatre.desk, run.id, theatre.clock.wall())  # its user has merged it, or not
-    again = theatre.play(plan, claimed=theatre.desk.claim(run.id, 0.0, is_by_hand=True))
-    assert again.code == 0
-    assert [each.attempts for each in again.table.reports[0].phases[0].agents] == [1, 1]
+    for is_merged in (False, True):
+        if is_merged:
+            branch = remarks[0].rpartition(" ")[2]
+            drop = ["git", "branch", "-qD", branch]
+            subprocess.run(drop, cwd=repository, check=True, timeout=30)
+        revive(theatre.desk, run.id, theatre.clock.wall())
+        again = theatre.play(plan, claimed=theatre.desk.claim(run.id, 0.0, is_by_hand=True))
+        agents = again.table.reports[0].phases[0].agents
+        assert again.code == (0 if is_merged else 1)
+        assert [each.attempts for each in agents] == [1, 1]
+        assert [text for each in agents for text in each.remarks] == remarks
 
 
 def test_what_a_plan_has_set_aside_is_found_under_its_run(theatre, repository):

@@ -259,15 +259,6 @@ def test_an_agents_tree_with_files_that_git_ignores_is_kept_and_named(theatre, t
     assert (Path(lent.folder) / "results" / "r").read_text() == "long\n"
 
 
-def test_an_agent_that_removes_its_own_tree_is_told_of(theatre, tree):
-    agent = Agent(name="x", command=("sh", "-c", 'd=$PWD; cd /; rm -rf "$d"'))
-    run = theatre.play(plan_of(agent, git="worktree"))
-    assert run.code == 0
-    assert remarks_of(run) == [
-        "git: its tree is gone, removed while it worked: what was not committed is lost"
-    ]
-
-
 def test_who_cancels_a_plan_is_told_what_stays_set_aside(theatre, tree, monkeypatch, capsys):
     """A killed conductor has given nothing back, and a cancelled run goes on nowhere."""
     plan = plan_of(Agent(name="x", command=("true",)), git="stash")

@@ -28,6 +28,7 @@ from ..run.git import (
     load_baseline,
     recover,
     take_back,
+    untaken,
 )
 from . import EXIT_FAILED, Unusable
 
@@ -223,16 +224,14 @@ def _take(lent: Lent, *, is_rehearsal: bool, is_json: bool) -> None:
 def _changed(lent: Lent) -> list[str]:
     """What would be lost with an agent's tree."""
     own = Tree.find(lent.folder)
-    found = changes(own, load_baseline(own, lent.key))
-    moves = () if _is_taken(own, lent) else found.moves
-    left = (*found.left, *ignored(own))
-    return [*(each.path for each in moves), *(each.path for each in left)]
+    left = (*changes(own, load_baseline(own, lent.key)).left, *ignored(own))
+    return [*(each.path for each in untaken(lent)), *(each.path for each in left)]
 
 
 def _is_taken(tree: Tree, lent: Lent) -> bool:
     """Whether its changes were taken back, and only what git must not hold is left there."""
     found = [each for each in load_all(tree, lent.key) if each.mode == "worktree"]
-    return bool(found) and found[-1].state in {"returned", "kept"}
+    return bool(found) and found[-1].state in {"returned", "kept"} and not untaken(lent)
 
 
 def _tree_of(aside: SetAside, here: Tree) -> Tree:

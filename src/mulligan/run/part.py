@@ -331,11 +331,17 @@ class Part:
     def _deliver(self) -> None:
         """Give its answer and its changes to whoever asked for them; as often as it is asked."""
         trouble, said = self._taken_back()
+        now, known = self._now(), {each.text for each in self._known().remarks}
+        remarks = [Remark(now, text) for text in said if text not in known]
+        # First, for the answer may meet trouble of its own.
+        self._write(*remarks, *([Delivered(now, trouble)] if trouble else []))
         self._put_answer(self._base())
-        now = self._now()
-        self._write(*[Remark(now, text) for text in said], Delivered(now, trouble))
+        if not trouble:
+            self._write(Delivered(now))
 
     def _write(self, *steps: Step) -> None:
+        if not steps:
+            return
         claimed = self._desk.claim(self.id, self._now())
         try:
             for number, step in enumerate(steps):
@@ -351,8 +357,7 @@ class Part:
     def _taken_back(self) -> tuple[str, list[str]]:
         """Bring the changes of its own tree into the plan's.
 
-        Why they did not come, if they did not, and what else there is to say about them. Whoever
-        takes up the plan after a conflict has merged the branch, or left it.
+        Why they did not come, if they did not, and what else there is to say about them.
         """
         if self._mode() != "worktree":
             return "", []
@@ -366,18 +371,19 @@ class Part:
             rest = f"{len(taken.left) - _FEW} more, and " if len(taken.left) > _FEW else ""
             forget = f"mulligan git drop --force {lent.key}"
             said.append(f"git: {rest}its folder stays: {taken.folder}; {forget} removes it")
-        if taken.is_gone:
-            said.append(
-                "git: its tree is gone, removed while it worked: what was not committed is lost"
-            )
         if taken.branch:
             said.append(f"git: its changes are on the branch {taken.branch}")
         trouble = ""
+        if taken.is_gone:
+            trouble = "its tree is gone, removed while it worked: what was not committed is lost; "
+            trouble += f"merge the branch {taken.branch}, or " if taken.branch else ""
+            trouble += f"forget it with mulligan git drop {lent.key}, then take the plan up again"
         if taken.given is not None and taken.given.conflicts:
             first, *more = taken.given.conflicts
             others = f" and {len(more)} more" if more else ""
             trouble = f"{first.path}{others} conflicts with the tree: {first.reason}"
-            trouble += f"; merge the branch {taken.branch}, then take the plan up again"
+            trouble += f"; merge the branch {taken.branch}, or delete it, "
+            trouble += "then take the plan up again"
         return clean(trouble), [clean(each) for each in said]
 
     def _known(self) -> RunState:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import time
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -10,9 +11,10 @@ from threading import Thread
 
 import pytest
 
-from mulligan.errors import GitStopped
+from mulligan.errors import GitError, GitStopped
 from mulligan.run import git
 from mulligan.run.git import interruptible
+from mulligan.run.git.objects import write_files
 from mulligan.run.stop import Stop
 
 pytestmark = pytest.mark.real
@@ -108,3 +110,39 @@ def test_who_is_asked_again_does_not(repo, stop):
         with pytest.raises(GitStopped):
             git.give_back(tree, aside)
     assert [each.state for each in git.load_all(repo.tree, "r1")] == ["aside"]
+
+
+def test_reading_what_is_put_back_is_interrupted_and_no_failure(repo, stop, monkeypatch):
+    """Ctrl-C while files were set aside was a broken pipe, and the agent's own failure."""
+    names = [f"f{number}.txt" for number in range(3)]
+    repo.commit(**dict.fromkeys(names, "as committed\n"))
+    git.record_baseline(repo.tree, "r1")
+    for name in names:
+        repo.write(name, "the agent's\n")
+    replace = os.replace
+    ended: list[str] = []
+
+    def meanwhile(new, place):
+        replace(new, place)
+        if not ended:
+            stop.set()
+            time.sleep(0.3)  # git is told
+            ended.append(place)
+
+    with monkeypatch.context() as patch, interruptible(stop):
+        patch.setattr(os, "replace", meanwhile)
+        with pytest.raises(GitStopped, match=r"^git cat-file was interrupted"):
+            repo.aside("snapshot", "r1")
+    assert [repo.read(name) for name in names].count("the agent's\n") == 2
+    assert [each.state for each in git.recover(repo.tree, "r1").finished] == ["aside"]
+    assert [repo.read(name) for name in names] == ["as committed\n"] * 3
+
+
+def test_what_cannot_be_read_is_an_error_and_no_change_of_somebodys(repo):
+    file = repo.write("a.txt", "the agent's\n")
+    (oid,) = write_files(repo.tree.git, [str(file)])
+    aside = repo.aside("stash", "r1")
+    (repo.folder / ".git/objects" / oid[:2] / oid[2:]).unlink()
+    with pytest.raises(GitError, match=rf"^object {oid} cannot be read: {oid} missing$"):
+        git.give_back(repo.tree, aside)
+    assert [each.state for each in git.load_all(repo.tree, "r1")] == ["returning"]

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.errors import GitRefused, SettingError
+from mulligan.errors import GitRefused
 from mulligan.run import git
 from mulligan.run.git import lend, record_baseline, sharing_problem, take_back
+from mulligan.run.git.collecting import collect
 
 pytestmark = pytest.mark.real
 
@@ -149,10 +150,10 @@ def test_taking_back_goes_on_where_it_was_killed(repo, lent):
     at(repo, lent).write("a.txt", "done\n")
     at(repo, lent).write("new.txt", "new\n")
     own = git.Tree.find(lent.folder)
-    from mulligan.run.git.worktrees import _collect
-
-    with own.held():
-        _collect(own, lent)  # and here the process dies
+    baseline = git.load_baseline(own, lent.key)
+    assert baseline is not None
+    with own.held():  # and here the process dies
+        collect(own, lent.key, baseline, None, folder=lent.owner)
     taken = take_back(lent)
     assert taken.given is not None
     assert repo.read("new.txt") == "new\n"
@@ -202,13 +203,6 @@ def test_a_later_phase_sees_what_an_earlier_one_did(repo, lent):
     assert later.read("a.txt") == "by the first phase\n"
 
 
-def test_a_name_is_lent_once_in_a_run(repo, lent):
-    at(repo, lent).write("new.txt", "new\n")
-    take_back(lent)
-    with pytest.raises(SettingError, match=r"^agent 'one' of run 'r1' has had a tree, and it was"):
-        lend(repo.tree, "r1", "one")
-
-
 def test_what_git_ignores_stays_with_the_folder_that_it_is_in(repo, lent):
     """Six hours of results were in an ignored folder, and went with the tree."""
     own = at(repo, lent)
@@ -247,6 +241,8 @@ def test_commits_in_a_tree_that_its_agent_removed_are_kept_on_a_branch(repo, len
     assert repo.git("rev-parse", "mulligan/r1/one").strip() == made
     with pytest.raises(GitRefused, match="is gone: somebody has removed it"):
         lend(repo.tree, "r1", "one")
+    repo.git("merge", "--quiet", "mulligan/r1/one")
+    assert take_back(lent) == git.TakenBack()
 
 
 def test_a_tree_that_its_agent_removed_with_all_it_had_is_said_to_be_gone(repo, lent):

@@ -31,6 +31,7 @@ from .worktrees import (
     lent_to,
     sharing_problem,
     take_back,
+    untaken,
 )
 
 __all__ = (
@@ -75,5 +76,6 @@ __all__ = (
     "set_aside",
     "sharing_problem",
     "take_back",
+    "untaken",
     "why_secret",
 )

@@ -84,8 +84,9 @@ def take(tree: Tree, steps: Sequence[Step], keep: Collection[str] = ()) -> list[
         for step in to_do:
             if step.after is None:
                 continue
+            content = read(step.after.oid)
             try:
-                files.put(step.path, step.after, read(step.after.oid), step.permissions)
+                files.put(step.path, step.after, content, step.permissions)
             except GitError:
                 strange.add(step.path)  # a folder with files that are not ours
     for folder in sorted(keep):

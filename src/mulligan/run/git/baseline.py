@@ -57,8 +57,13 @@ class Changes:
     folders: tuple[str, ...] = ()
 
 
-def record_baseline(tree: Tree, run: str) -> Baseline:
+def record_baseline(tree: Tree, run: str, *, instead_of: str = "") -> Baseline:
     """Remember the tree as it is when the run begins; asked again, the first answer stays.
+
+    Args:
+        tree: The tree.
+        run: The run.
+        instead_of: The commit of a baseline that shall stay no longer.
 
     Raises:
         GitRefused: The tree is in the middle of something.
@@ -66,12 +71,13 @@ def record_baseline(tree: Tree, run: str) -> Baseline:
     checked_name(run)
     with tree.held():
         found = load_baseline(tree, run)
-        if found is not None:
+        if found is not None and found.commit != instead_of:
             return found
         tree.check()
         status = Status.of(tree)
         places = stored(tree, status.dirty, status)
-        return write_baseline(tree, run, places, untracked_folders(tree))
+        folders = untracked_folders(tree)
+        return write_baseline(tree, run, places, folders, instead_of=instead_of)
 
 
 def changes(tree: Tree, baseline: Baseline | None) -> Changes:

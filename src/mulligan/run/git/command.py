@@ -25,7 +25,16 @@ from ...errors import GitError, GitRefused, GitStopped
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ("TIMEOUT", "Answer", "Git", "Stoppable", "interruptible", "pause", "watched")
+__all__ = (
+    "TIMEOUT",
+    "Answer",
+    "Git",
+    "Stoppable",
+    "check_stop",
+    "interruptible",
+    "pause",
+    "watched",
+)
 
 # Longer than any of these commands takes on a large tree; a hung network drive ends it.
 TIMEOUT = 300.0
@@ -106,7 +115,12 @@ def interruptible(stop: Stoppable) -> Iterator[None]:
         _watch.reset(token)
 
 
-def _check_stop(what: str) -> None:
+def check_stop(what: str) -> None:
+    """Go on, unless we were told to stop.
+
+    Raises:
+        GitStopped: We were.
+    """
     watch = _watch.get()
     if watch is not None and watch.is_over:
         raise GitStopped(f"{what} was interrupted; it can go on from where it stood")
@@ -118,13 +132,13 @@ def pause(seconds: float, what: str) -> None:
     Raises:
         GitStopped: We were told to stop.
     """
-    _check_stop(what)
+    check_stop(what)
     watch = _watch.get()
     if watch is None or watch.known:
         time.sleep(seconds)
     else:
         watch.stop.wait(seconds)
-    _check_stop(what)
+    check_stop(what)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +188,7 @@ class Git:
             GitRefused: There is no git.
         """
         what = f"git {arguments[0]}"
-        _check_stop(what)
+        check_stop(what)
         # Files, not pipes: a hook may leave something running that holds the pipes open for ever.
         with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
             given.write(stdin)
@@ -185,7 +199,7 @@ class Git:
             if is_late.is_set():
                 raise GitError(f"{what} took longer than {timeout:g} s and was ended")
             if code:
-                _check_stop(what)
+                check_stop(what)
             out.seek(0)
             err.seek(0)
             return Answer(code=code, out=out.read(), err=err.read())

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ...errors import GitError
-from .command import TIMEOUT, watched
+from .command import TIMEOUT, check_stop, watched
 from .files import Entry
 
 if TYPE_CHECKING:
@@ -102,26 +102,39 @@ def content_of(git: Git, oid: str) -> bytes:
 
 @contextmanager
 def reader(git: Git) -> Iterator[Callable[[str], bytes]]:
-    """A function from ids to contents, over one process."""
+    """A function from ids to contents, over one process.
+
+    Raises:
+        GitError: An object is not there, or git has ended.
+        GitStopped: We were told to stop.
+    """
     child = git.start("cat-file", "--batch")
     source, answers = child.stdin, child.stdout
     assert source is not None  # noqa: S101 -- a pipe
     assert answers is not None  # noqa: S101 -- a pipe
 
     def read(oid: str) -> bytes:
-        source.write(oid.encode() + b"\n")
-        source.flush()
+        with suppress(BrokenPipeError):  # a git that has ended answers nothing
+            source.write(oid.encode() + b"\n")
+            source.flush()
         head = answers.readline().split()
         if len(head) != 3:
-            raise GitError(f"object {oid} cannot be read: {b' '.join(head).decode()}")
+            check_stop("git cat-file")
+            said = b" ".join(head).decode() or "git has ended"
+            raise GitError(f"object {oid} cannot be read: {said}")
         size = int(head[2])
         content = answers.read(size + 1)
         if len(content) != size + 1:
+            check_stop("git cat-file")
             raise GitError(f"object {oid} ends after {len(content)} of {size} bytes")
         return content[:-1]
 
-    with source, answers, watched(child, TIMEOUT):
-        yield read
+    try:
+        with answers, watched(child, TIMEOUT):
+            yield read
+    finally:
+        with suppress(BrokenPipeError):  # what it was asked and did not read
+            source.close()
 
 
 def _quoted(place: bytes) -> bytes:

@@ -65,6 +65,7 @@ class SetAside:
         moves: Every path, with what stands there instead.
         left: Paths that were changed and stay as they are.
         folders: Folders that stay, be they empty.
+        since: For a tree of an agent's own, the baseline it was lent with.
         words: The agent's last words, for a commit's message.
         prefix: Stands before them.
         author: Who commits if git does not know.
@@ -84,6 +85,7 @@ class SetAside:
     moves: tuple[Move, ...] = field(repr=False)
     left: tuple[Left, ...] = ()
     folders: tuple[str, ...] = ()
+    since: str = ""
     words: str = ""
     prefix: str = ""
     author: str = ""
@@ -100,7 +102,7 @@ class SetAside:
     def to_json(self) -> dict[str, Any]:
         """Plain data for a journal; `from_json` reads it."""
         plain = ("run", "number", "mode", "folder", "head", "branch", "at")
-        texts = ("words", "prefix", "author", "state", "commit", "tip", "made")
+        texts = ("since", "words", "prefix", "author", "state", "commit", "tip", "made")
         return {
             **{name: getattr(self, name) for name in (*plain, *texts)},
             "moves": [move.to_json() for move in self.moves],

@@ -41,6 +41,7 @@ __all__ = (
     "load_baseline",
     "plan_of",
     "read_record",
+    "withdraw",
     "write",
     "write_baseline",
     "write_record",
@@ -52,9 +53,14 @@ class Overtaken(GitError):
 
 
 def write_baseline(
-    tree: Tree, run: str, places: Mapping[str, Place], folders: tuple[str, ...]
+    tree: Tree,
+    run: str,
+    places: Mapping[str, Place],
+    folders: tuple[str, ...],
+    *,
+    instead_of: str = "",
 ) -> Baseline:
-    """Write the baseline of a run down, once."""
+    """Write the baseline of a run down, once, or in one step instead of the one that was."""
     head = tree.head
     entries = {f"staged/{path}": place.index for path, place in places.items()}
     data = {path: place.to_json() for path, place in places.items()}
@@ -62,8 +68,11 @@ def write_baseline(
     whole = build_tree(
         tree.git, head, {path: place.tree for path, place in places.items()}, tree.scratch
     )
-    commit = _commit(tree, whole, [head, record], {"baseline": run, "record": record})
-    tree.git.run("update-ref", "--", f"{ROOT}/{run}/baseline", commit, tree.git.nothing)
+    # The time, so that no two are one, be they made in one second.
+    facts = {"baseline": run, "at": time.time(), "record": record}
+    commit = _commit(tree, whole, [head, record], facts)
+    before = instead_of or tree.git.nothing
+    tree.git.run("update-ref", "--", f"{ROOT}/{run}/baseline", commit, before)
     return Baseline(run=run, head=head, commit=commit, places=places, folders=folders)
 
 
@@ -87,6 +96,7 @@ def write(
     *,
     folders: tuple[str, ...] = (),
     folder: str = "",
+    since: str = "",
     words: str = "",
     prefix: str = "",
     author: str = "",
@@ -101,6 +111,7 @@ def write(
         left: What is not.
         folders: Folders that stay, be they empty.
         folder: Where it will be given back, if not in `tree`.
+        since: The baseline of the agent's own tree that it is taken from.
         words: What a commit will say.
         prefix: Stands before it.
         author: Who commits if git does not know.
@@ -118,6 +129,7 @@ def write(
         moves=moves,
         left=left,
         folders=folders,
+        since=since,
         words=words,
         prefix=prefix,
         author=author,
@@ -169,6 +181,11 @@ def advance(
             )
         raise GitError(f"{aside.ref} cannot be moved: {answer.words}", answer.words)
     return replace(aside, state=state, tip=tip, made=made)
+
+
+def withdraw(tree: Tree, aside: SetAside) -> None:
+    """Forget what was written down, and nothing was done with."""
+    tree.git.run("update-ref", "-d", "--", aside.ref, aside.tip)
 
 
 def load(tree: Tree, run: str, number: int) -> SetAside | None:

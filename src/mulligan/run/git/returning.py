@@ -42,6 +42,10 @@ class Conflict:
     reason: str
     command: str
 
+    def to_json(self) -> dict[str, str]:
+        """Plain data for a record."""
+        return {"path": self.path, "reason": self.reason, "command": self.command}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenBack:
@@ -178,10 +182,7 @@ def _written(tree: Tree, steps: list[Step], plan: GivenBack) -> str:
             for each in steps
         ],
         "merged": plan.merged,
-        "conflicts": [
-            {"path": each.path, "reason": each.reason, "command": each.command}
-            for each in plan.conflicts
-        ],
+        "conflicts": [each.to_json() for each in plan.conflicts],
         "unstaged": plan.unstaged,
     }
     return write_record(tree, data, entries)

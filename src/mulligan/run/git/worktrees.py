@@ -8,7 +8,6 @@ changes included. What it did is given back as a change to the user's tree, or k
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,20 +17,22 @@ from ...core.text import presentable
 from ...errors import GitError, GitRefused, SettingError
 from ...stores.home import home, private_folder
 from .apply import Step, take
-from .baseline import record_baseline, smudged, stored, untracked_folders
-from .objects import commit_tree, entries_of
-from .places import Left, Move, Place
-from .record import SetAside, checked_name
-from .refs import advance, forget_baselines, load, load_all, load_baseline, write
-from .returning import GivenBack, bring_back
+from .baseline import record_baseline, stored, untracked_folders
+from .collecting import CLOSED, collect, fresh, last_of, written
+from .linked import clear, is_leaving, linked, move_out
+from .objects import commit_tree
+from .places import Left
+from .record import checked_name
+from .refs import advance, forget_baselines, load_baseline, plan_of, write_record
+from .returning import Conflict, GivenBack, bring_back
 from .status import Status, ignored
 from .tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .files import Entry
-    from .record import Baseline, Mode
+    from .places import Move, Place
+    from .record import Baseline, Mode, SetAside
 
 __all__ = (
     "Lent",
@@ -42,6 +43,7 @@ __all__ = (
     "lent_to",
     "sharing_problem",
     "take_back",
+    "untaken",
 )
 
 
@@ -93,11 +95,13 @@ class TakenBack:
     """What became of an agent's changes.
 
     Args:
-        given: What is in the user's tree now; None if nothing was changed, or it is kept.
+        given: What is in the user's tree now, or what conflicts with it; None if nothing was
+            changed, or it is kept.
         branch: The branch on which the changes are kept, if they are.
-        folder: The agent's folder if it still exists, because of what git does not hold.
+        folder: The agent's folder if it still exists, because of what would be lost with it.
         left: What that is.
-        is_gone: Whether somebody else has removed the folder: what was not committed is lost.
+        is_gone: Whether somebody else has removed the folder: what was not committed is lost, and
+            what was is not in the user's tree.
     """
 
     given: GivenBack | None = None
@@ -110,7 +114,8 @@ class TakenBack:
 def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
     """A work tree for `agent`, as the user's tree is now. Idempotent, until it is taken back.
 
-    Ignored files (installed packages, ``.env``) are not in it; git does not know them.
+    A folder that stayed when it was taken back is lent as it is, and what was taken before counts
+    no more. Ignored files (installed packages, ``.env``) are not in it; git does not know them.
 
     Args:
         tree: The user's tree.
@@ -121,25 +126,22 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
     Raises:
         GitRefused: There is no commit to start from, or something is under way.
         GitRefused: … or somebody has removed the tree while its agent had it.
-        SettingError: An agent of this name has had a tree in this run.
     """
     lent = lent_to(tree, run, agent, under=under)
     place = lent.folder
-    is_whole = load_baseline(tree, lent.key) is not None
-    if is_whole and os.path.isdir(place):
+    baseline = load_baseline(tree, lent.key)
+    last = last_of(tree, lent.key, baseline)
+    is_closed = last is not None and last.state in CLOSED
+    if baseline is not None and os.path.isdir(place):
+        if is_closed and not fresh(Tree.find(place), lent.key, baseline):
+            record_baseline(Tree.find(place), lent.key, instead_of=baseline.commit)
         return lent
-    if is_whole and _written_before(tree, lent) is None:
+    if baseline is not None and not is_closed and not is_leaving(place):
         raise GitRefused(
             f"{presentable(place)}, the tree of agent {agent!r}, is gone: somebody has removed it "
             f"while the agent had it; what was not committed there is lost"
         )
-    if is_whole:
-        raise SettingError(
-            f"agent {agent!r} of run {run!r} has had a tree, and it was taken back; "
-            f"give the agents of every phase names of their own"
-        )
-    if os.path.isdir(place):
-        _remove(tree, place)  # half made by a process that died: no agent has seen it
+    _remove(tree, lent)  # half made, or half removed, by a process that died: no agent has it
     with tree.held():
         tree.check()
         head = tree.head
@@ -151,7 +153,6 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
         status = Status.of(tree)
         places = stored(tree, status.dirty, status)
         private_folder(Path(place).parent)
-        tree.git.run("worktree", "prune")
         tree.git.run("worktree", "add", "--quiet", "--detach", "--", place, head)
         own = Tree.find(place)
         private_folder(Path(own.scratch))
@@ -174,59 +175,90 @@ def lent_to(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
 def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
     """Give an agent's changes to the user's tree, and remove the agent's. Idempotent.
 
-    A conflict touches nothing: the changes are kept on a branch, as with `is_kept`. What git
-    ignores stays in the agent's folder, and the folder with it; caches go.
+    A conflict touches nothing: the changes are kept on a branch, as with `is_kept`, and it stays
+    a conflict until that branch is merged, or deleted. What git ignores stays in the agent's
+    folder, and the folder with it; caches go. What is changed in a folder that stayed is given
+    the next time.
 
     Args:
         lent: What was lent.
         is_kept: Keep the changes on a branch, and leave the user's tree alone.
     """
     tree = Tree.find(lent.owner)
-    aside = _written_before(tree, lent)
-    left: tuple[Left, ...] = ()
+    taken = _taken(tree, lent, is_kept=is_kept)
+    if is_kept or (taken.given is not None and taken.given.conflicts):
+        return taken
+    for each in written(tree, lent.key):
+        if conflicts := _unsettled(tree, each):
+            given = replace(taken.given or GivenBack(aside=each), conflicts=conflicts)
+            return replace(taken, given=given, branch=each.made)
+    return taken
+
+
+def _taken(tree: Tree, lent: Lent, *, is_kept: bool) -> TakenBack:
+    baseline = load_baseline(tree, lent.key)
+    aside = last_of(tree, lent.key, baseline)
     if os.path.isdir(lent.folder):
-        own = Tree.find(lent.folder)
-        with own.held():
-            own.check()
-            if aside is None:
-                aside = _collect(own, lent)
-        left = (*Status.of(own).left, *ignored(own))
-    elif aside is None and (baseline := load_baseline(tree, lent.key)) is not None:
+        if baseline is None:
+            raise GitError(f"{presentable(lent.folder)} was not lent, or its baseline was dropped")
+        if aside is None or aside.state in {"prepared", *CLOSED}:
+            own = Tree.find(lent.folder)
+            with own.held():
+                own.check()
+                aside = collect(own, lent.key, baseline, aside, folder=lent.owner)
+    elif aside is None and baseline is not None and not is_leaving(lent.folder):
         return _saved(tree, lent, baseline)
     if aside is None:
-        return _cleared(tree, lent, TakenBack(left=left))
-    aside = load(tree, lent.key, aside.number) or aside
+        return _cleared(tree, lent, TakenBack())
     if aside.state == "kept":
-        return _cleared(tree, lent, TakenBack(branch=aside.made, left=left))
+        is_there = _exists(tree, aside.made)
+        return _cleared(tree, lent, TakenBack(branch=aside.made if is_there else ""))
     given = None
-    if not is_kept:
+    if not is_kept or aside.state in {"returning", "returned"}:
         with tree.held():
             tree.check()
             given = bring_back(tree, aside, is_partial=False, is_rehearsal=False)
     if given is not None and given.is_whole:
-        return _cleared(tree, lent, TakenBack(given=given, left=left))
-    _keep(lent, aside if given is None else given.aside)
-    return _cleared(tree, lent, TakenBack(given=given, branch=lent.branch, left=left))
+        return _cleared(tree, lent, TakenBack(given=given))
+    branch = _keep(lent, aside, ()) if given is None else _keep(lent, given.aside, given.conflicts)
+    return _cleared(tree, lent, TakenBack(given=given, branch=branch))
+
+
+def untaken(lent: Lent) -> tuple[Move, ...]:
+    """What was changed in an agent's tree, and not taken from it yet."""
+    own = Tree.find(lent.folder)
+    baseline = load_baseline(own, lent.key)
+    return () if baseline is None else fresh(own, lent.key, baseline)
+
+
+def _unsettled(tree: Tree, aside: SetAside) -> tuple[Conflict, ...]:
+    """Why something is on a branch: a conflict is one until that is merged, or deleted."""
+    if aside.state != "kept" or not _exists(tree, aside.made):
+        return ()
+    conflicts = tuple(Conflict(**each) for each in plan_of(tree, aside)["conflicts"])
+    return () if _is_merged(tree, f"refs/heads/{aside.made}") else conflicts
+
+
+def _exists(tree: Tree, branch: str) -> bool:
+    return not tree.git.ask("rev-parse", "--verify", "--quiet", f"refs/heads/{branch}").code
+
+
+def _is_merged(tree: Tree, commit: str) -> bool:
+    return tree.git.ask("merge-base", "--is-ancestor", commit, "HEAD").code == 0
 
 
 def _saved(tree: Tree, lent: Lent, baseline: Baseline) -> TakenBack:
     """Keep what the agent had committed in a tree that somebody has removed."""
-    commit = next((head for place, head in _linked(tree) if place == lent.folder), "")
-    branch = lent.branch if commit and commit != baseline.head else ""
-    if branch:
-        tree.git.run("update-ref", "--", f"refs/heads/{branch}", commit)
-    return TakenBack(branch=branch, is_gone=True)
-
-
-def _linked(tree: Tree) -> list[tuple[str, str]]:
-    """Every work tree that git knows, there or not, with the commit that is checked out there."""
-    said = tree.git.run("worktree", "list", "--porcelain").decode(errors="surrogateescape")
-    found = []
-    for block in said.split("\n\n"):
-        words = [line.partition(" ") for line in block.splitlines()]
-        facts = {name: value for name, _, value in words}
-        found.append((facts.get("worktree", ""), facts.get("HEAD", "")))
-    return found
+    commit = next((head for place, head in linked(tree) if place == lent.folder), "")
+    if commit in {"", baseline.head}:
+        return TakenBack(is_gone=True)
+    if _is_merged(tree, commit):
+        _remove(tree, lent)
+        return TakenBack()
+    if not _exists(tree, lent.branch):
+        branch = f"refs/heads/{lent.branch}"
+        tree.git.run("update-ref", "--", branch, commit, tree.git.nothing)
+    return TakenBack(branch=lent.branch, is_gone=True)
 
 
 def lent_out(tree: Tree, run: str = "") -> list[Lent]:
@@ -237,7 +269,7 @@ def lent_out(tree: Tree, run: str = "") -> list[Lent]:
         run: Only those of this run, or of one of its agents.
     """
     found = []
-    for place, _ in _linked(tree):
+    for place, _ in linked(tree):
         above, agent = os.path.split(place)
         lent = Lent(run=os.path.basename(above), agent=agent, folder=place, owner=tree.folder)
         if run in {"", lent.run, lent.key} and _is_ours(tree, lent):
@@ -253,7 +285,7 @@ def _is_ours(tree: Tree, lent: Lent) -> bool:
 
 def discard(tree: Tree, lent: Lent) -> None:
     """Remove an agent's tree, with all that nobody has taken back from it."""
-    _remove(tree, lent.folder)
+    _remove(tree, lent)
 
 
 def _dress(own: Tree, places: Mapping[str, Place]) -> None:
@@ -274,74 +306,57 @@ def _dress(own: Tree, places: Mapping[str, Place]) -> None:
     )
 
 
-def _collect(own: Tree, lent: Lent) -> SetAside | None:
-    """Write down what the agent has done in its tree, its own commits included."""
-    baseline = load_baseline(own, lent.key)
-    if baseline is None:
-        raise GitError(f"{presentable(lent.folder)} was not lent, or its baseline was dropped")
-    status = Status.of(own)
-    then = entries_of(own.git, baseline.head)
-    moved = {path for path in {*then, *status.head} if then.get(path) != status.head.get(path)}
-    hands_off = {each.path for each in status.left}
-    paths = sorted({*status.dirty, *moved, *baseline.places} - hands_off)
-    now = stored(own, paths, status)
-    clean: dict[str, Entry] = smudged(
-        own, baseline.head, {p: then[p] for p in paths if p in then and p not in baseline.places}
-    )
-    moves = []
-    for path in paths:
-        known = baseline.places.get(path)
-        base = known or Place(tree=clean.get(path), index=then.get(path))
-        if base.tree != now[path].tree:
-            moves.append(Move(path=path, base=base, aside=now[path]))
-    if not moves:
-        return None
-    return write(own, lent.key, "worktree", tuple(moves), status.left, folder=lent.owner)
-
-
-def _written_before(tree: Tree, lent: Lent) -> SetAside | None:
-    found = [each for each in load_all(tree, lent.key) if each.mode == "worktree"]
-    return found[-1] if found else None
-
-
-def _keep(lent: Lent, aside: SetAside) -> None:
+def _keep(lent: Lent, aside: SetAside, conflicts: tuple[Conflict, ...]) -> str:
     """Put the changes on a branch, as commits that git would have made: filters applied."""
     own = Tree.find(lent.folder)
     with own.held():
         paths = b"".join(os.fsencode(move.path) + b"\0" for move in aside.moves)
         aside_index = os.path.join(own.scratch, "tmp-kept")
         git = own.git.having(GIT_INDEX_FILE=aside_index)
-        git.run("read-tree", own.head)
+        head = own.head
+        git.run("read-tree", head)
         options = ("--add", "--remove", "--replace", "-z", "--stdin")
         git.run("update-index", *options, stdin=paths)
-        tree = git.line("write-tree", "--missing-ok")
+        whole = git.line("write-tree", "--missing-ok")
         os.unlink(aside_index)
-        message = f"mulligan: what {lent.agent} did in {lent.run}\n"
-        commit = commit_tree(own.git, tree, [own.head], message)
-        own.git.run("update-ref", "--", f"refs/heads/{lent.branch}", commit)
-        advance(own, aside, "kept", made=lent.branch)
+        branch = _branched(own, lent, whole, head)
+        why = {"conflicts": [each.to_json() for each in conflicts]}
+        advance(own, aside, "kept", made=branch, plan=write_record(own, why, {}))
+    return branch
+
+
+def _branched(own: Tree, lent: Lent, whole: str, head: str) -> str:
+    """The branch that has this tree on this commit, made unless it is there."""
+    number, branch = 1, lent.branch
+    while True:
+        found = own.git.ask("log", "-1", "--format=%T %P", f"refs/heads/{branch}", "--")
+        if found.out.decode().split() == [whole, head]:
+            return branch
+        if found.code:
+            break
+        # It holds earlier work, or has commits of the user's by now.
+        number += 1
+        branch = f"{lent.branch}-{number}"
+    message = f"mulligan: what {lent.agent} did in {lent.run}\n"
+    commit = commit_tree(own.git, whole, [head], message)
+    own.git.run("update-ref", "--", f"refs/heads/{branch}", commit, own.git.nothing)
+    return branch
 
 
 def _cleared(tree: Tree, lent: Lent, result: TakenBack) -> TakenBack:
     """Remove the agent's tree, unless it holds what would be lost with it."""
-    if result.left:
-        return replace(result, folder=lent.folder)
-    _remove(tree, lent.folder)
-    if result == TakenBack():
-        # Nothing was written down; without it nobody takes the folder for one that is missed.
-        forget_baselines(tree, lent.key)
+    if os.path.isdir(lent.folder):
+        own = Tree.find(lent.folder)
+        late = [Left(path=each.path, reason="it was changed meanwhile") for each in untaken(lent)]
+        left = (*Status.of(own).left, *ignored(own), *late)
+        if left:
+            return replace(result, left=left, folder=lent.folder)
+    _remove(tree, lent)
     return result
 
 
-def _remove(tree: Tree, place: str) -> None:
-    """Remove a work tree in one step: whoever is killed on the way leaves no half of one."""
-    above, name = os.path.split(place)
-    if os.path.isdir(place):
-        tree.git.ask("worktree", "unlock", "--", place)
-        os.rename(place, os.path.join(above, f".gone-{os.urandom(4).hex()}-{name}"))
-    tree.git.run("worktree", "prune")
-    with suppress(OSError):
-        for each in os.listdir(above):
-            if each.startswith(".gone-") and each.endswith(f"-{name}"):
-                shutil.rmtree(os.path.join(above, each), ignore_errors=True)
-        os.rmdir(above)  # the run's folder, once its last agent has left
+def _remove(tree: Tree, lent: Lent) -> None:
+    # With its baseline, and without the folder, it would be one that somebody is missing.
+    move_out(lent.folder)
+    forget_baselines(tree, lent.key)
+    clear(tree, lent.folder)
