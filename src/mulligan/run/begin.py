@@ -275,7 +275,7 @@ def _masked(command: tuple[str, ...]) -> str:
 
 def _shown(name: str) -> str:
     """The name of a run as it may be shown and stored."""
-    if name.isalnum() and len(name) <= 12:
+    if not name or (name.isalnum() and len(name) <= 12):
         return name
     from ..core.text import presentable
 

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ..core.duration import duration_text
-from ..core.text import clean
 from .steps import Begun, Ended, Moved, Remark
 
 if TYPE_CHECKING:
@@ -133,6 +132,8 @@ def lasted(step: Ended) -> str:
 
 def one_line(text: str, limit: int = 500) -> str:
     """The end of what a program printed, on one line: where test runners sum up."""
+    from ..core.text import clean  # its patterns take longer to compile than all else
+
     text = text.strip()
     if len(text) <= limit:
         return clean(text, limit)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..threads import in_thread as in_one_of_ours
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,4 +18,6 @@ T = TypeVar("T")
 
 async def in_thread(function: Callable[..., T], *args: Any) -> T:
     """What `function` returns, called in a thread."""
+    from ..threads import in_thread as in_one_of_ours  # loads logging, which plain calls do without
+
     return await in_one_of_ours(function, *args, is_awaited=False)
