@@ -353,7 +353,6 @@ def test_a_process_goes_on_with_what_it_last_saw(place):
     assert isinstance(state.transact(KEY, Ask(permit="p", settings=FIVE)), Passed)
     assert broken.asked == asked  # not before the pause is over
     assert [type(each) for each in heard] == [StoreDown]
-    assert state.is_down
     state._ask_again_at = 0.0
     broken.is_down = False
     assert state.peek(KEY, BREAKER)[0].hand == "blocked"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
-import sys
 
 import pytest
 
@@ -11,6 +11,7 @@ from mulligan.errors import GitStopped
 from mulligan.run import tidy
 from mulligan.run.acceptance import fell_short
 from mulligan.run.git import give_back
+from mulligan.run.leftovers import marked
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.planning import revive
 from mulligan.run.steps import Moved
@@ -185,9 +186,9 @@ def test_the_attempt_with_evidence_costs_as_much_as_any_other(theatre):
 
 
 def test_a_verification_that_nobody_supervises_any_more_is_ended_before_the_next(theatre, work):
-    ended: list[str] = []
-    world = theatre.world
-    theatre.world = lambda: world()._replace(end_leftovers=ended.append)
-    plan = plan_of(Agent(name="one", command=WORK), verify=(sys.executable, "-c", "pass"))
-    run = theatre.play(plan)
-    assert (run.code, ended) == (0, [f"{run.id}.a.one.verify"])
+    plan = plan_of(Agent(name="one", command=WORK), verify=("true",))
+    claimed = theatre.made(plan)
+    environ = marked(os.environ, f"{claimed.id}.a.one.verify")
+    with subprocess.Popen(["sleep", "30"], env=environ) as left:  # noqa: S607 -- the one on the PATH
+        assert theatre.play(plan, claimed=claimed).code == 0
+        assert left.wait(timeout=5) < 0

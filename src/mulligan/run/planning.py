@@ -75,7 +75,7 @@ def make_plan(
         hint = f"; {problem.hint}" if problem.hint else ""
         raise SettingError(f"{path_text(problem.path)}: {problem.message}{hint}")
     check_trees(plan, cwd)
-    plan = _kept(plan, folder)
+    plan = _with_prompts(plan, folder)
     id_ = desk.room((PLAN, plan.name))
     _keep(desk, id_, plan, folder, cwd)
     if notify:
@@ -94,7 +94,7 @@ def make_plan(
     return desk.make(id_, made)
 
 
-def _kept(plan: Plan, folder: Path) -> Plan:
+def _with_prompts(plan: Plan, folder: Path) -> Plan:
     """`plan` with the texts of its prompt files: no agent changes what the next one is asked."""
 
     def asked(agent: Agent) -> Agent:

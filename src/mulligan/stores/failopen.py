@@ -55,10 +55,6 @@ class FailOpen:
     def after_fork(self) -> None:
         self._lock = Lock()
 
-    @property
-    def is_down(self) -> bool:
-        return self._copy is not None
-
     def transact(self, key: Key, operation: Operation[S, R]) -> R:
         copy = self._resting()
         if copy is None:

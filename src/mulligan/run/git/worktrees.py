@@ -124,8 +124,8 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
         under: A private folder; one in Mulligan's home by default.
 
     Raises:
-        GitRefused: There is no commit to start from, or something is under way.
-        GitRefused: … or somebody has removed the tree while its agent had it.
+        GitRefused: There is no commit to start from, something is under way, or somebody has
+            removed the tree while its agent had it.
     """
     lent = lent_to(tree, run, agent, under=under)
     place = lent.folder
