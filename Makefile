@@ -41,7 +41,7 @@ layers: $(VENV)/.dev ## Imports go downward only
 	@$(BIN)/lint-imports
 
 pytest: $(VENV)/.dev ## The tests alone
-	@$(BIN)/pytest
+	@$(BIN)/pytest --numprocesses auto --maxprocesses 4 --dist worksteal
 
 test-real: $(VENV)/.dev ## litellm and real agent programs under faults (npm, 1.3 GB, half an hour)
 	@$(BIN)/python tests/real/litellm_faults.py "$$(PYTHON=$(BIN)/python tests/real/install-litellm)"

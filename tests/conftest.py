@@ -19,8 +19,7 @@ from mulligan.testing import LoadedDice, Scripted, VirtualClock, virtual_time
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
-_waited: dict[str, float] = {}
-_ran: dict[str, float] = {}
+_real: list[tuple[float, float]] = []  # how long each real test took, and slept of it
 _real_sleep = time.sleep
 _NAP = 0.005
 
@@ -29,19 +28,21 @@ _NAP = 0.005
 def _watch_real_waiting(request, monkeypatch):
     """Only tests marked `real` may wait, each wait a second at most; their sum is printed."""
     is_real = request.node.get_closest_marker("real") is not None
+    slept = 0.0
 
     def sleep(seconds: float) -> None:
         if not is_real:
             pytest.fail(f"waits {seconds} s for real; mark the test `real` or use virtual time")
         assert seconds <= 1, f"a real wait of {seconds} s; a second at most"
-        _waited[request.node.nodeid] = _waited.get(request.node.nodeid, 0.0) + seconds
+        nonlocal slept
+        slept += seconds
         _real_sleep(seconds)
 
     monkeypatch.setattr(time, "sleep", sleep)
     began = time.monotonic()
     yield
     if is_real:
-        _ran[request.node.nodeid] = time.monotonic() - began
+        request.node.user_properties.append(("real", (time.monotonic() - began, slept)))
 
 
 @pytest.fixture
@@ -77,11 +78,17 @@ def within():
     return timed
 
 
+def pytest_runtest_logreport(report):
+    # Tests run in several processes; reports all come to one.
+    if report.when == "teardown":
+        _real.extend(value for name, value in report.user_properties if name == "real")
+
+
 def pytest_terminal_summary(terminalreporter):
-    if _ran:
+    if _real:
+        took, slept = (sum(column) for column in zip(*_real, strict=True))
         terminalreporter.write_line(
-            f"real: {len(_ran)} tests took {sum(_ran.values()):.1f} s, "
-            f"{sum(_waited.values()):.1f} s of it asleep"
+            f"real: {len(_real)} tests took {took:.1f} s, {slept:.1f} s of it asleep"
         )
 
 
