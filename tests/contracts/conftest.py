@@ -73,13 +73,15 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        for _ in range(100):
+        for _ in range(600):
+            if self.process.poll() is not None:
+                pytest.fail(f"{self.binary} ended at once, with {self.process.returncode}")
             with socket.socket() as knock:
                 if knock.connect_ex(("127.0.0.1", self.port)) == 0:
                     return
             time.sleep(0.05)
         self.end()
-        pytest.fail(f"{self.binary} did not start within 5 s")
+        pytest.fail(f"{self.binary} did not start within 30 s")
 
     def end(self, how: int = signal.SIGTERM) -> None:
         if self.process.poll() is not None:
@@ -146,8 +148,11 @@ names = ["memory", "sqlite", *[pytest.param(name, marks=real) for name in BINARI
 
 
 @pytest.fixture(params=names)
-def place(request, tmp_path, servers):
+def place(request, tmp_path, servers, monkeypatch):
     name, clock = request.param, Time()
+    # What is true of every store is no question of how busy the machine is.
+    monkeypatch.setattr("mulligan.stores.sqlite._STATE_PATIENCE", 10.0)
+    monkeypatch.setattr("mulligan.stores.redis._STATE_PATIENCE", 10.0)
     if name == "memory":
         found = Place(name, lambda: Memory(clock), clock)
     elif name == "sqlite":
@@ -200,7 +205,7 @@ class Worker:
     def hear(self) -> str:
         """The next line; empty when there are no more."""
         while b"\n" not in self._heard:
-            ready, _, _ = select.select([self._pipe], [], [], 20)
+            ready, _, _ = select.select([self._pipe], [], [], 120)
             assert ready, "the worker says nothing"
             more = os.read(self._pipe, 65_536)
             if not more:
