@@ -73,6 +73,10 @@ class Server:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        # Should we be killed, our end of its stdin closes, and the server ends with us.
+        self._heir = subprocess.Popen(
+            ["/bin/sh", "-c", f"read _; kill -9 {self.process.pid}"], stdin=subprocess.PIPE
+        )
         for _ in range(600):
             if self.process.poll() is not None:
                 pytest.fail(f"{self.binary} ended at once, with {self.process.returncode}")
@@ -84,6 +88,8 @@ class Server:
         pytest.fail(f"{self.binary} did not start within 30 s")
 
     def end(self, how: int = signal.SIGTERM) -> None:
+        self._heir.kill()
+        self._heir.communicate()
         if self.process.poll() is not None:
             return
         self.process.send_signal(how)
@@ -253,11 +259,14 @@ def server(request, servers):
 
 @pytest.fixture
 def new_server(server, tmp_path):
-    """Starts a server like `server` of the test's own, which may be stopped and killed."""
+    """Starts a server like `server` of the test's own, which may be stopped and killed.
+
+    What it confirms is in its file: by default that may take a server another two seconds.
+    """
     started: list[Server] = []
 
     def start(*options: str) -> Server:
-        started.append(Server(server.binary, tmp_path, *options))
+        started.append(Server(server.binary, tmp_path, "--appendfsync", "always", *options))
         return started[-1]
 
     yield start

@@ -240,8 +240,7 @@ def test_no_lease_outlives_its_time_when_its_holder_is_killed(common, workers):
 
 
 def test_a_server_killed_and_started_again_has_lost_nothing_it_acknowledged(new_server, workers):
-    # By default a server may answer up to two seconds before what it was told is in its file.
-    server = new_server("--appendfsync", "always")
+    server = new_server()
     store = Redis(server.url)
     for number in range(max(3, LONG // 4)):
         worker = workers("append", server.url, f"w{number}", "run")
