@@ -26,7 +26,8 @@ from mulligan.core.failure import Failure, Kind, Reach
 
 pytestmark = pytest.mark.real
 NOW = 1_794_772_800.0
-SOON = 0.15
+SOON = 0.5  # for an answer
+PATIENT = 30.0  # to connect: a busy machine takes its time even on the loopback
 
 
 def failure_of(call: Callable[[], object]) -> Failure:
@@ -37,7 +38,7 @@ def failure_of(call: Callable[[], object]) -> Failure:
 
 def with_httpx(module: Any) -> Callable[[str], object]:
     def get(url: str) -> object:
-        timeout = module.Timeout(SOON, connect=2.0)
+        timeout = module.Timeout(SOON, connect=PATIENT)
         with module.Client(timeout=timeout, trust_env=False) as client:
             return client.get(url).raise_for_status()
 
@@ -46,7 +47,8 @@ def with_httpx(module: Any) -> Callable[[str], object]:
 
 def with_async_httpx2(url: str) -> object:
     async def get() -> object:
-        async with httpx2.AsyncClient(timeout=SOON, trust_env=False) as client:
+        timeout = httpx2.Timeout(SOON, connect=PATIENT)
+        async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as client:
             return (await client.get(url)).raise_for_status()
 
     return asyncio.run(get())
@@ -55,14 +57,15 @@ def with_async_httpx2(url: str) -> object:
 def with_requests(url: str) -> object:
     with requests.Session() as session:
         session.trust_env = False
-        answer = session.get(url, timeout=SOON)
+        answer = session.get(url, timeout=(PATIENT, SOON))
         answer.raise_for_status()
         return answer
 
 
 def with_urllib3(url: str) -> object:
     with urllib3.PoolManager() as pool:
-        return pool.request("GET", url, timeout=SOON, retries=False)
+        timeout = urllib3.Timeout(connect=PATIENT, read=SOON)
+        return pool.request("GET", url, timeout=timeout, retries=False)
 
 
 def with_aiohttp(url: str) -> object:
@@ -77,7 +80,7 @@ def with_aiohttp(url: str) -> object:
 
 def with_openai(url: str) -> object:
     with openai.OpenAI(
-        api_key="k", base_url=url, max_retries=0, timeout=openai.Timeout(SOON, connect=2.0)
+        api_key="k", base_url=url, max_retries=0, timeout=openai.Timeout(SOON, connect=PATIENT)
     ) as client:
         return client.chat.completions.create(
             model="m", messages=[{"role": "user", "content": "x"}]
@@ -86,7 +89,7 @@ def with_openai(url: str) -> object:
 
 def with_anthropic(url: str) -> object:
     with anthropic.Anthropic(
-        api_key="k", base_url=url, max_retries=0, timeout=anthropic.Timeout(SOON, connect=2.0)
+        api_key="k", base_url=url, max_retries=0, timeout=anthropic.Timeout(SOON, connect=PATIENT)
     ) as client:
         return client.messages.create(
             model="m", max_tokens=5, messages=[{"role": "user", "content": "x"}]
@@ -94,7 +97,8 @@ def with_anthropic(url: str) -> object:
 
 
 def with_genai(url: str) -> object:
-    options = genai.types.HttpOptions(base_url=url, timeout=int(SOON * 1000))
+    # One number for everything, in milliseconds.
+    options = genai.types.HttpOptions(base_url=url, timeout=900)
     client = genai.Client(api_key="k", http_options=options)
     try:
         return client.models.generate_content(model="m", contents="x")
@@ -104,7 +108,7 @@ def with_genai(url: str) -> object:
 
 def with_botocore(url: str) -> object:
     config = botocore.config.Config(
-        retries={"total_max_attempts": 1}, read_timeout=SOON, connect_timeout=SOON
+        retries={"total_max_attempts": 1}, read_timeout=SOON, connect_timeout=PATIENT
     )
     session = botocore.session.get_session()
     session.set_credentials("AKIDEXAMPLE", "x")
