@@ -57,12 +57,16 @@ def test_a_conflict_stays_one_when_the_answer_could_not_be_put_either(theatre, r
     plan = one(script, output=f"{repository}/out/answer.md")
     run = theatre.play(plan)
     assert (run.code, fell_short(state_of(theatre, run))) == (1, "not delivered")
+    branch = f"mulligan/{run.id}/1-1-a-one"
+    assert state_of(theatre, run).undelivered == (
+        f"kept.txt conflicts with the tree: it was changed since; merge the branch {branch}, or "
+        f"delete it; also, output '{repository}/out/answer.md' cannot be written: file exists"
+    )
     (repository / "out").unlink()
     assert taken_up(theatre, plan, run).code == 1
     state = state_of(theatre, run)
     assert state.undelivered.startswith("kept.txt conflicts with the tree: it was changed since;")
     assert (repository / "out/answer.md").read_text() == "answer\n"
-    branch = f"mulligan/{run.id}/1-1-a-one"
     assert [each.text for each in state.remarks] == [f"git: its changes are on the branch {branch}"]
     git(repository, "commit", "-qam", "mine")
     git(repository, "merge", "-q", "--strategy=ours", branch)
@@ -78,7 +82,7 @@ def test_an_agent_that_removed_its_own_tree_has_delivered_nothing(theatre, repos
         assert again.code == 1
         assert state_of(theatre, run).undelivered == (
             "its tree is gone, removed while it worked: what was not committed is lost; "
-            f"forget it with mulligan git drop {key}, then take the plan up again"
+            f"forget it with mulligan git drop {key}"
         )
     drop(Tree.find(repository), key)
     assert taken_up(theatre, plan, run).code == 0

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.text import clean
+from ..errors import SettingError
 from .acceptance import is_good, is_owed, standing
 from .answer import Keeper
 from .begin import Asked, go, make
@@ -333,11 +334,11 @@ class Part:
         trouble, said = self._taken_back()
         now, known = self._now(), {each.text for each in self._known().remarks}
         remarks = [Remark(now, text) for text in said if text not in known]
-        # First, for the answer may meet trouble of its own.
-        self._write(*remarks, *([Delivered(now, trouble)] if trouble else []))
-        self._put_answer(self._base())
-        if not trouble:
-            self._write(Delivered(now))
+        try:
+            self._put_answer(self._base())
+        except SettingError as wrong:  # one trouble does not hide the other
+            trouble = f"{trouble}; also, {wrong}" if trouble else str(wrong)
+        self._write(*remarks, Delivered(now, trouble))
 
     def _write(self, *steps: Step) -> None:
         if not steps:
@@ -377,13 +378,12 @@ class Part:
         if taken.is_gone:
             trouble = "its tree is gone, removed while it worked: what was not committed is lost; "
             trouble += f"merge the branch {taken.branch}, or " if taken.branch else ""
-            trouble += f"forget it with mulligan git drop {lent.key}, then take the plan up again"
+            trouble += f"forget it with mulligan git drop {lent.key}"
         if taken.given is not None and taken.given.conflicts:
             first, *more = taken.given.conflicts
             others = f" and {len(more)} more" if more else ""
             trouble = f"{first.path}{others} conflicts with the tree: {first.reason}"
-            trouble += f"; merge the branch {taken.branch}, or delete it, "
-            trouble += "then take the plan up again"
+            trouble += f"; merge the branch {taken.branch}, or delete it"
         return clean(trouble), [clean(each) for each in said]
 
     def _known(self) -> RunState:
