@@ -74,6 +74,25 @@ def test_a_conflict_stays_one_when_the_answer_could_not_be_put_either(theatre, r
     assert state_of(theatre, run).attempts == 1
 
 
+@pytest.mark.parametrize(("cwd", "is_seen"), [("", False), ("sub", True)])
+def test_an_output_beside_its_folder_is_never_written_beside_the_tree_it_was_lent(
+    theatre, repository, cwd, is_seen
+):
+    (repository / "sub").mkdir()
+    (repository / "sub/kept.txt").write_text("as committed\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "second")
+    agent = Agent(name="one", command=("echo", "answer"), cwd=cwd, output="../answer.md")
+    seen = theatre.folder / "seen"
+    look = ("sh", "-c", f"test ! -e ../answer.md || touch {seen}")
+    plan = Plan(git="worktree", phases=(Phase(name="a", agents=(agent,), verify=look),))
+    run = theatre.play(plan)
+    place = repository if cwd else repository.parent
+    assert (run.code, (place / "answer.md").read_text()) == (0, "answer\n")
+    assert seen.exists() is is_seen  # in the tree it is where the verification looks
+    assert not list((theatre.desk.folder / "worktrees").rglob("answer.md"))
+
+
 def test_an_agent_that_removed_its_own_tree_has_delivered_nothing(theatre, repository):
     plan = one('echo x > x.txt; rm -rf "$PWD"')
     run = theatre.play(plan)
