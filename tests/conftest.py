@@ -1,7 +1,8 @@
-"""What all tests share: drivers by name, and a watch on real waiting."""
+"""What all tests share: drivers by name, a home of their own, a watch on real waiting."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,15 @@ settings.load_profile("untimed")
 _real: list[tuple[float, float]] = []  # how long each real test took, and slept of it
 _real_sleep = time.sleep
 _NAP = 0.005
+_homes = itertools.count(1)
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path_factory, monkeypatch):
+    """No test sees or touches what this user's runs and guards keep; made by whoever needs it."""
+    place = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))
+    monkeypatch.setenv("MULLIGAN_HOME", str(place))
+    monkeypatch.delenv("MULLIGAN_STORE", raising=False)
 
 
 @pytest.fixture(autouse=True)

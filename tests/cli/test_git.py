@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -235,12 +236,37 @@ def test_nothing_is_taken_from_an_agent_that_may_be_at_work(mulligan, folder, le
     desk = Desk()
     made = Made(0.0, "plan", "plan p", str(folder), "host", 0, "nightly", {}, [])
     desk.files("k3fqzz")
-    desk.make("k3fqzz", made)
-    for words in (("drop", "nightly", "--force"), ("restore", "k3fqzz/agents/1-1-one")):
-        code, _, err = mulligan(*words)
-        assert code == 2
-        assert "run k3fqzz is not over" in err
+    claimed = desk.make("k3fqzz", made)
+    refused = "error: run k3fqzz is driven by process"
+    for first in (refused, "error: run k3fqzz is not over"):
+        code, _, err = mulligan("restore", "k3fqzz/agents/1-1-one")
+        assert (code, err.startswith(first)) == (2, True)
+        code, _, err = mulligan("drop", "nightly", "--force")
+        assert (code, "run k3fqzz is not over" in err) == (2, True)
+        desk.release(claimed)
     assert Path(lent.folder, "a.txt").read_text() == "by one\n"
+
+
+def test_restore_does_not_come_between_a_run_and_its_tree(mulligan, folder):
+    set_aside(folder, run="k3fqzz/agents/1-1-one")
+    desk = Desk()
+    desk.files("k3fqzz")
+    claimed = desk.make("k3fqzz", Made(0.0, "plan", "plan p", str(folder), "h", 0, "", {}, []))
+    driven = f"run k3fqzz is driven by process {os.getpid()}, and gives back by itself what it has"
+    hint = "wait until it is over, or end it first: mulligan cancel k3fqzz"
+    said = f"error: {driven} set aside\n\nhint: {hint}\n"
+    assert mulligan("restore", "k3fqzz") == (2, "", said)
+    assert mulligan("restore", "k3fqzz", "--dry-run")[0] == 0
+    desk.release(claimed)
+    with git.leased(git.Tree.find(folder), "other"):
+        code, _, err = mulligan("restore", "k3fqzz")
+    assert (code, "run other works in this tree" in err) == (1, True)
+    assert (folder / "a.txt").read_text() == "one\n"
+    assert mulligan("restore", "k3fqzz") == (
+        0,
+        "k3fqzz/agents/1-1-one/1: 1 files came back\n",
+        "note: run k3fqzz is not over, and will go on with what is in the tree then\n",
+    )
 
 
 def test_no_repository_is_an_error(mulligan, tmp_path, monkeypatch):

@@ -119,7 +119,38 @@ def test_a_dry_run_for_programs_has_every_setting(run):
     ask, tell = data["phases"]
     assert ask["agents"][0]["argv"] == ["sh", "-c", "echo good; touch ran"]
     assert (tell["needs"], tell["git"], tell["policy"]["name"]) == (["ask"], "worktree", "pipeline")
+    assert tell["longest_wait"] == 21_600
     assert tell["agents"][0]["stdin"].startswith("Tell you:\n## one\n")
+
+
+BOUNDS = {
+    'policy = "default"': "default: 8 attempts, limits as time allows; waits 6h at most",
+    'policy = { horizon = "10m" }': "a: 4 attempts; waits 10m at most",
+    'policy = { deadline = "1h" }': "a: 4 attempts; is over after 1h, waits included",
+    'policy = { deadline = "9h" }': "a: 4 attempts; waits 6h at most; is over after 9h",
+    'policy = { budget = "20m" }': "a: 4 attempts; waits 20m at most, by its budget",
+    'policy = { patience = "20m" }': "a: 4 attempts; waits 20m at most, by its patience",
+    "policy = { attempts = 1 }": "a: 1 attempt; never waits",
+}
+
+
+@pytest.mark.parametrize(("policy", "words"), BOUNDS.items())
+def test_a_dry_run_says_how_long_an_agent_would_wait(run, policy, words):
+    plan = f'[[phases]]\nname = "a"\n{policy}\nagents = [{{ command = ["true"] }}]\n'
+    assert f"  policy   {words}\n" in run("--dry-run", "greet.toml", plan=plan)[1]
+
+
+TIMES = {
+    "": "",
+    "timeouts.total = 600": "    timeout  10m, by its policy\n",
+    "timeouts.total = 600\ndeadline = 60": "    timeout  1m, by its deadline\n",
+}
+
+
+@pytest.mark.parametrize(("policy", "words"), TIMES.items())
+def test_a_dry_run_says_how_long_an_attempt_may_take(run, policy, words):
+    plan = f'[[phases]]\nname = "a"\nagents = [{{ command = ["true"] }}]\n[phases.policy]\n{policy}'
+    assert run("--dry-run", "greet.toml", plan=plan)[1].endswith(f"    runs     true\n{words}")
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.name)

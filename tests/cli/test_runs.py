@@ -14,7 +14,7 @@ import pytest
 from mulligan.cli import main
 from mulligan.run.desk import Desk
 from mulligan.run.prune import KEPT, prune, prune_daily
-from mulligan.run.steps import PLAN, Begun, Checked, Ended, Made, Moved, Over, Remark
+from mulligan.run.steps import PLAN, Begun, Checked, Delivered, Ended, Made, Moved, Over, Remark
 
 NOW = time.time()
 
@@ -207,6 +207,25 @@ def test_show_of_a_plan_lists_its_agents(mulligan, desk):
     agents = json.loads(mulligan("show", plan, "--json")[1])["agents"]
     assert [each["run"].rpartition(".")[2] for each in agents] == ["one", "two", "six"]
     assert mulligan("show", f"{plan}.review.one")[0] == 0
+
+
+def test_show_of_an_agent_that_was_not_delivered_says_why_and_what_to_do(mulligan, desk):
+    trouble = Delivered(NOW, "a.txt conflicts with the tree; merge the branch x")
+    ended = Ended(NOW, 1, 3.0, is_work=True, then="stop", exit=1, because="review failed")
+    plan = add(desk, BEGUN, ended, agent=PLAN)
+    add(desk, BEGUN, WELL, trouble, id_=f"{plan}.review.one")
+    _, out, _ = mulligan("show", f"{plan}.review.one")
+    assert (
+        "status    not delivered, though its program is done\n"
+        "because   a.txt conflicts with the tree; merge the branch x\n"
+        f"hint      once mended: mulligan resume {plan}\n"
+    ) in out
+    found = json.loads(mulligan("show", "--json", f"{plan}.review.one")[1])
+    assert (found["status"], found["fell_short"]) == ("done", "not delivered")
+    assert found["because"] == trouble.trouble
+    other = add(desk, BEGUN, WELL, agent=PLAN)
+    add(desk, BEGUN, WELL, trouble, id_=f"{other}.review.one")
+    assert "mulligan resume" not in mulligan("show", f"{other}.review.one")[1]
 
 
 def test_show_of_a_plan_that_waits_says_so_and_tells_what_happened_to_the_trees(mulligan, desk):

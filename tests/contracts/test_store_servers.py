@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -44,6 +45,30 @@ def test_scripts_that_the_server_forgot_are_sent_again(store):
     store.state.transact(KEY, Hand(move="block"))
     store._hot.command("SCRIPT", "FLUSH")
     assert isinstance(ask(store), Shut)
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+def test_closed_under_its_users_it_is_down_and_nothing_else(store, is_async):
+    found: list[BaseException] = []
+
+    def ask_on() -> None:
+        for _ in range(100):
+            try:
+                if is_async:
+                    asyncio.run(store.state.apeek(KEY, BREAKER))
+                else:
+                    ask(store)
+                    store.state.known(BREAKER)
+            except Exception as error:  # noqa: BLE001 -- looked at below
+                found.append(error)
+
+    users = [threading.Thread(target=ask_on) for _ in range(3)]
+    for each in users:
+        each.start()
+    while any(each.is_alive() for each in users):
+        store.close()
+        time.sleep(0.001)
+    assert [each for each in found if not isinstance(each, StoreDown)] == []
 
 
 def test_what_was_acknowledged_survives_kill_9_of_the_server(new_server):

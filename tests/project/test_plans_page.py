@@ -18,7 +18,7 @@ from mulligan.run.plan_report import report
 from mulligan.run.plan_shape import PHASE_POLICY_WORDS
 from mulligan.run.plan_view import PlanTable
 from mulligan.run.state import RunState, state_of
-from mulligan.run.steps import Begun, Checked, Ended, Made, Moved, Over, Remark, Step
+from mulligan.run.steps import Begun, Checked, Delivered, Ended, Made, Moved, Over, Remark, Step
 from mulligan.run.stop import Stop
 from mulligan.run.streams import Streams
 
@@ -112,6 +112,7 @@ AGAIN = Begun(1102.0, 2, "resume", "", "")
 DONE = Ended(1200.0, 2, 98.0, then="done", cost=0.11)
 CHECKED = Checked(1201.0, 2, is_good=True, said="")
 REMARK = Remark(1202.0, "git: its changes are on the branch mulligan/k3fqzz/1-2-review-style")
+UNGIVEN = Delivered(1203.0, "parser.py conflicts with the tree: it was changed since")
 HELD = Moved(1001.0, 4000.0, "a run of this account met a limit")
 FAIL_FAST = "{} failed, and the phase fails with the first"
 
@@ -130,13 +131,13 @@ def lines() -> set[str]:
     plan = Plan(phases=(one, Phase(name="sum", agents=(Agent(name="editor", command=("x",)),))))
     end, err = os.pipe()
     streams, environ = Streams(Stop(), err, err), {"TERM": "dumb"}
-    for known in ({}, {"review/security": state(BEGUN, DONE)}):
+    for known in ({}, {"review/security": state(BEGUN, DONE, Delivered(1200.0))}):
         with PlanTable(plan, run="k3fqzz", streams=streams, environ=environ) as shown:
             for key, each in known.items():
                 shown.changed(key, each, 1000.0)
             shown.phases({"review": "open", "sum": "blocked"}, {})
             steps: list[Step] = []
-            for step in (BEGUN, LIMIT, AGAIN, DONE, CHECKED, REMARK):
+            for step in (BEGUN, LIMIT, AGAIN, DONE, CHECKED, REMARK, UNGIVEN):
                 steps.append(step)
                 shown.changed("review/style", state(*steps), step.at)
             shown.changed("review/speed", state(HELD), 1001.0)
@@ -161,7 +162,7 @@ def untimed(line: str) -> str:
 def test_every_line_on_the_page_is_one_that_is_said():
     rows = PAGE.partition("Elsewhere, lines on stderr:")[2].partition("At the end")[0]
     shown = {untimed(each) for each in re.findall(r"`(mulligan: [^`]+)`", rows)}
-    assert len(shown) == 12
+    assert len(shown) == 13
     assert shown <= lines()
     ends = [each[2:] for each in re.findall("`(… [^`]+)`", rows)]
     assert all(any(line.endswith(end) for line in lines()) for end in ends)

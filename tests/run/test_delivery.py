@@ -57,17 +57,40 @@ def test_a_conflict_stays_one_when_the_answer_could_not_be_put_either(theatre, r
     plan = one(script, output=f"{repository}/out/answer.md")
     run = theatre.play(plan)
     assert (run.code, fell_short(state_of(theatre, run))) == (1, "not delivered")
+    branch = f"mulligan/{run.id}/1-1-a-one"
+    assert state_of(theatre, run).undelivered == (
+        f"kept.txt conflicts with the tree: it was changed since; merge the branch {branch}, or "
+        f"delete it; also, output '{repository}/out/answer.md' cannot be written: file exists"
+    )
     (repository / "out").unlink()
     assert taken_up(theatre, plan, run).code == 1
     state = state_of(theatre, run)
     assert state.undelivered.startswith("kept.txt conflicts with the tree: it was changed since;")
     assert (repository / "out/answer.md").read_text() == "answer\n"
-    branch = f"mulligan/{run.id}/1-1-a-one"
     assert [each.text for each in state.remarks] == [f"git: its changes are on the branch {branch}"]
     git(repository, "commit", "-qam", "mine")
     git(repository, "merge", "-q", "--strategy=ours", branch)
     assert taken_up(theatre, plan, run).code == 0
     assert state_of(theatre, run).attempts == 1
+
+
+@pytest.mark.parametrize(("cwd", "is_seen"), [("", False), ("sub", True)])
+def test_an_output_beside_its_folder_is_never_written_beside_the_tree_it_was_lent(
+    theatre, repository, cwd, is_seen
+):
+    (repository / "sub").mkdir()
+    (repository / "sub/kept.txt").write_text("as committed\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "-qm", "second")
+    agent = Agent(name="one", command=("echo", "answer"), cwd=cwd, output="../answer.md")
+    seen = theatre.folder / "seen"
+    look = ("sh", "-c", f"test ! -e ../answer.md || touch {seen}")
+    plan = Plan(git="worktree", phases=(Phase(name="a", agents=(agent,), verify=look),))
+    run = theatre.play(plan)
+    place = repository if cwd else repository.parent
+    assert (run.code, (place / "answer.md").read_text()) == (0, "answer\n")
+    assert seen.exists() is is_seen  # in the tree it is where the verification looks
+    assert not list((theatre.desk.folder / "worktrees").rglob("answer.md"))
 
 
 def test_an_agent_that_removed_its_own_tree_has_delivered_nothing(theatre, repository):
@@ -78,7 +101,7 @@ def test_an_agent_that_removed_its_own_tree_has_delivered_nothing(theatre, repos
         assert again.code == 1
         assert state_of(theatre, run).undelivered == (
             "its tree is gone, removed while it worked: what was not committed is lost; "
-            f"forget it with mulligan git drop {key}, then take the plan up again"
+            f"forget it with mulligan git drop {key}"
         )
     drop(Tree.find(repository), key)
     assert taken_up(theatre, plan, run).code == 0

@@ -21,6 +21,7 @@ from mulligan.core.timeouts import Timeouts
 from mulligan.errors import FileError, SettingError
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_file import load_plan, plan_data, plan_from_data
+from mulligan.run.recovery import run_policy
 
 RUN = Path(__file__).parents[2] / "src" / "mulligan" / "run"
 
@@ -150,6 +151,20 @@ def test_a_phase_s_policy_can_be_a_preset_by_name(load, name):
 def test_a_table_that_changes_nothing_is_the_pipeline_of_r_p1(load):
     policy = load(f'{ONE}policy = {{ name = "pipeline" }}').phases[0].policy
     assert policy == preset("pipeline")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_in_a_table_is_the_one_by_its_name(load, name):
+    policy = load(f'{ONE}policy = {{ preset = "{name}", name = "{name}" }}').phases[0].policy
+    assert policy.rules == run_policy(name).rules
+    assert policy.horizon == run_policy(name).horizon
+
+
+def test_a_horizon_alone_is_the_longest_wait(load):
+    policy = load(f'{ONE}policy = {{ horizon = "10m" }}').phases[0].policy
+    assert (policy.horizon, policy.in_place) == (600.0, 600.0)
+    policy = load(f'{ONE}policy = {{ preset = "default", horizon = "10m" }}').phases[0].policy
+    assert (policy.horizon, policy.in_place) == (600.0, 120.0)
 
 
 def test_the_words_of_r_p1_say_what_the_pipeline_is(load):

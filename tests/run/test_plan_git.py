@@ -16,6 +16,7 @@ from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_checks import problems
 from mulligan.run.plan_lint import lint_plan
 from mulligan.run.planning import conduct
+from mulligan.run.steps import Over
 from mulligan.run.stop import Stop
 
 from .test_conductor import Table, Theatre
@@ -189,6 +190,33 @@ def test_a_tree_in_which_another_run_works_is_refused_and_free_when_it_is_over(t
     assert "run other works in this tree" in state.because
     claimed = theatre.desk.claim(claimed.id, theatre.clock.wall())
     assert theatre.play(plan, claimed=claimed).code == 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "is_refused"),
+    [
+        ("stash", "stash", True),
+        ("snapshot", "worktree", True),
+        ("commit", "off", False),
+        ("worktree", "commit", False),
+        ("off", "stash", False),
+    ],
+)
+def test_a_tree_in_which_a_parked_run_goes_on_is_refused(theatre, tree, first, second, is_refused):
+    limited = theatre.agent("one", "limit:9000 ok")
+    parked = theatre.play(plan_of(limited, git=first), is_parked_by_exit=True)
+    assert parked.code == 75
+    plan = plan_of(Agent(name="x", command=("true",)), git=second)
+    if is_refused:
+        with pytest.raises(TreeBusy) as refused:
+            theatre.made(plan)
+        assert str(refused.value) == (
+            f"{tree}: run {parked.id} is parked and goes on in this tree, where it would take "
+            f"other edits for its own; mulligan resume {parked.id} goes on with it, "
+            f"mulligan cancel {parked.id} ends it and says what it has set aside"
+        )
+        theatre.desk.cancel(parked.id, Over(theatre.clock.wall(), "by hand"))
+    assert theatre.play(plan).code == 0
 
 
 @pytest.mark.parametrize(

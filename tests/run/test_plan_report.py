@@ -9,7 +9,7 @@ import pytest
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_report import as_data, as_lines, as_markdown, report
 from mulligan.run.state import RunState, state_of
-from mulligan.run.steps import Begun, Checked, Ended, Made, Over, Step
+from mulligan.run.steps import Begun, Checked, Delivered, Ended, Made, Over, Reopened, Step
 from mulligan.run.words import clock
 
 MADE = Made(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
@@ -29,6 +29,7 @@ LIMIT = Ended(
 )
 AGAIN = Begun(1102.0, 2, "resume", "", "")
 DONE = Ended(1210.0, 2, 108.0, code=0, then="done", cost=0.3, tokens=5000)
+GIVEN = Delivered(1210.0)
 REFUSED = Ended(
     1011.0,
     1,
@@ -61,7 +62,7 @@ PLAN = Plan(
     ),
 )
 STATES = {
-    "read/one": state(BEGUN, LIMIT, AGAIN, DONE),
+    "read/one": state(BEGUN, LIMIT, AGAIN, DONE, GIVEN),
     "read/two": state(BEGUN, REFUSED),
     "read/three": state(BEGUN, Over(1012.0, "two failed, and the phase fails with the first")),
 }
@@ -139,12 +140,31 @@ def test_a_plan_that_was_interrupted_is_not_over():
 def test_what_was_verified_counts_as_verified(is_good):  # R-A2
     done = DONE._replace(attempt=1)
     plan = Plan(phases=(Phase(name="read", agents=agents("one"), verify=("pytest",)),))
-    checked = state(BEGUN, done, Checked(1211.0, 1, is_good, "1 failed"))
+    checked = state(BEGUN, done, Checked(1211.0, 1, is_good, "1 failed"), GIVEN)
     found = report(plan, {"read/one": checked}, {"read": "open"}, {})
     agent = found.phases[0].agents[0]
     assert agent.status == ("succeeded" if is_good else "not verified")
     assert agent.decisions[-1].ended == ("verified" if is_good else "not verified")
     assert agent.decisions[-1].said == ("" if is_good else "1 failed")
+
+
+def test_what_is_done_and_was_not_delivered_is_told_apart():
+    done, trouble = DONE._replace(attempt=1), Delivered(1211.0, "a.txt conflicts with the tree")
+    plan = Plan(name="edit", phases=(Phase(name="edit", agents=agents("one", "two", "three")),))
+    states = {
+        "edit/one": state(BEGUN, done, GIVEN),
+        "edit/two": state(BEGUN, done, trouble),
+        "edit/three": state(BEGUN, done, trouble, Reopened(1300.0)),
+    }
+    found = report(plan, states, {"edit": "succeeded"}, {})
+    lines = [said.text for said in as_lines(found)]
+    assert lines[0].startswith(
+        "plan edit is done: 1 of 3 agents succeeded, 1 not delivered, 1 to be delivered, 3 attempts"
+    )
+    assert lines[1] == "phase edit succeeded with 1 of 3 agents"
+    statuses = [line.split(", 1 attempt")[0] for line in lines[2:]]
+    assert statuses == ["  one succeeded", "  two not delivered", "  three to be delivered"]
+    assert "\n## edit succeeded with 1 of 3 agents\n" in as_markdown(found)
 
 
 def test_a_plan_that_never_began_has_a_report():

@@ -17,7 +17,7 @@ from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_report import as_lines, report
 from mulligan.run.plan_view import PlanTable
 from mulligan.run.state import RunState, state_of
-from mulligan.run.steps import Begun, Checked, Ended, Made, Moved, Remark, Step
+from mulligan.run.steps import Begun, Checked, Delivered, Ended, Made, Moved, Remark, Reopened, Step
 from mulligan.run.stop import Stop
 from mulligan.run.streams import Streams
 from mulligan.run.words import clock, told
@@ -39,6 +39,7 @@ LIMIT = Ended(
 )
 AGAIN = Begun(1102.0, 2, "resume", "", "")
 DONE = Ended(1210.0, 2, 108.0, code=0, then="done", cost=0.3)
+GIVEN = Delivered(1210.0)
 
 
 def state(*steps: Step) -> RunState:
@@ -165,15 +166,17 @@ def test_without_a_terminal_each_thing_is_told_once_in_a_line():
 
 @pytest.mark.real
 def test_what_happened_before_it_was_taken_up_is_not_told_again():
-    place = Place(plan("one", "two"), is_terminal=False)
+    place = Place(plan("one", "two", "three"), is_terminal=False)
     with place.table as table:
-        table.changed("read/one", state(BEGUN, DONE), 1300.0)
+        table.changed("read/one", state(BEGUN, DONE, GIVEN), 1300.0)
         table.changed("read/two", state(BEGUN, LIMIT), 1300.0)
+        reopened = state(BEGUN, DONE, Delivered(1210.0, "a conflict"), Reopened(1300.0))
+        table.changed("read/three", reopened, 1300.0)
         table.phases({"read": "open"}, {})
         table.changed("read/two", state(BEGUN, LIMIT, AGAIN), 1301.0)
     begun = clock(1102.0, 1102.0)
     assert place.written() == (
-        "mulligan: goes on: 1 of 2 succeeded\n"
+        "mulligan: goes on: 1 of 3 succeeded, 1 to be delivered\n"
         f"mulligan: {begun} read/two: attempt 2: two resumes its session\n"
     )
 
@@ -325,13 +328,12 @@ def test_an_agent_is_counted_once_it_is_verified():
     place = Place(checked)
     with place.table as table:
         table.phases({"read": "open"}, {})
-        table.changed(
-            "read/one", state(BEGUN, FINE, Checked(1011.0, 1, is_good=True, said="")), 1012.0
-        )
+        good = Checked(1011.0, 1, is_good=True, said="")
+        table.changed("read/one", state(BEGUN, FINE, good, GIVEN), 1012.0)
         table.changed("read/two", state(BEGUN, FINE), 1012.0)
         shown = place.screen()
     assert [line.split()[-2:] for line in shown[1:3]] == [["1", "succeeded"], ["be", "verified"]]
-    assert shown[3].startswith("1 of 2 succeeded")
+    assert shown[3].startswith("1 of 2 succeeded, 1 to be verified")
 
 
 @pytest.mark.real

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,7 @@ from ..core.text import clean, presentable
 from ..errors import SettingError, StoreDown
 from . import Unusable
 from .dead_text import as_json, letter_sheet, letter_table, outcome_lines
+from .shared import ENVIRONMENT, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,9 +78,9 @@ def command() -> None:
 def list_(*, store: str | None, is_json: bool, **chosen: Any) -> None:
     """List letters, oldest first.
 
-    Exit codes: 0 done, also if there are none; 1 the store cannot be read.
+    Exit codes: 0 done, also if there are none; 1 the store cannot be read; 2 wrong usage.
     """
-    box = DeadLetters(store)
+    box = _box(store)
     try:
         found = _chosen(box, chosen)
     except StoreDown:
@@ -102,9 +104,9 @@ def show(*, id: str, store: str | None, is_json: bool) -> None:  # noqa: A002 --
 
     ID may be the beginning of an id. Arguments are shown as they are stored: without secrets.
 
-    Exit codes: 0 done, 1 the store cannot be read, 2 there is no such letter.
+    Exit codes: 0 done, 1 the store cannot be read, 2 wrong usage, or no such letter.
     """
-    record = _named(DeadLetters(store), id)
+    record = _named(_box(store), id)
     if is_json:
         click.echo(json.dumps(as_json(record), indent=2))
     else:
@@ -157,7 +159,7 @@ def replay(
         )
     if ids and (is_all or any(chosen.values())):
         raise Unusable("letters are chosen by ID or by filters, not by both", "keep one")
-    box = DeadLetters(store)
+    box = _box(store)
     if app is not None:
         _load(app)
     found = tuple(_named(box, each) for each in ids) if ids else _chosen(box, chosen)
@@ -195,12 +197,19 @@ def purge(
         raise Unusable(
             "no letters are chosen", "name some, filter with --state and others, or write --all"
         )
-    box = DeadLetters(store)
+    box = _box(store)
     found = tuple(_named(box, each) for each in ids) if ids else _chosen(box, chosen)
     for record in found:
         if not is_dry:
             box.purge(record)
         click.echo(f"{'would purge' if is_dry else 'purged'} {record.letter.id}")
+
+
+def _box(url: str | None) -> DeadLetters:
+    """The letters at `url`, else at MULLIGAN_STORE, else this user's; there may be none yet."""
+    if not url and not os.environ.get(ENVIRONMENT):
+        return DeadLetters()
+    return DeadLetters(opened(url, must_exist=False))
 
 
 def _chosen(box: DeadLetters, chosen: dict[str, Any]) -> tuple[Record, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +14,7 @@ import click
 
 from ..core.text import clean, presentable
 from ..errors import GitRefused
+from ..run.desk import holder_process
 from ..run.git import (
     OPEN,
     Tree,
@@ -23,6 +24,7 @@ from ..run.git import (
     give_back,
     has_baseline,
     ignored,
+    leased,
     lent_out,
     load_all,
     load_baseline,
@@ -118,6 +120,8 @@ def restore(
     newer lines if they are other lines. If any file conflicts, none is touched, and you are told
     how to see the version that was set aside; --partly gives back the others.
 
+    Refused while a living process drives RUN, or another run works in the tree.
+
     What a killed process had half set aside or half given back is brought to its end first.
 
     An agent of a plan that failed in a tree of its own keeps that tree. Named by itself,
@@ -129,10 +133,53 @@ def restore(
     here = Tree.find(folder)
     run = _meant(here, run)
     lent = [] if number is not None else lent_out(here, run)
-    if lent and lent[0].key == run:
-        _take(lent[0], is_rehearsal=is_rehearsal, is_json=is_json)
-        return
-    asides = _of(here, run, number, is_needed=not lent)
+    is_taken = bool(lent) and lent[0].key == run
+    asides = [] if is_taken else _of(here, run, number, is_needed=not lent)
+    with ExitStack() as stack:
+        if not is_rehearsal:
+            trees = [here] if is_taken else [_tree_of(each, here) for each in asides]
+            _have(run, trees, stack, is_shared=is_taken)
+            # As it is now that nobody else is there.
+            asides = [] if is_taken else _of(here, run, number, is_needed=not lent)
+        if is_taken:
+            _take(lent[0], is_rehearsal=is_rehearsal, is_json=is_json)
+            return
+        results = _given(here, asides, is_partial=partly, is_rehearsal=is_rehearsal)
+    if is_json:
+        click.echo(json.dumps([_result(each) for each in results], indent=2))
+    else:
+        for result in results:
+            _tell(result, is_rehearsal=is_rehearsal)
+        for each in lent:
+            click.echo(f"{each.key}: {_whereabouts(here, each)}")
+    if not all(result.is_whole for result in results):
+        click.get_current_context().exit(EXIT_FAILED)
+
+
+def _have(run: str, trees: list[Tree], stack: ExitStack, *, is_shared: bool) -> None:
+    """Have the trees that files come back to, so that no run works there meanwhile."""
+    from ..run.desk import Desk
+
+    desk, id_ = Desk(), run.partition("/")[0]
+    state = desk.look(id_)
+    if state is not None and desk.is_held(id_, state.holder):
+        raise Unusable(
+            f"run {id_} is driven by process {holder_process(state.holder)}, and gives back by "
+            f"itself what it has set aside",
+            f"wait until it is over, or end it first: mulligan cancel {id_}",
+        )
+    if state is not None and state.is_open and not is_shared:
+        note = f"note: run {id_} is not over, and will go on with what is in the tree then"
+        click.echo(note, err=True)
+    who = f"{id_}, by mulligan git restore,"
+    for tree in {each.folder: each for each in trees}.values():
+        stack.enter_context(leased(tree, who, is_shared=is_shared))
+
+
+def _given(
+    here: Tree, asides: list[SetAside], *, is_partial: bool, is_rehearsal: bool
+) -> list[GivenBack]:
+    """Give back what was set aside, the newest first."""
     results = []
     for aside in sorted(asides, key=lambda each: (-each.at, -each.number)):
         tree = _tree_of(aside, here)
@@ -140,17 +187,8 @@ def restore(
             if not is_rehearsal:
                 recover(tree, aside.run)
             continue
-        results.append(give_back(tree, aside, is_partial=partly, is_rehearsal=is_rehearsal))
-    if is_json:
-        click.echo(json.dumps([_result(each) for each in results], indent=2))
-    else:
-        for result in results:
-            _tell(result, is_rehearsal=is_rehearsal)
-        for each in lent:
-            if each.key != run:
-                click.echo(f"{each.key}: {_whereabouts(here, each)}")
-    if not all(result.is_whole for result in results):
-        click.get_current_context().exit(EXIT_FAILED)
+        results.append(give_back(tree, aside, is_partial=is_partial, is_rehearsal=is_rehearsal))
+    return results
 
 
 @command.command("drop")
@@ -187,8 +225,9 @@ def _check_over(run: str) -> None:
     from ..run.desk import Desk
 
     id_ = run.partition("/")[0]
-    state = Desk().look(id_)
-    if state is not None and state.is_open:
+    desk = Desk()
+    state = desk.look(id_)
+    if state is not None and (state.is_open or desk.is_held(id_, state.holder)):
         raise Unusable(
             f"run {id_} is not over, and goes on with what it has there",
             f"mulligan resume {id_} ends it well, mulligan cancel {id_} ends it now",

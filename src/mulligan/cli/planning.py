@@ -25,7 +25,7 @@ from ..run.plan_lint import lint_plan
 from ..run.plan_view import PlanTable
 from ..run.planning import conduct, make_plan, plan_of
 from ..run.prompts import command_for, variables_of
-from ..run.recovery import run_policy
+from ..run.recovery import longest_wait, run_policy
 from ..run.stop import Stop, signals
 from ..run.streams import Streams
 from ..run.words import money
@@ -272,12 +272,36 @@ def _fails(phase: Phase) -> str:
 
 
 def _policy(phase: Phase) -> str:
-    policy = phase.policy if isinstance(phase.policy, Policy) else run_policy(phase.policy)
+    policy = _policy_of(phase)
     counts = [rule.attempts for rule in policy.rules.values()]
     numbers = [each for each in counts if each is not None]
     attempts = _number(max(numbers), "attempt") if numbers else "attempts as time allows"
     limits = ", limits as time allows" if numbers and None in counts else ""
-    return f"{policy.name}: {attempts}{limits}; waits {duration_text(policy.horizon)} at most"
+    return f"{policy.name}: {attempts}{limits}; {_waits(policy)}"
+
+
+def _waits(policy: Policy) -> str:
+    longest, by = longest_wait(policy)
+    over = "" if policy.deadline is None else f"is over after {duration_text(policy.deadline)}"
+    if by == "deadline":
+        return f"{over}, waits included"
+    most = f"waits {duration_text(longest)} at most" if longest else "never waits"
+    why = f", by its {by}" if by in {"budget", "patience"} else ""
+    return f"{most}{why}{over and '; '}{over}"
+
+
+def _policy_of(phase: Phase) -> Policy:
+    return phase.policy if isinstance(phase.policy, Policy) else run_policy(phase.policy)
+
+
+def _timeout(phase: Phase, agent: Agent) -> str:
+    """How long an attempt may take, whoever says so."""
+    policy, own = _policy_of(phase), agent.timeout
+    found = [(own, ""), (policy.deadline, ", by its deadline")]
+    if own is None and policy.timeouts is not None:
+        found.append((policy.timeouts.total, ", by its policy"))
+    least = min(((limit, by) for limit, by in found if limit is not None), default=None)
+    return "" if least is None else f"{duration_text(least[0])}{least[1]}"
 
 
 def _agent(plan: Plan, phase: Phase, agent: Agent, folder: Path) -> Iterator[str]:
@@ -289,7 +313,7 @@ def _agent(plan: Plan, phase: Phase, agent: Agent, folder: Path) -> Iterator[str
         ("env", ", ".join(agent.env)),
         ("output", agent.output),
         ("provider", agent.provider),
-        ("timeout", "" if agent.timeout is None else duration_text(agent.timeout)),
+        ("timeout", _timeout(phase, agent)),
         ("idle", "" if agent.idle is None else duration_text(agent.idle)),
         ("restarts", "after a crash" if agent.may_restart else ""),
     ]
@@ -318,7 +342,7 @@ def _data(plan: Plan, file: str, folder: Path, home: Path) -> dict[str, Any]:
 
 
 def _phase_data(plan: Plan, phase: Phase, folder: Path, home: Path) -> dict[str, Any]:
-    policy = phase.policy if isinstance(phase.policy, Policy) else run_policy(phase.policy)
+    policy = _policy_of(phase)
     agents = []
     for agent in phase.agents:
         argv, stdin = _asked(plan, phase, agent, folder)
@@ -348,5 +372,6 @@ def _phase_data(plan: Plan, phase: Phase, folder: Path, home: Path) -> dict[str,
         "verify": list(phase.verify),
         "verify_timeout": phase.verify_timeout,
         "policy": as_data(policy),
+        "longest_wait": longest_wait(policy)[0],
         "agents": agents,
     }

@@ -147,6 +147,8 @@ def _lines(desk: Desk, id_: str, state: RunState) -> list[str]:
         ("agent", made.agent),
         ("begun", clock(made.at, now)),
         ("status", _status(desk, id_, state, now)),
+        ("because", clean(state.undelivered) if state.status == "done" else ""),
+        ("hint", _hint(desk, id_, state)),
         ("attempts", _attempts(state)),
         ("spent", spent),
         ("session", state.session),
@@ -164,6 +166,15 @@ def _lines(desk: Desk, id_: str, state: RunState) -> list[str]:
     for child, found in _agents(desk, id_):
         remarks += [f"{clock(e.at, now)} {child}: {clean(e.text)}" for e in found.remarks]
     return [*lines, "", *remarks] if remarks else lines
+
+
+def _hint(desk: Desk, id_: str, state: RunState) -> str:
+    """What to do about work that is done and has not reached anybody."""
+    plan = id_.partition(".")[0]
+    found = desk.look(plan) if fell_short(state) else None
+    # A plan may have succeeded without this agent; then there is nothing to take up.
+    can_go_on = found is not None and found.status != "done"
+    return f"once mended: mulligan resume {plan}" if can_go_on else ""
 
 
 def _unmade(step: Ended, now: float) -> list[str]:
@@ -191,6 +202,8 @@ def _attempts(state: RunState) -> str:
 
 
 def _status(desk: Desk, id_: str, state: RunState, now: float) -> str:
+    if short := fell_short(state):
+        return f"{short}, though its program is done"
     status = standing(desk, id_, state)
     if state.until is not None:
         status += f", until {clock(state.until, now)}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from ..core.policy import Policy
+from ..core.presets import preset
 from .nearest import POLICY_WORDS
 from .shape import Misshapen, resolve
 from .source import Source, read
@@ -19,7 +20,7 @@ from .validate import validated
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from .lines import KeyPath
     from .nearest import Words
@@ -47,6 +48,7 @@ def policy_from(
     data: Mapping[str, Any] | None = None,
     at: KeyPath = (),
     words: Words = POLICY_WORDS,
+    presets: Callable[[str], Policy] = preset,
 ) -> Policy:
     """The policy that `source` describes, called `name` unless it names itself.
 
@@ -56,10 +58,11 @@ def policy_from(
         data: The part of the file that describes it; the whole file by default.
         at: Where in the file that part stands.
         words: What it calls its keys.
+        presets: What the name of a preset means there; a call's table by default.
     """
     own = source.data if data is None else data
     try:
-        whole = resolve(own)
+        whole = resolve(own, presets)
     except Misshapen as wrong:
         raise source.error(wrong.message, (*at, *wrong.path), hint=wrong.hint) from None
     if "name" not in own:

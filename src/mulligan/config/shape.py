@@ -19,8 +19,9 @@ from .nearest import guess
 from .source import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from ..core.policy import Policy
     from .lines import KeyPath
 
 __all__ = ("Misshapen", "resolve")
@@ -34,8 +35,8 @@ class Misshapen(Exception):
         super().__init__(message)
 
 
-def resolve(data: Mapping[str, Any]) -> dict[str, Any]:
-    """`data` of a file as the fields of `Policy`."""
+def resolve(data: Mapping[str, Any], presets: Callable[[str], Policy] = preset) -> dict[str, Any]:
+    """`data` of a file as the fields of `Policy`; `presets` says where one starts."""
     own = dict(data)
     if "validator" in own:
         raise Misshapen(
@@ -46,7 +47,7 @@ def resolve(data: Mapping[str, Any]) -> dict[str, Any]:
     if not own:
         raise Misshapen((), "is empty: nothing is set", _START)
     _check_store(own.get("store"))
-    base = _base(own)
+    base = _base(own, presets)
     if not base and "rules" not in own:
         raise Misshapen((), "has neither a preset nor rules: nothing would be retried", _START)
     everywhere = _attempts(own, ())
@@ -65,7 +66,7 @@ def resolve(data: Mapping[str, Any]) -> dict[str, Any]:
 _START = 'start with preset = "default", or give rules such as [rules.server]'
 
 
-def _base(own: dict[str, Any]) -> dict[str, Any]:
+def _base(own: dict[str, Any], presets: Callable[[str], Policy]) -> dict[str, Any]:
     if "preset" not in own:
         return {}
     name = own.pop("preset")
@@ -75,7 +76,7 @@ def _base(own: dict[str, Any]) -> dict[str, Any]:
             f"needs one of {', '.join(PRESETS)}; got {shown(name)}",
             guess(name, PRESETS),
         )
-    return as_data(preset(name))
+    return as_data(presets(name))
 
 
 def _attempts(table: dict[str, Any], path: KeyPath) -> dict[str, Any]:

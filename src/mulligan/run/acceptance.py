@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .plan import Agent, Phase
     from .state import RunState
 
-__all__ = ("fell_short", "has_succeeded", "is_good", "is_owed", "standing")
+__all__ = ("fell_short", "has_succeeded", "is_good", "is_owed", "lacking", "standing")
 
 
 def is_good(phase: Phase, state: RunState) -> bool | None:
@@ -44,9 +44,23 @@ def fell_short(state: RunState) -> str:
     return "not delivered" if state.undelivered else ""
 
 
+def lacking(phase: Phase, state: RunState) -> str:
+    """What work that is done lacks to be a success, in a few words; empty if nothing, or not done.
+
+    It may have fallen short, or nobody has looked at it or taken it yet.
+    """
+    if state.status != "done":
+        return ""
+    if short := fell_short(state):
+        return short
+    if is_good(phase, state) is None:
+        return "to be verified"
+    return "" if state.is_delivered else "to be delivered"
+
+
 def has_succeeded(phase: Phase, state: RunState) -> bool:
-    """Whether its work is done, and nobody is still to look at it."""
-    return state.status == "done" and not state.undelivered and bool(is_good(phase, state))
+    """Whether its work is done, was found good, and whoever asked for it has it."""
+    return state.status == "done" and not lacking(phase, state)
 
 
 def standing(phase: Phase, agent: Agent, state: RunState | None) -> Standing:  # noqa: PLR0911 -- one a case

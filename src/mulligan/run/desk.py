@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..core.ports import Store
     from .steps import Made, Over, Step
 
-__all__ = ("LEASE", "Claimed", "Desk", "InOtherHands", "NoSuchRun")
+__all__ = ("LEASE", "Claimed", "Desk", "InOtherHands", "NoSuchRun", "holder_process")
 
 # How long a holder that shows no sign of life keeps its run.
 LEASE = 30.0
@@ -215,7 +215,7 @@ class Desk:
         if state is None:
             raise NoSuchRun(f"no run {id_!r}; mulligan runs lists what there is")
         if self.is_held(id_, state.holder, is_by_hand=is_by_hand):
-            process = state.holder.split(" ")[1].partition("@")[0]
+            process = holder_process(state.holder)
             raise InOtherHands(f"run {id_} is in the hands of process {process}")
         claimed = Claimed(id_, _holder(), state.epoch + 1)
         try:
@@ -296,6 +296,11 @@ class Desk:
 
     def close(self) -> None:
         self._file.close()
+
+
+def holder_process(holder: str) -> str:
+    """The process id of whoever has a run in hand, for people."""
+    return holder.split(" ")[1].partition("@")[0]
 
 
 def _holder() -> str:

@@ -12,6 +12,7 @@ from codecs import getincrementaldecoder
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from .acceptance import fell_short
 from .steps import Ended
 from .words import waited
 
@@ -103,6 +104,7 @@ def summary(state: RunState) -> dict[str, Any]:
     last = state.ended[-1] if state.ended else None
     return {
         "status": state.status,
+        "fell_short": fell_short(state),
         "exit": state.exit,
         "attempts": state.attempts,
         "waited": round(waited(state), 3),
@@ -111,7 +113,7 @@ def summary(state: RunState) -> dict[str, Any]:
         "until": state.until,
         "kind": "" if last is None else last.kind,
         "message": "" if last is None else last.message,
-        "because": state.because,
+        "because": state.undelivered if fell_short(state) else state.because,
         "advice": "" if last is None else last.advice,
         "name": state.made.name,
         "agent": state.made.agent,

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.text import clean
+from ..errors import SettingError
 from .acceptance import is_good, is_owed, standing
 from .answer import Keeper
 from .begin import Asked, go, make
 from .leftovers import marked
-from .outputs import put
+from .outputs import put, target_of
 from .prompts import command_for, output_in, variables_of
 from .recovery import run_policy
 from .state import RunState
 from .steps import Delivered, Ended, Made, Moved, Remark
+from .taking import said_of
 from .verification import evidence, verified
 
 if TYPE_CHECKING:
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
     from .work import ByHand, World
 
 __all__ = ("Part",)
-
-# How many of the files that git does not hold are named.
-_FEW = 3
 
 
 class Part:
@@ -314,7 +313,7 @@ class Part:
 
     def _verify(self, state: RunState, stop: Stop) -> None:
         cwd, token = self._cwd(), f"{self.id}.verify"
-        self._put_answer(cwd)  # what is verified may be just this file
+        self._show_answer(cwd)
         self._world.end_leftovers(token)  # of a supervisor that was killed in the middle
         checked = verified(
             self._phase.verify,
@@ -328,16 +327,25 @@ class Part:
         if checked is not None:
             self._write(checked)
 
+    def _show_answer(self, cwd: Path) -> None:
+        """Put its answer where it is verified, for that may be about just this file.
+
+        A file outside of the tree that it was lent has one place, the one that the plan names.
+        """
+        output = self._agent.output
+        is_inside = output and self.tree and target_of(cwd, output).is_relative_to(self.tree)
+        self._put_answer(cwd if is_inside else self._base())
+
     def _deliver(self) -> None:
         """Give its answer and its changes to whoever asked for them; as often as it is asked."""
         trouble, said = self._taken_back()
         now, known = self._now(), {each.text for each in self._known().remarks}
         remarks = [Remark(now, text) for text in said if text not in known]
-        # First, for the answer may meet trouble of its own.
-        self._write(*remarks, *([Delivered(now, trouble)] if trouble else []))
-        self._put_answer(self._base())
-        if not trouble:
-            self._write(Delivered(now))
+        try:
+            self._put_answer(self._base())
+        except SettingError as wrong:  # one trouble does not hide the other
+            trouble = f"{trouble}; also, {wrong}" if trouble else str(wrong)
+        self._write(*remarks, Delivered(now, trouble))
 
     def _write(self, *steps: Step) -> None:
         if not steps:
@@ -366,25 +374,7 @@ class Part:
         # Not lent anew: a supervisor that was killed may have taken it back before.
         lent = lent_to(Tree.find(self._base()), self._run, self._git_name, under=self._trees)
         taken = take_back(lent, is_kept=not self._phase.merge)
-        said = [f"git: left {each.path}: {each.reason}" for each in taken.left[:_FEW]]
-        if taken.folder:
-            rest = f"{len(taken.left) - _FEW} more, and " if len(taken.left) > _FEW else ""
-            forget = f"mulligan git drop --force {lent.key}"
-            said.append(f"git: {rest}its folder stays: {taken.folder}; {forget} removes it")
-        if taken.branch:
-            said.append(f"git: its changes are on the branch {taken.branch}")
-        trouble = ""
-        if taken.is_gone:
-            trouble = "its tree is gone, removed while it worked: what was not committed is lost; "
-            trouble += f"merge the branch {taken.branch}, or " if taken.branch else ""
-            trouble += f"forget it with mulligan git drop {lent.key}, then take the plan up again"
-        if taken.given is not None and taken.given.conflicts:
-            first, *more = taken.given.conflicts
-            others = f" and {len(more)} more" if more else ""
-            trouble = f"{first.path}{others} conflicts with the tree: {first.reason}"
-            trouble += f"; merge the branch {taken.branch}, or delete it, "
-            trouble += "then take the plan up again"
-        return clean(trouble), [clean(each) for each in said]
+        return said_of(taken, lent.key)
 
     def _known(self) -> RunState:
         state = self.state()

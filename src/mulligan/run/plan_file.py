@@ -23,6 +23,7 @@ from ..errors import SettingError
 from .plan import Plan
 from .plan_checks import problems
 from .plan_shape import PHASE_POLICY_WORDS, PLAN_WORDS, policy_table, taken_out
+from .recovery import run_policy
 
 if TYPE_CHECKING:
     import os
@@ -106,6 +107,7 @@ def _phase(
         data=whole,
         at=path,
         words=PHASE_POLICY_WORDS,
+        presets=run_policy,
     )
     return own
 

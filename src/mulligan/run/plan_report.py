@@ -7,15 +7,16 @@ that, and the reason. The same report becomes lines for a terminal, a page, or p
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.duration import duration_text
 from ..core.text import clean
-from .acceptance import fell_short, has_succeeded
+from .acceptance import lacking
 from .words import Said, clock, counted, followed, lasted, money, one_line, waited
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from .plan import Phase, Plan
     from .schedule import PhaseState
@@ -30,6 +31,7 @@ __all__ = (
     "as_data",
     "as_lines",
     "as_markdown",
+    "fallen",
     "report",
 )
 
@@ -43,6 +45,8 @@ _STATUSES = {
     "limited": "limited",
     "cancelled": "stopped",
 }
+# What work that is done may lack; the words are `acceptance.lacking`'s.
+_LACKS = ("not verified", "not delivered", "to be verified", "to be delivered")
 _TONES: dict[str, Tone] = {
     "succeeded": "good",
     **dict.fromkeys(("failed", "not verified", "not delivered", "stopped", "limited"), "bad"),
@@ -218,11 +222,7 @@ def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentR
 
 
 def _status(phase: Phase, state: RunState) -> str:
-    if short := fell_short(state):
-        return short
-    if state.status == "done" and not has_succeeded(phase, state):
-        return "to be verified"
-    return _STATUSES[state.status]
+    return lacking(phase, state) or _STATUSES[state.status]
 
 
 def _decisions(state: RunState) -> Iterator[Decision]:
@@ -258,7 +258,7 @@ def as_lines(found: Report) -> list[Said]:
     """The report for a terminal: a headline, each phase, each agent with what was decided."""
     said = [Said(f"plan {found.name} {_verdict(found)}: {_spent(found)}", _tone(found))]
     for phase in found.phases:
-        why = f": {phase.because}" if phase.because else ""
+        why = _some(phase) or (f": {phase.because}" if phase.because else "")
         tone = {"succeeded": "good", "failed": "bad"}.get(phase.state, "plain")
         said.append(Said(f"phase {phase.name} {_PAST[phase.state]}{why}", tone))  # type: ignore[arg-type]
         for agent in phase.agents:
@@ -268,6 +268,13 @@ def as_lines(found: Report) -> list[Said]:
             said += [Said(f"    {_told(each)}") for each in agent.decisions if each.then]
             said += [Said(f"    {each}") for each in _beside(agent)]
     return said
+
+
+def _some(phase: PhaseReport) -> str:
+    """How many agents a phase has succeeded with, where it has not with all of them."""
+    good = sum(agent.status == "succeeded" for agent in phase.agents)
+    is_whole = phase.state != "succeeded" or good == len(phase.agents)
+    return "" if is_whole else f" with {good} of {len(phase.agents)} agents"
 
 
 def _beside(agent: AgentReport) -> Iterator[str]:
@@ -303,11 +310,18 @@ def _spent(found: Report) -> str:
     attempts = sum(agent.attempts for agent in agents)
     parts = [
         f"{good} of {len(agents)} agents succeeded",
+        *fallen(agent.status for agent in agents),
         f"{attempts} attempt{'s' if attempts != 1 else ''} in {duration_text(found.took)}",
     ]
     if found.waited >= 1:
         parts.append(f"{duration_text(found.waited)} of waiting")
     return ", ".join([*parts, *filter(None, (money(found.cost), counted(found.tokens)))])
+
+
+def fallen(statuses: Iterable[str]) -> list[str]:
+    """How many of the agents have done their work and not succeeded, by what it lacks."""
+    counts = Counter(statuses)
+    return [f"{counts[status]} {status}" for status in _LACKS if counts[status]]
 
 
 def _headline(agent: AgentReport) -> str:
@@ -352,7 +366,7 @@ def as_markdown(found: Report) -> str:
             row = (phase.name, agent.name, agent.status, agent.attempts, took, money(agent.cost))
             lines.append("| " + " | ".join(_plain(str(cell)) for cell in row) + " |")
     for phase in found.phases:
-        why = f": {_plain(phase.because)}" if phase.because else ""
+        why = _some(phase) or (f": {_plain(phase.because)}" if phase.because else "")
         lines += ["", f"## {_plain(phase.name)} {_PAST[phase.state]}{why}", ""]
         for agent in phase.agents:
             lines.append(f"- **{_plain(agent.name)}** {_plain(_headline(agent))}")

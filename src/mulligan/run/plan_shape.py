@@ -148,7 +148,13 @@ def _max_wait(own: dict[str, Any]) -> None:
                     ("max_wait",), f"given together with {other}", "max_wait sets both; keep one"
                 )
         own["in_place"] = own["horizon"] = _positive(own.pop("max_wait"), ("max_wait",))
-    elif own.get("preset") != _PIPELINE or "horizon" in own:
+    elif "horizon" in own:
+        # A policy's horizon is never less than what it sleeps through: the preset's does not count.
+        if "in_place" not in own and own.get("preset") in PRESETS:
+            horizon = _positive(own["horizon"], ("horizon",), or_zero=True)
+            own["in_place"] = min(horizon, preset(own["preset"]).in_place)
+        return
+    elif own.get("preset") != _PIPELINE:
         return
     attempts = own.get("attempts")
     if attempts is None and isinstance(own.get("max_retries"), int):

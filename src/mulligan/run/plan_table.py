@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from .acceptance import fell_short, has_succeeded
+from .acceptance import fell_short, lacking
 from .status import ticking
 from .words import clock, is_held, met, money
 
@@ -200,10 +200,9 @@ class Drawn:
         state = self._standings.agents.get(key)
         return state is not None and state.status in _ALIVE
 
-    def _is_settled(self, key: str) -> bool:
-        state, name = self._standings.agents[key], key.partition("/")[0]
+    def _lacking(self, name: str, state: RunState) -> str:
         phases = self._standings.plan.phases
-        return any(has_succeeded(each, state) for each in phases if each.name == name)
+        return next(lacking(each, state) for each in phases if each.name == name)
 
     def _cells(self, phase: str, key: str) -> tuple[str | Text, ...]:
         """Attempt, state, what comes next, cost."""
@@ -212,10 +211,9 @@ class Drawn:
             found = self._standings.phases.get(phase, "blocked")
             words = {"skipped": "skipped", "failed": "not begun"}.get(found, "to come")
             return "", Text(words, style="dim"), "", ""
-        short = fell_short(state)
-        words, style = (short, "red") if short else _STATES[state.status]
-        if state.status == "done" and not short and not self._is_settled(key):
-            words, style = "to be verified", ""
+        words, style = _STATES[state.status]
+        if short := self._lacking(phase, state):
+            words, style = short, "red" if fell_short(state) else ""
         elif state.status == "running" and state.begun:
             words = f"runs {ticking(max(0.0, self._now - state.begun[-1].at))}"
         elif is_held(state):

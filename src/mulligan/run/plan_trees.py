@@ -33,7 +33,16 @@ if TYPE_CHECKING:
     from .plan import Phase, Plan
     from .stop import Stop
 
-__all__ = ("at_work", "baseline_of", "check_trees", "forget", "still_aside", "tree_problems")
+__all__ = (
+    "alone_in",
+    "at_work",
+    "baseline_of",
+    "check_trees",
+    "forget",
+    "still_aside",
+    "touched",
+    "tree_problems",
+)
 
 
 def tree_problems(plan: Plan, home: Path) -> Iterator[Problem]:
@@ -82,6 +91,16 @@ def check_trees(plan: Plan, home: Path, run: str = "") -> None:
         raise GitRefused(f"phase {plan.phases[int(problem.path[1])].name}: {problem.message}")
     with ExitStack() as stack:
         _lease(plan, home, run, stack)
+
+
+def alone_in(plan: Plan, home: Path) -> set[str]:
+    """The trees whose changes the plan takes for its own, by their folders."""
+    return {folder for folder, (_, modes) in _trees(plan, home).items() if modes & ALONE}
+
+
+def touched(plan: Plan, home: Path) -> set[str]:
+    """The trees in which git does anything for the plan, by their folders."""
+    return set(_trees(plan, home))
 
 
 @contextmanager

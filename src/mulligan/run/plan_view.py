@@ -12,8 +12,8 @@ from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from .acceptance import has_succeeded
-from .plan_report import as_data, as_lines, as_markdown
+from .acceptance import has_succeeded, lacking
+from .plan_report import as_data, as_lines, as_markdown, fallen
 from .status import can_draw
 from .words import Said, clock, money, one_line, told
 
@@ -51,14 +51,16 @@ class Standings:
 
     @property
     def counted(self) -> str:
-        """How many agents have succeeded."""
+        """How many agents have succeeded, and how many are done without having."""
         known = [
             (phase, self.agents.get(f"{phase.name}/{agent.name}"))
             for phase in self.plan.phases
             for agent in phase.agents
         ]
-        done = sum(state is not None and has_succeeded(phase, state) for phase, state in known)
-        return f"{done} of {len(known)} succeeded"
+        begun = [(phase, state) for phase, state in known if state is not None]
+        done = sum(has_succeeded(phase, state) for phase, state in begun)
+        short = fallen(lacking(phase, state) for phase, state in begun)
+        return ", ".join([f"{done} of {len(known)} succeeded", *short])
 
     @property
     def cost(self) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from .events import summary
 from .notice import NEWS, remember, remembered, send
 from .plan_checks import problems, unready
 from .plan_file import plan_data, plan_from_data
-from .plan_trees import at_work, check_trees, forget
+from .plan_trees import alone_in, at_work, check_trees, forget, touched
 from .prompts import prompt_of
 from .steps import PLAN, Made, Moved, Reopened
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .conductor import Table
     from .desk import Claimed, Desk
     from .plan import Agent, Plan
+    from .state import RunState
     from .stop import Stop
     from .work import ByHand, World
 
@@ -75,6 +77,7 @@ def make_plan(
         hint = f"; {problem.hint}" if problem.hint else ""
         raise SettingError(f"{path_text(problem.path)}: {problem.message}{hint}")
     check_trees(plan, cwd)
+    _check_promised(desk, plan, cwd)
     plan = _with_prompts(plan, folder)
     id_ = desk.room((PLAN, plan.name))
     _keep(desk, id_, plan, folder, cwd)
@@ -92,6 +95,34 @@ def make_plan(
         variables=sorted(environ),
     )
     return desk.make(id_, made)
+
+
+def _check_promised(desk: Desk, plan: Plan, cwd: Path) -> None:
+    """Refuse a tree in which a run goes on later that takes all changes there for its own.
+
+    Raises:
+        TreeBusy: There is one, parked, interrupted or cut off.
+    """
+    mine = touched(plan, cwd)
+    open_ = [each for each in desk.all() if mine and each[1].is_open and each[1].attempts]
+    for id_, state in open_:
+        if state.made.agent != PLAN:
+            continue
+        shared: set[str] = set()
+        with suppress(GitError, NoSuchRun):  # it cannot go on there
+            other, _, home = plan_of(desk, id_)
+            shared = alone_in(other, home) & mine
+        for folder in sorted(shared):
+            raise TreeBusy(_promised(folder, id_, state))
+
+
+def _promised(folder: str, id_: str, state: RunState) -> str:
+    how = {"waiting": "is parked", "paused": "was interrupted"}.get(state.status, "was cut off")
+    return (
+        f"{presentable(folder)}: run {id_} {how} and goes on in this tree, where it would take "
+        f"other edits for its own; mulligan resume {id_} goes on with it, mulligan cancel {id_} "
+        f"ends it and says what it has set aside"
+    )
 
 
 def _with_prompts(plan: Plan, folder: Path) -> Plan:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .reading import Finished
     from .steps import Ended, How, Then
 
-__all__ = ("UNASKED", "Terms", "Verdict", "judge", "run_policy", "trouble")
+__all__ = ("UNASKED", "Terms", "Verdict", "judge", "longest_wait", "run_policy", "trouble")
 
 EX_TEMPFAIL = 75
 _INTERRUPTED, _PIPE, _NOT_FOUND = 130, 141, 127
@@ -115,6 +115,16 @@ def run_policy(name: str = "default") -> Policy:
     for kind in (Kind.OVERLOADED, Kind.NETWORK, Kind.SERVER):
         rules[kind] = replace(rules[kind], attempts=_FAULTS)
     return replace(policy, rules=rules)
+
+
+def longest_wait(policy: Policy) -> tuple[float, str]:
+    """How long an agent may wait at once, in seconds, with the setting that bounds it."""
+    if all(rule.attempts == 1 for rule in policy.rules.values()):
+        return 0.0, "attempts"
+    bounds = [(policy.horizon, "horizon"), (policy.deadline, "deadline")]
+    if policy.horizon <= policy.in_place:  # else a longer wait is parked, whatever they say
+        bounds += [(policy.budget, "budget"), (policy.patience, "patience")]
+    return min((bound, name) for bound, name in bounds if bound is not None)
 
 
 # Four to eight minutes in all: a provider that is down for longer is rare, and a stream that breaks

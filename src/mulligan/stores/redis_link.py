@@ -7,15 +7,17 @@ so long, so every round trip has a limit here, and nothing is tried twice behind
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import MissingExtra, SettingError, StoreDown
 from .address import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 __all__ = ("RedisLink", "Script")
+
+T = TypeVar("T")
 
 
 class RedisLink:
@@ -38,6 +40,7 @@ class RedisLink:
         except ImportError:
             raise MissingExtra("mulligan.stores.redis", "redis") from None
         self.url, self.patience = printable(url), patience
+        self._is_closed = False
         self._errors = (RedisError, OSError)
         self._no_script = NoScriptError
         try:
@@ -67,33 +70,39 @@ class RedisLink:
         """
         if monotonic() - began > self.patience / 2:
             raise StoreDown(self.url, f"too many others write: gave up after {self.patience:g}s")
+        return self._asked(self._evaluated, script, len(keys), *keys, *args)
+
+    def _evaluated(self, script: Script, *words: Any) -> Any:
         try:
-            try:
-                return self._client.evalsha(script.digest, len(keys), *keys, *args)
-            except self._no_script:  # SCRIPT FLUSH, or a server that was started anew
-                return self._client.eval(script.text, len(keys), *keys, *args)
-        except self._errors as trouble:
-            raise self.down(trouble) from None
+            return self._client.evalsha(script.digest, *words)
+        except self._no_script:  # SCRIPT FLUSH, or a server that was started anew
+            return self._client.eval(script.text, *words)
 
     def command(self, *words: Any) -> Any:
         """What the server answers to a plain command."""
-        try:
-            return self._client.execute_command(*words)
-        except self._errors as trouble:
-            raise self.down(trouble) from None
+        return self._asked(self._client.execute_command, *words)
 
     def scan(self, pattern: str) -> list[str]:
         """Every key that matches."""
+        return self._asked(lambda: sorted(self._client.scan_iter(match=pattern, count=500)))
+
+    def _asked(self, ask: Callable[..., T], *words: Any) -> T:
         try:
-            return sorted(self._client.scan_iter(match=pattern, count=500))
+            return ask(*words)
         except self._errors as trouble:
             raise self.down(trouble) from None
+        except Exception:
+            # A connection that is closed under whoever reads from it fails in any of its lines.
+            if not self._is_closed:
+                raise
+            raise StoreDown(self.url, "it was closed while it was asked") from None
 
     def down(self, trouble: Exception) -> StoreDown:
         """The error for `trouble`. Its words may hold the address, but never the password."""
         return StoreDown(self.url, f"no answer ({type(trouble).__name__})")
 
     def close(self) -> None:
+        self._is_closed = True
         self._client.close()
 
 
