@@ -53,6 +53,8 @@ _STATUS_KEYS = (
     "httpStatusCode",
     "error_status",
 )
+# {"type": "overloaded_error", "message": …}: the inside of a body, alone
+_ERROR_TYPE = re.compile(r"\w{3,60}(?:_error|_exception|Error|Exception)")
 _PROBLEM_TYPE = re.compile(r"about:blank|https?://|urn:|/|[45]\d\d ")
 _DEPTH = 6
 _LONGEST = 4000
@@ -90,6 +92,7 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or data.get("status") == "error"
         or (says and (status_of(data) is not None or any(key in data for key in _SIGNS)))
         or (set(data) == {"detail"} and says)
+        or (says and _ERROR_TYPE.fullmatch(str(data.get("type", ""))) is not None)
         or "RetryInfo" in str(data.get("@type", ""))
         or "$fault" in data  # an exception of the AWS SDK
         or isinstance(data.get("errorMessage"), str)

@@ -21,8 +21,8 @@ _TOOL = re.compile(
     r"|\s{0,8}[⏺●•]\s{0,4}(?:Ran|Read|Explored|Edited|Searched)\b"
 )
 _UNDER_TOOL = re.compile(r"\s{0,8}[⎿└]|\s{2,}\S")
-# A tool has one answer; the corner that a blank line sets apart is the program's own word.
-_CORNER = re.compile(r"\s{0,8}⎿")
+# A tool has one answer; a second corner in its column is the program's own word.
+_CORNER = re.compile(r"(?P<indent>\s{0,8})⎿")
 _SHELL = re.compile(
     r"\s{0,8}(?:\S{0,60}[$%]|\+)\s+(?:cat|grep|egrep|rg|ag|head|tail|less|more|sed|awk|git|diff"
     r"|echo|printf|find|ls|jq|bat|zcat|journalctl|date|wc|man)\b"
@@ -35,7 +35,8 @@ _SHOWN_LINE = re.compile(
     r"|\|\s*\S"  # a table
     r"|(?:[a-z]{1,12}-){0,2}ratelimit(?:-[\w-]{1,40})?:\s"  # a header, read as one elsewhere
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
-    r"|[+-]\s{0,2}[A-Za-z_]"  # a diff without its head, a list
+    # a diff without its head, a list; "- error Error: …" is how Next.js logs
+    r"|(?!-\serror\s[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)[+-]\s{0,2}[A-Za-z_]"
     r"|[✓✔√☑]\s|(?:PASS|FAIL|PASSED|FAILED)\s+[\w./-]{1,120}\.\w{1,8}\b|(?:not )?ok \d"  # tests
     r"|(?:def|class|return|raise|elif|import|from|const|let|var|function|assert|except|static|export"
     r"|public|private|protected|interface|async|enum|struct|impl|pub|fn|func|namespace|\*\s@\w+)\s"
@@ -103,6 +104,7 @@ class _Reader:
         self._above = ""
         self._in_chain = self._in_example = self._in_fence = self._in_diff = False
         self._under_tool = self._in_shell = self._is_after_blank = False
+        self._corner: str | None = None
 
     def is_shown(self, head: str) -> bool:
         """Whether the next line is merely shown."""
@@ -137,10 +139,13 @@ class _Reader:
         self._above = head.rstrip() or above
 
     def _follow_tool(self, head: str) -> None:
-        is_apart = self._is_after_blank and _CORNER.match(head) is not None
+        corner = _CORNER.match(head)
+        is_second = corner is not None and corner["indent"] == self._corner
+        is_apart = corner is not None and (self._is_after_blank or is_second)
         self._is_after_blank = not head.strip()
+        self._corner = corner["indent"] if corner is not None else self._corner
         if _TOOL.match(head):
-            self._under_tool = True
+            self._under_tool, self._corner = True, None
         elif head.strip() and (is_apart or not _UNDER_TOOL.match(head)):
             self._under_tool = False
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ...core.failure import Kind
 from ...core.hint import Confidence, Precision
 from ..pack import Meaning
+from ..reset_time import find_reset
 from ..times.level import without_escapes
 from .bodies import status_of
 from .events import event_evidence
@@ -22,6 +23,7 @@ from .evidence import Evidence, Role
 from .fields import reset_in_fields
 from .kinds import Judgement, World, by_status, judge, squash
 from .streams import Line, pieces
+from .text import last_word
 from .voice import speak
 
 if TYPE_CHECKING:
@@ -206,7 +208,8 @@ def judged(evidence: Evidence, world: World) -> Judgement | None:
     if found is not None and isinstance(found.means, Kind):
         # "invalid_request_error" is said beside every status; the status knows better.
         is_vague = found.means is Kind.CLIENT and status is not None and status not in _VAGUE
-        return replace(found, means=by_status(status) or found.means) if is_vague else found
+        found = replace(found, means=by_status(status) or found.means) if is_vague else found
+        return _as_said_last(found, evidence.text, world)
     reset = reset_in_fields(evidence.fields, now=world.now, zone=world.zone)
     if evidence.is_limit:
         return Judgement(means=Kind.QUOTA, because="the event says so", reset=reset)
@@ -215,3 +218,20 @@ def judged(evidence: Evidence, world: World) -> Judgement | None:
     if reset is not None:
         return Judgement(means=Kind.RATE_LIMIT, because=f"states {reset.source}", reset=reset)
     return None
+
+
+def _as_said_last(found: Judgement, text: str, world: World) -> Judgement:
+    """A limit with the time that the last of several banners in one message states."""
+    text = text[:_ONE_STRING]
+    if found.reset is None or found.means not in _LIMITS or "\n" not in text:
+        return found
+    first = find_reset(text, now=world.now, zone=world.zone)
+    if first is None or first.at != found.reset.at:
+        return found
+    rest = text.find("\n", first.span[1])
+    if rest < 0 or find_reset(text[rest:], now=world.now, zone=world.zone) is None:
+        return found
+    said = last_word(text.split("\n"), world, has_failed=True)
+    if said is None or said.judgement.means not in _LIMITS or said.judgement.reset is None:
+        return found
+    return replace(found, reset=said.judgement.reset)

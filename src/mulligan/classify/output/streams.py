@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .bodies import body_evidence
+from .inspected import inspected_object, may_be_inspected
 from .literals import LARGEST_LITERAL, python_object
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ _LOGGED = re.compile(
     r"|[\w.-]{1,30}\s*\|\s*){1,5}"
 )
 _LINE_ENDS = re.compile(r"[ \t\r,;]{0,20}(?:\n|$)")
+# An object that a runtime printed stands alone; with a comma behind it, it is source code.
+_STANDS_ALONE = re.compile(r"[ \t\r]{0,20}(?:\n|$)")
 _INSIDE = re.compile(r'(?:[^"\\]|\\.)*+')
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -89,7 +93,7 @@ def pieces(text: str) -> Iterator[Value | Line]:
 
 
 def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
-    """A value at `start`, as JSON or as Python prints it; where it stops; what trying cost."""
+    """A value at `start`, as JSON or as a runtime prints it; where it stops; what trying cost."""
     value, stop, cost = _json(text, start, end)
     if value is not None or not text.startswith("{", start):
         return value, stop, cost
@@ -97,7 +101,17 @@ def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
     # Followed by words, it is part of a message that a terminal wrapped.
     if found is not None and _LINE_ENDS.match(text, found[1]):
         return Value(found[0]), found[1], cost
-    return None, start, cost + (LARGEST_LITERAL if text.startswith("'", start + 1) else 0)
+    printed = _printed(text, start)
+    if printed is not None and body_evidence(printed[0]) is not None:
+        return Value(printed[0]), printed[1], cost
+    is_costly = text.startswith("'", start + 1) or may_be_inspected(text, start)
+    return None, start, cost + (LARGEST_LITERAL if is_costly else 0)
+
+
+def _printed(text: str, start: int) -> tuple[Any, int] | None:
+    """An object that a JavaScript runtime printed at `start`, with where it ends."""
+    found = inspected_object(text, start)
+    return found if found is not None and _STANDS_ALONE.match(text, found[1]) else None
 
 
 def _json(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
@@ -152,7 +166,8 @@ def first_object(text: str, start: int = 0) -> tuple[Any, int] | None:
         try:
             return _DECODER.raw_decode(text, position)[0], position
         except (RecursionError, ValueError):
-            if (found := python_object(text, position)) is not None:
+            found = python_object(text, position) or _printed(text, position)
+            if found is not None:
                 return found[0], position
             if (escaped := _escaped(text, position)) is not None:
                 return escaped, position

@@ -34,7 +34,7 @@ _PERSON = re.compile(
     r"|because the|which|what|how|why|select|where|const|let|var|def"
     r"|retry:|retrying|retried|will retry|retry in|are|were|responses)(?!\w)"
     r"|^(?:if|when|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
-    r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\(\)|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']"
+    r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\(\)|\w\(\{|\)\.\w+\(|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']"
     r"|^\[(?![\w.:/-]{1,40}\] \S)",
     re.IGNORECASE,
 )

@@ -52,6 +52,7 @@ _LOOKS = 300
 # How far above a banner the line may stand that belongs to it.
 _NEAR = 8
 _HEADERS_NEAR = 40
+_AT_ONCE = 8
 _LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 # Words of prose below it that make a banner part of an answer; an error is believed for longer,
 # because programs explain their errors.
@@ -258,9 +259,13 @@ def _from_introduction(
     )
     if as_line is not None or not spoken.is_error:
         return as_line
-    # An introduction names many things; a limit must be stated by the message itself.
+    # An introduction names many things; a limit must be stated by the message itself, unless all
+    # that the message says is when: "task 7 failed (quota): resets in 2h".
     found = judge(spoken.whole, world, is_error=True, is_over=is_over, zone=zone)
-    return None if found is None or found.means in _LIMITS else found
+    if found is None or found.means not in _LIMITS:
+        return found
+    stated = find_reset(spoken.text, now=world.now, zone=zone or world.zone)
+    return found if stated is not None and stated.span[0] <= _AT_ONCE else None
 
 
 def _zone_above(lines: Sequence[str], index: int) -> tzinfo | None:

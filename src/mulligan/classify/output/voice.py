@@ -35,7 +35,8 @@ _LEVEL = re.compile(
     r"(?:\[\s*)?(?P<level>ERROR|ERR|FATAL|CRITICAL|WARN|WARNING|INFO|DEBUG|NOTICE)(?:\s*\])?"
     r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?:[-|]\s+)?(?=\S)"
     r"|(?P<short>ERRO|FATA|PANI)\[\d{1,9}\]\s+"  # logrus
-    r"|(?:##)?\[(?P<tag>(?i:error|err|fatal|critical))\]\s*:?\s*(?=\S)"
+    r"|-\s(?P<dashed>error)\s(?=[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)"  # Next.js
+    r"|(?:##)?\[(?P<tag>(?i:(?:[a-z]{2,12} ){0,2}(?:error|err|fatal|critical)))\]\s*:?\s*(?=\S)"
 )
 # 23:27:08 - openhands:ERROR: agent.py:228 - …   2026-01-02 03:04:05,678 - 14 - llm.py:1 - ERROR: …
 _LOGGED = re.compile(
@@ -70,6 +71,8 @@ _ERROR = re.compile(
     r"|(?:Caused by:?\s*)?[A-Za-z_$][\w.$]{0,120}?"
     r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b"
     r"(?:\s*\[[^\]]{0,60}\])?(?:\s*(?::(?!:)|-)|\s\()\s*"
+    # (AI_APICallError) …
+    r"|\([A-Za-z_$][\w.$]{0,60}?(?:Error|Exception)\)\s+"
     # Failed to find label: …   Error from provider (x): …
     r"|(?:failed(?! tests?\b)|unable|could not|couldn't|cannot|can't"
     r"|error(?! (?:handling|messages?|paths?|cases?|recovery|reporting)\b)|exception)\b"
@@ -103,6 +106,8 @@ _ERROR = re.compile(
     # 发生错误: …   Fehler beim Aufruf: …
     r"|(?:[^:\n{}\"']{0,20}(?:错误|異常|异常|失败|エラー|오류)"
     r"|(?:fehler|erreur|errore|erro|ошибка)\b)[^:\n{}\"']{0,40}:\s*"
+    # error run failed {"message": …: a line of a log with its fields behind it
+    r"|(?:[\w.:/-]{1,30}+ ){0,6}(?:errors?|failed|failure) (?=\{\s?[\"'])"
     # task 12: acme/large — failed — …
     r"|[^{}\"'\n]{0,80}?\s[—–|]\s(?:failed|failure|error)\s[—–|:]\s"
     # Unexpected API Response: the model did not …

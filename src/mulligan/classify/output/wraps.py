@@ -30,8 +30,9 @@ _HANGS = re.compile(
 # Longer than any banner in the narrowest terminal.
 _MESSAGE_LINES = 14
 _MESSAGE_LENGTH = 2400
-# A shorter line was not wrapped: nobody works in a narrower terminal.
+# Nobody works in a narrower terminal: a line was wrapped where the next word had no room.
 _WRAP_WIDTH = 40
+_SHORTEST_WRAPPED = 28
 
 
 def message_at(lines: Sequence[str], echoed: Sequence[bool], index: int) -> tuple[str, list[int]]:
@@ -51,9 +52,11 @@ def message_at(lines: Sequence[str], echoed: Sequence[bool], index: int) -> tupl
 
 def continues(line: str, following: str) -> bool:
     """Whether `following` is the rest of `line`, wrapped by a terminal."""
+    length, words = len(line.rstrip()), following[:200].split(maxsplit=1)
     return (
-        len(line.rstrip()) >= _WRAP_WIDTH
-        and bool(following.strip())
+        bool(words)
+        and length >= _SHORTEST_WRAPPED
+        and length + 1 + len(words[0]) > _WRAP_WIDTH
         and _WRAPPED.search(line[-40:]) is not None
     )
 

@@ -1,0 +1,78 @@
+"""Shapes in which programs print what they say: whose words they are, where they end."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from mulligan.api.words import load_packs, read_output
+from mulligan.config.packs import find_packs
+
+NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()
+PACKS = load_packs(find_packs(environ={}, folder=None)).packs
+HOUR = 3600.0
+
+
+def read(text, **kwargs):
+    """Kind and seconds to the reset."""
+    found = read_output(text, packs=PACKS, now=NOW, zone=ZoneInfo("Europe/Berlin"), **kwargs)
+    kind = None if found.failure is None else str(found.failure.kind)
+    return kind, None if found.reset is None else found.reset.seconds
+
+
+def test_the_second_corner_under_a_tool_is_the_programs_own_word():
+    text = "● Bash(make test)\n  ⎿  31 passed\n  ⎿  5-hour limit reached ∙ resets 9pm\n\n❯ "
+    assert read(text, agent="claude") == ("quota", 7 * HOUR)
+
+
+def test_a_corner_inside_a_tools_answer_is_the_tools():
+    text = "● Bash(tmux capture-pane)\n  ⎿  ❯ go on\n       ⎿  You've hit your limit · resets 9pm"
+    assert read(text, agent="claude") == (None, None)
+
+
+@pytest.mark.parametrize("key", ["result", "message", "error"])
+def test_of_several_banners_in_one_string_the_last_counts(key):
+    said = "You've hit your limit · resets 3pm\n\n❯ go on\nYou've hit your limit · resets 9pm"
+    event = {"type": "result", "is_error": True} if key == "result" else {"status": "error"}
+    assert read(json.dumps({**event, key: said})) == ("quota", 7 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "seconds"),
+    [
+        ("task 7 failed (quota): resets in 2h 15m", "quota", 8100),
+        ("agent two failed (usage limit): resets at 17:00 UTC", "quota", 5 * HOUR),
+        ("- error Error [AcmeLimitError]: 429 Rate limit reached, try again in 20s", "rate_limit", 20),
+        ("[Stream Error] Rate limit reached for this key", "rate_limit", None),
+        ("(Acme_APICallError) Rate limit reached for this key", "rate_limit", None),
+        ('12:00:01 error job failed {"who": "one", "message": "Usage limit reached"}', "quota", None),
+        ("API Error: The service is temporarily limiting requests", "rate_limit", None),
+        ('{"type": "overloaded_error", "message": "Overloaded"}', "overloaded", None),
+        ("{ type: 'error', error: { type: 'overloaded_error', message: 'Busy' } }", "overloaded", None),
+        ("{\n  status: 429,\n  headers: { 'retry-after': '30' },\n  error: { message: 'slow' }\n}", "rate_limit", 30),
+        ("Error: { code: 'usage_limit_reached', resets_in_seconds: 600 }", "quota", 600),
+    ],
+)  # fmt: skip
+def test_a_failure_is_heard_in_any_of_these_shapes(text, kind, seconds):
+    assert read(text) == (kind, seconds)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "const cases = [\n  { type: 'error', message: 'rate limit exceeded' },\n]",
+        "expect(map({ status: 429, message: 'Too many requests' })).toBe('rate_limit')",
+        "- error messages about rate limits: 429 is retried now",
+        "{ id: 1, title: 'Rate limit exceeded page', done: false }",
+    ],
+)
+def test_source_code_and_lists_are_not_heard(text):
+    assert read(text) == (None, None)
+
+
+def test_a_narrow_terminal_cuts_where_the_next_word_has_no_room():
+    lines = ["▌ 5-hour limit reached · resets 9:10pm", "(Europe/Berlin) · /upgrade to the plan", "that is bigger or turn on more usage"]  # fmt: skip
+    assert read("\n".join(lines) + "\nagent exited with code 1") == ("quota", 7 * HOUR + 600)
