@@ -76,7 +76,7 @@ def run_plan(
     cwd, name, notify = options.pop("cwd"), options.pop("name"), options.pop("notify")
     check_name(name)
     told = notice_argv(notify)
-    folder = Path(file).absolute().parent
+    folder = Path(file).parent.resolve()
     home = working_folder(cwd) if cwd else folder
     plan = load_plan(file, home=home)
     if is_dry:

@@ -283,7 +283,7 @@ def _some(phase: PhaseReport) -> str:
 
 def _beside(agent: AgentReport) -> Iterator[str]:
     yield from agent.remarks
-    if agent.tree:
+    if agent.tree and not any(agent.tree in each for each in agent.remarks):
         yield f"git: its work tree is kept: {agent.tree}; mulligan git list tells of it"
     if agent.advice:
         yield f"hint: {agent.advice}"
