@@ -79,10 +79,10 @@ def test_the_list_is_json_for_programs(mulligan, folder):
 
 def test_restore_gives_it_back(mulligan, folder):
     set_aside(folder)
-    rehearsed = (0, "night-1/1: 1 files would come back\n", "")
+    rehearsed = (0, "night-1/1: 1 file would come back\n", "")
     assert mulligan("restore", "night-1", "--dry-run") == rehearsed
     assert (folder / "a.txt").read_text() == "one\n"
-    assert mulligan("restore", "night-1") == (0, "night-1/1: 1 files came back\n", "")
+    assert mulligan("restore", "night-1") == (0, "night-1/1: 1 file came back\n", "")
     assert (folder / "a.txt").read_text() == "first attempt\n"
     assert mulligan("restore", "night-1") == (0, "night-1/1: was given back before\n", "")
 
@@ -124,7 +124,7 @@ def test_of_several_the_newest_comes_first(mulligan, folder):
     set_aside(folder, "second\n")
     code, out, _ = mulligan("restore", "night-1")
     assert code == 1
-    assert out.splitlines()[0] == "night-1/2: 1 files came back"
+    assert out.splitlines()[0] == "night-1/2: 1 file came back"
     assert (folder / "a.txt").read_text() == "second\n"
 
 
@@ -151,8 +151,8 @@ def test_what_is_not_given_back_is_not_dropped(mulligan, folder):
         2,
         "",
         (
-            "error: 1 files of 'night-1' are not given back\n\n"
-            "hint: mulligan git restore night-1 gives them back, --force forgets them\n"
+            "error: 1 file of 'night-1' is not given back\n\n"
+            "hint: mulligan git restore night-1 gives it back, --force forgets it\n"
         ),
     )
     mulligan("restore", "night-1")
@@ -168,8 +168,8 @@ def test_the_run_of_a_plan_stands_for_all_of_its_agents(mulligan, folder):
     assert (code, sorted(out.splitlines())) == (
         0,
         [
-            "k3fqzz/agents/1-1-one/1: 1 files came back",
-            "k3fqzz/agents/2-1-two/1: 1 files came back",
+            "k3fqzz/agents/1-1-one/1: 1 file came back",
+            "k3fqzz/agents/2-1-two/1: 1 file came back",
         ],
     )
     assert (folder / "a.txt").read_text() == "first attempt\n"
@@ -203,16 +203,16 @@ def test_the_tree_of_an_agent_that_failed_is_listed(mulligan, lent):
 
 def test_the_tree_of_an_agent_that_failed_is_taken_back_by_its_name(mulligan, folder, lent):
     name = "k3fqzz/agents/1-1-one"
-    rehearsed = f"{name}: 1 files would come from {lent.folder}\n"
+    rehearsed = f"{name}: 1 file would come from {lent.folder}\n"
     assert mulligan("restore", name, "--dry-run")[:2] == (0, rehearsed)
-    assert mulligan("restore", name)[:2] == (0, f"{name}: 1 files came from its tree\n")
+    assert mulligan("restore", name)[:2] == (0, f"{name}: 1 file came from its tree\n")
     assert (folder / "a.txt").read_text() == "by one\n"
     assert not Path(lent.folder).exists()
 
 
 def test_the_tree_of_an_agent_that_failed_is_dropped_by_force(mulligan, folder, lent):
     code, _, err = mulligan("drop", "k3fqzz")
-    assert (code, err.splitlines()[0]) == (2, "error: 1 files of 'k3fqzz' are not given back")
+    assert (code, err.splitlines()[0]) == (2, "error: 1 file of 'k3fqzz' is not given back")
     said = "forgot 0 set aside by k3fqzz, and removed 1 of its trees\n"
     assert mulligan("drop", "k3fqzz", "--force")[:2] == (0, said)
     assert not Path(lent.folder).exists()
@@ -228,7 +228,14 @@ def test_a_tree_that_was_taken_back_holds_only_its_secrets(mulligan, folder, len
     assert mulligan("restore", "k3fqzz")[1].splitlines()[-1] == (
         "k3fqzz/agents/1-1-one: was taken back; what git does not hold is left in " + lent.folder
     )
-    assert mulligan("drop", "k3fqzz")[0] == 2
+    assert mulligan("drop", "k3fqzz") == (
+        2,
+        "",
+        (
+            f"error: 1 file that git must not hold would be lost with {lent.folder}\n\n"
+            "hint: take .env out of it, or write --force\n"
+        ),
+    )
     assert Path(lent.folder, ".env").exists()
 
 
@@ -264,7 +271,7 @@ def test_restore_does_not_come_between_a_run_and_its_tree(mulligan, folder):
     assert (folder / "a.txt").read_text() == "one\n"
     assert mulligan("restore", "k3fqzz") == (
         0,
-        "k3fqzz/agents/1-1-one/1: 1 files came back\n",
+        "k3fqzz/agents/1-1-one/1: 1 file came back\n",
         "note: run k3fqzz is not over, and will go on with what is in the tree then\n",
     )
 

@@ -123,6 +123,18 @@ def test_a_dry_run_for_programs_has_every_setting(run):
     assert tell["agents"][0]["stdin"].startswith("Tell you:\n## one\n")
 
 
+def test_a_plan_that_cannot_be_started_here_is_wrong_usage(run, tmp_path):
+    plan = PLAN.replace('"cat"', '"no-such-program"')
+    code, out, err = run("greet.toml", plan=plan)
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: phases[1].agents[0].command: there is no no-such-program on the PATH here; "
+        "install it, or write its path\n\n"
+        "hint: nothing was started; mulligan lint shows all that is in its way\n"
+    )
+    assert not (tmp_path / "ran").exists()
+
+
 BOUNDS = {
     'policy = "default"': "default: 8 attempts, limits as time allows; waits 6h at most",
     'policy = { horizon = "10m" }': "a: 4 attempts; waits 10m at most",
@@ -287,6 +299,24 @@ def test_a_plan_that_goes_on_writes_its_report_as_well(tmp_path):
     assert mulligan("run", "once.toml")[0] == 1
     assert mulligan("resume", "--report", "r.md")[0] == 0
     assert (tmp_path / "r.md").read_text().startswith("# once is done\n")
+
+
+@pytest.mark.real
+def test_a_plan_is_taken_up_from_where_its_agents_run(tmp_path):
+    folder = tmp_path / "repository" / "plans"
+    folder.mkdir(parents=True)
+    (folder / "once.toml").write_text(f'cwd = ".."\n{ONCE}')
+    for words, code in ((["run", "plans/once.toml"], 1), (["resume"], 0)):
+        done = subprocess.run(
+            [sys.executable, "-m", "mulligan", *words],
+            cwd=folder.parent,
+            env={**os.environ, "MULLIGAN_HOME": str(tmp_path / "home")},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == code
 
 
 @pytest.mark.real

@@ -142,7 +142,7 @@ def test_the_first_failure_fails_a_phase_that_fails_fast(theatre, parallel):
 
 
 def test_who_failed_beside_the_first_is_not_called_stopped(theatre):
-    agents = tuple(Agent(name=name, command=("no-such-agent",)) for name in ("one", "two", "three"))
+    agents = tuple(Agent(name=name, command=("./no-such",)) for name in ("one", "two", "three"))
     run = theatre.play(Plan(phases=(Phase(name="review", agents=agents),)))
     states = [theatre.desk.look(f"{run.id}.review.{each.name}") for each in agents]
     failed = [each for each in states if each is not None and any(end.kind for end in each.ended)]

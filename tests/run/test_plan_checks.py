@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -20,7 +21,7 @@ def plan(*agents, later=(), **more):
 
 
 def agent(**more):
-    return Agent(name="x", command=more.pop("command", ("true",)), **more)
+    return Agent(**{"name": "x", "command": ("true",), **more})
 
 
 def said(found):
@@ -97,12 +98,51 @@ def test_a_verification_is_looked_for_on_the_path_that_the_plan_sets(tmp_path):
     check = tmp_path / "check"
     check.write_text("#!/bin/sh\n")
     check.chmod(0o755)
-    found = plan(agent(), verify=("check",), env={"PATH": str(tmp_path)})
+    found = plan(agent(command=("check",)), verify=("check",), env={"PATH": str(tmp_path)})
     assert list(unready(found, home=tmp_path, environ={})) == []
 
 
 def test_a_verification_by_its_path_may_be_what_the_agent_writes(tmp_path):
     assert list(unready(plan(agent(), verify=("./check",)), home=tmp_path, environ={})) == []
+
+
+NOBODY = ("no-such-program",)
+ABSENT = "there is no no-such-program on the PATH here"
+
+
+def test_a_program_that_is_not_here_is_noticed_before_an_earlier_phase_is_paid(tmp_path):
+    found = plan(agent(), later=(agent(command=NOBODY),))
+    assert said(unready(found, home=tmp_path, environ=dict(os.environ))) == [
+        f"phases[1].agents[0].command: {ABSENT}"
+    ]
+    found = plan(agent(), later=(agent(program="codex", command=(), prompt="x"),))
+    *_, problem = unready(found, home=tmp_path, environ={"PATH": str(tmp_path)})
+    assert problem.message == "there is no codex on the PATH here"
+
+
+@pytest.mark.parametrize(
+    ("more", "is_refused"),
+    [
+        ({"on_failure": "continue"}, False),
+        ({"on_failure": "require_minimum", "minimum": 1}, False),
+        ({"on_failure": "require_minimum", "minimum": 2}, True),
+        ({"on_failure": "fail_fast"}, True),
+    ],
+)
+def test_a_phase_may_do_without_the_programs_of_agents_it_may_do_without(
+    tmp_path, more, is_refused
+):
+    agents = (agent(name="one"), agent(name="two", command=NOBODY))
+    found = Plan(phases=(Phase(name="a", agents=agents, **more),))
+    assert bool(list(unready(found, home=tmp_path, environ=dict(os.environ)))) is is_refused
+
+
+def test_a_program_inside_the_folder_may_be_made_by_an_earlier_agent(tmp_path):
+    for path, is_refused in (("./x", False), ("../x/y", False), ("/no/such/x", True)):
+        found = plan(agent(command=(path,)))
+        assert bool(list(unready(found, home=tmp_path, environ={}))) is is_refused
+    found = plan(agent(command=(str(tmp_path / "made" / "later"),)))
+    assert list(unready(found, home=tmp_path, environ={})) == []
 
 
 def test_only_an_earlier_phase_could_make_a_folder_that_is_not_there(tmp_path):

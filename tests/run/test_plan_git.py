@@ -15,6 +15,7 @@ from mulligan.run.git import Tree, leased, lent_out, set_aside
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_checks import problems
 from mulligan.run.plan_lint import lint_plan
+from mulligan.run.plan_report import as_lines, as_markdown
 from mulligan.run.planning import conduct
 from mulligan.run.steps import Over
 from mulligan.run.stop import Stop
@@ -190,6 +191,16 @@ def test_a_tree_in_which_another_run_works_is_refused_and_free_when_it_is_over(t
     assert "run other works in this tree" in state.because
     claimed = theatre.desk.claim(claimed.id, theatre.clock.wall())
     assert theatre.play(plan, claimed=claimed).code == 0
+
+
+def test_what_a_plan_that_is_over_has_set_aside_is_in_its_report(theatre, tree):
+    agent = crashing(theatre, "x", "echo half > half.txt")
+    run = theatre.play(plan_of(agent, git="snapshot"))
+    (report,) = run.table.reports
+    said = f"1 file stays set aside; in {tree}, mulligan git restore {run.id} gives it back"
+    assert (run.code, report.aside) == (0, (said,))
+    assert as_lines(report)[-1].text == f"git: {said}"
+    assert as_markdown(report).endswith(f"mulligan git restore {run.id} gives it back\n")
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,9 @@ def test_a_plan_that_says_what_it_does_has_no_findings(tmp_path):
 
 @pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: file.name)
 def test_every_example_is_sound(file, tmp_path, monkeypatch):
-    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")  # none of them is installed
+    monkeypatch.setattr(
+        "shutil.which", lambda name, path="": f"/bin/{name}"
+    )  # none of them is installed
     home = tmp_path / "examples" / "plans"  # in a repository that nobody is at work in
     home.mkdir(parents=True)
     found = lint_plan(load_plan(file), folder=file.parent, home=home)
@@ -93,6 +95,8 @@ SURPRISES = {
     "providers = { acme = … }, or leave it out": agent(provider="acme"),
     "phases[0].agents[0].command: there is no no-such-program on the PATH here; install it, or "
     "write its path": agent(command=("no-such-program",)),
+    "phases[0].agents[0].command: there is no program tools/later here; unless an earlier agent "
+    "makes it there": agent(command=("tools/later",)),
     "variables.x: no prompt below says {{x}}; use it, or leave it out": of(variables={"x": "1"}),
     "phases[0].agents[0].variables.x: no prompt below says {{x}}; use it, or leave it out": agent(
         variables={"x": "1"}

@@ -9,7 +9,7 @@ import pytest
 from mulligan.run.plan import Agent, Phase, Plan
 from mulligan.run.plan_report import as_data, as_lines, as_markdown, report
 from mulligan.run.state import RunState, state_of
-from mulligan.run.steps import Begun, Checked, Delivered, Ended, Made, Over, Reopened, Step
+from mulligan.run.steps import Begun, Checked, Delivered, Ended, Made, Over, Remark, Reopened, Step
 from mulligan.run.words import clock
 
 MADE = Made(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
@@ -165,6 +165,17 @@ def test_what_is_done_and_was_not_delivered_is_told_apart():
     statuses = [line.split(", 1 attempt")[0] for line in lines[2:]]
     assert statuses == ["  one succeeded", "  two not delivered", "  three to be delivered"]
     assert "\n## edit succeeded with 1 of 3 agents\n" in as_markdown(found)
+
+
+def test_a_folder_that_stays_is_named_once():
+    left = Remark(
+        1211.0, "git: its folder stays: /trees/one; mulligan git drop --force x removes it"
+    )
+    plan = Plan(phases=(Phase(name="edit", agents=agents("one")),))
+    for steps in ((), (left,)):
+        states = {"edit/one": state(BEGUN, DONE._replace(attempt=1), GIVEN, *steps)}
+        found = report(plan, states, {"edit": "succeeded"}, {}, {"edit/one": "/trees/one"})
+        assert sum("/trees/one" in said.text for said in as_lines(found)) == 1
 
 
 def test_a_plan_that_never_began_has_a_report():

@@ -206,18 +206,36 @@ def drop_(run: str, *, is_forced: bool, folder: str) -> None:
     lent = lent_out(tree, run)
     asides = _of(tree, run, None, is_needed=not (lent or has_baseline(tree, run)))
     _check_over(run)
-    waiting = [each for each in asides if each.state in OPEN]
-    count = sum(len(each.moves) for each in waiting) + sum(len(_changed(each)) for each in lent)
-    if count and not is_forced:
-        raise Unusable(
-            f"{count} files of {run!r} are not given back",
-            f"mulligan git restore {run} gives them back, --force forgets them",
-        )
+    if not is_forced:
+        _check_given(tree, run, asides, lent)
     for each in lent:
         discard(tree, each)
     drop(tree, run)
     trees = f", and removed {len(lent)} of its trees" if lent else ""
     click.echo(f"forgot {len(asides)} set aside by {run}{trees}")
+
+
+def _check_given(tree: Tree, run: str, asides: list[SetAside], lent: list[Lent]) -> None:
+    """Refuse to throw away what nobody has anywhere else."""
+    count = sum(len(each.moves) for each in asides if each.state in OPEN)
+    count += sum(len(_changed(each)) for each in lent if not _is_taken(tree, each))
+    if count:
+        verb, what = ("is", "it") if count == 1 else ("are", "them")
+        raise Unusable(
+            f"{_files(count)} of {run!r} {verb} not given back",
+            f"mulligan git restore {run} gives {what} back, --force forgets {what}",
+        )
+    for each in lent:
+        if left := _changed(each):
+            raise Unusable(
+                f"{_files(len(left))} that git must not hold would be lost with "
+                f"{presentable(each.folder, 200)}",
+                f"take {presentable(left[0], 80)} out of it, or write --force",
+            )
+
+
+def _files(count: int) -> str:
+    return f"{count} file{'' if count == 1 else 's'}"
 
 
 def _check_over(run: str) -> None:
@@ -246,11 +264,11 @@ def _take(lent: Lent, *, is_rehearsal: bool, is_json: bool) -> None:
     _check_over(lent.run)
     about = _about_lent(lent)
     if is_rehearsal:
-        what = f"{len(about['moves'])} files would come from {lent.folder}"
+        what = f"{_files(len(about['moves']))} would come from {lent.folder}"
     else:
         taken = take_back(lent)
         paths = taken.given.paths if taken.given is not None and taken.given.is_whole else ()
-        what = f"{len(paths)} files came from its tree"
+        what = f"{_files(len(paths))} came from its tree"
         if taken.branch:
             what = f"conflicts with your tree, and is kept on a branch; git merge {taken.branch}"
         about.update(state="kept" if taken.branch else "returned", made=taken.branch, paths=paths)
@@ -364,7 +382,7 @@ def _tell(given: GivenBack, *, is_rehearsal: bool) -> None:
     else:
         verb = "would come back" if is_rehearsal else "came back"
         merged = f", {len(given.merged)} of them merged" if given.merged else ""
-        click.echo(f"{name}: {len(given.paths)} files {verb}{merged}")
+        click.echo(f"{name}: {_files(len(given.paths))} {verb}{merged}")
     for path in given.unstaged:
         click.echo(f"  not staged as it was, something else is: {presentable(path, 200)}", err=True)
     for conflict in given.conflicts:

@@ -15,7 +15,7 @@ from ..config.dump import as_data
 from ..core.duration import duration_text
 from ..core.policy import Policy
 from ..core.text import clean, mask, printable
-from ..errors import GitStopped
+from ..errors import GitRefused, GitStopped, SettingError, TreeBusy
 from ..run.begin import machine
 from ..run.desk import Desk
 from ..run.git import interruptible
@@ -76,7 +76,7 @@ def run_plan(
     cwd, name, notify = options.pop("cwd"), options.pop("name"), options.pop("notify")
     check_name(name)
     told = notice_argv(notify)
-    folder = Path(file).absolute().parent
+    folder = Path(file).parent.resolve()
     home = working_folder(cwd) if cwd else folder
     plan = load_plan(file, home=home)
     if is_dry:
@@ -116,6 +116,10 @@ def _run(
                 )
         except GitStopped:
             return 130
+        except (SettingError, GitRefused) as wrong:
+            seen = "; mulligan lint shows all that is in its way"
+            hint = f"nothing was started{'' if isinstance(wrong, TreeBusy) else seen}"
+            raise Unusable(str(wrong), hint) from None
         return drive_plan(
             desk,
             claimed,

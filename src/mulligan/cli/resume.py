@@ -43,7 +43,8 @@ def command(run: str | None, **options: Any) -> int:
 
     Without RUN it is the newest one of this folder that can go on: interrupted, waiting, cut off
     by a crash, or stopped by something that you have mended meanwhile. Its session goes on with
-    the flags it had; --final-only, --notify and the like are remembered.
+    the flags it had; --final-only, --notify and the like are remembered. A plan belongs to the
+    folder of its file, and to the one that its agents run in.
 
     \b
     mulligan resume                  the newest of this folder

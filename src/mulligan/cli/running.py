@@ -13,7 +13,7 @@ import click
 from ..errors import FileError, SettingError, StoreError
 from ..run.agents.adapter import Refused
 from ..run.begin import Asked, go, machine, make, policy_of
-from ..run.desk import Desk
+from ..run.desk import Desk, NoSuchRun
 from ..run.prune import prune_daily
 from ..run.showing import showing
 from ..run.steps import PLAN, Moved
@@ -21,6 +21,8 @@ from ..run.stop import Stop, signals
 from . import Unusable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..run.desk import Claimed
     from ..run.state import RunState
 
@@ -246,11 +248,22 @@ def _here() -> Path:
         ) from None
 
 
+def _folders(desk: Desk, id_: str, state: RunState) -> Iterator[Path]:
+    """Where a run is looked for: its folder; of a plan also the one that its agents run in."""
+    yield Path(state.made.cwd)
+    if state.made.agent == PLAN:
+        from ..run.planning import plan_of
+
+        with contextlib.suppress(NoSuchRun):
+            plan, _, cwd = plan_of(desk, id_)
+            yield (cwd / plan.cwd).resolve()
+
+
 def _newest(desk: Desk) -> str:
     """The newest run of this folder that can go on."""
-    here = str(_here())
+    here = _here()
     for id_, state in desk.all():
-        if state.made.cwd == here and state.status not in {"done", "cancelled"}:
+        if state.status not in {"done", "cancelled"} and here in _folders(desk, id_, state):
             return id_
     raise Unusable(f"no run in {here} can go on", "mulligan runs lists what there is")
 

@@ -228,7 +228,7 @@ def _attempt(state: RunState, at: int, now: float) -> list[str]:
     if state.made.agent == PLAN:
         how_ended = {"stop": "failed", "again": "parked"}.get(ended.then, how_ended)
         until = f"goes on at {clock(ended.until, now)}" if ended.until else ""
-        then = until if ended.then == "again" else then
+        then = until if ended.then == "again" else ""  # what became of it is in the line above
     rows = [
         ("ended", f"{how_ended} after {duration_text(ended.took)}{code}"),
         ("said", ended.message),

@@ -9,13 +9,15 @@ from ..core.failure import Kind
 if TYPE_CHECKING:
     from ..core.failure import Failure
 
-__all__ = ("HARMLESS", "advice_for")
+__all__ = ("AGAIN", "HARMLESS", "advice_for")
 
 HARMLESS = "if starting it anew is harmless: mulligan resume --restart"
 
+AGAIN = ", then take the run up again"
+
 _ADVICE = {
-    Kind.AUTH: "log in with {program} or mend its key, then take the run up again",
-    Kind.BILLING: "add credit or change the plan, then take the run up again",
+    Kind.AUTH: f"log in with {{program}} or mend its key{AGAIN}",
+    Kind.BILLING: f"add credit or change the plan{AGAIN}",
     Kind.CONTEXT_LENGTH: "start anew with a shorter prompt, or in smaller steps",
     Kind.CONTENT_POLICY: "change the prompt: the provider will not answer this one",
     Kind.CLIENT: "mend the command or its settings: the same request fails again",

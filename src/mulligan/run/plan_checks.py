@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from difflib import get_close_matches
-from shutil import which
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.policy import Policy
@@ -25,12 +27,11 @@ from .prompts import prompt_of, references, unknown, variables_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from ..config.lines import KeyPath
     from .plan import Agent, Phase, Plan
 
-__all__ = ("ALONE", "Problem", "available", "problems", "unready")
+__all__ = ("ALONE", "Problem", "available", "missing", "problems", "unready")
 
 # Modes that set aside or commit whatever has changed in the tree, whoever has changed it.
 ALONE = frozenset({"commit", "snapshot", "stash"})
@@ -47,11 +48,13 @@ class Problem(NamedTuple):
         path: The key it is about.
         message: What was found, in a clause that follows the key.
         hint: What to do about it.
+        is_certain: Whether nothing that the plan does before could mend it.
     """
 
     path: KeyPath
     message: str
     hint: str = ""
+    is_certain: bool = True
 
 
 def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[Problem]:
@@ -84,7 +87,8 @@ def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[
 def unready(plan: Plan, *, home: Path, environ: Mapping[str, str]) -> Iterator[Problem]:
     """What this machine lacks, and no agent of the plan could have brought before it is needed.
 
-    An agent's own program may be missing: that is a failure like any other, of this agent alone.
+    A phase that may do without some of its agents may do without their programs: each of them is a
+    failure like any other, of this agent alone.
 
     Args:
         plan: The plan.
@@ -93,12 +97,14 @@ def unready(plan: Plan, *, home: Path, environ: Mapping[str, str]) -> Iterator[P
     """
     search = {**environ, **plan.env}.get("PATH", os.defpath)
     for at, phase in enumerate(plan.phases):
-        if phase.verify and "/" not in phase.verify[0] and not which(phase.verify[0], path=search):
-            yield Problem(
-                ("phases", at, "verify"),
-                f"there is no {phase.verify[0]} on the PATH here",
-                "install it, or write its path",
-            )
+        if phase.verify:
+            found = _unfound(phase.verify[0], home / plan.cwd, search, ("phases", at, "verify"))
+            yield from (each for each in found if each.is_certain)
+        absent = missing(plan, at, home=home, environ=environ)
+        lacking = [each for each in absent if each.is_certain]
+        least = {"fail_fast": len(phase.agents), "continue": 1}
+        if len(phase.agents) - len(lacking) < least.get(phase.on_failure, phase.minimum or 1):
+            yield from lacking
         for number, agent in enumerate(phase.agents):
             place = home / plan.cwd / agent.cwd
             if not plan.needs(phase) and not place.is_dir():
@@ -107,6 +113,30 @@ def unready(plan: Plan, *, home: Path, environ: Mapping[str, str]) -> Iterator[P
                     f"there is no folder {str(place)!r} here",
                     "make it, or name another",
                 )
+
+
+def missing(plan: Plan, at: int, *, home: Path, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Programs of the agents of the phase at `at` that are not here."""
+    for number, agent in enumerate(plan.phases[at].agents):
+        key = "command" if agent.command else "program"
+        with suppress(SettingError):  # of a program that nobody knows, which is told elsewhere
+            first = agent.command[0] if agent.command else asking(agent.program).words[0]
+            search = {**environ, **plan.env, **agent.env}.get("PATH", os.defpath)
+            path: KeyPath = ("phases", at, "agents", number, key)
+            yield from _unfound(first, home / plan.cwd / agent.cwd, search, path)
+
+
+def _unfound(first: str, place: Path, search: str, path: KeyPath) -> Iterator[Problem]:
+    """That the program `first` is not here, if it is not."""
+    if "/" not in first:
+        if not shutil.which(first, path=search):
+            message = f"there is no {first} on the PATH here"
+            yield Problem(path, message, "install it, or write its path")
+    elif not shutil.which(place / first):
+        # Who works in the folder may make it.
+        is_certain = Path(first).is_absolute() and not Path(first).is_relative_to(place)
+        hint = "" if is_certain else "unless an earlier agent makes it there"
+        yield Problem(path, f"there is no program {first} here", hint, is_certain)
 
 
 def available(plan: Plan, phase: Phase) -> dict[str, dict[str, str]]:

@@ -8,7 +8,6 @@ on this machine.
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
@@ -18,9 +17,9 @@ from ..core.duration import duration_text
 from ..core.policy import Policy
 from ..core.text import mask
 from ..errors import SettingError
-from .agents.asking import ASKING, asking
+from .agents.asking import ASKING
 from .plan import Phase, Plan
-from .plan_checks import available, problems, unready
+from .plan_checks import available, missing, problems, unready
 from .plan_trees import tree_problems
 from .prompts import LONGEST_ARGUMENT, LONGEST_OUTPUT, prompt_of, references
 
@@ -52,7 +51,7 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Fin
     found += [_found(each, is_grave=True) for each in tree_problems(plan, home or folder)]
     # A program that is not on this machine is no error of the plan; the run is refused here.
     found += [
-        _found(each, is_grave="verify" not in each.path)
+        _found(each, is_grave=each.path[-1] == "cwd")
         for each in unready(plan, home=home or folder, environ=os.environ)
     ]
     found += _plan(plan)
@@ -61,6 +60,10 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Fin
         path = ("phases", at)
         found += _phase(plan, phase, path)
         found += _policy(phase, path)
+        found += [
+            _found(each, is_grave=False)
+            for each in missing(plan, at, home=home or folder, environ=os.environ)
+        ]
         for number, agent in enumerate(phase.agents):
             here = (*path, "agents", number)
             names = _names(agent, folder)
@@ -170,16 +173,6 @@ def _agent(plan: Plan, agent: Agent, path: KeyPath) -> Iterator[Finding]:
     yield from _secrets(agent.args, (*path, "args"))
     yield from _secrets((agent.prompt,), (*path, "prompt"))
     yield from _secrets(tuple(agent.variables.values()), (*path, "variables"))
-    try:
-        first = agent.command[0] if agent.command else asking(agent.program).words[0]
-    except SettingError:
-        first = "/"  # grave, and told already
-    if "/" not in first and not shutil.which(first):
-        yield _missing((*path, "command" if agent.command else "program"), first)
-
-
-def _missing(path: KeyPath, name: str) -> Finding:
-    return _of(path, f"there is no {name} on the PATH here", "install it, or write its path")
 
 
 def _secrets(words: tuple[str, ...], path: KeyPath) -> Iterator[Finding]:

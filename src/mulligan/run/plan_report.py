@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.duration import duration_text
 from ..core.text import clean
 from .acceptance import lacking
+from .advice import AGAIN
 from .words import Said, clock, counted, followed, lasted, money, one_line, waited
 
 if TYPE_CHECKING:
@@ -138,6 +139,7 @@ class Report(NamedTuple):
         phases: What came of its phases, in order.
         until: When it goes on by itself, if it is parked.
         run: The id of its run.
+        aside: What git has set aside and nobody gave back, now that it is over, in sentences.
     """
 
     name: str
@@ -151,6 +153,7 @@ class Report(NamedTuple):
     phases: tuple[PhaseReport, ...]
     until: float | None = None
     run: str = ""
+    aside: tuple[str, ...] = ()
 
 
 def report(
@@ -214,7 +217,8 @@ def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentR
         tokens=state.tokens,
         until=state.until,
         because=state.undelivered if state.status == "done" else state.because,
-        advice="" if last is None or state.status == "done" else last.advice,
+        # Whether there is something to take up is the plan's to say.
+        advice="" if last is None or state.status == "done" else last.advice.removesuffix(AGAIN),
         decisions=tuple(_decisions(state)),
         remarks=tuple(each.text for each in state.remarks),
         tree="" if state.is_open else tree,
@@ -267,7 +271,7 @@ def as_lines(found: Report) -> list[Said]:
             )
             said += [Said(f"    {_told(each)}") for each in agent.decisions if each.then]
             said += [Said(f"    {each}") for each in _beside(agent)]
-    return said
+    return [*said, *(Said(f"git: {each}") for each in found.aside)]
 
 
 def _some(phase: PhaseReport) -> str:
@@ -279,7 +283,7 @@ def _some(phase: PhaseReport) -> str:
 
 def _beside(agent: AgentReport) -> Iterator[str]:
     yield from agent.remarks
-    if agent.tree:
+    if agent.tree and not any(agent.tree in each for each in agent.remarks):
         yield f"git: its work tree is kept: {agent.tree}; mulligan git list tells of it"
     if agent.advice:
         yield f"hint: {agent.advice}"
@@ -376,6 +380,8 @@ def as_markdown(found: Report) -> str:
                 when = clock(each.at, found.began_at or each.at)
                 lines.append(f"  - {when} {_which(each)}{each.ended}{said}{then}")
             lines += [f"  - {_plain(each)}" for each in _beside(agent)]
+    if found.aside:
+        lines += ["", *(f"- git: {_plain(each)}" for each in found.aside)]
     return "\n".join(lines) + "\n"
 
 

@@ -38,6 +38,7 @@ __all__ = (
     "at_work",
     "baseline_of",
     "check_trees",
+    "files_aside",
     "forget",
     "still_aside",
     "touched",
@@ -136,18 +137,24 @@ def forget(plan: Plan, home: Path, run: str) -> None:
             forget_baselines(tree, run, but=[each.key for each in lent_out(tree, run)])
 
 
-def still_aside(plan: Plan, home: Path, run: str) -> list[str]:
-    """What of a plan that has ended is not in its trees, and how to get it, in sentences."""
+def files_aside(plan: Plan, home: Path, run: str) -> list[str]:
+    """How many files a plan that is not driven has set aside, and how to get them, in sentences."""
     said = []
     with suppress(GitError):  # a tree that is gone has nothing to say
         for tree, _ in _trees(plan, home).values():
-            where = presentable(tree.folder)
             count = sum(len(each.moves) for each in load_all(tree, run) if each.state in OPEN)
-            if count:
-                files = f"{count} file{'s stay' if count != 1 else ' stays'}"
-                said.append(
-                    f"{files} set aside; in {where}, mulligan git restore {run} gives it back"
-                )
+            files = f"{count} file{'s stay' if count != 1 else ' stays'} set aside"
+            back = f"mulligan git restore {run} gives {'them' if count != 1 else 'it'} back"
+            said += [f"{files}; in {presentable(tree.folder)}, {back}"] if count else []
+    return said
+
+
+def still_aside(plan: Plan, home: Path, run: str) -> list[str]:
+    """What of a plan that has ended is not in its trees, and how to get it, in sentences."""
+    said = files_aside(plan, home, run)
+    with suppress(GitError):  # a tree that is gone has nothing to say
+        for tree, _ in _trees(plan, home).values():
+            where = presentable(tree.folder)
             said += [
                 f"the tree of an agent stays, {presentable(each.folder)}; in {where}, mulligan git "
                 f"restore {each.key} takes its changes"

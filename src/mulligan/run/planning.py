@@ -19,7 +19,7 @@ from .events import summary
 from .notice import NEWS, remember, remembered, send
 from .plan_checks import problems, unready
 from .plan_file import plan_data, plan_from_data
-from .plan_trees import alone_in, at_work, check_trees, forget, touched
+from .plan_trees import alone_in, at_work, check_trees, files_aside, forget, touched
 from .prompts import prompt_of
 from .steps import PLAN, Made, Moved, Reopened
 
@@ -220,6 +220,8 @@ def conduct(
     found, state = conductor.report(), desk.look(claimed.id)
     if state is not None and state.status == "waiting":
         found = found._replace(until=state.until)
+    if found.is_over:
+        found = found._replace(aside=tuple(files_aside(plan, cwd, claimed.id)))
     table.over(found)
     return code
 
