@@ -85,9 +85,9 @@ class Opening:
         cap, span, past = None, wait, (0, 0.0)
         if before is not None and before.ends is not None:
             if before.is_smooth:
-                return before.slowed(wait, before.ends.left(moment), moment)
+                return before.slowed(wait, moment)
             # What passed took the time since the span began, and takes the wait on top.
-            span += before.span - before.ends.left(moment)
+            span += before.elapsed(moment)
             cap = max(1, before.answered)
             if not before.clean:
                 past = (before.passed, span)
@@ -103,8 +103,14 @@ class Opening:
         opening = cls(1, cap, span, None, 0, 0, 0, quiet, passed, is_paced)
         return replace(opening, past_passed=past[0], past_lasted=past[1])
 
-    def slowed(self, wait: float, left: float, moment: Moment) -> Opening:
-        """The next opening of a bucket, `left` seconds before the end of a span."""
+    def elapsed(self, moment: Moment) -> float:
+        """Seconds since this span began."""
+        if self.ends is None or self.ends.era != moment.era:
+            return self.span
+        return max(0.0, self.span + moment.now - self.ends.at)
+
+    def slowed(self, wait: float, moment: Moment) -> Opening:
+        """The next opening of a bucket, once the gate has been shut for `wait` seconds."""
         span, patience = self.span, self.patience
         passed, lasted = self.past_passed, self.past_lasted
         if wait > 4 * span + 1.0:
@@ -112,8 +118,11 @@ class Opening:
             span *= 2
             passed, lasted = float(self.cap or 1), span
         elif self.passed > 0:
-            passed, lasted = passed / 2 + self.passed, lasted / 2 + self.lasted
-            lasted += span - left + wait
+            now_lasted = self.lasted + self.elapsed(moment) + wait
+            missing = now_lasted * (self.cap or 1) / span - self.passed
+            if missing > max(2, self.passed):
+                passed = lasted = 0.0  # it gives less than it did; two may be counted too late
+            passed, lasted = passed / 2 + self.passed, lasted / 2 + now_lasted
             if self.clean > patience:
                 # More was tried than had been measured, and perhaps it went well for a while.
                 is_futile = lasted / passed > 0.9 * span / (self.cap or 1)
@@ -260,12 +269,9 @@ class Opening:
 
     def _hurry(self, answered: int, moment: Moment) -> int:
         """How many more may be under way, up to the guess."""
-        ends, span = self.ends, self.span
-        if ends is None or ends.era != moment.era:
-            return 1
         # A bucket that asked to wait for its next call lets no more through than one in as long.
         # Whoever asks for whole seconds may have meant almost one less.
-        lasted = max(0.0, span + moment.now - ends.at)
+        span, lasted = self.span, self.elapsed(moment)
         if answered >= _CONVINCED and span >= 2 and answered > 1 + (lasted + 1) / (span - 1):
             return self.guess
         return 2 if span >= 2 else max(1, min(3, int(lasted / span)))
