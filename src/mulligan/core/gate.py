@@ -254,7 +254,7 @@ class Leave(_Step):
             if state.is_scouting:  # and it is back
                 plain = None if state.beliefs else moment.stated(600.0)
                 return replace(state, opening=None, plain=plain), False
-            opening = opening.hearing()
+            opening = opening.hearing(out, moment)
         elif opening is not None and self.turn == state.turn - 1 and self.id:
             opening = opening.hearing_late()
         return replace(state, strikes=0, opening=opening), False
@@ -282,15 +282,18 @@ class Leave(_Step):
         return replace(state, permits=others, beliefs=beliefs)
 
     def _rejected(self, state: Flow, moment: Moment) -> tuple[Flow, bool]:
+        if self.id and state.opening is not None:
+            is_late = self.turn < state.turn
+            state = replace(state, opening=state.opening.refused(is_late=is_late))
         if self.turn < state.turn and state.shut is None:
             return state, False  # it was sent before the gate was shut, and that is over
         hint = min(self.hint, self.settings.horizon)
         if self.turn < state.turn or state.shut is not None:
             if state.shut is not None and (self.passed or hint > state.shut.left(moment)):
-                wait = max(hint, state.shut.left(moment))
-                opening = state.opening
+                left = state.shut.left(moment)
+                wait, opening = max(hint, left), state.opening
                 if opening is not None:
-                    opening = opening.delayed(wait, moment, passed=self.passed)
+                    opening = opening.delayed(wait, left, moment, passed=self.passed)
                 state = replace(state, shut=moment.stated(wait), opening=opening)
             return state, False
         strikes = 0 if hint > 0 else state.strikes + 1

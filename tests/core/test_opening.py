@@ -1,0 +1,109 @@
+"""How a gate finds the pace of a target that states nothing but when to come again."""
+
+from __future__ import annotations
+
+import pytest
+
+from mulligan.core.gate import Go
+
+from .test_gate import World, opened
+
+
+class Draining:
+    """A bucket that asks whoever comes too early to wait for its next call."""
+
+    def __init__(self, rate, at) -> None:
+        self.rate, self.level, self.at = rate, 0.0, at
+
+    def asks_to_wait(self, now):
+        """0 if a call passes."""
+        self.level += (now - self.at) * self.rate
+        self.at = now
+        if self.level >= 1:
+            self.level -= 1
+            return 0.0
+        return (1 - self.level) / self.rate
+
+
+def drained(world, bucket, *, calls, step=0.01):
+    """Seconds and rejections until so many calls have passed; somebody asks at every step."""
+    began, passed, rejected = world.now, 0, 0
+    while passed < calls:
+        name = f"{world.now}"
+        if not isinstance(world.enter(name), Go):
+            world.now += step
+            continue
+        wait = bucket.asks_to_wait(world.now)
+        world.leave(name, reply="rejected" if wait else "answered", hint=wait)
+        passed, rejected = passed + (not wait), rejected + bool(wait)
+    return world.now - began, rejected
+
+
+@pytest.mark.parametrize("rate", [0.3, 1.7, 4.4])
+def test_a_bucket_is_used_up_at_its_own_pace(rate):
+    world = World()
+    bucket = Draining(rate, world.now)
+    opened(world, 1 / rate)
+    seconds, rejected = drained(world, bucket, calls=150)
+    assert seconds <= 1.02 * 150 / rate
+    assert rejected <= 12
+
+
+def test_a_bucket_that_gives_less_than_before_is_found_out_soon():
+    world = World()
+    bucket = Draining(4.0, world.now)
+    opened(world, 0.25)
+    drained(world, bucket, calls=60)
+    bucket.rate = 0.4
+    seconds, rejected = drained(world, bucket, calls=60)
+    assert rejected <= 16
+    assert seconds <= 1.1 * 60 / 0.4
+
+
+def test_a_pace_outlasts_a_time_in_which_nothing_passes():
+    world = World()
+    bucket = Draining(2.0, world.now)
+    opened(world, 0.5)
+    drained(world, bucket, calls=60)
+    for number in range(300):
+        while not isinstance(world.enter(f"outage {number}"), Go):
+            world.now += 0.1
+        world.leave(f"outage {number}", reply="rejected", hint=1.0)
+    bucket.level, bucket.at = 0.0, world.now
+    seconds, _ = drained(world, bucket, calls=60)
+    assert seconds <= 1.2 * 60 / 2.0
+
+
+def test_who_comes_late_takes_nothing_from_those_behind():
+    world = World()
+    bucket = Draining(1.0, world.now)
+    opened(world, 1.0)
+    seconds, _ = drained(world, bucket, calls=100, step=0.37)
+    assert seconds <= 1.03 * 100
+
+
+def test_a_window_is_not_taken_for_a_bucket():
+    world = World()
+    opened(world, 20.0)
+    for number in range(3):
+        assert isinstance(world.enter(f"{number}"), Go)
+        world.leave(f"{number}")
+    assert isinstance(world.enter("too much"), Go)
+    world.leave("too much", reply="rejected", hint=20.0)
+    world.now += 20.1
+    assert isinstance(world.enter("probe"), Go)
+    world.leave("probe")
+    assert world.burst() == 2
+
+
+def test_a_gate_that_opens_slowly_is_not_thrown_open_because_answers_are_slow():
+    world = World()
+    opened(world, 1.0)
+    for trip in range(8):
+        count = 0
+        while isinstance(world.enter(f"{trip}/{count}"), Go):
+            count += 1
+        assert count <= 2**trip
+        world.now += 12.0
+        for number in range(count):
+            world.leave(f"{trip}/{number}")
