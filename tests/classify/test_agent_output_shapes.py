@@ -54,15 +54,29 @@ def test_of_several_banners_in_one_string_the_last_counts(key):
         ("{ type: 'error', error: { type: 'overloaded_error', message: 'Busy' } }", "overloaded", None),
         ("{\n  status: 429,\n  headers: { 'retry-after': '30' },\n  error: { message: 'slow' }\n}", "rate_limit", 30),
         ("Error: { code: 'usage_limit_reached', resets_in_seconds: 600 }", "quota", 600),
+        ("AcmeError [HTTP 429]\n{'type': 'usage_limit_reached', 'message': 'x', 'resets_in_seconds': 9}", "quota", 9),
+        ("HTTP/2 429\ndate: Mon, 06 Jul 2026 12:00:00 GMT\nretry-after: 120", "rate_limit", 120),
+        ("Rate limit exceeded. retry-after-ms: 1500", "rate_limit", 1.5),
+        ("Rate limit exceeded, retry_after_ms=2500", "rate_limit", 2.5),
+        ("Rate limit exceeded, retryAfter: 30", "rate_limit", 30),
     ],
 )  # fmt: skip
 def test_a_failure_is_heard_in_any_of_these_shapes(text, kind, seconds):
     assert read(text) == (kind, seconds)
 
 
+def test_a_place_that_python_marks_in_a_trace_opens_no_fence():
+    trace = "Traceback (most recent call last):\n    answer.check()\n    ~~~~~~~~~~~~^^\n"
+    assert read(trace + "acme.HTTPError: Client error '429 Too Many Requests'") == (
+        "rate_limit",
+        None,
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "Das Limit war gestern erreicht; die Arbeit geht weiter.",
         "const cases = [\n  { type: 'error', message: 'rate limit exceeded' },\n]",
         "expect(map({ status: 429, message: 'Too many requests' })).toBe('rate_limit')",
         "- error messages about rate limits: 429 is retried now",

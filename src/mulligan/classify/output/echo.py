@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ("is_frame", "is_trailer", "prose_words", "shown")
 
-_FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
+# ~~~~~^^^ is how Python marks a place in a trace.
+_FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
 _DIFF = re.compile(r"\s{0,8}(?:diff --git |@@ |@@$|--- \S|\+\+\+ \S)")
 _DIFF_LINE = re.compile(r"[+\- @\\]|$|index |similarity |rename |new file|deleted file")
 _TOOL = re.compile(

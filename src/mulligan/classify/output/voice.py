@@ -134,6 +134,7 @@ _STATUS = re.compile(
     r"(?:[\])]\s*[·:-]?\s*(?=\S)"
     r"|\s+(?=[A-Z{<(\[\"'-]|limit|rate|quota|too many|you |status code)"
     r"|\s*[:·-]\s+|, body:\s+|\s*$|\s*(?=</))"
+    r"|HTTP/\d(?:\.\d)? (?P<headed>[1-5]\d\d) (?=[a-z][a-z0-9-]{1,40}:\s)"  # its headers follow
 )
 # <head><title>502 Bad Gateway</title>: a middleman's page
 _MARKUP = re.compile(r"(?:<[^<>\n]{1,80}>\s*){1,8}")
@@ -203,7 +204,7 @@ def speak(line: str) -> Spoken:
         elif found := _LOGGED.match(plain, position) or _ERROR.match(plain, position):
             is_error = True
         elif found := _STATUS.match(plain, position):
-            status = int(found["status"])
+            status = int(found["status"] or found["headed"])
             is_error = is_error or status >= 400
         else:
             found = next((one for peel in _PEEL if (one := peel.match(plain, position))), None)
