@@ -87,6 +87,53 @@ def test_source_code_and_lists_are_not_heard(text):
     assert read(text) == (None, None)
 
 
+BANNERS = (
+    "You've hit your weekly limit · resets 9pm",
+    "5 hour usage limit reached. It will reset in 2 hours 5 minutes.",
+    'API Error: 429 {"error": {"code": "busy", "message": "Usage limit reached, resets 9pm"}}',
+    "Error code: 429 - {'error': {'message': 'Rate limit reached, try again in 20s'}}",
+)
+SHOWN = (
+    "Title: [BUG] {0}\nLabels: area:cost",
+    "#1234 [Bug] {0}",
+    "The agent prints `{0}` and exits with 1, so a script must look at the text.",
+    "I added a check for `{0}` in `limits.py`, and the wrapper waits now.",
+    "patterns:\n  - id: limit\n    text: `{0}`",
+    "    Parse `{0}`\n\n    The old pattern missed the zone.",
+    "  ⎿  {0}\n\n❯ go on\n\n⏺ I went on where I had stopped: the parser is split into three modules now.",
+)
+
+
+@pytest.mark.parametrize("banner", BANNERS)
+@pytest.mark.parametrize("shape", SHOWN)
+def test_a_banner_that_is_only_talked_about_is_not_heard(shape, banner):
+    assert read(shape.replace("{0}", banner), agent="claude")[0] is None
+
+
+def test_a_limit_under_a_subagent_is_the_runs():
+    text = "⏺ Task(Second review)\n  ⎿  You've hit your limit · resets 9pm\n"
+    assert read(text, agent="claude") == ("quota", 7 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("acme.ServiceUnavailableError: the upstream said no", "overloaded"),
+        ("acme.OverloadedError: the upstream said no", "overloaded"),
+        ("acme.ContextWindowExceededError: the upstream said no", "context_length"),
+        ("acme.ContentPolicyViolationError: the upstream said no", "content_policy"),
+        ("acme.PermissionDeniedError: the upstream said no", "auth"),
+        ("acme.BudgetExceededError: the upstream said no", "billing"),
+        ("acme.ReadTimeout: the upstream said no", "network"),
+        ("An error occurred (ServiceUnavailableException) when calling the Go operation: no", "overloaded"),
+        ("acme.RouterError: No deployments available for this model", "rate_limit"),
+        ("AcmeError: {'message': 'Request was rejected due to rate limiting'}", "rate_limit"),
+    ],
+)  # fmt: skip
+def test_the_name_of_an_error_says_what_its_message_does_not(text, kind):
+    assert read(text)[0] == kind
+
+
 def test_a_narrow_terminal_cuts_where_the_next_word_has_no_room():
     lines = ["▌ 5-hour limit reached · resets 9:10pm", "(Europe/Berlin) · /upgrade to the plan", "that is bigger or turn on more usage"]  # fmt: skip
     assert read("\n".join(lines) + "\nagent exited with code 1") == ("quota", 7 * HOUR + 600)
