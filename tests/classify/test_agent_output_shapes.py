@@ -54,15 +54,29 @@ def test_of_several_banners_in_one_string_the_last_counts(key):
         ("{ type: 'error', error: { type: 'overloaded_error', message: 'Busy' } }", "overloaded", None),
         ("{\n  status: 429,\n  headers: { 'retry-after': '30' },\n  error: { message: 'slow' }\n}", "rate_limit", 30),
         ("Error: { code: 'usage_limit_reached', resets_in_seconds: 600 }", "quota", 600),
+        ("AcmeError [HTTP 429]\n{'type': 'usage_limit_reached', 'message': 'x', 'resets_in_seconds': 9}", "quota", 9),
+        ("HTTP/2 429\ndate: Mon, 06 Jul 2026 12:00:00 GMT\nretry-after: 120", "rate_limit", 120),
+        ("Rate limit exceeded. retry-after-ms: 1500", "rate_limit", 1.5),
+        ("Rate limit exceeded, retry_after_ms=2500", "rate_limit", 2.5),
+        ("Rate limit exceeded, retryAfter: 30", "rate_limit", 30),
     ],
 )  # fmt: skip
 def test_a_failure_is_heard_in_any_of_these_shapes(text, kind, seconds):
     assert read(text) == (kind, seconds)
 
 
+def test_a_place_that_python_marks_in_a_trace_opens_no_fence():
+    trace = "Traceback (most recent call last):\n    answer.check()\n    ~~~~~~~~~~~~^^\n"
+    assert read(trace + "acme.HTTPError: Client error '429 Too Many Requests'") == (
+        "rate_limit",
+        None,
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "Das Limit war gestern erreicht; die Arbeit geht weiter.",
         "const cases = [\n  { type: 'error', message: 'rate limit exceeded' },\n]",
         "expect(map({ status: 429, message: 'Too many requests' })).toBe('rate_limit')",
         "- error messages about rate limits: 429 is retried now",
@@ -71,6 +85,53 @@ def test_a_failure_is_heard_in_any_of_these_shapes(text, kind, seconds):
 )
 def test_source_code_and_lists_are_not_heard(text):
     assert read(text) == (None, None)
+
+
+BANNERS = (
+    "You've hit your weekly limit · resets 9pm",
+    "5 hour usage limit reached. It will reset in 2 hours 5 minutes.",
+    'API Error: 429 {"error": {"code": "busy", "message": "Usage limit reached, resets 9pm"}}',
+    "Error code: 429 - {'error': {'message': 'Rate limit reached, try again in 20s'}}",
+)
+SHOWN = (
+    "Title: [BUG] {0}\nLabels: area:cost",
+    "#1234 [Bug] {0}",
+    "The agent prints `{0}` and exits with 1, so a script must look at the text.",
+    "I added a check for `{0}` in `limits.py`, and the wrapper waits now.",
+    "patterns:\n  - id: limit\n    text: `{0}`",
+    "    Parse `{0}`\n\n    The old pattern missed the zone.",
+    "  ⎿  {0}\n\n❯ go on\n\n⏺ I went on where I had stopped: the parser is split into three modules now.",
+)
+
+
+@pytest.mark.parametrize("banner", BANNERS)
+@pytest.mark.parametrize("shape", SHOWN)
+def test_a_banner_that_is_only_talked_about_is_not_heard(shape, banner):
+    assert read(shape.replace("{0}", banner), agent="claude")[0] is None
+
+
+def test_a_limit_under_a_subagent_is_the_runs():
+    text = "⏺ Task(Second review)\n  ⎿  You've hit your limit · resets 9pm\n"
+    assert read(text, agent="claude") == ("quota", 7 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("acme.ServiceUnavailableError: the upstream said no", "overloaded"),
+        ("acme.OverloadedError: the upstream said no", "overloaded"),
+        ("acme.ContextWindowExceededError: the upstream said no", "context_length"),
+        ("acme.ContentPolicyViolationError: the upstream said no", "content_policy"),
+        ("acme.PermissionDeniedError: the upstream said no", "auth"),
+        ("acme.BudgetExceededError: the upstream said no", "billing"),
+        ("acme.ReadTimeout: the upstream said no", "network"),
+        ("An error occurred (ServiceUnavailableException) when calling the Go operation: no", "overloaded"),
+        ("acme.RouterError: No deployments available for this model", "rate_limit"),
+        ("AcmeError: {'message': 'Request was rejected due to rate limiting'}", "rate_limit"),
+    ],
+)  # fmt: skip
+def test_the_name_of_an_error_says_what_its_message_does_not(text, kind):
+    assert read(text)[0] == kind
 
 
 def test_a_narrow_terminal_cuts_where_the_next_word_has_no_room():

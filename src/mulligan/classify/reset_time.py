@@ -121,8 +121,9 @@ def _time(plain: str, start: int, begin: int, *, now: float, zone: tzinfo) -> Wh
         else Lead.NONE
     )
     when = when_at(plain, begin, now=now, zone=zone, lead=asks)
-    if when is None and BARE_SECONDS.search(lead) and (bare := _SECONDS.match(plain, begin)):
-        seconds = float(bare["n"])
+    named = BARE_SECONDS.search(lead) if when is None else None
+    if named is not None and (bare := _SECONDS.match(plain, begin)):
+        seconds = float(bare["n"]) / (1000 if named["ms"] else 1)
         return When(at=now + seconds, end=bare.end(), precision=Precision.EXACT)
     return when
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..vocabulary import CODES
 from .evidence import Evidence, Role
 
 __all__ = ("Words", "body_evidence", "error_words", "opened", "status_of")
@@ -92,7 +93,7 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or data.get("status") == "error"
         or (says and (status_of(data) is not None or any(key in data for key in _SIGNS)))
         or (set(data) == {"detail"} and says)
-        or (says and _ERROR_TYPE.fullmatch(str(data.get("type", ""))) is not None)
+        or (says and _is_error_type(str(data.get("type", ""))))
         or "RetryInfo" in str(data.get("@type", ""))
         or "$fault" in data  # an exception of the AWS SDK
         or isinstance(data.get("errorMessage"), str)
@@ -112,6 +113,10 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         fields=data,
         is_event=False,
     )
+
+
+def _is_error_type(name: str) -> bool:
+    return _ERROR_TYPE.fullmatch(name) is not None or name.lower() in CODES
 
 
 def _is_success(data: Mapping[str, Any]) -> bool:

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 __all__ = ("is_frame", "is_trailer", "prose_words", "shown")
 
-_FENCE = re.compile(r"\s{0,8}(?:```|~~~)")
+# ~~~~~^^^ is how Python marks a place in a trace.
+_FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
 _DIFF = re.compile(r"\s{0,8}(?:diff --git |@@ |@@$|--- \S|\+\+\+ \S)")
 _DIFF_LINE = re.compile(r"[+\- @\\]|$|index |similarity |rename |new file|deleted file")
+# A subagent's answer is told in a line of totals; what else stands under it is about the run.
 _TOOL = re.compile(
-    r"\s{0,8}[⏺●•✻]\s{0,4}[A-Z]\w{1,40}\("
+    r"\s{0,8}[⏺●•✻]\s{0,4}(?!(?:Task|Agent)\()[A-Z]\w{1,40}\("
     r"|\s{0,8}[⏺●•]\s{0,4}(?:Ran|Read|Explored|Edited|Searched)\b"
 )
 _UNDER_TOOL = re.compile(r"\s{0,8}[⎿└]|\s{2,}\S")
@@ -34,6 +36,9 @@ _SHOWN_LINE = re.compile(
     r"|(?:[*+-]|\d{1,2}\.)\s{1,3}(?:\*\*|`|\[[ x]\]\s)"  # - **markup**, - [x] a task
     r"|\|\s*\S"  # a table
     r"|(?:[a-z]{1,12}-){0,2}ratelimit(?:-[\w-]{1,40})?:\s"  # a header, read as one elsewhere
+    # the title of an issue, a list of issues
+    r"|(?:(?:issue|pr) )?(?:title|subject):\s"
+    r"|(?:#\d{1,6}:?\s{1,4})?\[(?:bug|feature|question|docs|enhancement)[^\[\]\n]{0,20}\]"
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
     # a diff without its head, a list; "- error Error: …" is how Next.js logs
     r"|(?!-\serror\s[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)[+-]\s{0,2}[A-Za-z_]"

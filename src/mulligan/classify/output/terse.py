@@ -22,7 +22,7 @@ _STATUS = re.compile(
 _CODE = re.compile(
     r"(?<![\"'%\w])(?:rate_limit(?:ed|_(?:exceeded|error|reached)\w*)?|RateLimit(?:ed|Error|Exceeded)"
     r"|rateLimit(?:ed|Exceeded)|RESOURCE_EXHAUSTED|ResourceExhausted|Throttl(?:ing|ed)Exception"
-    r"|TooManyRequests(?:Error|Exception)?|quota_(?:exceeded|exhausted)|overloaded_error"
+    r"|TooManyRequests(?:Error|Exception)?|quota_(?:exceeded|exhausted)|overloaded_error|OverloadedError|ServiceUnavailable(?:Error|Exception)"
     r"|usage_limit_(?:reached|exceeded))(?![\"'%\w])"
 )
 _PERSON = re.compile(
@@ -38,8 +38,12 @@ _PERSON = re.compile(
     r"|^\[(?![\w.:/-]{1,40}\] \S)",
     re.IGNORECASE,
 )
-# https://docs.acme.dev says nothing about who speaks.
-_ADDRESS = re.compile(r"https?://\S{1,400}")
+# https://docs.acme.dev says nothing about who speaks, nor "when calling the X operation".
+_ASIDE = re.compile(r"https?://\S{1,400}|\bwhen calling the \w{1,60} operation\b")
+# The program prints `API Error: {…}`: what is quoted somebody else said.
+_QUOTES = re.compile(r"(?:^|\s)[\"'`](?!\s)")
+# A quotation that has begun and has not ended.
+_QUOTED = re.compile(r"(?:^|\s)(?:'(?!\s)[^']{0,200}|\"(?!\s)[^\"]{0,200}|`[^`]{0,200})$")
 # A statement, not an essay.
 _LONGEST = 600
 _INTRODUCTION = 80
@@ -61,7 +65,10 @@ def as_terse(text: str) -> Terse | None:
     if len(text) > _LONGEST:
         return None
     status, code = _STATUS.search(text), _CODE.search(text)
-    if (status is None and code is None) or _PERSON.search(_ADDRESS.sub(" ", text)):
+    stated = status or code
+    if stated is None or _PERSON.search(_ASIDE.sub(" ", text)):
+        return None
+    if _QUOTED.search(text[: stated.start()]):
         return None
     return Terse(status=int(status["status"] or status["first"]) if status else None)
 
@@ -69,4 +76,5 @@ def as_terse(text: str) -> Terse | None:
 def may_introduce(message: str) -> bool:
     """Whether what stands before the first brace of `message` may introduce a body."""
     before = message[: message.find("{")]
-    return 0 < len(before) <= _INTRODUCTION and _PERSON.search(before) is None
+    is_short = 0 < len(before) <= _INTRODUCTION
+    return is_short and _PERSON.search(before) is None and _QUOTES.search(before) is None

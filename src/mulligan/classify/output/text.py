@@ -54,6 +54,9 @@ _NEAR = 8
 _HEADERS_NEAR = 40
 _AT_ONCE = 8
 _LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
+# ⏺ I went on where I had stopped, …: an answer, so whatever stands above it was survived.
+_BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
+_ANSWER = 12
 # Words of prose below it that make a banner part of an answer; an error is believed for longer,
 # because programs explain their errors.
 _PROSE_AFTER_BANNER = 8
@@ -134,7 +137,9 @@ def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
         line = lines[index]
         is_continued = index > 0 and continues(lines[index - 1], line)
         if not is_continued and not (is_trailer(line) and not echoed[index]):
-            total += prose_words(line)
+            words = prose_words(line)
+            is_answer = words >= _ANSWER and _BULLET.match(line) is not None
+            total += _PROSE_AFTER_ERROR + 1 if is_answer else words
     return after
 
 

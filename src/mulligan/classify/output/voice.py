@@ -85,7 +85,7 @@ _ERROR = re.compile(
     # An error occurred (ThrottlingException) when calling the X operation: …
     r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
     # the run failed: …   Request failed with status: …
-    r"|[^:{}\"'\n]{0,80}\b(?:errors?|failed|failure|rejected|exception)\b"
+    r"|(?:[^:{}\"'`\n]|`[^`\n]{1,40}`){0,80}\b(?:errors?|failed|failure|rejected|exception)\b"
     r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+"
     # Stream error after retries: …   model call failed during startup: …
     r"|(?!(?:the|an?|i|we|this|that|those|no|any|fix\w*|handl\w*) )(?:[\w-]{1,20}+ ){1,2}"
@@ -134,6 +134,7 @@ _STATUS = re.compile(
     r"(?:[\])]\s*[·:-]?\s*(?=\S)"
     r"|\s+(?=[A-Z{<(\[\"'-]|limit|rate|quota|too many|you |status code)"
     r"|\s*[:·-]\s+|, body:\s+|\s*$|\s*(?=</))"
+    r"|HTTP/\d(?:\.\d)? (?P<headed>[1-5]\d\d) (?=[a-z][a-z0-9-]{1,40}:\s)"  # its headers follow
 )
 # <head><title>502 Bad Gateway</title>: a middleman's page
 _MARKUP = re.compile(r"(?:<[^<>\n]{1,80}>\s*){1,8}")
@@ -203,7 +204,7 @@ def speak(line: str) -> Spoken:
         elif found := _LOGGED.match(plain, position) or _ERROR.match(plain, position):
             is_error = True
         elif found := _STATUS.match(plain, position):
-            status = int(found["status"])
+            status = int(found["status"] or found["headed"])
             is_error = is_error or status >= 400
         else:
             found = next((one for peel in _PEEL if (one := peel.match(plain, position))), None)

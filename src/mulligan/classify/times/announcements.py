@@ -51,6 +51,7 @@ ANNOUNCED = re.compile(
         rf"\b(?P<own>{_OWN})\b"
         rf"|\b(?:{_ENGLISH}|{_GERMAN}|{_SPANISH}|{_PORTUGUESE}|{_FRENCH}|{_ITALIAN}|{_DUTCH}|{_RUSSIAN})\b"
         r"|\b(?:x-)?rate-?limit-reset(?:-\w+)?\b|\breset[_-]?(?:at|time|in)\b"
+        r"|\bretry_?after(?:_?(?:ms|seconds))?\b"
         rf"|limit reached(?=\s*\|)|{_EAST}"
     ).replace(" ", r"\s+"),
     re.IGNORECASE,
@@ -64,7 +65,7 @@ _BETWEEN = (
     *("es", "bis", "nach", "em", "às", "as", "até", "dia", "a", "las?", "el", "los", "en", "de"),
     *("dentro de", "após", "sobre", "partir de", "del", "dans", "à", "le", "vers", "il", "alle"),
     *("tra", "fra", "op", "om", "over", "через", "в", "на", "于", "在", "将", "會", "会", "に"),
-    *("l(?=')", "は", "에", r"seconds?(?=\s*[:=])"),
+    *("l(?=')", "は", "에", r"seconds?(?=\s*[:=])", r"ms(?=\s*[:=])"),
 )
 JOINERS = re.compile(
     r"(?:[\s:=|,(·\"'>*_-]+"
@@ -80,8 +81,11 @@ ASKS_LENGTH = re.compile(
 )
 AFTER = re.compile(r"\bafter\W*$", re.IGNORECASE)
 ASKS_CLOCK = re.compile(r"\b(?:at|on|à|às|as|las|um|ab|gegen|vers|alle|om)\W*$", re.IGNORECASE)
-# Only here is a number without a unit a number of seconds.
-BARE_SECONDS = re.compile(r"(?:retry|reset|try again)[-_\s]?(?:after|in)\W*$", re.IGNORECASE)
+# Only here is a number without a unit a number of seconds, or of what the name says.
+BARE_SECONDS = re.compile(
+    r"(?:retry|reset|try again)[-_\s]?(?:after|in)(?:[-_\s]?(?:seconds?|(?P<ms>ms)))?\W*$",
+    re.IGNORECASE,
+)
 
 WORD_LAST = re.compile(
     r"zurückgesetzt|wieder verfügbar|erneut|réinitialis"
