@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .bodies import error_words, status_of
 from .evidence import Evidence, Role
+from .reading import ended
 
 if TYPE_CHECKING:
     from .reading import Event
 
 __all__ = ("assistant", "rate_limit_event", "result", "system")
+
+# [API Error: 401 …] at the end of what should be an answer
+_HANDED_OVER = re.compile(r"\[API Error: (?P<boxed>.{1,4000})\]\s*\Z|\AAPI Error: .", re.DOTALL)
 
 
 def result(event: Event) -> Evidence | None:
@@ -27,9 +32,10 @@ def result(event: Event) -> Evidence | None:
         )
     if not says_error and not (subtype.startswith("error") and event.get("is_error") is not False):
         text = event.get("result")
-        return Evidence(
-            role=Role.DONE, text=text if isinstance(text, str) else "", source="result event"
-        )
+        text = text if isinstance(text, str) else ""
+        if (words := _handed_over(text, event)) is not None:
+            return ended(event, words, "result event", "")
+        return Evidence(role=Role.DONE, text=text, source="result event")
     said = [error_words(part) for part in (event.get("result"), event.get("errors"), error) if part]
     reasons = [subtype, str(event.get("terminal_reason") or "")]
     aside = [one.aside for one in said] + [
@@ -46,6 +52,20 @@ def result(event: Event) -> Evidence | None:
         code=str(event.get("api_error_type") or "") or error_words(error).code,
         fields=event,
     )
+
+
+def _handed_over(text: str, event: Event) -> str | None:
+    """The API's error that Qwen (0.15) and Claude (2.0) handed over as the answer of a success.
+
+    A model that talks about such an error says more than that, and has written some tokens.
+    """
+    found = _HANDED_OVER.search(text)
+    if found is None:
+        return None
+    usage = event.get("usage")
+    has_written = not isinstance(usage, Mapping) or usage.get("output_tokens") != 0
+    is_all = found.start() == 0 and found["boxed"] is not None
+    return None if has_written and not is_all else found["boxed"] or text
 
 
 def assistant(event: Event) -> Evidence | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 
 from ...core.failure import Kind, Reach
@@ -13,7 +13,16 @@ from ..times.level import level
 from ..times.zones import named_zone
 from .fields import reset_in_fields
 
-__all__ = ("Judgement", "World", "by_status", "goes_on", "judge", "reach_of", "squash")
+__all__ = (
+    "Judgement",
+    "World",
+    "by_status",
+    "goes_on",
+    "judge",
+    "reach_of",
+    "squash",
+    "with_status",
+)
 
 _LONGEST = 4000
 _BLANKS = re.compile(r"\s+")
@@ -31,6 +40,9 @@ _STATUS_KINDS = {
     529: Kind.OVERLOADED,
 }
 _FIRST_SERVER, _LAST_SERVER, _FIRST_CLIENT = 500, 599, 400
+
+# "api_error" is said beside every status; these tell whose fault it was.
+_CALLERS_FAULT = (400, 401, 402, 403, 404, 413, 422, 429)
 
 # Two numbers decide what no word says: a request larger than the whole limit never passes.
 _TOO_LARGE = re.compile(
@@ -211,6 +223,13 @@ def by_status(status: int | None) -> Kind | None:
     if status is None or status < _FIRST_CLIENT or status > _LAST_SERVER:
         return None
     return _STATUS_KINDS.get(status, Kind.SERVER if status >= _FIRST_SERVER else Kind.CLIENT)
+
+
+def with_status(found: Judgement, status: int | None) -> Judgement:
+    """`found`, unless it blames the server while the status says that the request was at fault."""
+    if found.means is not Kind.SERVER or status not in _CALLERS_FAULT:
+        return found
+    return replace(found, means=by_status(status) or found.means, because=f"status {status}")
 
 
 def reach_of(kind: Kind, text: str) -> Reach:

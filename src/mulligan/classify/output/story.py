@@ -21,7 +21,7 @@ from .bodies import status_of
 from .events import event_evidence
 from .evidence import Evidence, Role
 from .fields import reset_in_fields
-from .kinds import Judgement, World, by_status, judge, squash
+from .kinds import Judgement, World, by_status, judge, squash, with_status
 from .streams import Line, pieces
 from .text import last_word
 from .voice import speak
@@ -208,7 +208,10 @@ def judged(evidence: Evidence, world: World) -> Judgement | None:
     if found is not None and isinstance(found.means, Kind):
         # "invalid_request_error" is said beside every status; the status knows better.
         is_vague = found.means is Kind.CLIENT and status is not None and status not in _VAGUE
-        found = replace(found, means=by_status(status) or found.means) if is_vague else found
+        if is_vague:
+            found = replace(found, means=by_status(status) or found.means)
+        else:
+            found = with_status(found, status)
         return _as_said_last(found, evidence.text, world)
     reset = reset_in_fields(evidence.fields, now=world.now, zone=world.zone)
     if evidence.is_limit:

@@ -16,10 +16,10 @@ from ..pack import Meaning
 from ..reset_time import find_reset
 from ..times.zones import named_zone
 from .bodies import body_evidence, error_words, status_of
-from .echo import is_trailer, prose_words, shown
+from .echo import is_frame, is_trailer, prose_words, shown
 from .fields import reset_in_fields
 from .header_lines import headers_reset
-from .kinds import Judgement, World, by_status, goes_on, judge, squash
+from .kinds import Judgement, World, by_status, goes_on, judge, squash, with_status
 from .streams import first_object
 from .terse import as_terse, may_introduce
 from .voice import Spoken, speak
@@ -124,23 +124,37 @@ def _with_reset_above(
         if echoed[above] or not _TRIGGER.search(lines[above]):
             continue
         other, _ = _at(lines, echoed, above, world, is_weak=True, is_over=True)
-        if other is not None and other.judgement.reset is not None:
-            return replace(said, judgement=replace(said.judgement, reset=other.judgement.reset))
+        reset = None if other is None else other.judgement.reset
+        # "Retrying in 16 seconds" above the last error was the wait before it: it is over.
+        if reset is not None and not tries_again(reset.source):
+            return replace(said, judgement=replace(said.judgement, reset=reset))
     return said
 
 
 def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
     """For each line, how many words of prose stand below it."""
     after, total = [0] * len(lines), 0
+    is_advice = _advice(lines, echoed)
     for index in range(len(lines) - 1, -1, -1):
         after[index] = total
         line = lines[index]
         is_continued = index > 0 and continues(lines[index - 1], line)
-        if not is_continued and not (is_trailer(line) and not echoed[index]):
+        if not is_continued and not is_advice[index]:
             words = prose_words(line)
             is_answer = words >= _ANSWER and _BULLET.match(line) is not None
             total += _PROSE_AFTER_ERROR + 1 if is_answer else words
     return after
+
+
+def _advice(lines: Sequence[str], echoed: Sequence[bool]) -> list[bool]:
+    """For each line, whether it may follow a banner: advice, also as an item of a list."""
+    found: list[bool] = []
+    is_headed = False
+    for line, is_echoed in zip(lines, echoed, strict=True):
+        is_item = is_headed and line.lstrip().startswith(("- ", "* ", "• "))
+        found.append(is_frame(line) or (is_trailer(line) and (is_item or not is_echoed)))
+        is_headed = found[-1] and (is_item or line.rstrip().endswith(":"))
+    return found
 
 
 def _at(
@@ -218,6 +232,7 @@ def _read(
         judgement = Judgement(means=kind, because=f"status {status}", reset=reset)
     if judgement is None or (not is_error and _is_talk(spoken, judgement)):
         return None, index
+    judgement = with_status(judgement, status if is_error else None)
     if is_error and judgement.reset is None and judgement.means in _LIMITS:
         # "The provider asks for a wait of 90 s. Original error: 429": the time comes first.
         stated = find_reset(spoken.whole, now=world.now, zone=zone or world.zone)

@@ -110,6 +110,8 @@ _ERROR = re.compile(
     r"|(?:[\w.:/-]{1,30}+ ){0,6}(?:errors?|failed|failure) (?=\{\s?[\"'])"
     # task 12: acme/large — failed — …
     r"|[^{}\"'\n]{0,80}?\s[—–|]\s(?:failed|failure|error)\s[—–|:]\s"
+    # Attempt 3 failed with status 503. Retrying with backoff... ApiError: {…
+    r"|attempt \d{1,3} failed\b[^:{}\n]{0,60}?\. retrying\b[^:{}\n]{0,40}?\.\.\.\s+"
     # Unexpected API Response: the model did not …
     r"|unexpected (?:api )?(?:response|answer|reply):\s+"
     # Provider acme returned 400: …
@@ -154,6 +156,11 @@ _SOURCE = re.compile(
     r"|[\w./-]{1,40}:\s+(?=(?:errors?|failed|unable|request failed|HTTP [45]\d\d)\b"
     r"|\w{0,60}(?:Error|Exception): )"
 )
+# The first step is to acme.APIError: APIError: AcmeException - …: an answer that broke off
+_BROKEN_OFF = re.compile(
+    r"\b(?:[a-z]\w{0,40}\.){1,4}(?P<error>[A-Z]\w{1,60}(?:Error|Exception)): "
+    r"(?:(?P=error): )?[A-Z]\w{1,40}Exception - "
+)
 # If you see Error 429, …: advice, whatever it quotes.
 _CONDITION = re.compile(
     r"(?:if|when|whenever|once|unless) (?:you|we|i|the|an?|your|it|this|there)\b", re.IGNORECASE
@@ -197,6 +204,7 @@ def speak(line: str) -> Spoken:
             return Spoken(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
     if _CONDITION.match(whole):
         return Spoken(text=whole, whole=whole)
+    position = _behind_answer(plain, position)
     for _ in range(_PEELS):
         if found := _LEVEL.match(plain, position):
             name = found["level"] or "ERROR"
@@ -215,6 +223,12 @@ def speak(line: str) -> Spoken:
     if is_error and status is None and (anywhere := _STATUS_ANYWHERE.search(whole[:400])):
         status = int(anywhere["status"] or anywhere["first"])
     return Spoken(text=text, is_error=is_error, status=status, whole=whole)
+
+
+def _behind_answer(plain: str, position: int) -> int:
+    """Where an error begins that stands behind the answer that it broke off; else `position`."""
+    found = _BROKEN_OFF.search(plain, position)
+    return found.start() if found else position
 
 
 def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:

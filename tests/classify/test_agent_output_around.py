@@ -1,0 +1,148 @@
+"""What programs print around their errors: broken answers, advice, traces, false successes."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from mulligan.api.words import load_packs, read_output
+from mulligan.config.packs import find_packs
+
+NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()
+PACKS = load_packs(find_packs(environ={}, folder=None)).packs
+
+
+def outcome(stdout="", stderr="", *, agent="", exit_code=None):
+    return read_output(
+        stdout, stderr, packs=PACKS, now=NOW, zone=UTC, agent=agent, exit_code=exit_code
+    )
+
+
+def kind(*args, **kwargs):
+    found = outcome(*args, **kwargs).failure
+    return None if found is None else str(found.kind)
+
+
+def success(text, written):
+    event = {"type": "result", "subtype": "success", "is_error": False, "result": text}
+    return json.dumps([{**event, "usage": {"input_tokens": 0, "output_tokens": written}}])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[API Error: 401 Incorrect API key provided: x]", "auth"),
+        ("[API Error: 402 Insufficient credits on this account]", "billing"),
+        ("[API Error: terminated (cause: other side closed)]", "network"),
+        ("The first step is [API Error: The server is overloaded, come back later]", "overloaded"),
+        ("API Error: Rate limit reached", "rate_limit"),
+        ("[API Error: something that nobody has seen]", "unknown"),
+    ],
+)
+def test_an_apis_error_as_the_answer_of_a_success_is_a_failure(text, expected):
+    assert kind(success(text, written=0), agent="qwen", exit_code=0) == expected
+
+
+def test_a_model_that_talks_about_an_apis_error_has_answered():
+    told = "Your log ends with [API Error: 401 Incorrect API key provided: x]"
+    assert kind(success(told, written=20), agent="qwen", exit_code=0) is None
+    asked = "API Error: 429 is what the service says when you ask too often."
+    assert kind(success(asked, written=20), agent="claude", exit_code=0) is None
+
+
+def test_a_list_of_advice_below_a_banner_does_not_make_it_part_of_an_answer():
+    text = """
+Tokens: 900 sent, 0 received.
+
+Model acme/large has hit a token limit!
+Token counts below are approximate.
+
+Input tokens: ~700 of 0 -- possibly exhausted context window!
+
+To reduce output tokens:
+- Ask for less in one request.
+- Break the work into smaller files.
+
+To reduce input tokens:
+- Use /drop to take files out of the chat that nobody needs any more.
+- Use /clear to begin again without what was said so far.
+"""
+    assert kind(text, agent="aider", exit_code=0) == "context_length"
+
+
+def test_a_list_of_work_below_a_banner_makes_it_part_of_an_answer():
+    text = """You've hit your limit · resets 9pm
+
+is what the screen showed. Done since then:
+- Added a test for the parser of dates that covers every zone
+- Fixed the reader of configuration files so that it closes them
+"""
+    assert kind(text, agent="claude", exit_code=0) is None
+
+
+BROKEN_OFF = "The first step is to acme.APIConnectionError: APIConnectionError: AcmeException - "
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("peer closed \nconnection without sending the whole body (incomplete chunked read)", "network"),
+        ("The server is \ncurrently overloaded with other requests.", "overloaded"),
+        ("Rate limit reached, please try again in 90s.", "rate_limit"),
+    ],
+)  # fmt: skip
+def test_an_error_behind_half_an_answer_on_the_same_line_is_a_failure(words, expected):
+    text = f"I will do it in three steps.\n{BROKEN_OFF}{words}\n"
+    assert kind(text, agent="aider", exit_code=0) == expected
+    assert outcome(f"{text}Retrying in 4.0 seconds...\n", agent="aider").is_progress
+
+
+def test_the_error_above_knows_better_than_the_sentence_that_explains_it():
+    lost = (
+        "acme.InternalServerError: InternalServerError: OpenAIException - Connection \nerror.\n"
+        "The API provider's servers are down or overloaded.\n"
+    )
+    assert kind(lost, agent="aider", exit_code=0) == "network"
+    alone = "The API provider's servers are down or overloaded.\n"
+    assert kind(alone, agent="aider", exit_code=0) == "overloaded"
+
+
+def test_the_wait_before_the_last_try_is_not_when_the_limit_resets():
+    error = (
+        "acme.RateLimitError: RateLimitError: AcmeException - The usage limit has been reached\n"
+    )
+    again = "Retrying in 16.0 seconds...\n"
+    found = outcome(error + again + error, agent="aider", exit_code=0)
+    assert found.failure is not None
+    assert found.failure.kind in ("quota", "rate_limit")
+    assert found.reset is None
+
+
+ATTEMPT = """\
+Attempt {n} failed with status 503. Retrying with backoff... _ApiError: {{"error":{{"code":503,"message":"The service is away.","status":"UNAVAILABLE"}}}}
+    at throwUnlessOk (file:///opt/acme/chunk-A.js:10:5)
+    at async Turn.run (file:///opt/acme/with/a/long/path/of/many/words/chunk-B.js:20:7) {{
+  status: 503
+}}
+"""
+
+
+def test_a_notice_with_a_stack_trace_below_it_is_a_notice():
+    text = ATTEMPT.format(n=1) + ATTEMPT.format(n=2)
+    assert outcome("", text, agent="gemini").is_progress
+    assert kind("", text, agent="gemini", exit_code=143) == "server"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("provider.api_error: 400 The value of this field is not known", "client"),
+        ("provider.api_error: 401 Who are you", "auth"),
+        ("provider.api_error: 429 Come back later", "rate_limit"),
+        ("provider.api_error: 500 Something broke", "server"),
+    ],
+)
+def test_a_status_knows_better_than_a_code_that_is_said_of_every_error(words, expected):
+    assert kind("", f"error: failed to run prompt: {words}\n", exit_code=1) == expected
