@@ -82,7 +82,8 @@ _ADVICE = re.compile(
     r"|to (?:continue|increase|get|keep|use|resume|finish)\b|for (?:more|details|help)\b"
     r"|(?:upgrade|visit|see|learn|check|try|wait|contact|run|switch|add|press|resets?|get|buy"
     r"|purchase|subscribe|enable|consider|increase|reduce|go to|open|turn on)\b"
-    r"|(?:errors?|failed|fatal|exiting|aborting)\b"
+    r"|(?:errors?|failed|fatal|exiting|aborting|hint|suggestion|tip)\b"
+    r"|(?:info\W{1,4})?(?:[\w-]{1,20} ){1,3}(?:terminated|exited)\b"
     r"|if (?:it|this|the|you)\b|your (?:limit|quota|plan|usage|session)\b|request id\b"
     r"|we apologi[sz]e|access\b|possible\b|esc\b|what do you want|stop and wait|claude code will"
     r"|(?:tokens|total|session|duration|changes|resume|usage)\b|reading additional|keep this"
@@ -90,8 +91,11 @@ _ADVICE = re.compile(
     r"|- (?:ask|break|use|try|drop|add|remove|reduce|check|set|run)\b)",
     re.IGNORECASE,
 )
-# The list of tasks, the spinner that a terminal program keeps below all it says.
-_TASKS = re.compile(r"\s{0,8}(?:[◼◻☐☒☑□▪▫✔✓]\s|\d{1,4} tasks?\b|[✻✽✶✢✳·]\s\w{2,20}(?:…|\sfor\s\d))")
+# The list of tasks, the spinner, the footer that a terminal program keeps below all it says.
+_TASKS = re.compile(
+    r"\s{0,8}(?:[◼◻☐☒☑□▪▫✔✓]\s|\d{1,4} tasks?\b|[✻✽✶✢✳·]\s\w{2,20}(?:…|\sfor\s\d)"
+    r"|[⏵⏸]|[^\n]{0,80}\b(?:shift\+tab|ctrl\+\w|auto-compact|auto-update)\b)"
+)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 

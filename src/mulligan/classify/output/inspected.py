@@ -1,4 +1,4 @@
-"""Objects as Node prints them: ``{ type: 'error', error: { message: '…' } }``.
+"""Objects as JavaScript runtimes print them: ``{ type: 'error', error: { message: '…' } }``.
 
 What a runtime prints has values only. Source code that looks alike has names, calls or templates
 among them, so the first such value ends the reading.

@@ -22,6 +22,7 @@ from .events import event_evidence
 from .evidence import Evidence, Role
 from .fields import reset_in_fields
 from .kinds import Judgement, World, by_status, judge, squash, with_status
+from .log_records import logged
 from .streams import Line, pieces
 from .text import last_word
 from .voice import speak
@@ -35,6 +36,13 @@ __all__ = ("Story", "Stream", "judged", "take_apart")
 
 _BORDERS = "│┃║"
 _FRAGMENT = re.compile(r"\s{0,16}\"(?:code|message|status|error|type)\"\s?:")
+# 2026-07-06T12:00:01.1234567Z …   Jul 06 12:00:01 host agent[312]: …
+_STAMP = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z\s"
+    r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}(?:\[\d{1,7}\])?: "
+)
+# A spinner goes back to the begin of its line, and what comes next stands there alone.
+_OVERWRITTEN = re.compile(r"\r+(?![\r\n])")
 # What a program says about its end stands near it: what came before these is not kept.
 _LINES = 5000
 _EVENTS = 2000
@@ -59,16 +67,20 @@ def take_apart(text: str) -> Stream:
     agent = ""
     evidence: deque[Evidence] = deque(maxlen=_EVENTS)
     lines: deque[str] = deque(maxlen=_LINES)
-    for piece in pieces(_braced(_unquoted(_unmarked(_unboxed(without_escapes(text)))))):
+    plain = _unstamped(_unmarked(_unboxed(_OVERWRITTEN.sub("\n", without_escapes(text)))))
+    for piece in pieces(_braced(_unquoted(plain))):
         if isinstance(piece, Line):
             lines.append(piece.text)
             continue
         data = piece.data
         if isinstance(data, str):  # a body that was quoted once more
             data = next((one.data for one in pieces(data) if not isinstance(one, Line)), None)
-        for one in event_evidence(data):
+        found = event_evidence(data)
+        for one in found:
             agent = agent or one.agent
             evidence.append(one)
+        if all(one.role is Role.OTHER for one in found):
+            lines.extend(logged(data))
     return Stream(tuple(evidence), tuple(lines), agent)
 
 
@@ -87,6 +99,16 @@ def _unmarked(text: str) -> str:
     if not all(line.startswith(">") or not line.strip() for line in lines):
         return text
     return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
+
+
+def _unstamped(text: str) -> str:
+    """A log that stamps each of its lines, also those of one message, without the stamps."""
+    if not _STAMP.match(text):
+        return text
+    lines = text.split("\n")
+    if not all(_STAMP.match(line) or not line.strip() for line in lines):
+        return text
+    return "\n".join(_STAMP.sub("", line, count=1) for line in lines)
 
 
 def _unquoted(text: str) -> str:

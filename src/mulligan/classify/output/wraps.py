@@ -21,6 +21,13 @@ _BEGINS = re.compile(
     r"|\s{0,16}[a-z][\w()-]{0,24}(?: [\w()-]{1,24}){0,4}: (?-i:[A-Z])",
     re.IGNORECASE,
 )
+# Each line of a log is a message of its own.
+_LOGGED = re.compile(
+    r"\s{0,8}(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
+    r"|\[?(?:DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)[\]:\s])"
+)
+# It will reset at / 2026-07-06 12:00:00
+_ANNOUNCES = re.compile(r"\b(?:at|on|by|until|after|resets?)\s*$", re.IGNORECASE)
 _CUT = re.compile(r"(?<=\S)\n(?=\S)")
 _ITEM = re.compile(r"\s{0,16}(?:[*+-]|\d{1,2}\.)\s")
 # Nobody ends a line of his own here: … the API returned 503 / Service Unavailable
@@ -42,7 +49,7 @@ def message_at(lines: Sequence[str], echoed: Sequence[bool], index: int) -> tupl
         line = lines[following]
         if not _WORDS.search(line) or echoed[following] or length > _MESSAGE_LENGTH:
             break
-        if is_frame(line):
+        if is_frame(line) or _is_record(parts[-1], line):
             break
         starts.append(length + 1)
         parts.append(line)
@@ -58,7 +65,13 @@ def continues(line: str, following: str) -> bool:
         and length >= _SHORTEST_WRAPPED
         and length + 1 + len(words[0]) > _WRAP_WIDTH
         and _WRAPPED.search(line[-40:]) is not None
+        and not _is_record(line, following)
     )
+
+
+def _is_record(line: str, following: str) -> bool:
+    """Whether `following` is a line of a log, and no date that `line` announces."""
+    return _LOGGED.match(following) is not None and _ANNOUNCES.search(line[-40:]) is None
 
 
 def is_rest(lines: Sequence[str], echoed: Sequence[bool], index: int) -> bool:

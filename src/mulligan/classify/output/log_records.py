@@ -1,0 +1,40 @@
+"""Records of a log that were printed as JSON: a level, a message.
+
+They say no more than a line of a log does, so they are read as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .streams import cut
+
+__all__ = ("logged",)
+
+_LEVELS = ("level", "severity", "levelname", "log.level")
+_MESSAGES = ("msg", "message", "text", "event")
+_ERRORS = ("err", "error", "exception")
+# Pino and Bunyan count in tens.
+_NUMBERS = {10: "DEBUG", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
+_NAMES = {"warning": "WARN", "err": "ERROR", "panic": "FATAL", "trace": "DEBUG", "crit": "CRITICAL"}
+_MOST = 40
+
+
+def logged(data: object) -> list[str]:
+    """`data` as lines of a log; none if it is no record of one."""
+    if not isinstance(data, Mapping) or "type" in data:
+        return []
+    level = next((_level(data[key]) for key in _LEVELS if key in data), "")
+    said = [data[key] for key in (*_MESSAGES, *_ERRORS) if isinstance(data.get(key), str)]
+    if not level or not said:
+        return []
+    first, *rest = "\n".join(dict.fromkeys(said)).split("\n")[:_MOST]
+    return [cut(f"{level} {first}"), *(cut(line) for line in rest)]
+
+
+def _level(value: object) -> str:
+    if isinstance(value, int):
+        return _NUMBERS.get(value, "")
+    name = str(value).strip().lower()
+    known = ("debug", "info", "notice", "warn", "error", "fatal", "critical")
+    return _NAMES.get(name, name.upper() if name in known else "")
