@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from mulligan.config.lines import path_text
 from mulligan.core.presets import preset
 from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.plan_checks import problems, unready
+from mulligan.run.plan_checks import missing, problems, unready
 
 
 def plan(*agents, later=(), **more):
@@ -135,6 +136,14 @@ def test_a_phase_may_do_without_the_programs_of_agents_it_may_do_without(
     agents = (agent(name="one"), agent(name="two", command=NOBODY))
     found = Plan(phases=(Phase(name="a", agents=agents, **more),))
     assert bool(list(unready(found, home=tmp_path, environ=dict(os.environ)))) is is_refused
+
+
+def test_a_program_beside_the_plan_is_found_from_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tool").write_text("#!/bin/sh\n")
+    (tmp_path / "tool").chmod(0o755)
+    found = plan(agent(command=("./tool",)))
+    assert list(missing(found, 0, home=Path(), environ={})) == []
 
 
 def test_a_program_inside_the_folder_may_be_made_by_an_earlier_agent(tmp_path):

@@ -95,8 +95,8 @@ SURPRISES = {
     "providers = { acme = … }, or leave it out": agent(provider="acme"),
     "phases[0].agents[0].command: there is no no-such-program on the PATH here; install it, or "
     "write its path": agent(command=("no-such-program",)),
-    "phases[0].agents[0].command: there is no program tools/later here; unless an earlier agent "
-    "makes it there": agent(command=("tools/later",)),
+    "phases[0].agents[0].command: there is no program tools/later here; an earlier agent may make "
+    "it; else write where it is": agent(command=("tools/later",)),
     "variables.x: no prompt below says {{x}}; use it, or leave it out": of(variables={"x": "1"}),
     "phases[0].agents[0].variables.x: no prompt below says {{x}}; use it, or leave it out": agent(
         variables={"x": "1"}

@@ -185,7 +185,7 @@ FIELDS = {
     "notified": {"at", "error"},
     "summary": {
         *("at", "status", "exit", "attempts", "waited", "cost", "tokens", "until", "kind"),
-        *("message", "because", "advice", "name", "agent", "command", "cwd"),
+        *("message", "because", "advice", "fell_short", "name", "agent", "command", "cwd"),
     },
 }
 

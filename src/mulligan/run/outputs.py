@@ -40,24 +40,18 @@ def target_of(folder: Path, output: str) -> Path:
             f"write the absolute path if that is meant"
         )
     target = parent / name
-    mode = _found(target, shown)
-    if stat.S_ISDIR(mode):
-        raise SettingError(f"output {shown!r} is a folder")
-    if mode and not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
-        # It would be replaced by a file, for everybody: /dev/null is one for root.
-        raise SettingError(f"output {shown!r} is a device or a pipe; name a file")
-    return target
-
-
-def _found(target: Path, shown: str) -> int:
-    """What is there, as `stat` has it; nothing if there is none yet."""
     try:
-        return target.lstat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return 0
+        is_folder = target.is_dir() and not target.is_symlink()
+        is_file = target.is_file() or not target.exists()
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise SettingError(f"output {shown!r} cannot be looked at: {why}") from error
+    if is_folder:
+        raise SettingError(f"output {shown!r} is a folder")
+    if not is_file:
+        # It would be replaced by a file, for everybody: /dev/null is one for root.
+        raise SettingError(f"output {shown!r} is a device or a pipe; name a file")
+    return target
 
 
 def put(answer: Path, folder: Path, output: str) -> None:

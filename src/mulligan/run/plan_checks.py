@@ -132,10 +132,10 @@ def _unfound(first: str, place: Path, search: str, path: KeyPath) -> Iterator[Pr
         if not shutil.which(first, path=search):
             message = f"there is no {first} on the PATH here"
             yield Problem(path, message, "install it, or write its path")
-    elif not shutil.which(place / first):
+    elif not shutil.which((place := place.absolute()) / first):
         # Who works in the folder may make it.
         is_certain = Path(first).is_absolute() and not Path(first).is_relative_to(place)
-        hint = "" if is_certain else "unless an earlier agent makes it there"
+        hint = "" if is_certain else "an earlier agent may make it; else write where it is"
         yield Problem(path, f"there is no program {first} here", hint, is_certain)
 
 
