@@ -14,6 +14,7 @@ from mulligan.classify.reset_time import ResetTime
 from mulligan.core.failure import Failure, Kind
 from mulligan.core.hint import Confidence, Hint, Precision
 from mulligan.run.advice import HARMLESS
+from mulligan.run.begin import Asked, policy_of
 from mulligan.run.reading import Finished
 from mulligan.run.recovery import Terms, judge, run_policy
 from mulligan.run.state import state_of
@@ -332,3 +333,11 @@ def test_what_was_judged_to_go_on_is_not_refused_when_its_time_has_come():
         state = state_of([made, begun, ended])
         assert state is not None
         assert state.is_cut_off is is_cut_off
+
+
+def test_a_file_builds_on_the_preset_for_programs(tmp_path):
+    file = tmp_path / "slow.toml"
+    file.write_text('preset = "default"')
+    policy = policy_of(Asked(policy=str(file)))
+    assert policy.name == "slow"
+    assert policy.rules == run_policy().rules

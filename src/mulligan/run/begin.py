@@ -246,13 +246,15 @@ def policy_of(asked: Asked) -> Policy:
         SettingError: There is no such preset.
         FileError: The file cannot be used.
     """
+    from .recovery import run_policy
+
     if asked.policy.endswith(".toml"):
-        from ..config.loader import load_policy
+        from ..config.loader import policy_from
+        from ..config.source import read
 
-        policy = load_policy(Path(asked.policy))
+        file = Path(asked.policy)
+        policy = policy_from(read(file), name=file.stem, presets=run_policy)
     else:
-        from .recovery import run_policy
-
         policy = run_policy(asked.policy or "default")
     return policy.but(attempts=asked.attempts, horizon=asked.horizon)
 
