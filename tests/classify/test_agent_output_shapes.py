@@ -169,3 +169,19 @@ def test_a_status_knows_better_than_a_code_that_is_said_of_every_error(words, ex
 def test_a_request_that_is_at_fault_is_known_without_its_status(words):
     assert kind("", f"Error: {words}\n", exit_code=1) == "client"
     assert kind(f"I told them: {words}\nThen I fixed it.\n", exit_code=0) is None
+
+
+def test_the_reset_that_only_the_retried_call_states_is_the_limits():
+    body = {"message": "The usage limit has been reached", "resets_at": int(NOW) + 5400}
+    retried = {"statusCode": 429, "errorMessage": json.dumps(body), "retryDelayMs": 4000}
+    ended = {"errorType": "rate_limit", "message": "429 The usage limit has been reached"}
+    events = [
+        {"type": "model.call_failure", "data": retried},
+        {"type": "session.error", "data": ended},
+    ]
+    found = outcome("\n".join(map(json.dumps, events)), agent="copilot", exit_code=1)
+    assert found.reset is not None
+    assert found.reset.seconds == 5400
+    events.insert(1, {"type": "assistant.message", "data": {"content": "going on"}})
+    later = outcome("\n".join(map(json.dumps, events)), agent="copilot", exit_code=1)
+    assert later.reset is None
