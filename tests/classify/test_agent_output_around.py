@@ -105,6 +105,8 @@ def test_the_error_above_knows_better_than_the_sentence_that_explains_it():
         "The API provider's servers are down or overloaded.\n"
     )
     assert kind(lost, agent="aider", exit_code=0) == "network"
+    broken = lost.replace("Connection \nerror.", "The server had an error, sorry.")
+    assert kind(broken, agent="aider", exit_code=0) == "server"
     alone = "The API provider's servers are down or overloaded.\n"
     assert kind(alone, agent="aider", exit_code=0) == "overloaded"
 
@@ -146,3 +148,40 @@ def test_a_notice_with_a_stack_trace_below_it_is_a_notice():
 )
 def test_a_status_knows_better_than_a_code_that_is_said_of_every_error(words, expected):
     assert kind("", f"error: failed to run prompt: {words}\n", exit_code=1) == expected
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Invalid value: 'loud'. Supported values are: 'quiet' and 'mute'.",
+        "Unsupported parameter: 'volume' is not supported with this model. Use 'level' instead.",
+        "Unrecognized request argument supplied: volume",
+        "Missing required parameter: 'messages[2].role'.",
+        "Invalid type for 'volume': expected a number, but got a string instead.",
+        "Invalid schema for function 'play': it must be of type object.",
+        "messages.3.content: Field required",
+        "tools.0.input_schema: Extra inputs are not permitted",
+        "messages.1: `tool_use` ids were found without `tool_result` blocks right after: toolu_7",
+        "messages: roles must alternate between the two sides",
+        "No tool output found for function call call_7.",
+    ],
+)
+def test_a_request_that_is_at_fault_is_known_without_its_status(words):
+    assert kind("", f"Error: {words}\n", exit_code=1) == "client"
+    assert kind(f"I told them: {words}\nThen I fixed it.\n", exit_code=0) is None
+
+
+def test_the_reset_that_only_the_retried_call_states_is_the_limits():
+    body = {"message": "The usage limit has been reached", "resets_at": int(NOW) + 5400}
+    retried = {"statusCode": 429, "errorMessage": json.dumps(body), "retryDelayMs": 4000}
+    ended = {"errorType": "rate_limit", "message": "429 The usage limit has been reached"}
+    events = [
+        {"type": "model.call_failure", "data": retried},
+        {"type": "session.error", "data": ended},
+    ]
+    found = outcome("\n".join(map(json.dumps, events)), agent="copilot", exit_code=1)
+    assert found.reset is not None
+    assert found.reset.seconds == 5400
+    events.insert(1, {"type": "assistant.message", "data": {"content": "going on"}})
+    later = outcome("\n".join(map(json.dumps, events)), agent="copilot", exit_code=1)
+    assert later.reset is None

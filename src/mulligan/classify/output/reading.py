@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .bodies import error_words, status_of
+from .bodies import error_words, opened, status_of
 from .evidence import Evidence, Role
 
 __all__ = ("Event", "ended", "progress", "role_only")
@@ -34,7 +34,8 @@ def progress(source: str, agent: str) -> Callable[[Event], Evidence]:
     """A reader of notices: the program is trying again by itself."""
 
     def read(event: Event) -> Evidence:
-        inner = event.get("data") if isinstance(event.get("data"), Mapping) else event
+        data = event.get("data")
+        inner = data if isinstance(data, Mapping) else event
         words = error_words(inner)
         return Evidence(
             role=Role.PROGRESS,
@@ -44,6 +45,8 @@ def progress(source: str, agent: str) -> Callable[[Event], Evidence]:
             agent=agent,
             status=status_of(inner),
             code=words.code,
+            # The API's answer, if it was kept: its reset holds, the program's own delays do not.
+            fields=opened(str(inner.get("errorMessage") or "")),
         )
 
     return read

@@ -151,6 +151,7 @@ class Story:
         self.is_done = False
         # The last few: what a run says again a thousand times, it says once more at the end.
         self._failures: deque[Evidence] = deque(maxlen=8)
+        self._retried: Evidence | None = None
         self._notices: dict[str, bool] = {}
         self._world = world
         for event in events:
@@ -169,9 +170,9 @@ class Story:
         elif self.last is not None and self.last.role is Role.ENDED:
             return
         elif role is Role.PROGRESS:
-            self.last, self.progress = None, event
+            self.last, self.progress, self._retried = None, event, event
         elif role is Role.WORK:
-            self.last, self.progress = None, None
+            self.last, self.progress, self._retried = None, None, None
             self._failures.clear()
 
     def _is_notice(self, event: Evidence) -> bool:
@@ -201,6 +202,10 @@ class Story:
             if other.reset is not None and other.means in _LIMITS:
                 means = Kind.QUOTA if Kind.QUOTA in (first.means, other.means) else first.means
                 return replace(first, means=means, reset=other.reset)
+        if self._retried is not None:
+            fields, world = self._retried.fields, self._world
+            stated = reset_in_fields(fields, now=world.now, zone=world.zone)
+            return replace(first, reset=stated)
         return first
 
     @staticmethod
