@@ -213,4 +213,6 @@ def took(text, exit_code):
 )
 def test_ten_times_the_text_takes_at_most_twelve_times_as_long(line, exit_code):
     small, large = (line * (size // len(line)) for size in (20_000, 200_000))
-    assert took(large, exit_code) <= 12 * max(took(small, exit_code), 0.005)
+    # A neighbour can spoil one measurement, but not four.
+    ratios = (took(large, exit_code) / max(took(small, exit_code), 0.005) for _ in range(4))
+    assert any(ratio <= 12 for ratio in ratios)
