@@ -87,10 +87,11 @@ def _evidence(error: BaseException, get: Get, is_known: bool) -> Evidence:  # no
 
 
 def _status_on(thing: object, get: Get) -> int | None:
-    status = status_of(get(thing, "status_code", None))
-    if status is None:
-        status = status_of(get(thing, "status", None))
-    return status
+    for name in ("status_code", "status"):
+        value = get(thing, name, None)
+        if value is not None and (status := status_of(value)) is not None:
+            return status
+    return None
 
 
 def _botocore(response: dict[Any, Any], error: BaseException) -> Evidence:
@@ -118,6 +119,8 @@ def response_evidence(response: object) -> Evidence | None:
 
 def status_of(value: object) -> int | None:
     """An HTTP status, as an int, an IntEnum or three digits."""
+    if value.__class__ is int:
+        return value if 100 <= value <= 599 else None
     if isinstance(value, int):
         return int(value) if 100 <= value <= 599 and not isinstance(value, bool) else None
     if isinstance(value, str) and len(value) == 3 and value.isascii() and value.isdigit():

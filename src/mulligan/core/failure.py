@@ -78,8 +78,10 @@ class Kind(StrEnum):
     @property
     def is_limit(self) -> bool:
         """Whether time alone ends it, and the server knows when."""
-        return self is Kind.RATE_LIMIT or self is Kind.QUOTA
+        return self in _LIMITS
 
+
+_LIMITS = frozenset({Kind.RATE_LIMIT, Kind.QUOTA})
 
 _FAMILY = {
     Kind.RATE_LIMIT: Family.RATE_LIMIT,

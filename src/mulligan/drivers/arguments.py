@@ -25,8 +25,10 @@ _MOST = 100
 
 def used_up(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Why the call cannot be made again with these arguments; empty if it can."""
+    if not kwargs and _PLAIN.issuperset(map(type, args)):
+        return ""
     suspects = [each for each in (*args, *kwargs.values()) if type(each) not in _PLAIN]
-    for value in _values(suspects, depth=3) if suspects else ():
+    for value in _values(suspects, depth=3):
         cls = type(value)
         if cls.__module__ in _ONE_SHOT:
             if hasattr(cls, "__anext__") or (hasattr(cls, "__next__") and not _is_fresh(value)):
