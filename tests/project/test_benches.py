@@ -18,7 +18,7 @@ def ran(file, *args):
         [sys.executable, str(file), *args],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,
         check=False,
     )
 
