@@ -25,6 +25,11 @@ def read(text):
     return kind, None if found.reset is None else found.reset.seconds
 
 
+def kind(text, **more):
+    found = read_output(text, packs=PACKS, now=NOW, zone=UTC, **more)
+    return None if found.failure is None else str(found.failure.kind)
+
+
 @pytest.mark.parametrize(
     "record",
     [
@@ -80,3 +85,43 @@ def test_the_footer_of_a_terminal_program_is_no_answer():
     footer = "─" * 40 + "\n❯ \n" + "─" * 40 + "\n  ⏵⏵ accept edits on (shift+tab to cycle)"
     below = "\n\n✻ Worked for 2s\n\n" + footer + "   Context left until auto-compact: 8%"
     assert read(f"❯ go on\n  ⎿  {BANNER}{below}") == WANTED
+
+
+def log(level, message):
+    return json.dumps({"level": level, "msg": message}) + "\n"
+
+
+UNRELATED = log("fatal", "the key db.url is not set")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        log("info", "rate limit exceeded for client 7") + UNRELATED,
+        log("debug", "usage limit reached, resets in 3h") + log("error", "no such table"),
+        log("error", "rate limit exceeded") + log("info", "second try went well") + UNRELATED,
+    ],
+)
+def test_a_later_error_and_not_an_earlier_remark_ended_the_program(text):
+    assert kind(text, exit_code=1) == "unknown"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Here is the mock.\n```js\n{ type: 'rate_limit_error', message: 'Rate limit exceeded' }\n```\n",
+        'The mock:\n```json\n{"type": "overloaded_error", "message": "Overloaded"}\n```\n',
+        "The log has:\n" + log("error", "rate limit exceeded") + "Mended.\n",
+        "Ran it:\n{ error: { code: 'insufficient_quota', message: 'You exceeded your quota' } }\nGood.",
+        "module.exports =\n{ status: 429, message: 'Too many requests' }\n",
+    ],
+)
+@pytest.mark.parametrize("agent", ["aider", "gemini", "qwen"])
+def test_what_an_answer_shows_is_no_failure_of_the_run(text, agent):
+    assert kind(text, exit_code=0, agent=agent) is None
+
+
+def test_an_answer_about_an_error_is_an_answer():
+    said = "[API Error: 429] is what it prints, see [the code]"
+    event = {"type": "result", "is_error": False, "result": said, "usage": {"output_tokens": 9}}
+    assert kind(json.dumps(event), exit_code=0, agent="qwen") is None

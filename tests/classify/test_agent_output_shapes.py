@@ -54,11 +54,17 @@ def test_of_several_banners_in_one_string_the_last_counts(key):
         ("{ type: 'error', error: { type: 'overloaded_error', message: 'Busy' } }", "overloaded", None),
         ("{\n  status: 429,\n  headers: { 'retry-after': '30' },\n  error: { message: 'slow' }\n}", "rate_limit", 30),
         ("Error: { code: 'usage_limit_reached', resets_in_seconds: 600 }", "quota", 600),
-        ("AcmeError [HTTP 429]\n{'type': 'usage_limit_reached', 'message': 'x', 'resets_in_seconds': 9}", "quota", 9),
+        ("AcmeError [HTTP 429]\n{'type': 'usage_limit_reached', 'message': 'x', 'resets_in_seconds': 9}", "rate_limit", 9),
         ("HTTP/2 429\ndate: Mon, 06 Jul 2026 12:00:00 GMT\nretry-after: 120", "rate_limit", 120),
         ("Rate limit exceeded. retry-after-ms: 1500", "rate_limit", 1.5),
         ("Rate limit exceeded, retry_after_ms=2500", "rate_limit", 2.5),
         ("Rate limit exceeded, retryAfter: 30", "rate_limit", 30),
+        ('429: {"type": "rate_limit_error", "message": "Too many requests"}', "rate_limit", None),
+        ('503: {"error": {"message": "Overloaded"}}', "overloaded", None),
+        ("[relay/inner] turn over: error=Usage limit reached, try again in ~90 min", "quota", 5400),
+        ("run=7 rawError=You have hit your usage limit. Try again in 2 hours. model=x", "quota", 7200),
+        ("Error: Acme free tier quota exceeded. See the plans page.", "quota", None),
+        ('{"status": "rejected", "rateLimitType": "five_hour", "resetsAt": 1783342800}', "quota", 3600),
     ],
 )  # fmt: skip
 def test_a_failure_is_heard_in_any_of_these_shapes(text, kind, seconds):
@@ -81,6 +87,13 @@ def test_a_place_that_python_marks_in_a_trace_opens_no_fence():
         "expect(map({ status: 429, message: 'Too many requests' })).toBe('rate_limit')",
         "- error messages about rate limits: 429 is retried now",
         "{ id: 1, title: 'Rate limit exceeded page', done: false }",
+        '  <p className="hint">Usage limit reached, resets {status?.at ? at(status) : "soon"}.</p>',
+        "You've hit your limit · resets {time}",
+        "Usage limit reached, resets at ${resetAt}",
+        "Rate limit reached, try again in %ds",
+        "Usage limit reached. Try again in {wait:.0f} seconds",
+        '{"status": "allowed_warning", "rateLimitType": "five_hour", "resetsAt": 1783342800}',
+        "429: { retries: limitOf(plan) }",
     ],
 )
 def test_source_code_and_lists_are_not_heard(text):

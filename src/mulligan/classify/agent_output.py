@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..core.failure import Failure, Kind
 from ..core.text import presentable
-from .output.echo import is_trailer, prose_words
+from .output.echo import is_fence, is_trailer, prose_words
 from .output.evidence import Evidence, Role
 from .output.header_lines import headers_reset
 from .output.kinds import Judgement, World, by_status, goes_on, judge, reach_of, squash
@@ -157,8 +157,7 @@ def _from_bodies(streams: Sequence[Stream], world: World, *, has_failed: bool) -
     """An API's error body that stands alone, with the headers around it."""
     for stream in reversed(streams):
         bodies = [one for one in stream.evidence if not one.is_event and one.role is Role.FAILED]
-        around = sum(prose_words(line) for line in stream.lines if not is_trailer(line))
-        if not bodies or (around > _PROSE_AROUND_A_BODY and not has_failed):
+        if not bodies or not (has_failed or _stands_out(bodies[-1], stream.lines)):
             continue
         judgement = judged(bodies[-1], world)
         if judgement is None:
@@ -170,6 +169,14 @@ def _from_bodies(streams: Sequence[Stream], world: World, *, has_failed: bool) -
             judgement = replace(judgement, means=means, reset=headers)
         return _outcome(judgement, bodies[-1], world)
     return None
+
+
+def _stands_out(body: Evidence, lines: Sequence[str]) -> bool:
+    """Whether `body` is what a program ended with, not what it shows among its `lines`."""
+    if any(is_fence(line) for line in lines):
+        return False
+    around = sum(prose_words(line) for line in lines if not is_trailer(line))
+    return around <= (0 if body.is_doubtful else _PROSE_AROUND_A_BODY)
 
 
 def _from_text(streams: Sequence[Stream], world: World, *, exit_code: int | None) -> Outcome | None:

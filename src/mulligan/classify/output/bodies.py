@@ -93,14 +93,14 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or data.get("status") == "error"
         or (says and (status_of(data) is not None or any(key in data for key in _SIGNS)))
         or (set(data) == {"detail"} and says)
-        or (says and _is_error_type(str(data.get("type", ""))))
         or "RetryInfo" in str(data.get("@type", ""))
         or "$fault" in data  # an exception of the AWS SDK
         or isinstance(data.get("errorMessage"), str)
         or (says and any(_holds_error(data.get(key)) for key in _NESTED_KEYS))
         or _is_problem(data)
     )
-    if not is_error or _is_success(data):
+    is_doubtful = not is_error and says and _is_error_type(str(data.get("type", "")))
+    if not (is_error or is_doubtful) or _is_success(data):
         return None
     words = error_words(data)
     return Evidence(
@@ -112,6 +112,7 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         code=words.code,
         fields=data,
         is_event=False,
+        is_doubtful=is_doubtful,
     )
 
 

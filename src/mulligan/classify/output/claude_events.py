@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 __all__ = ("assistant", "rate_limit_event", "result", "system")
 
 # [API Error: 401 …] at the end of what should be an answer
-_HANDED_OVER = re.compile(r"\[API Error: (?P<boxed>.{1,4000})\]\s*\Z|\AAPI Error: .", re.DOTALL)
+_HANDED_OVER = re.compile(
+    r"\[API Error: (?P<boxed>(?:(?!\]\s+\w).){1,4000})\]\s*\Z|\AAPI Error: .", re.DOTALL
+)
 
 
 def result(event: Event) -> Evidence | None:
@@ -63,9 +65,9 @@ def _handed_over(text: str, event: Event) -> str | None:
     if found is None:
         return None
     usage = event.get("usage")
-    has_written = not isinstance(usage, Mapping) or usage.get("output_tokens") != 0
+    tokens = usage.get("output_tokens") if isinstance(usage, Mapping) else None
     is_all = found.start() == 0 and found["boxed"] is not None
-    return None if has_written and not is_all else found["boxed"] or text
+    return None if tokens or (tokens is None and not is_all) else found["boxed"] or text
 
 
 def assistant(event: Event) -> Evidence | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ("is_frame", "is_trailer", "prose_words", "shown")
+__all__ = ("is_fence", "is_frame", "is_trailer", "prose_words", "shown")
 
 # ~~~~~^^^ is how Python marks a place in a trace.
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
@@ -32,7 +32,8 @@ _SHELL = re.compile(
 _SHOWN_LINE = re.compile(
     r"\s{0,16}(?:"
     r"[\w./~-]{1,200}\.\w{1,8}(?::\d{1,7}){1,2}[:-]"  # file.py:12: found by a search
-    r"|(?![45]\d\d: (?-i:[A-Z]))\d{1,7}\s{0,4}(?:→|\||:\s|\t)"  # 12→ a numbered listing
+    # 12→ a numbered listing; 429: {"error": … is a status with its body
+    r"|(?![45]\d\d: (?:(?-i:[A-Z])|\{[\"']))\d{1,7}\s{0,4}(?:→|\||:\s|\t)"
     r"|(?:[*+-]|\d{1,2}\.)\s{1,3}(?:\*\*|`|\[[ x]\]\s)"  # - **markup**, - [x] a task
     r"|\|\s*\S"  # a table
     r"|(?:[a-z]{1,12}-){0,2}ratelimit(?:-[\w-]{1,40})?:\s"  # a header, read as one elsewhere
@@ -49,6 +50,10 @@ _SHOWN_LINE = re.compile(
     r"|(?:[A-Z]\w{1,60},\s{0,4}){1,20}$"  # names that are imported
     r")"
     r"|[^\n]{0,200}\)[^\n(){}]{0,60}\{\s*$"  # if (…) {
+    # resets at {time}, try again in %s: a template, in which no time stands yet
+    r"|[^\n]{0,200}\b(?:resets?|again|retry|wait|available)(?: \w{1,8}){0,2}[ :(]{1,3}"
+    r"(?:\$?\{{1,2}\s?[a-z_$][\w$.?]{0,60}\s?(?:[}?(|!]|:[.\d<>^,])|%(?:\(\w{1,40}\))?[.\d]{0,4}[sdif]"
+    r"|<(?:time|date|reset|duration|seconds|minutes|n|x)\b[^<>\n]{0,20}>)"
     # key: 'value' + an object that a runtime dumped under a stack trace
     r"|\s+(?:\w{1,40}: ['\[{]|(?:status|statusCode|code|errno|syscall): )"
     r"|\s+'[^\n]{0,400}'\s?[+,]\s*$",
@@ -157,6 +162,11 @@ class _Reader:
             self._under_tool, self._corner = True, None
         elif head.strip() and (is_apart or not _UNDER_TOOL.match(head)):
             self._under_tool = False
+
+
+def is_fence(line: str) -> bool:
+    """Whether `line` opens or closes a block of code."""
+    return _FENCE.match(line[:80]) is not None
 
 
 def is_frame(line: str) -> bool:

@@ -79,8 +79,17 @@ def _unknown_event(event: Event) -> Evidence | None:
     return Evidence(role=Role.WORK if kind.startswith(work) else Role.OTHER)
 
 
+def _window(event: Event) -> Evidence | None:
+    """What stands in a `rate_limit_event`, by itself."""
+    if "rateLimitType" not in event and "rate_limit_info" not in event:
+        return None
+    found = rate_limit_event(event)
+    return found if found is not None and found.is_limit else None
+
+
 # Values without a type that is known: the first shape that fits.
 _SHAPES: tuple[Callable[[Event], Evidence | None], ...] = (
+    _window,
     app_server,
     _conversation,
     gemini_json,

@@ -39,6 +39,7 @@ class Evidence:
         is_limit: Whether the event itself says that a plan's limit was met.
         is_event: Whether the program reported it as an event of its own run; False for a body or
             a line, which it may merely have shown.
+        is_doubtful: Whether code and answers look like this as often as errors do.
     """
 
     role: Role
@@ -51,3 +52,4 @@ class Evidence:
     fields: object = field(default=None, repr=False)
     is_limit: bool = False
     is_event: bool = True
+    is_doubtful: bool = False

@@ -1,6 +1,7 @@
 """Records of a log that were printed as JSON: a level, a message.
 
-They say no more than a line of a log does, so they are read as one.
+They say no more than a line of a log does, so they are read as one. What is below an error is no
+complaint of the program about itself.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _MOST = 40
 
 
 def logged(data: object) -> list[str]:
-    """`data` as lines of a log; none if it is no record of one."""
+    """`data` as lines of a log; none if it is no record of an error."""
     if not isinstance(data, Mapping) or "type" in data:
         return []
     level = next((_level(data[key]) for key in _LEVELS if key in data), "")
     said = [data[key] for key in (*_MESSAGES, *_ERRORS) if isinstance(data.get(key), str)]
-    if not level or not said:
+    if level not in ("ERROR", "FATAL", "CRITICAL") or not said:
         return []
     first, *rest = "\n".join(dict.fromkeys(said)).split("\n")[:_MOST]
     return [cut(f"{level} {first}"), *(cut(line) for line in rest)]

@@ -67,6 +67,7 @@ def take_apart(text: str) -> Stream:
     agent = ""
     evidence: deque[Evidence] = deque(maxlen=_EVENTS)
     lines: deque[str] = deque(maxlen=_LINES)
+    last_record: list[str] = []
     plain = _unstamped(_unmarked(_unboxed(_OVERWRITTEN.sub("\n", without_escapes(text)))))
     for piece in pieces(_braced(_unquoted(plain))):
         if isinstance(piece, Line):
@@ -78,9 +79,12 @@ def take_apart(text: str) -> Stream:
         found = event_evidence(data)
         for one in found:
             agent = agent or one.agent
-            evidence.append(one)
+            evidence.append(replace(one, is_doubtful=True) if piece.is_printed else one)
         if all(one.role is Role.OTHER for one in found):
-            lines.extend(logged(data))
+            last_record = logged(data) or last_record
+    if not any(map(str.strip, lines)):
+        # A log in JSON, and nothing else; in any other text it is shown, not said.
+        lines.extend(last_record)
     return Stream(tuple(evidence), tuple(lines), agent)
 
 

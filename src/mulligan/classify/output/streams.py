@@ -41,9 +41,10 @@ _DECODER = json.JSONDecoder(strict=False)
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A JSON value that stood alone."""
+    """A JSON value that stood alone; or an object as a runtime prints it."""
 
     data: Any
+    is_printed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
         return Value(found[0]), found[1], cost
     printed = _printed(text, start)
     if printed is not None and body_evidence(printed[0]) is not None:
-        return Value(printed[0]), printed[1], cost
+        return Value(printed[0], is_printed=True), printed[1], cost
     is_costly = text.startswith("'", start + 1) or may_be_inspected(text, start)
     return None, start, cost + (LARGEST_LITERAL if is_costly else 0)
 

@@ -140,7 +140,10 @@ _STATUS = re.compile(
 )
 # <head><title>502 Bad Gateway</title>: a middleman's page
 _MARKUP = re.compile(r"(?:<[^<>\n]{1,80}>\s*){1,8}")
-_LOGFMT = re.compile(r"\blevel=\"?(?:error|fatal|ERROR|FATAL)\b|\bisError=true\b")
+_LOGFMT = re.compile(
+    r"\blevel=\"?(?:error|fatal|ERROR|FATAL)\b|\bisError=true\b|\brawError=\S"
+    r"|^\[[\w./:@-]{2,40}\] [^\n=\"']{0,200}\berror=\S"  # [gateway] run ended: error=…
+)
 _LOGFMT_ERROR = re.compile(
     r"\b(?:error(?:\.\w+)?|err|cause|msg|rawError)="
     r"(?:\"(?P<quoted>(?:[^\"\\]|\\.){4,2000})\"|(?P<bare>\S[^=\n]{0,400}?)(?=\s[\w.]{1,30}=|$))"
