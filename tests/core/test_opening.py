@@ -107,3 +107,44 @@ def test_a_gate_that_opens_slowly_is_not_thrown_open_because_answers_are_slow():
         world.now += 12.0
         for number in range(count):
             world.leave(f"{trip}/{number}")
+
+
+@pytest.mark.parametrize("calls", [15, 29, 30, 32])
+def test_calls_that_are_rejected_late_take_back_no_more_than_was_counted(calls):
+    world = World()
+    bucket = Draining(10.0, world.now)
+    opened(world, 0.1)
+    drained(world, bucket, calls=60)
+    names = [f"slow {number}" for number in range(60)]
+    for name in names:
+        while not isinstance(world.enter(name), Go):
+            world.now += 0.01
+    for name in names:
+        world.leave(name, reply="rejected", hint=20.0)
+    for number in range(calls):
+        while not isinstance(world.enter(f"then {number}"), Go):
+            world.now += 0.01
+        world.leave(f"then {number}", reply="answered")
+    opening = world.state.opening
+    assert opening is not None
+    assert opening.past_passed >= 0
+    bucket.level, bucket.at = 0.0, world.now
+    seconds, _ = drained(world, bucket, calls=40)
+    assert seconds <= 4 * 40 / bucket.rate
+
+
+def test_a_call_now_and_then_does_not_keep_the_pace_of_an_outage():
+    world = World()
+    bucket = Draining(10.0, world.now)
+    opened(world, 0.1)
+    drained(world, bucket, calls=60)
+    for number in range(15):
+        while not isinstance(world.enter(f"outage {number}"), Go):
+            world.now += 1.0
+        world.leave(f"outage {number}", reply="rejected", hint=60.0)
+    for number in range(100):
+        world.now += 40.0
+        while not isinstance(world.enter(f"seldom {number}"), Go):
+            world.now += 1.0
+        world.leave(f"seldom {number}", reply="answered")
+    assert world.state.opening is None

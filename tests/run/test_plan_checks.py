@@ -159,3 +159,13 @@ def test_only_an_earlier_phase_could_make_a_folder_that_is_not_there(tmp_path):
     (found,) = unready(plan(missing, later=(missing,)), home=tmp_path, environ={})
     place = str(tmp_path / "gone")
     assert said([found]) == [f"phases[0].agents[0].cwd: there is no folder {place!r} here"]
+
+
+def test_a_folder_of_the_path_is_looked_for_where_the_agent_runs(tmp_path, monkeypatch):
+    tool = tmp_path / "home" / "tools" / "mine"
+    tool.parent.mkdir(parents=True)
+    tool.write_text("#!/bin/sh\n")
+    tool.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    found = plan(agent(command=("mine",), env={"PATH": "tools:/nowhere"}))
+    assert list(unready(found, home=tmp_path / "home", environ={})) == []

@@ -148,11 +148,13 @@ class Opening:
 
     def refused(self, *, is_late: bool) -> Opening:
         """After a call that had been let through was rejected; late if before the last shut."""
+        # What is no longer counted, half of it forgotten, cannot be taken back whole.
+        past_passed = max(0.0, self.past_passed - 1)
         if self.ends is None:
-            return replace(self, past_passed=self.past_passed - 1)
+            return replace(self, past_passed=past_passed)
         if not is_late or not self.is_smooth:
             return replace(self, passed=self.passed - 1)
-        after = replace(self, past_passed=self.past_passed - 1).measured(0.0)
+        after = replace(self, past_passed=past_passed).measured(0.0)
         ends = replace(self.ends, at=self.ends.at - self.span + after.span, span=after.span)
         return replace(after, ends=ends)
 
@@ -213,7 +215,8 @@ class Opening:
     def _turned_smoothly(self, cap: int, ends: Due, moment: Moment) -> Opening:
         late = max(0.0, moment.now - ends.at) if ends.era == moment.era else 0.0
         spans = 1 + int(late / self.span)
-        was_used_up, is_wanted = self.granted >= cap, self.granted > -_MADE_UP * cap
+        # A call now and then is not held back, so it is no reason to keep the pace.
+        was_used_up, is_wanted = self.granted >= cap, self.granted >= 0
         clean = self.clean + 1 if was_used_up and self.answered else self.clean
         granted = self.granted - spans * cap
         unused = max(0, -_MADE_UP * cap - granted)  # nobody came for them

@@ -129,7 +129,8 @@ def missing(plan: Plan, at: int, *, home: Path, environ: Mapping[str, str]) -> I
 def _unfound(first: str, place: Path, search: str, path: KeyPath) -> Iterator[Problem]:
     """That the program `first` is not here, if it is not."""
     if "/" not in first:
-        if not shutil.which(first, path=search):
+        folders = (str(place / folder) for folder in search.split(os.pathsep))
+        if not shutil.which(first, path=os.pathsep.join(folders)):
             message = f"there is no {first} on the PATH here"
             yield Problem(path, message, "install it, or write its path")
     elif not shutil.which((place := place.absolute()) / first):

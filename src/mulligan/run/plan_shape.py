@@ -150,9 +150,10 @@ def _max_wait(own: dict[str, Any]) -> None:
         own["in_place"] = own["horizon"] = _positive(own.pop("max_wait"), ("max_wait",))
     elif "horizon" in own:
         # A policy's horizon is never less than what it sleeps through: the preset's does not count.
-        if "in_place" not in own and own.get("preset") in PRESETS:
+        name = own.get("preset")
+        if "in_place" not in own and isinstance(name, str) and name in PRESETS:
             horizon = _positive(own["horizon"], ("horizon",), or_zero=True)
-            own["in_place"] = min(horizon, preset(own["preset"]).in_place)
+            own["in_place"] = min(horizon, preset(name).in_place)
         return
     elif own.get("preset") != _PIPELINE:
         return
