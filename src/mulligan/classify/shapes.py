@@ -119,7 +119,7 @@ def response_evidence(response: object) -> Evidence | None:
 
 def status_of(value: object) -> int | None:
     """An HTTP status, as an int, an IntEnum or three digits."""
-    if value.__class__ is int:
+    if type(value) is int:
         return value if 100 <= value <= 599 else None
     if isinstance(value, int):
         return int(value) if 100 <= value <= 599 and not isinstance(value, bool) else None
