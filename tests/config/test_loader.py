@@ -332,3 +332,11 @@ def test_whatever_a_file_says_it_is_a_policy_or_an_error_of_ours(data, start):
     except SettingError as error:
         found = str(error)
     assert isinstance(found, Policy) or re.fullmatch(r"x\.toml: [^\n\x1b\u202e]+", str(found))
+
+
+@pytest.mark.parametrize("start", ['preset = "default"', 'preset = "pipeline"', "[rules.server]"])
+def test_a_horizon_alone_bounds_what_is_slept_through(tmp_path, start):
+    file = tmp_path / "short.toml"
+    file.write_text(f'horizon = "1m"\n{start}\n')
+    policy = load_policy(file)
+    assert (policy.horizon, policy.in_place) == (60.0, 60.0)

@@ -8,12 +8,15 @@ a file's keys override the preset's, one by one, at every level.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..core.backoff import Exponential
-from ..core.policy import Rule
+from ..core.duration import seconds
+from ..core.policy import Policy, Rule
 from ..core.presets import PRESETS, preset
 from ..core.timeouts import SERVICE_TIMEOUTS
+from ..errors import SettingError
 from .dump import ANY, OFF, SHARED, as_data, backoff_data, rule_data, timeouts_data
 from .nearest import guess
 from .source import shown
@@ -21,7 +24,6 @@ from .source import shown
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..core.policy import Policy
     from .lines import KeyPath
 
 __all__ = ("Misshapen", "resolve")
@@ -52,6 +54,7 @@ def resolve(data: Mapping[str, Any], presets: Callable[[str], Policy] = preset) 
         raise Misshapen((), "has neither a preset nor rules: nothing would be retried", _START)
     everywhere = _attempts(own, ())
     merged = {**base, **own}
+    _bound_in_place(merged, own)
     merged["rules"] = _rules(base.get("rules", {}), own.get("rules", {}), everywhere)
     if own.get("statuses") == ANY:
         merged["statuses"] = None
@@ -61,6 +64,14 @@ def resolve(data: Mapping[str, Any], presets: Callable[[str], Policy] = preset) 
         merged[name] = _shared(name, base.get(name), own.get(name))
     # Only here None says something: that there is none.
     return {key: value for key, value in merged.items() if value is not None or key in SHARED}
+
+
+def _bound_in_place(merged: dict[str, Any], own: dict[str, Any]) -> None:
+    """Let a horizon that stands alone bound what is slept through; a preset's does not lift it."""
+    if "horizon" in own and "in_place" not in own:
+        with suppress(SettingError):  # which is told where all values are looked at
+            horizon = seconds(own["horizon"], name="horizon")
+            merged["in_place"] = min(horizon, merged.get("in_place", Policy().in_place))
 
 
 _START = 'start with preset = "default", or give rules such as [rules.server]'

@@ -148,14 +148,7 @@ def _max_wait(own: dict[str, Any]) -> None:
                     ("max_wait",), f"given together with {other}", "max_wait sets both; keep one"
                 )
         own["in_place"] = own["horizon"] = _positive(own.pop("max_wait"), ("max_wait",))
-    elif "horizon" in own:
-        # A policy's horizon is never less than what it sleeps through: the preset's does not count.
-        name = own.get("preset")
-        if "in_place" not in own and isinstance(name, str) and name in PRESETS:
-            horizon = _positive(own["horizon"], ("horizon",), or_zero=True)
-            own["in_place"] = min(horizon, preset(name).in_place)
-        return
-    elif own.get("preset") != _PIPELINE:
+    elif "horizon" in own or own.get("preset") != _PIPELINE:
         return
     attempts = own.get("attempts")
     if attempts is None and isinstance(own.get("max_retries"), int):
