@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 
 import pytest
 
-from mulligan.api.words import load_packs, read_output
-from mulligan.config.packs import find_packs
-
-NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()
-PACKS = load_packs(find_packs(environ={}, folder=None)).packs
-
-
-def outcome(stdout="", stderr="", *, agent="", exit_code=None):
-    return read_output(
-        stdout, stderr, packs=PACKS, now=NOW, zone=UTC, agent=agent, exit_code=exit_code
-    )
-
-
-def kind(*args, **kwargs):
-    found = outcome(*args, **kwargs).failure
-    return None if found is None else str(found.kind)
+from .test_agent_output import NOW, kind, outcome
 
 
 def success(text, written):

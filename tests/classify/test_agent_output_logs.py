@@ -12,6 +12,8 @@ from mulligan.api.words import load_packs, read_output
 from mulligan.classify.output.log_records import logged
 from mulligan.config.packs import find_packs
 
+from .test_agent_output import kind
+
 NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()
 PACKS = load_packs(find_packs(environ={}, folder=None)).packs
 BANNER = "You've hit your weekly limit · resets 9pm"
@@ -23,11 +25,6 @@ def read(text):
     found = read_output(text, packs=PACKS, now=NOW, zone=ZoneInfo("Europe/Berlin"), agent="claude")
     kind = None if found.failure is None else str(found.failure.kind)
     return kind, None if found.reset is None else found.reset.seconds
-
-
-def kind(text, **more):
-    found = read_output(text, packs=PACKS, now=NOW, zone=UTC, **more)
-    return None if found.failure is None else str(found.failure.kind)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,12 @@ class Draining:
         return (1 - self.level) / self.rate
 
 
+def let_in(world, name, *, step):
+    """Ask at every step until the call may go."""
+    while not isinstance(world.enter(name), Go):
+        world.now += step
+
+
 def drained(world, bucket, *, calls, step=0.01):
     """Seconds and rejections until so many calls have passed; somebody asks at every step."""
     began, passed, rejected = world.now, 0, 0
@@ -66,8 +72,7 @@ def test_a_pace_outlasts_a_time_in_which_nothing_passes():
     opened(world, 0.5)
     drained(world, bucket, calls=60)
     for number in range(300):
-        while not isinstance(world.enter(f"outage {number}"), Go):
-            world.now += 0.1
+        let_in(world, f"outage {number}", step=0.1)
         world.leave(f"outage {number}", reply="rejected", hint=1.0)
     bucket.level, bucket.at = 0.0, world.now
     seconds, _ = drained(world, bucket, calls=60)
@@ -117,13 +122,11 @@ def test_calls_that_are_rejected_late_take_back_no_more_than_was_counted(calls):
     drained(world, bucket, calls=60)
     names = [f"slow {number}" for number in range(60)]
     for name in names:
-        while not isinstance(world.enter(name), Go):
-            world.now += 0.01
+        let_in(world, name, step=0.01)
     for name in names:
         world.leave(name, reply="rejected", hint=20.0)
     for number in range(calls):
-        while not isinstance(world.enter(f"then {number}"), Go):
-            world.now += 0.01
+        let_in(world, f"then {number}", step=0.01)
         world.leave(f"then {number}", reply="answered")
     opening = world.state.opening
     assert opening is not None
@@ -139,12 +142,10 @@ def test_a_call_now_and_then_does_not_keep_the_pace_of_an_outage():
     opened(world, 0.1)
     drained(world, bucket, calls=60)
     for number in range(15):
-        while not isinstance(world.enter(f"outage {number}"), Go):
-            world.now += 1.0
+        let_in(world, f"outage {number}", step=1.0)
         world.leave(f"outage {number}", reply="rejected", hint=60.0)
     for number in range(100):
         world.now += 40.0
-        while not isinstance(world.enter(f"seldom {number}"), Go):
-            world.now += 1.0
+        let_in(world, f"seldom {number}", step=1.0)
         world.leave(f"seldom {number}", reply="answered")
     assert world.state.opening is None

@@ -121,8 +121,8 @@ def status_of(value: object) -> int | None:
     """An HTTP status, as an int, an IntEnum or three digits."""
     if type(value) is int:
         return value if 100 <= value <= 599 else None
-    if isinstance(value, int):
-        return int(value) if 100 <= value <= 599 and not isinstance(value, bool) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return status_of(int(value))
     if isinstance(value, str) and len(value) == 3 and value.isascii() and value.isdigit():
         return status_of(int(value))
     return None

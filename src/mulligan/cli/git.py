@@ -14,7 +14,7 @@ import click
 
 from ..core.text import clean, presentable
 from ..errors import GitRefused
-from ..run.desk import holder_process
+from ..run.desk import Desk, NoSuchRun, holder_process
 from ..run.git import (
     OPEN,
     Tree,
@@ -158,8 +158,6 @@ def restore(
 
 def _have(run: str, trees: list[Tree], stack: ExitStack, *, is_shared: bool) -> None:
     """Have the trees that files come back to, so that no run works there meanwhile."""
-    from ..run.desk import Desk
-
     desk, id_ = Desk(), run.partition("/")[0]
     state = desk.look(id_)
     if state is not None and desk.is_held(id_, state.holder):
@@ -240,8 +238,6 @@ def _files(count: int) -> str:
 
 def _check_over(run: str) -> None:
     """Refuse to take from an agent what it may be working on, or will go on with."""
-    from ..run.desk import Desk
-
     id_ = run.partition("/")[0]
     desk = Desk()
     state = desk.look(id_)
@@ -303,8 +299,6 @@ def _tree_of(aside: SetAside, here: Tree) -> Tree:
 
 def _meant(tree: Tree, run: str) -> str:
     """The run that was meant, if it is called by its name or by the beginning of its id."""
-    from ..run.desk import Desk, NoSuchRun
-
     known = [*(each.run for each in load_all(tree)), *(each.key for each in lent_out(tree))]
     if not any(_is_of(each, run) for each in known):
         with suppress(NoSuchRun):

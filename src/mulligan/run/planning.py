@@ -104,16 +104,17 @@ def _check_promised(desk: Desk, plan: Plan, cwd: Path) -> None:
         TreeBusy: There is one, parked, interrupted or cut off.
     """
     mine = touched(plan, cwd)
-    open_ = [each for each in desk.all() if mine and each[1].is_open and each[1].attempts]
-    for id_, state in open_:
-        if state.made.agent != PLAN:
+    if not mine:
+        return
+    for id_, state in desk.all():
+        if state.made.agent != PLAN or not (state.is_open and state.attempts):
             continue
         shared: set[str] = set()
         with suppress(GitError, NoSuchRun):  # it cannot go on there
             other, _, home = plan_of(desk, id_)
             shared = alone_in(other, home) & mine
-        for folder in sorted(shared):
-            raise TreeBusy(_promised(folder, id_, state))
+        if shared:
+            raise TreeBusy(_promised(min(shared), id_, state))
 
 
 def _promised(folder: str, id_: str, state: RunState) -> str:

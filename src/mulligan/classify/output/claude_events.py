@@ -15,10 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ("assistant", "rate_limit_event", "result", "system")
 
-# [API Error: 401 …] at the end of what should be an answer
-_HANDED_OVER = re.compile(
-    r"\[API Error: (?P<boxed>(?:(?!\]\s+\w).){1,4000})\]\s*\Z|\AAPI Error: .", re.DOTALL
-)
+# [API Error: 401 …] at the end of what should be an answer; with words behind the box it is one
+_BOX = "[API Error: "
+_WORDS_BEHIND = re.compile(r"\]\s{1,8}\w")
 
 
 def result(event: Event) -> Evidence | None:
@@ -61,13 +60,16 @@ def _handed_over(text: str, event: Event) -> str | None:
 
     A model that talks about such an error says more than that, and has written some tokens.
     """
-    found = _HANDED_OVER.search(text)
-    if found is None:
-        return None
     usage = event.get("usage")
     tokens = usage.get("output_tokens") if isinstance(usage, Mapping) else None
-    is_all = found.start() == 0 and found["boxed"] is not None
-    return None if tokens or (tokens is None and not is_all) else found["boxed"] or text
+    if tokens:
+        return None
+    bare = text.rstrip()
+    start = bare.rfind(_BOX)
+    boxed = bare[start + len(_BOX) : -1] if start >= 0 and bare.endswith("]") else ""
+    if boxed and not _WORDS_BEHIND.search(boxed):
+        return boxed if start == 0 or tokens == 0 else None
+    return text if tokens == 0 and text.startswith("API Error: ") else None
 
 
 def assistant(event: Event) -> Evidence | None:
