@@ -70,7 +70,7 @@ def reset(*args, **kwargs):
         ("✗ Rate limit persisted after 4 tries. Please come back later.", "rate_limit"),
         ("429: The quota of tokens for this client is exceeded", "rate_limit"),
         ('{"type": "429 Too Many Requests", "title": "Slow", "detail": "Request quota exhausted."}', "rate_limit"),
-        ('{"title": "Quota used up", "status": 429, "type": "https://acme.test/problems#quota"}', "rate_limit"),
+        ('{"title": "Quota used up", "status": 429, "type": "https://acme.test/problems#quota"}', "quota"),
         ("Your team has hit its usage limit. Please wait before you send more.", "quota"),
         ("Acme Small capacity exceeded. Please choose another model.", "overloaded"),
         ('400 "The maximum prompt length is 900 but the request contains 1200 tokens."', "context_length"),

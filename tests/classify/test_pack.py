@@ -29,6 +29,43 @@ def test_a_list_of_patterns_means_any_of_them():
     assert entry.match.match("awake") is None
 
 
+def test_a_part_is_written_once_and_used_by_name():
+    table = {
+        "version": 1,
+        "parts": {"who": "server|model", "busy": "{who} is (?:too )?busy"},
+        "entry": [{**ENTRY, "match": "(?:the )?{busy}{1,2}"}],
+    }
+    (entry,) = pack_from(table, name="acme").entries
+    assert all(entry.match.match(words) for words in ("server is busy", "the model is too busy"))
+    assert entry.match.match("server") is None
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"a": "{b}", "b": "x"}, r"parts\.a: there is no part \{b\}; the pack has no \[parts\]"),
+        ({"a": "x", "b": "{c}"}, r"parts\.b: there is no part \{c\}; known: a"),
+        ({"a": "("}, r"parts\.a: it is no regular expression: .+"),
+        ({"a": 5}, r"parts\.a: needs text; got 5"),
+        ({"A1": "x"}, r"parts\.A1: a part's name has small letters and underscores only"),
+        (["x"], r"parts needs a table of pieces of patterns; got \['x'\]"),
+        (
+            {"a": "x" * 9000, "b": "{a}{a}{a}"},
+            r"parts\.b: with its parts it has \d+ characters; .+",
+        ),
+    ],
+)
+def test_a_bad_part_is_named(parts, message):
+    with pytest.raises(PackError, match=f"^{message}$"):
+        pack_from({"version": 1, "parts": parts, "entry": [ENTRY]}, name="acme")
+
+
+def test_an_entry_with_an_unknown_part_is_named():
+    table = {"version": 1, "parts": {"a": "x"}, "entry": [{**ENTRY, "match": "{aa}"}]}
+    with pytest.raises(PackError, match=r"^entry\[0\] x: there is no part \{aa\}; known: a$"):
+        pack_from(table, name="acme")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

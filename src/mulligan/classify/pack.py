@@ -19,6 +19,9 @@ __all__ = ("Entry", "Meaning", "Pack", "PackError", "Packs", "Voice", "pack_from
 
 # A pattern with more than this in it is several entries.
 _LONGEST = 2000
+_LONGEST_WITH_PARTS = 20_000
+# {window}: a part. {1,20} is a number of times.
+_PART = re.compile(r"\{(?P<name>[a-z][a-z_]*)\}")
 
 
 class PackError(SettingError):
@@ -132,9 +135,10 @@ def pack_from(
     data: Mapping[str, object], *, name: str, file: str = "", is_builtin: bool = False
 ) -> Pack:
     """The pack that a TOML table holds, or a PackError that names the entry."""
-    unknown = set(data) - {"version", "agents", "entry", "about"}
+    unknown = set(data) - {"version", "agents", "parts", "entry", "about"}
     if unknown:
-        raise PackError(f"unknown key {min(unknown)!r}; a pack has version, about, agents, entry")
+        known = "version, about, agents, parts, entry"
+        raise PackError(f"unknown key {min(unknown)!r}; a pack has {known}")
     version = data.get("version")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
         raise PackError(f"version needs a whole number from 1; got {version!r}")
@@ -143,7 +147,8 @@ def pack_from(
         raise PackError(f"agents needs a list of names; got {agents!r}")
     if not isinstance(entries, list) or not entries:
         raise PackError("a pack needs at least one [[entry]]")
-    read = [_entry(entry, index) for index, entry in enumerate(entries)]
+    parts = _parts(data.get("parts", {}))
+    read = [_entry(entry, index, parts) for index, entry in enumerate(entries)]
     names = [entry.id for entry in read]
     twice = next((one for one in names if names.count(one) > 1), None)
     if twice is not None:
@@ -158,10 +163,39 @@ def pack_from(
     )
 
 
+def _parts(data: object) -> dict[str, str]:
+    """Pieces of patterns by name; each may use those above it."""
+    if not isinstance(data, Mapping):
+        raise PackError(f"parts needs a table of pieces of patterns; got {data!r}")
+    parts: dict[str, str] = {}
+    for name, text in data.items():
+        key = f"parts.{name}"
+        if not _PART.fullmatch(f"{{{name}}}"):
+            raise PackError("a part's name has small letters and underscores only", key)
+        if not isinstance(text, str) or not text:
+            raise PackError(f"needs text; got {text!r}", key)
+        parts[name] = f"(?:{_with_parts(text, parts, key)})"
+        _compiled(parts[name], key)
+    return parts
+
+
+def _with_parts(text: str, parts: Mapping[str, str], key: str) -> str:
+    """`text` with its parts put in."""
+    for found in _PART.finditer(text):
+        if found["name"] not in parts:
+            known = f"known: {', '.join(parts)}" if parts else "the pack has no [parts]"
+            raise PackError(f"there is no part {found[0]}; {known}", key)
+    whole = _PART.sub(lambda found: parts[found["name"]], text)
+    if len(whole) > _LONGEST_WITH_PARTS:
+        most = f"at most {_LONGEST_WITH_PARTS}"
+        raise PackError(f"with its parts it has {len(whole)} characters; {most}", key)
+    return whole
+
+
 _KEYS = ("id", "match", "kind", "with_reset", "voice", "zone", "seen")
 
 
-def _entry(data: object, index: int) -> Entry:
+def _entry(data: object, index: int, parts: Mapping[str, str]) -> Entry:
     key = f"entry[{index}]"
     if not isinstance(data, Mapping):
         raise PackError(f"needs a table; got {data!r}", key)
@@ -182,7 +216,7 @@ def _entry(data: object, index: int) -> Entry:
             raise PackError(f"{name} is missing", key)
     return Entry(
         id=texts["id"],
-        match=_pattern(texts["match"], key),
+        match=_pattern(texts["match"], parts, key),
         means=_means(texts["kind"], key, "kind"),
         with_reset=_means(texts["with_reset"], key, "with_reset") if texts["with_reset"] else None,
         voice=_voice(texts["voice"], key),
@@ -191,16 +225,21 @@ def _entry(data: object, index: int) -> Entry:
     )
 
 
-def _pattern(text: str, key: str) -> re.Pattern[str]:
+def _pattern(text: str, parts: Mapping[str, str], key: str) -> re.Pattern[str]:
     if len(text) > _LONGEST:
         raise PackError(f"match has {len(text)} characters; at most {_LONGEST}, split it", key)
-    try:
-        pattern = re.compile(text, re.IGNORECASE)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise PackError(f"match is no regular expression: {error}", key) from None
+    pattern = _compiled(_with_parts(text, parts, key), key)
     if pattern.search("") is not None:
         raise PackError("match fits an empty line, so it would match everything", key)
     return pattern
+
+
+def _compiled(text: str, key: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text, re.IGNORECASE)
+    except (re.error, RecursionError, OverflowError) as error:
+        what = "it" if key.startswith("parts.") else "match"
+        raise PackError(f"{what} is no regular expression: {error}", key) from None
 
 
 def _means(text: str, key: str, name: str) -> Kind | Meaning:

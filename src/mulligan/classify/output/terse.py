@@ -23,7 +23,8 @@ _CODE = re.compile(
     r"(?<![\"'%\w])(?:rate_limit(?:ed|_(?:exceeded|error|reached)\w*)?|RateLimit(?:ed|Error|Exceeded)"
     r"|rateLimit(?:ed|Exceeded)|RESOURCE_EXHAUSTED|ResourceExhausted|Throttl(?:ing|ed)Exception"
     r"|TooManyRequests(?:Error|Exception)?|quota_(?:exceeded|exhausted)|overloaded_error|OverloadedError|ServiceUnavailable(?:Error|Exception)"
-    r"|usage_limit_(?:reached|exceeded))(?![\"'%\w])"
+    r"|usage_limit_(?:reached|exceeded)|(?:E|ERR_)?(?:RATE_LIMIT(?:ED|_EXCEEDED|_REACHED)"
+    r"|TOO_MANY_REQUESTS|QUOTA_EXCEEDED|USAGE_LIMIT_(?:REACHED|EXCEEDED)))(?![\"'%\w])"
 )
 _PERSON = re.compile(
     r"\b(?:i|i'm|i've|i'll|we|we've|my|our|he|she|they|when|whenever|unless|should|would|might|fix\w*"

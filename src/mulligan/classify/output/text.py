@@ -40,6 +40,7 @@ _TRIGGER = re.compile(
     r"|balance|command|conversation|socket|network|abort|cancel|budget|spend|unable|refused|throttl"
     r"|reach|hit |out of|exception|unavailable|premature|key|plan|upgrade|entity|empty|reconnect"
     r"|many|organi[sz]ation|account|model|request|message|no more|prompt|wait|quick|used"
+    r"|allowance|busy|slow down|heavy"
     r"|l[ií]mite|[^\x00-\u02ff]",
     re.IGNORECASE,
 )

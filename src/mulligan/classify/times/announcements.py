@@ -22,13 +22,16 @@ __all__ = (
 # What a program says about its own next try; the server's word is worth more.
 _OWN = r"retrying|next (?:retry|try|attempt)|setting next backoff|will retry"
 _ENGLISH = (
-    r"resets?|resetting|refresh(?:es)?|renew(?:s|al|ed)?|replenish(?:es|ed)?|restored?|unlocks?"
+    r"resets?|resetting|refresh(?:es|ed)?|renew(?:s|al|ed)?|replenish(?:es|ed)?|restored?|unlock(?:s|ed)?"
     r"|tr(?:y|ies) (?:it )?again|try(?= (?:in|after|at|back)\b)|retry|come back|check back"
     r"|(?:be )?back|available(?: again)?"
-    r"|resumes?|regain access|continu(?:e|es|ing)(?: automatically)?|wait(?:ing)?|until|lifted"
+    r"|resumes?|regain access|continu(?:e|es|ing)(?: automatically)?|wait(?:ing)?|until"
+    r"|lift(?:s|ed)|unblock(?:s|ed)"
     r"|can (?:send|use|start|make|ask|access)"
     r"|requested(?=\s(?:an?\s)?\d{1,9}\s?(?:ms|s|seconds?|minutes?)\s(?:wait|delay)\b)"
-    r"|(?:cycle|period|window|cooldown) (?:opens|ends|expires)"
+    r"|(?:cycle|period|window|cooldown|block|ban|limit|quota|restriction)"
+    r" (?:opens|ends|expires|starts|begins|clears)|cool-?down(?=\s*[:=])"
+    r"|next (?:allowance|window|period|cycle|block|slot)(?= (?:is|starts|begins|opens|at|in|on)\b)"
 )
 _GERMAN = (
     r"versuch\w*(?: es)?(?: (?:erneut|wieder|noch ?mal|später))?|(?:wieder|erneut) verfügbar"
@@ -50,8 +53,9 @@ ANNOUNCED = re.compile(
     (
         rf"\b(?P<own>{_OWN})\b"
         rf"|\b(?:{_ENGLISH}|{_GERMAN}|{_SPANISH}|{_PORTUGUESE}|{_FRENCH}|{_ITALIAN}|{_DUTCH}|{_RUSSIAN})\b"
-        r"|\b(?:x-)?rate-?limit-reset(?:-\w+)?\b|\breset[_-]?(?:at|time|in)\b"
-        r"|\bretry_?after(?:_?(?:ms|seconds))?\b"
+        r"|\b(?:x-)?rate-?limit-reset(?:-\w+)?\b|\b(?:quota_?)?resets?[_-]?(?:at|time|delay)\b"
+        r"|\bresets?[_-]?(?:in|after)(?:_?(?:ms|seconds))?\b"
+        r"|\bretry_?(?:after|in|delay)(?:_?(?:ms|seconds))?\b"
         rf"|limit reached(?=\s*\|)|{_EAST}"
     ).replace(" ", r"\s+"),
     re.IGNORECASE,
@@ -61,14 +65,29 @@ ANNOUNCED = re.compile(
 _BETWEEN = (
     *("again", "it", "is", "are", "be", "will", "on", "at", "by", "after", "in", "within", "for"),
     *("of", "the", "to", "from", "until", "around", "about", "time", "using", "next", "occurs?"),
-    *("scheduled", "set", "expected", "erneut", "wieder", "am", "den", "der", "um", "ab", "gegen"),
+    *(
+        "scheduled",
+        "set",
+        "expected",
+        "starts",
+        "begins",
+        "opens",
+        "erneut",
+        "wieder",
+        "am",
+        "den",
+        "der",
+        "um",
+        "ab",
+        "gegen",
+    ),
     *("es", "bis", "nach", "em", "às", "as", "até", "dia", "a", "las?", "el", "los", "en", "de"),
     *("dentro de", "após", "sobre", "partir de", "del", "dans", "à", "le", "vers", "il", "alle"),
     *("tra", "fra", "op", "om", "over", "через", "в", "на", "于", "在", "将", "會", "会", "に"),
     *("l(?=')", "は", "에", r"seconds?(?=\s*[:=])", r"ms(?=\s*[:=])"),
 )
 JOINERS = re.compile(
-    r"(?:[\s:=|,(·\"'>*_-]+"
+    r"(?:[\s:=|,(·\"'>*_@→⇒➜⏰-⏳🕐-🕧\\-]+"
     rf"|(?:{'|'.join(_BETWEEN).replace(' ', chr(92) + 's+')})(?![A-Za-zÀ-ÿ]))*",
     re.IGNORECASE,
 )
@@ -83,11 +102,13 @@ AFTER = re.compile(r"\bafter\W*$", re.IGNORECASE)
 ASKS_CLOCK = re.compile(r"\b(?:at|on|à|às|as|las|um|ab|gegen|vers|alle|om)\W*$", re.IGNORECASE)
 # Only here is a number without a unit a number of seconds, or of what the name says.
 BARE_SECONDS = re.compile(
-    r"(?:retry|reset|try again)[-_\s]?(?:after|in)(?:[-_\s]?(?:seconds?|(?P<ms>ms)))?\W*$",
+    r"(?:retry|resets?|try again)[-_\s]?(?:after|in|delay)(?:[-_\s]?(?:seconds?|(?P<ms>ms)))?\W*$",
     re.IGNORECASE,
 )
 
 WORD_LAST = re.compile(
-    r"zurückgesetzt|wieder verfügbar|erneut|réinitialis"
+    r"\b(?:left |remaining |to go )?(?:until|till|before|to) (?:(?:the|your|next|quota|limit|usage"
+    r"|weekly|session|rate) ){0,3}(?:reset|refresh|renewal)s?\b"
+    r"|zurückgesetzt|wieder verfügbar|erneut|réinitialis"
     r"|重置|重试|恢复|刷新|解除|可用|再试|リセット|再開|再試行|利用可能|もう一度|再度|お試し|재설정|초기화|다시"
 )

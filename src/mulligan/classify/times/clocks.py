@@ -1,4 +1,4 @@
-"""Times of day as people write them: 9pm, 9:30 p.m., 21:30, 15h30, 15 Uhr, midnight."""
+"""Times of day as people write them: 9pm, 9:30 p.m., 21:30, 2130 UTC, 15h30, 15 Uhr, midnight."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ _TWELVE = re.compile(
 _TWENTYFOUR = re.compile(
     r"(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<s>\d{2}(?:[.,]\d{1,9})?))?(?![:\d])(?:\s?(?:Uhr|uur|h|hs|hrs)\b)?"
 )
+# Four digits are a time only where a zone says so.
+_MILITARY = re.compile(r"(?P<h>[0-2]\d)(?P<m>[0-5]\d)(?P<s>)(?=\s?(?:UTC|GMT|Z|hrs)\b)")
 _HOURS = re.compile(
     r"(?P<h>\d{1,2})\s?h(?:\s?(?P<m>\d{2}))?(?![A-Za-z0-9])|(?P<h2>\d{1,2})(?:\.(?P<m2>\d{2}))?\s?Uhr\b",
     re.IGNORECASE,
@@ -57,7 +59,7 @@ def clock_at(text: str, start: int) -> TimeOfDay | None:
         elif hour == 12:
             hour = 0
         return _valid(hour, found["m"], found["s"], found.end())
-    if found := _TWENTYFOUR.match(text, start):
+    if found := _TWENTYFOUR.match(text, start) or _MILITARY.match(text, start):
         return _valid(int(found["h"]), found["m"], found["s"], found.end())
     if found := _HOURS.match(text, start):
         hour = int(found["h"] or found["h2"])

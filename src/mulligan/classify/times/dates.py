@@ -18,8 +18,8 @@ class Day:
     Args:
         end: Where it ends in the text.
         year: The year, if one was stated.
-        month: 1 to 12; 0 if no date was stated.
-        day: 1 to 31.
+        month: 1 to 12; 0 if none was stated.
+        day: 1 to 31; 0 if no date was stated.
         weekday: 0 is Monday.
         ahead: Days from today.
         is_ambiguous: Whether month and day could be the other way round.
@@ -85,6 +85,12 @@ _DAY_MONTH = re.compile(
     rf"(?![a-zà-ÿа-я])\.?(?:,?[\s-](?:(?:de|del)\s+)?(?P<y>{_YEAR})(?![\d:])(?:\s?г\.?)?)?",
     re.IGNORECASE,
 )
+# The 1st of next month, the first day of the month.
+_OF_MONTH = re.compile(
+    r"(?:(?P<d>\d{1,2})(?:st|nd|rd|th)|first(?= (?:day|of)\b))(?![\w-])(?:\s+day)?"
+    r"(?:\s+(?:of\s+)?(?:the|next|each|every|this)(?:\s+next)?\s+(?:calendar\s+)?month)?",
+    re.IGNORECASE,
+)
 _WEEKDAY = re.compile(rf"(?:next\s+)?(?:{_names(_WEEKDAYS, 'w')})\b\.?", re.IGNORECASE)
 _AHEAD = re.compile(rf"(?:{_names(_SOON, 's')})\b", re.IGNORECASE)
 
@@ -102,6 +108,14 @@ def day_at(text: str, start: int) -> Day | None:
     for pattern in (_MONTH_DAY, _DAY_MONTH):
         if found := pattern.match(text, start):
             return _dated(found["y"], _which(found, "m", 12) + 1, int(found["d"]), found.end())
+    return _day_from_today(text, start)
+
+
+def _day_from_today(text: str, start: int) -> Day | None:
+    """A day that is known once it is known which day today is."""
+    if found := _OF_MONTH.match(text, start):
+        day = int(found["d"] or 1)
+        return Day(end=found.end(), day=day) if 1 <= day <= 31 else None
     if found := _WEEKDAY.match(text, start):
         return Day(end=found.end(), weekday=_which(found, "w", 7))
     if found := _AHEAD.match(text, start):

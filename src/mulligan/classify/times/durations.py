@@ -53,6 +53,8 @@ _COLONS = re.compile(
     r"(?!\s*[ap]\.?m\b)",
     re.IGNORECASE,
 )
+# "in 2h05": the minutes without their unit.
+_HOURS_MINUTES = re.compile(r"(?P<d>)(?P<h>\d{1,4})\s?h\s?(?P<m>[0-5]\d)(?P<s>)(?![\w:.])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,8 @@ def _number(words: str) -> float:
 
 def _places(text: str, start: int) -> tuple[float, int, float] | None:
     """ISO 8601 and clock-like durations, whose units are places."""
-    found = _ISO.match(text, start) or _COLONS.match(text, start)
+    forms = (_ISO, _COLONS, _HOURS_MINUTES)
+    found = next((one for form in forms if (one := form.match(text, start))), None)
     if found is None or not any(found[name] for name in "dhms"):
         return None
     places = zip("dhms", (86400.0, 3600.0, 60.0, 1.0), strict=True)

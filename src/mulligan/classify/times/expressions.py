@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -108,7 +108,7 @@ def _calendar(text: str, start: int, *, now: float, zone: tzinfo) -> When | None
         found: Day | TimeOfDay | Zone | None = None
         if clock is None and (found := clock_at(text, position)) is not None:
             clock = found
-        elif _wants(day) and (found := day_at(text, position)) is not None:
+        elif _wants(day) and (found := _day_at(text, position)) is not None:
             day = found
         elif clock is not None and stated is None:
             stated = found = zone_at(text, position, local=zone, now=now)
@@ -130,6 +130,16 @@ def _calendar(text: str, start: int, *, now: float, zone: tzinfo) -> When | None
         precision=Precision.SECOND if has_seconds else Precision.MINUTE,
         is_doubtful=moment.is_doubtful or (stated is not None and stated.is_ambiguous),
     )
+
+
+def _day_at(text: str, start: int) -> Day | None:
+    """The day that begins at `start`, in parentheses or not: "6pm (Mon)"."""
+    if not text.startswith("(", start):
+        return day_at(text, start)
+    found = day_at(text, start + 1)
+    if found is None or not text.startswith(")", found.end):
+        return None
+    return replace(found, end=found.end + 1)
 
 
 def _wants(day: Day | None) -> bool:

@@ -59,7 +59,8 @@ def instant(
         if day.year is not None:
             at = _epoch(date(day.year, day.month, day.day), clock, zone, now)
             return _within(at, clock, now, is_doubtful=day.is_ambiguous)
-        return _next_date(here.date(), day, clock, zone, now)
+        search = _next_date if day.month else _next_day_of_month
+        return search(here.date(), day, clock, zone, now)
     except (ValueError, OverflowError, OSError):  # Feb 30, the year 10000, a clock out of range
         return None
 
@@ -98,6 +99,20 @@ def _next_date(
             continue
         if at >= now - _RECENT_DAYS * _DAY:
             return _within(at, clock, now, is_doubtful=day.is_ambiguous)
+    return None
+
+
+def _next_day_of_month(
+    today: date, day: Day, clock: TimeOfDay | None, zone: tzinfo, now: float
+) -> Instant | None:
+    first = today.year * 12 + today.month - 1
+    for months in range(first, first + 3):  # two short months never follow each other
+        try:
+            wanted = date(months // 12, months % 12 + 1, day.day)
+        except ValueError:
+            continue
+        if (at := _epoch(wanted, clock, zone, now)) > now:
+            return Instant(at=at)
     return None
 
 
