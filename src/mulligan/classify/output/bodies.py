@@ -44,6 +44,8 @@ _NESTED_KEYS = (
     "cause",
     "responseBody",
     "quota_limit",
+    "exception",
+    "status_message",
 )
 _STATUS_KEYS = (
     "status",
@@ -62,7 +64,7 @@ _LONGEST = 4000
 
 
 # Beside a message, these make an object an error body.
-_SIGNS = ("documentation_url", "__type", "code", "request_id")
+_SIGNS = ("documentation_url", "__type", "code", "request_id", "stack")
 # A body, not a data dump.
 _MOST = 64
 
@@ -97,9 +99,15 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or "$fault" in data  # an exception of the AWS SDK
         or isinstance(data.get("errorMessage"), str)
         or (says and any(_holds_error(data.get(key)) for key in _NESTED_KEYS))
+        or isinstance(data.get("exception"), Mapping)
+        or _holds_error(opened(str(data.get("status_message") or "")))
+        # as opencode keeps it
+        or (_is_error_type(str(data.get("name", ""))) and isinstance(data.get("data"), Mapping))
         or _is_problem(data)
     )
-    is_doubtful = not is_error and says and _is_error_type(str(data.get("type", "")))
+    is_doubtful = not is_error and (
+        (says and _is_error_type(str(data.get("type", "")))) or (set(data) == {"message"} and says)
+    )
     if not (is_error or is_doubtful) or _is_success(data):
         return None
     words = error_words(data)

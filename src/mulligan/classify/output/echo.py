@@ -43,13 +43,16 @@ _SHOWN_LINE = re.compile(
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
     # a diff without its head, a list; "- error Error: …" is how Next.js logs
     r"|(?!-\serror\s[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)[+-]\s{0,2}[A-Za-z_]"
+    # expect(limit("…")): code; * 429 - `rate_limit_error`: a list of statuses
+    r"|(?:expect|assert\w{0,20}|it|test|describe|printf?|console\.\w{1,10}|log(?:ger|ging)?\.\w{1,10})\("
+    r"|[*+•-]\s+`?[45]\d\d`?\s?(?:[-:(=]|—|–)"
     r"|[✓✔√☑]\s|(?:PASS|FAIL|PASSED|FAILED)\s+[\w./-]{1,120}\.\w{1,8}\b|(?:not )?ok \d"  # tests
     r"|(?:def|class|return|raise|elif|import|from|const|let|var|function|assert|except|static|export"
     r"|public|private|protected|interface|async|enum|struct|impl|pub|fn|func|namespace|\*\s@\w+)\s"
     r"|[\w$]{1,60}\??:\s[\w$.<>|?\[\]]{1,80}[;,]\s*$"  # key: Type;
     r"|(?:[A-Z]\w{1,60},\s{0,4}){1,20}$"  # names that are imported
     r")"
-    r"|[^\n]{0,200}\)[^\n(){}]{0,60}\{\s*$"  # if (…) {
+    r"|[^\n]{0,200}\)(?!:\s?\{)[^\n(){}]{0,60}\{\s*$"  # if (…) {
     # resets at {time}, try again in %s: a template, in which no time stands yet
     r"|[^\n]{0,200}\b(?:resets?|again|retry|wait|available)(?: \w{1,8}){0,2}[ :(]{1,3}"
     r"(?:\$?\{{1,2}\s?[a-z_$][\w$.?]{0,60}\s?(?:[}?(|!]|:[.\d<>^,])|%(?:\(\w{1,40}\))?[.\d]{0,4}[sdif]"
@@ -76,11 +79,17 @@ _EXAMPLE = re.compile(
     r"|(?:you|users?|they)(?:'ll| will)?(?: now)? see)\b[^:\n]{0,60}:\s*$",
     re.IGNORECASE,
 )
+# **Error output** over a block of code: the block is what failed
+_ERROR_OUTPUT = re.compile(
+    r"\W{0,8}(?:full )?error(?: (?:output|message|log|details|text))?\W{0,6}$", re.IGNORECASE
+)
 _STACK = re.compile(
     r"\s{0,40}(?:File \"|\^+\s*$|Traceback |\[cause\]|[{}\[\])(]+[,;]?\s*$"
     r"|\w[\w.-]{0,40}:\s|…|\.\.\.|\d+:\s+0x)"
 )
-_FRAME = re.compile(r"\s{1,40}at\s+(?:async\s+)?[^\n]{0,200}?(?:\(|:\d+:\d+)")
+_FRAME = re.compile(
+    r"\s{1,40}at\s+(?!\d{1,2}(?::\d\d)?\s?[ap]m)(?:async\s+)?[^\n]{0,200}?(?:\(|:\d+:\d+)"
+)
 # What programs say below a banner: advice, menus, totals.
 _ADVICE = re.compile(
     r"\W{0,12}(?:/[a-z][\w-]*|https?://|\d\. |\? for|please\b|or\b|you can\b"
@@ -101,6 +110,7 @@ _TASKS = re.compile(
     r"\s{0,8}(?:[◼◻☐☒☑□▪▫✔✓]\s|\d{1,4} tasks?\b|[✻✽✶✢✳·]\s\w{2,20}(?:…|\sfor\s\d)"
     r"|[⏵⏸]|[^\n]{0,80}\b(?:shift\+tab|ctrl\+\w|auto-compact|auto-update)\b)"
 )
+_STATUS_LINE = re.compile(r"\s{0,8}HTTP/\d(?:\.\d)? \d{3}\b")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -119,13 +129,15 @@ class _Reader:
         self._in_chain = self._in_example = self._in_fence = self._in_diff = False
         self._under_tool = self._in_shell = self._is_after_blank = False
         self._corner: str | None = None
+        self._heading = ""
 
     def is_shown(self, head: str) -> bool:
         """Whether the next line is merely shown."""
         self._follow_above(head)
         if not self._in_chain:
             if _FENCE.match(head):
-                self._in_fence = not self._in_fence
+                is_error = _ERROR_OUTPUT.match(self._heading) is not None
+                self._in_fence = not (self._in_fence or is_error)
                 return True
             self._follow_tool(head)
             if _DIFF.match(head):
@@ -142,7 +154,7 @@ class _Reader:
         return self._in_diff or self._in_shell or _SHOWN_LINE.match(head) is not None
 
     def _follow_above(self, head: str) -> None:
-        above = self._above
+        above = self._heading = self._above
         is_headed = above.endswith(":") or _HEADED.match(above) is not None
         if above.endswith(":") and _EXAMPLE.search(above[-200:]):
             self._in_example = True
@@ -179,6 +191,7 @@ def is_trailer(line: str) -> bool:
     return (
         is_frame(line)
         or _TASKS.match(line[:200]) is not None
+        or _STATUS_LINE.match(line[:80]) is not None
         or _STACK.match(line[:200]) is not None
         or _ADVICE.match(line[:200]) is not None
     )

@@ -7,6 +7,7 @@ that stands in it is not evidence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from .bodies import body_evidence
@@ -23,7 +24,7 @@ from .other_events import (
     run_result,
     session_error,
 )
-from .reading import Event, progress, role_only
+from .reading import Event, ended, progress, role_only
 
 __all__ = ("event_evidence",)
 
@@ -71,10 +72,16 @@ def _conversation(event: Event) -> Evidence | None:
     return None
 
 
+# run.failed, task_error: whoever names an event so means it
+_FAILED = re.compile(r"(?:^|[._-])(?:failed|failure|error|aborted)$")
+
+
 def _unknown_event(event: Event) -> Evidence | None:
-    kind = str(event.get("type") or "")
+    kind = str(event.get("type") or event.get("event") or "")
     if "retry" in kind:
         return progress(f"{kind[:40]} event", "")(event)
+    if _FAILED.search(kind):
+        return ended(event, event, f"{kind[:40]} event", "", Role.FAILED)
     work = ("assistant", "tool", "message", "text", "content", "step", "thinking")
     return Evidence(role=Role.WORK if kind.startswith(work) else Role.OTHER)
 

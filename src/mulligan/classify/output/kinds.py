@@ -41,6 +41,8 @@ _STATUS_KINDS = {
 }
 _FIRST_SERVER, _LAST_SERVER, _FIRST_CLIENT = 500, 599, 400
 
+# Statuses that say no more than "the request was at fault".
+_VAGUE = (400, 404, 405, 409, 413, 422)
 # "api_error" is said beside every status; these tell whose fault it was.
 _CALLERS_FAULT = (400, 401, 402, 403, 404, 413, 422, 429)
 
@@ -157,7 +159,7 @@ _TALK = re.compile(
     r"|quot(?:e|es|ed|ing)|wordings?)\b",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"(?:^|\s)'|[\"{}=<]|\bif\b", re.IGNORECASE)
+_QUOTED = re.compile(r"(?:^|[\s(,\[])'|[\"{}=<]|\bif\b", re.IGNORECASE)
 # A sentence that is over before the words begin; a program's own wording may come second.
 _SENTENCE = re.compile(r"[.!?]\s+\S")
 _EARLY = 160
@@ -226,8 +228,15 @@ def by_status(status: int | None) -> Kind | None:
 
 
 def with_status(found: Judgement, status: int | None) -> Judgement:
-    """`found`, unless it blames the server while the status says that the request was at fault."""
-    if found.means is not Kind.SERVER or status not in _CALLERS_FAULT:
+    """`found`, unless the status knows better whose fault it was.
+
+    "invalid_request_error" and "api_error" are said beside every status.
+    """
+    if found.means is Kind.CLIENT:
+        is_vague = status is not None and status not in _VAGUE
+    else:
+        is_vague = found.means is Kind.SERVER and status in (*_CALLERS_FAULT, 529)
+    if not is_vague:
         return found
     return replace(found, means=by_status(status) or found.means, because=f"status {status}")
 

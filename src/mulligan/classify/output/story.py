@@ -6,8 +6,6 @@ FAILED ──WORK, DONE──▶ survived         PROGRESS ──exit ≠ 0─�
 
 from __future__ import annotations
 
-import json
-import re
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,8 +14,6 @@ from ...core.failure import Kind
 from ...core.hint import Confidence, Precision
 from ..pack import Meaning
 from ..reset_time import find_reset
-from ..times.level import without_escapes
-from .bodies import status_of
 from .events import event_evidence
 from .evidence import Evidence, Role
 from .fields import reset_in_fields
@@ -25,6 +21,7 @@ from .kinds import Judgement, World, by_status, judge, squash, with_status
 from .log_records import logged
 from .streams import Line, pieces
 from .text import last_word
+from .undress import ONE_STRING, undressed
 from .voice import speak
 
 if TYPE_CHECKING:
@@ -34,23 +31,10 @@ if TYPE_CHECKING:
 
 __all__ = ("Story", "Stream", "judged", "take_apart")
 
-_BORDERS = "│┃║"
-_FRAGMENT = re.compile(r"\s{0,16}\"(?:code|message|status|error|type)\"\s?:")
-# 2026-07-06T12:00:01.1234567Z …   Jul 06 12:00:01 host agent[312]: …
-_STAMP = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z\s"
-    r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}(?:\[\d{1,7}\])?: "
-)
-# A spinner goes back to the begin of its line, and what comes next stands there alone.
-_OVERWRITTEN = re.compile(r"\r+(?![\r\n])")
 # What a program says about its end stands near it: what came before these is not kept.
 _LINES = 5000
 _EVENTS = 2000
 _LIMITS = (Kind.RATE_LIMIT, Kind.QUOTA)
-# A message, not a document.
-_ONE_STRING = 4000
-# Statuses that say no more than "the request was at fault".
-_VAGUE = (400, 404, 405, 409, 413, 422)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +52,7 @@ def take_apart(text: str) -> Stream:
     evidence: deque[Evidence] = deque(maxlen=_EVENTS)
     lines: deque[str] = deque(maxlen=_LINES)
     last_record: list[str] = []
-    plain = _unstamped(_unmarked(_unboxed(_OVERWRITTEN.sub("\n", without_escapes(text)))))
-    for piece in pieces(_braced(_unquoted(plain))):
+    for piece in pieces(undressed(text)):
         if isinstance(piece, Line):
             lines.append(piece.text)
             continue
@@ -86,64 +69,6 @@ def take_apart(text: str) -> Stream:
         # A log in JSON, and nothing else; in any other text it is shown, not said.
         lines.extend(last_record)
     return Stream(tuple(evidence), tuple(lines), agent)
-
-
-def _unboxed(text: str) -> str:
-    """`text` without the borders that a terminal program drew around it."""
-    if not any(border in text for border in _BORDERS):
-        return text
-    return "\n".join(_unboxed_line(line) for line in text.split("\n"))
-
-
-def _unmarked(text: str) -> str:
-    """A text that is a quotation from its first line to its last, without its marks."""
-    if not text.lstrip().startswith("> "):
-        return text
-    lines = text.split("\n")
-    if not all(line.startswith(">") or not line.strip() for line in lines):
-        return text
-    return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
-
-
-def _unstamped(text: str) -> str:
-    """A log that stamps each of its lines, also those of one message, without the stamps."""
-    if not _STAMP.match(text):
-        return text
-    lines = text.split("\n")
-    if not all(_STAMP.match(line) or not line.strip() for line in lines):
-        return text
-    return "\n".join(_STAMP.sub("", line, count=1) for line in lines)
-
-
-def _unquoted(text: str) -> str:
-    """What a program said as one JSON string, and nothing else."""
-    bare = text.strip()
-    if not (len(bare) > 2 and bare[0] == bare[-1] == '"' and len(bare) <= _ONE_STRING):
-        return text
-    try:
-        said = json.loads(bare)
-    except ValueError:
-        return text
-    return said if isinstance(said, str) else text
-
-
-def _braced(text: str) -> str:
-    """The inside of an error body whose braces were not copied with it."""
-    if len(text) > _ONE_STRING or not _FRAGMENT.match(text):
-        return text
-    whole = "{" + text.strip().rstrip(",") + "}"
-    try:
-        data = json.loads(whole, strict=False)
-    except (ValueError, RecursionError):
-        return text
-    return whole if isinstance(data, dict) and status_of(data) is not None else text
-
-
-def _unboxed_line(line: str) -> str:
-    bare = line.strip()
-    if len(bare) < 2 or bare[0] not in _BORDERS:
-        return line
-    return bare[1:].rstrip(_BORDERS + " ").removeprefix(" ")
 
 
 class Story:
@@ -237,13 +162,7 @@ def judged(evidence: Evidence, world: World) -> Judgement | None:
     found = judge(text, world, is_error=True, is_weak=True, is_over=True, fields=evidence.fields)
     status = evidence.status or speak(evidence.text[:400]).status
     if found is not None and isinstance(found.means, Kind):
-        # "invalid_request_error" is said beside every status; the status knows better.
-        is_vague = found.means is Kind.CLIENT and status is not None and status not in _VAGUE
-        if is_vague:
-            found = replace(found, means=by_status(status) or found.means)
-        else:
-            found = with_status(found, status)
-        return _as_said_last(found, evidence.text, world)
+        return _as_said_last(with_status(found, status), evidence.text, world)
     reset = reset_in_fields(evidence.fields, now=world.now, zone=world.zone)
     if evidence.is_limit:
         return Judgement(means=Kind.QUOTA, because="the event says so", reset=reset)
@@ -256,7 +175,7 @@ def judged(evidence: Evidence, world: World) -> Judgement | None:
 
 def _as_said_last(found: Judgement, text: str, world: World) -> Judgement:
     """A limit with the time that the last of several banners in one message states."""
-    text = text[:_ONE_STRING]
+    text = text[:ONE_STRING]
     if found.reset is None or found.means not in _LIMITS or "\n" not in text:
         return found
     first = find_reset(text, now=world.now, zone=world.zone)

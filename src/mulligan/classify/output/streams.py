@@ -27,15 +27,21 @@ LINE_LIMIT = 8192
 _LARGEST = 262_144
 # "{\"error\": …}" is a body that was quoted once more; any other quoted line is text.
 _OPENINGS = ("{", "[", '"{', '"[')
-# [2026-07-06T12:00:00Z] [INFO]   12:00:00 INFO   worker-1 |   — what loggers put in front
+# [2026-07-06T12:00:00Z] [INFO]   12:00:00 INFO   worker-1 |   **Summary:** — what others put in front
 _LOGGED = re.compile(
-    r"\s*(?:\[[^\[\]\n]{1,40}\]\s*|\d[\d:.,TZ+-]{5,40}\s+|(?:INFO|DEBUG|WARN|ERROR|TRACE)[:\s]\s*"
-    r"|[\w.-]{1,30}\s*\|\s*){1,5}"
+    r"\W{0,4}(?:summary|result|output|stdout|stderr|details?|response|error|body|last \w{1,10})"
+    r"\W{1,6}"
+    r"|\s*(?:\[[^\[\]\n]{1,40}\]\s*|\d[\d:.,TZ+-]{5,40}\s+|(?:INFO|DEBUG|WARN|ERROR|TRACE)[:\s]\s*"
+    r"|[\w.-]{1,30}\s*\|\s*){1,5}",
+    re.IGNORECASE,
 )
 _LINE_ENDS = re.compile(r"[ \t\r,;]{0,20}(?:\n|$)")
 # An object that a runtime printed stands alone; with a comma behind it, it is source code.
 _STANDS_ALONE = re.compile(r"[ \t\r]{0,20}(?:\n|$)")
 _INSIDE = re.compile(r'(?:[^"\\]|\\.)*+')
+# What an object is made of; an escaped character is none of it.
+_MARKS = re.compile(r'[{}\[\],"]|\\.', re.DOTALL)
+_LARGEST_CUT = 65_536
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -98,6 +104,8 @@ def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
     value, stop, cost = _json(text, start, end)
     if value is not None or not text.startswith("{", start):
         return value, stop, cost
+    if (escaped := _escaped(text, start)) is not None:
+        return Value(escaped), end, cost
     found = python_object(text, start)
     # Followed by words, it is part of a message that a terminal wrapped.
     if found is not None and _LINE_ENDS.match(text, found[1]):
@@ -137,8 +145,42 @@ def _json(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
     try:
         data, stop = _DECODER.raw_decode(chunk)
     except (RecursionError, ValueError):
-        return None, start, len(chunk)
+        data = _completed(chunk) if start + len(chunk) == len(text) else None
+        if data is None:
+            return None, start, len(chunk)
+        stop = len(chunk)
     return Value(data), start + stop, 0
+
+
+def _completed(text: str) -> Any:
+    """The object that `text` is the beginning of, as far as it goes; None if it is none.
+
+    Logs are cut, and so is what people copy.
+    """
+    if not text.startswith("{"):
+        return None
+    open_, in_string, whole = [], False, ""
+    for found in _MARKS.finditer(text):
+        mark = found[0]
+        if mark == '"':
+            in_string = not in_string
+        elif in_string or mark[0] == "\\":
+            continue
+        elif mark in "{[":
+            open_.append("}" if mark == "{" else "]")
+        elif mark == ",":
+            whole = text[: found.start()] + "".join(reversed(open_))
+        elif not open_ or open_.pop() != mark:
+            return None
+    if not open_ or len(text) > _LARGEST_CUT:
+        return None
+    ends = ('"' if in_string else "") + "".join(reversed(open_))
+    for one in (text.rstrip("\\ \t\r\n.…") + ends, whole):
+        try:
+            return json.loads(one, strict=False)
+        except (RecursionError, ValueError):
+            continue
+    return None
 
 
 def _split(line: str) -> list[Value | Line]:

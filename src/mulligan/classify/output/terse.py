@@ -15,7 +15,7 @@ __all__ = ("Terse", "as_terse", "may_introduce")
 _STATUS = re.compile(
     r"\b(?:HTTP|status|code|error|returned|got|received|responded with|answered|failed|rejected)"
     r"(?: (?:status|code|error|with|a|an|HTTP)){0,3}(?:: | \(|[\s:=#(\[])(?P<status>429|529)\b"
-    r"|^(?P<first>429|529)\b(?!\")",
+    r"|^(?P<first>429|529)\b(?![\",]|[.:]\d)",
     re.IGNORECASE,
 )
 # Not inside quotes: that is code which knows the word.

@@ -50,14 +50,25 @@ _ZONE = re.compile(r"\((?P<zone>UTC|[A-Z][A-Za-z]{2,20}/[A-Za-z_+\-0-9/]{2,40})\
 _TRIES_AGAIN = re.compile(r"\b(?:retrying|will retry|reconnecting|trying again)\b", re.IGNORECASE)
 # A program that failed says so near its end; a log of a million complaints is not read whole.
 _LOOKS = 300
-# How far above a banner the line may stand that belongs to it.
+# How far above or below a banner the line may stand that belongs to it.
 _NEAR = 8
+_NEAR_BELOW = 24
+_RESET_LINE = re.compile(
+    r"\W{0,12}(?:(?:your|the|next|limit|quota|usage|estimated|time|until|will) ){0,4}"
+    r"(?:resets?\b|retry[_-]?(?:delay|after)\b|refresh(?:es)?\b|renews?\b|available again\b)",
+    re.IGNORECASE,
+)
 _HEADERS_NEAR = 40
 _AT_ONCE = 8
 _LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 # ⏺ I went on where I had stopped, …: an answer, so whatever stands above it was survived.
 _BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
 _ANSWER = 12
+# … - Success: whatever failed above, this did not.
+_SURVIVED = re.compile(r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$", re.IGNORECASE)
+# "Estimated usage" is a heading, no answer.
+_LABEL = 3
+_SENTENCE = re.compile(r"[.!?…]\s*$")
 # Words of prose below it that make a banner part of an answer; an error is believed for longer,
 # because programs explain their errors.
 _PROSE_AFTER_BANNER = 8
@@ -111,16 +122,23 @@ def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said |
             allowed = _PROSE_AFTER_ERROR if is_marked else _PROSE_AFTER_BANNER
             if after[end] > allowed and not has_failed:
                 continue
-            return _with_reset_above(said, lines, echoed, index, world)
+            return _with_reset_near(said, lines, echoed, index, world)
     return None
 
 
-def _with_reset_above(
+def _with_reset_near(
     said: Said, lines: Sequence[str], echoed: Sequence[bool], index: int, world: World
 ) -> Said:
-    """A limit that does not say when, with the time that a line just above it states."""
+    """A limit that does not say when, with the time that a line just above or below it states."""
     if said.judgement.reset is not None or said.judgement.means not in _LIMITS:
         return said
+    reset = _reset_above(lines, echoed, index, world) or _reset_below(lines, index, world)
+    return replace(said, judgement=replace(said.judgement, reset=reset))
+
+
+def _reset_above(
+    lines: Sequence[str], echoed: Sequence[bool], index: int, world: World
+) -> ResetTime | None:
     for above in range(index - 1, max(-1, index - _NEAR), -1):
         if echoed[above] or not _TRIGGER.search(lines[above]):
             continue
@@ -128,8 +146,23 @@ def _with_reset_above(
         reset = None if other is None else other.judgement.reset
         # "Retrying in 16 seconds" above the last error was the wait before it: it is over.
         if reset is not None and not tries_again(reset.source):
-            return replace(said, judgement=replace(said.judgement, reset=reset))
-    return said
+            return reset
+    return None
+
+
+def _reset_below(lines: Sequence[str], index: int, world: World) -> ResetTime | None:
+    """The time that a line of its own states below: "Resets on 08/01", "- **Reset time**: in 2h"."""
+    for below in range(index + 1, min(len(lines), index + _NEAR_BELOW)):
+        if prose_words(lines[below]) > _ANSWER:
+            return None
+        # retry_delay {⏎ seconds: 36: as protocol buffers are printed
+        line = "\n".join(lines[below : below + 2])
+        if not _RESET_LINE.match(line):
+            continue
+        reset = find_reset(line, now=world.now, zone=world.zone)
+        if reset is not None and not tries_again(reset.source):
+            return reset
+    return None
 
 
 def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
@@ -139,11 +172,14 @@ def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
     for index in range(len(lines) - 1, -1, -1):
         after[index] = total
         line = lines[index]
+        if _SURVIVED.search(line[:400]):
+            total += _PROSE_AFTER_ERROR + 1
         is_continued = index > 0 and continues(lines[index - 1], line)
         if not is_continued and not is_advice[index]:
             words = prose_words(line)
             is_answer = words >= _ANSWER and _BULLET.match(line) is not None
-            total += _PROSE_AFTER_ERROR + 1 if is_answer else words
+            is_label = words <= _LABEL and not _SENTENCE.search(line[-40:])
+            total += _PROSE_AFTER_ERROR + 1 if is_answer else 0 if is_label else words
     return after
 
 
@@ -306,8 +342,9 @@ def _with_headers(judgement: Judgement, lines: Sequence[str], world: World) -> J
     headers = headers_reset(lines, world)
     if headers is None:
         return judgement
-    # A reset signal means that it recovers, whatever the words (E-G1).
-    means = Kind.RATE_LIMIT if judgement.means is Kind.BILLING else judgement.means
+    # A reset signal means that it recovers, whatever the words or the status (E-G1, E-G2).
+    is_limit = judgement.means in (Kind.BILLING, Kind.AUTH)
+    means = Kind.RATE_LIMIT if is_limit else judgement.means
     return replace(judgement, means=means, reset=headers)
 
 

@@ -18,7 +18,7 @@ __all__ = ("Spoken", "speak")
 _ORNAMENTS = re.compile(r"[^\w\"'`#+<{\[($@%/\\=~^&-]+")
 # Time stamps, levels, tags that come before what is said.
 _STAMP = re.compile(
-    r"(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
+    r"(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
     r"(?:Z|\s?[+-]\d\d:?\d\d)?\]?(?:\s-)?\s+"
     r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?\s+)"
     # [agent/embedded]: who logs it, unless it is the level
@@ -29,14 +29,15 @@ _STAMP = re.compile(
     r"|[\w.-]{1,40} {1,20}\| "  # docker compose
     r"|[\w.]{1,60}:[\w<>.]{1,60}:\d{1,6} - "  # loguru
     r"|\d{1,2}: (?=\D)"  # a chain of causes
-    r"|[\w.]{1,60} - (?=(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\b)"  # logging
+    r"|[\w.]{1,60} (?:- )?(?=(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\b)"  # logging
 )
 _LEVEL = re.compile(
     r"(?:\[\s*)?(?P<level>ERROR|ERR|FATAL|CRITICAL|WARN|WARNING|INFO|DEBUG|NOTICE)(?:\s*\])?"
     r"(?::[\w.-]{1,40}:|[:\s](?!\w+\s*=))\s*(?:[-|]\s+)?(?=\S)"
     r"|(?P<short>ERRO|FATA|PANI)\[\d{1,9}\]\s+"  # logrus
+    r"|(?P<dotnet>fail|crit): (?=[A-Z])"
     r"|-\s(?P<dashed>error)\s(?=[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)"  # Next.js
-    r"|(?:##)?\[(?P<tag>(?i:(?:[a-z]{2,12} ){0,2}(?:error|err|fatal|critical)))\]\s*:?\s*(?=\S)"
+    r"|(?:##)?\[(?P<tag>(?i:(?:[a-z]{2,24} ){0,2}(?:error|err|fatal|critical)))\]\s*:?\s*(?=\S)"
 )
 # 23:27:08 - openhands:ERROR: agent.py:228 - …   2026-01-02 03:04:05,678 - 14 - llm.py:1 - ERROR: …
 _LOGGED = re.compile(
@@ -45,14 +46,18 @@ _LOGGED = re.compile(
     r"(?:[\w./-]{1,60}:\d{1,6}(?::\d{1,6})?\s+-\s+|[\w.]{1,60}\s+[—-]\s+|\[[^\[\]\n]{1,60}\]\s*){0,3}"
 )
 _TAG = re.compile(
-    r"(?:stderr|stdout|output|result|message|details?|reason)\s*:\s*"
+    r"(?:stderr|stdout|output|result|message|details?|reason)\s*[:=]\s*"
     r"|\[(?:result|stderr|stdout|claude|codex|gemini|copilot|opencode|qwen|aider|agent"
-    r"|cli|runner|worker[\w-]{0,8})\]\s*:?\s*",
+    r"|cli|runner|worker[\w-]{0,8}"
+    # [orchestrator] …: whoever it is, but no code
+    r"|(?!\w{0,30}(?:err|limit|exhaust|quota|overload|unavail|denied|timeout|throttl|invalid))"
+    r"[a-z][\w./@-]{3,40})\]\s*:?\s+",
     re.IGNORECASE,
 )
 # I'm sorry, I can't complete that request. …   Oops! …
 _APOLOGY = re.compile(
-    r"(?:(?:i'm|i am|we're|we are) (?:very )?)?(?:sorry|apologies|unfortunately|oops|uh-oh|whoops)"
+    r"(?:(?:i'm|i am|we're|we are) (?:very )?)?(?:sorry|apologies|unfortunately|oops|uh-oh|whoops"
+    r"|desculpe|lo siento|désolé|entschuldigung|spiacenti?)"
     r"(?:[.!,:;]|\s-)\s+"
     r"(?:(?:i|we) (?:can't|cannot|could not|couldn't|am unable|are unable)[^.!?\n]{1,60}[.!]\s+)?",
     re.IGNORECASE,
@@ -67,10 +72,13 @@ _ERROR = re.compile(
     r"\[?(?:api|http|fatal|server|internal|unexpected|provider|model|stream|request|network"
     r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?::(?!:)|[(·—-]|(?=\{)"
     r"|(?=\d{3}\b(?!\s(?:is|are|was|were|means?|indicates?|happens?|occurs?|can|should|and|or)\b)))\s*"
+    r"|fatal:\s+|curl: \((?:5|6|7|18|28|35|52|55|56|92)\)\s+"
     # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
     r"|(?:Caused by:?\s*)?[A-Za-z_$][\w.$]{0,120}?"
     r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b"
     r"(?:\s*\[[^\]]{0,60}\])?(?:\s*(?::(?!:)|-)|\s\()\s*"
+    # BadRequestError('Error code: 400 …: an exception as Python prints it
+    r"|[A-Za-z_$][\w.$]{0,120}?(?:Error|Exception)\((?=['\"])['\"]"
     # (AI_APICallError) …
     r"|\([A-Za-z_$][\w.$]{0,60}?(?:Error|Exception)\)\s+"
     # Failed to find label: …   Error from provider (x): …
@@ -79,7 +87,7 @@ _ERROR = re.compile(
     r"[^:{}\"\n]{0,80}:\s+"
     # stream disconnected before completion: …   Agent stopped: …   Stopping: …
     r"|(?:stream|connection|session|task|agent|run|turn|process|job|request|thread|worker)"
-    r"(?: (?:'[^'\n]{1,40}'|\"[^\"\n]{1,40}\"))? (?:was |has )?"
+    r"(?: (?:'[^'\n]{1,40}'|\"[^\"\n]{1,40}\"|#?\d{1,5}))? (?:was |has )?"
     r"(?:disconnected|closed|interrupted|aborted|stopped|ended|terminated|cancell?ed"
     r"|exited|paused|suspended|halted|blocked)\b[^:{}\"'\n]{0,60}:\s+"
     r"|(?:stopping|aborting|exiting|pausing|halting|paused|stopped|aborted|halted|blocked)"
@@ -89,7 +97,8 @@ _ERROR = re.compile(
     # An error occurred (ThrottlingException) when calling the X operation: …
     r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
     # the run failed: …   Request failed with status: …
-    r"|(?:[^:{}\"'`\n]|`[^`\n]{1,40}`){0,80}\b(?:errors?|failed|failure|rejected|exception)\b"
+    r"|(?:[^:{}\"'`\n]|`[^`\n]{1,40}`|\"[^\"\n]{1,60}\"(?=\s)){0,80}"
+    r"\b(?:errors?|failed|failure|rejected|exception)\b(?: (?:result|response|message|event|reply))?"
     r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+"
     # Stream error after retries: …   model call failed during startup: …
     r"|(?!(?:the|an?|i|we|this|that|those|no|any|fix\w*|handl\w*) )(?:[\w-]{1,20}+ ){1,2}"
@@ -112,6 +121,9 @@ _ERROR = re.compile(
     r"|(?:fehler|erreur|errore|erro|ошибка)\b)[^:\n{}\"']{0,40}:\s*"
     # error run failed {"message": …: a line of a log with its fields behind it
     r"|(?:[\w.:/-]{1,30}+ ){0,6}(?:errors?|failed|failure) (?=\{\s?[\"'])"
+    # Code review skipped — …
+    r"|(?:[\w-]{1,20}+ ){1,4}(?:skipped|paused|stopped|blocked|aborted|interrupted|suspended)"
+    r"\s?[—·]\s"
     # task 12: acme/large — failed — …
     r"|[^{}\"'\n]{0,80}?\s[—–|]\s(?:failed|failure|error)\s[—–|:]\s"
     # Attempt 3 failed with status 503. Retrying with backoff... ApiError: {…
@@ -147,13 +159,21 @@ _MARKUP = re.compile(r"(?:<[^<>\n]{1,80}>\s*){1,8}")
 _LOGFMT = re.compile(
     r"\blevel=\"?(?:error|fatal|ERROR|FATAL)\b|\bisError=true\b|\brawError=\S"
     r"|^\[[\w./:@-]{2,40}\] [^\n=\"']{0,200}\berror=\S"  # [gateway] run ended: error=…
+    r"|^\s*(?:error|err)=\"[^\"\n]{4,400}\"\s*$"
 )
+# job=7 attempt=2 err=rate_limit: several keys, and one of them tells of an error
+_KEYS = re.compile(r"(?<![\w(<.])[a-z][\w.]{0,30}=(?=[^\s=])", re.IGNORECASE)
+_ERROR_KEY = re.compile(
+    r"(?<![\w(<.])err(?:or)?(?:[_.]\w{1,12})?=(?!(?:none|null|nil|false|0|\"\"|'')(?!\w))[^\s=]",
+    re.IGNORECASE,
+)
+_FEWEST_KEYS = 3
 _LOGFMT_ERROR = re.compile(
-    r"\b(?:error(?:\.\w+)?|err|cause|msg|rawError)="
+    r"\b(?:error(?:[_.](?!param|type)\w+)?|err|cause|msg|rawError)="
     r"(?:\"(?P<quoted>(?:[^\"\\]|\\.){4,2000})\"|(?P<bare>\S[^=\n]{0,400}?)(?=\s[\w.]{1,30}=|$))"
 )
 _STATUS_ANYWHERE = re.compile(
-    r"(?:\bHTTP(?:/\d(?:\.\d)?)?|\bstatus(?:[ _]?code)?|\berror(?: code)?|'code'|\"code\""
+    r"(?:\bHTTP(?:/\d(?:\.\d)?)?|\b(?:error)?status(?:[ _]?code)?|error(?: code)?|'code'|\"code\""
     r"|\brejected|\bcode)\W{1,4}(?P<status>[45]\d\d)\b|^\W{0,3}(?P<first>[45]\d\d)\b",
     re.IGNORECASE,
 )
@@ -204,7 +224,7 @@ def speak(line: str) -> Spoken:
     plain = _BLANKS.sub(" ", level(line)).strip()
     position, is_error, status = _skip(_ORNAMENTS, plain, 0), False, None
     whole = plain[position:]
-    if _LOGFMT.search(plain[:400]):
+    if _LOGFMT.search(plain[:400]) or _has_error_key(plain[:2000]):
         parts = [found["quoted"] or found["bare"] for found in _LOGFMT_ERROR.finditer(plain)]
         if parts:
             inner = speak(" ".join(parts).replace('\\"', '"'))
@@ -230,6 +250,13 @@ def speak(line: str) -> Spoken:
     if is_error and status is None and (anywhere := _STATUS_ANYWHERE.search(whole[:400])):
         status = int(anywhere["status"] or anywhere["first"])
     return Spoken(text=text, is_error=is_error, status=status, whole=whole)
+
+
+def _has_error_key(plain: str) -> bool:
+    """Whether `plain` is a record of keys with their values, one of them an error."""
+    if not _ERROR_KEY.search(plain):
+        return False
+    return len(_KEYS.findall(plain)) >= _FEWEST_KEYS
 
 
 def _behind_answer(plain: str, position: int) -> int:

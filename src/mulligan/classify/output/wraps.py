@@ -17,13 +17,13 @@ _WORDS = re.compile(r"\w")
 # Lower case, and yet no rest of anything: error=…   acme.RateLimitError: …   last words: You …
 _BEGINS = re.compile(
     r"\s{0,16}(?:error|fatal|failed|panic|[\w.]{1,80}(?:Error|Exception))\s?[:=(](?!\s?[\"'])"
-    r"|\[?\d\d(?:\d\d-\d\d-\d\d|:\d\d:\d\d\b)"
+    r"|\[?\d\d(?:\d\d[-/]\d\d[-/]\d\d|:\d\d:\d\d\b)"
     r"|\s{0,16}[a-z][\w()-]{0,24}(?: [\w()-]{1,24}){0,4}: (?-i:[A-Z])",
     re.IGNORECASE,
 )
 # Each line of a log is a message of its own.
 _LOGGED = re.compile(
-    r"\s{0,8}(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
+    r"\s{0,8}(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
     r"|\[?(?:DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)[\]:\s])"
 )
 # It will reset at / 2026-07-06 12:00:00

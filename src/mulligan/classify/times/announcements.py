@@ -34,15 +34,17 @@ _ENGLISH = (
     r"|next (?:allowance|window|period|cycle|block|slot)(?= (?:is|starts|begins|opens|at|in|on)\b)"
 )
 _GERMAN = (
-    r"versuch\w*(?: es)?(?: (?:erneut|wieder|noch ?mal|später))?|(?:wieder|erneut) verfügbar"
+    r"warten?(?: sie)?|versuch\w*(?: es)?(?: (?:erneut|wieder|noch ?mal|später))?|(?:wieder|erneut) verfügbar"
     r"|zurückgesetzt|zurück|setzt sich|erneuert"
 )
 _SPANISH = (
     r"(?:int[eé]nta\w*|int[eé]ntelo|vuelv[ae]\w*)(?: a intentarlo)?(?: de nuevo| nuevamente)?"
     r"|restablec\w*|reinici\w*|renuev\w*|nuevo"
 )
-_PORTUGUESE = r"tente(?: novamente| de novo)?|redefin\w*|renova\w*|dispon[ií]\w*|novamente"
-_FRENCH = r"r[ée]essaye\w*|r[ée]initialis\w*|(?:de )?nouveau(?: disponible)?|renouvel\w*"
+_PORTUGUESE = (
+    r"tente(?: novamente| de novo)?|aguarde|espere|redefin\w*|renova\w*|dispon[ií]\w*|novamente"
+)
+_FRENCH = r"attendez|r[ée]essaye\w*|r[ée]initialis\w*|(?:de )?nouveau(?: disponible)?|renouvel\w*"
 _ITALIAN = r"riprova\w*|ripristin\w*|reimposta\w*|azzera\w*"
 _DUTCH = r"probeer(?: het)?(?: opnieuw)?|opnieuw"
 _RUSSIAN = r"сброс\w*|повторите(?: попытку)?|попробуйте(?: снова| ещё раз)?|обнов\w*"
@@ -84,7 +86,7 @@ _BETWEEN = (
     *("es", "bis", "nach", "em", "às", "as", "até", "dia", "a", "las?", "el", "los", "en", "de"),
     *("dentro de", "após", "sobre", "partir de", "del", "dans", "à", "le", "vers", "il", "alle"),
     *("tra", "fra", "op", "om", "over", "через", "в", "на", "于", "在", "将", "會", "会", "に"),
-    *("l(?=')", "は", "에", r"seconds?(?=\s*[:=])", r"ms(?=\s*[:=])"),
+    *("l(?=')", "は", "에", r"\{?\s*seconds?(?=\s*[:=])", r"ms(?=\s*[:=])"),
 )
 JOINERS = re.compile(
     r"(?:[\s:=|,(·\"'>*_@→⇒➜⏰-⏳🕐-🕧\\-]+"
@@ -102,7 +104,7 @@ AFTER = re.compile(r"\bafter\W*$", re.IGNORECASE)
 ASKS_CLOCK = re.compile(r"\b(?:at|on|à|às|as|las|um|ab|gegen|vers|alle|om)\W*$", re.IGNORECASE)
 # Only here is a number without a unit a number of seconds, or of what the name says.
 BARE_SECONDS = re.compile(
-    r"(?:retry|resets?|try again)[-_\s]?(?:after|in|delay)(?:[-_\s]?(?:seconds?|(?P<ms>ms)))?\W*$",
+    r"(?:retry|resets?|try again)[-_\s]?(?:after|in|delay)(?:[\W_]{0,6}(?:seconds?|(?P<ms>ms)))?\W*$",
     re.IGNORECASE,
 )
 

@@ -23,6 +23,7 @@ _TWINS = {
     **dict.fromkeys(map(ord, "“”„«»＂"), '"'),
     **dict.fromkeys(map(ord, "∙•‧⋅・"), "·"),
     **dict.fromkeys(map(ord, "−‐‑"), "-"),
+    **dict.fromkeys(map(ord, "–―"), "—"),
     **dict.fromkeys(map(ord, "（"), "("),
     **dict.fromkeys(map(ord, "）"), ")"),
     **dict.fromkeys(map(ord, "："), ":"),

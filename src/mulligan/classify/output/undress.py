@@ -1,0 +1,130 @@
+"""A text without what others put around it: borders, quotation marks, stamps, curl's arrows.
+
+Each step leaves the text alone unless all of it is dressed that way: a quotation inside an answer
+stays a quotation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ..times.level import without_escapes
+from .bodies import body_evidence, status_of
+
+__all__ = ("ONE_STRING", "undressed")
+
+# A message, not a document.
+ONE_STRING = 4000
+_BORDERS = "│┃║"
+_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»"}
+_FRAGMENT = re.compile(r"\s{0,16}\"[\w.-]{1,40}\"\s?:")
+# 2026-07-06T12:00:01.1234567Z …   Jul 06 12:00:01 host agent[312]: …
+_STAMP = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z\s"
+    r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}(?:\[\d{1,7}\])?: "
+)
+# [2026-07-06T12:00:01.123Z] [INFO] {: a log that stamps the lines of one value, too
+_LOGGED = re.compile(
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|\s?[+-]\d\d:?\d\d)?\]?"
+    r"(?:\s+\[?[A-Za-z]{4,8}\]?:?)?\s"
+)
+# A spinner goes back to the begin of its line, and what comes next stands there alone.
+_OVERWRITTEN = re.compile(r"\r+(?![\r\n])")
+# < HTTP/2 429   < retry-after: 30: what curl -v tells of both sides
+_ANSWER = re.compile(r"^< HTTP/", re.MULTILINE)
+_ARROW = re.compile(r"^< ?", re.MULTILINE)
+_CURL = re.compile(r"^(?:[>*] [^\n]{0,400}|[>*]|[{}] \[\d{1,9} bytes data\])\r?$", re.MULTILINE)
+
+
+def undressed(text: str) -> str:
+    """`text` as the program said it, before others dressed it up."""
+    plain = _unboxed(_OVERWRITTEN.sub("\n", without_escapes(text)))
+    plain = _unstamped_value(_unstamped(_unmarked(_uncurled(plain))))
+    return _braced(_unquoted(plain))
+
+
+def _unboxed(text: str) -> str:
+    """`text` without the borders that a terminal program drew around it."""
+    if not any(border in text for border in _BORDERS):
+        return text
+    return "\n".join(_unboxed_line(line) for line in text.split("\n"))
+
+
+def _unboxed_line(line: str) -> str:
+    bare = line.strip()
+    if len(bare) < 2 or bare[0] not in _BORDERS:
+        return line
+    return bare[1:].rstrip(_BORDERS + " ").removeprefix(" ")
+
+
+def _uncurled(text: str) -> str:
+    """An exchange as `curl -v` shows it: what the server answered, without arrows."""
+    if not _ANSWER.search(text):
+        return text
+    return _ARROW.sub("", _CURL.sub("", text))
+
+
+def _unmarked(text: str) -> str:
+    """A text that is a quotation from its first line to its last, without its marks."""
+    if not text.lstrip().startswith("> "):
+        return text
+    lines = text.split("\n")
+    if not all(line.startswith(">") or not line.strip() for line in lines):
+        return text
+    return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
+
+
+def _unstamped(text: str) -> str:
+    """A log that stamps each of its lines, also those of one message, without the stamps."""
+    if not _STAMP.match(text):
+        return text
+    lines = text.split("\n")
+    if not all(_STAMP.match(line) or not line.strip() for line in lines):
+        return text
+    return "\n".join(_STAMP.sub("", line, count=1) for line in lines)
+
+
+def _unstamped_value(text: str) -> str:
+    """A log with a printed value, whose lines were stamped one by one, as the value itself.
+
+    Any other line keeps its stamp: it tells where one record ends.
+    """
+    if not _LOGGED.match(text):
+        return text
+    lines, is_inside = text.split("\n"), False
+    for index, line in enumerate(lines):
+        found = _LOGGED.match(line)
+        rest = line[found.end() :] if found else ""
+        is_inside = found is not None and (is_inside or rest.strip() in ("{", "["))
+        if is_inside:
+            lines[index] = rest
+            is_inside = rest.rstrip() not in ("}", "]")
+    return "\n".join(lines)
+
+
+def _unquoted(text: str) -> str:
+    """What a program said as one quoted string, and nothing else."""
+    bare = text.strip()
+    if not 2 < len(bare) <= ONE_STRING or _QUOTES.get(bare[0]) != bare[-1]:
+        return text
+    if bare[0] != '"':
+        return bare[1:-1] if "\n" not in bare else text
+    try:
+        said = json.loads(bare)
+    except ValueError:
+        return text
+    return said if isinstance(said, str) else text
+
+
+def _braced(text: str) -> str:
+    """The inside of an error body whose braces were not copied with it."""
+    if len(text) > ONE_STRING or not _FRAGMENT.match(text):
+        return text
+    whole = "{" + text.strip().rstrip(",") + "}"
+    try:
+        data = json.loads(whole, strict=False)
+    except (ValueError, RecursionError):
+        return text
+    is_body = isinstance(data, dict) and (status_of(data) or body_evidence(data)) is not None
+    return whole if is_body else text
