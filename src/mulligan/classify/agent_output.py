@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING
 
 from ..core.failure import Failure, Kind
 from ..core.text import presentable
+from .output.dumps import dumped
 from .output.echo import is_fence, is_trailer, prose_words
 from .output.evidence import Evidence, Role
-from .output.header_lines import headers_reset
+from .output.fields import reset_in_fields
+from .output.header_lines import headers_reset, is_plan_limit
 from .output.kinds import Judgement, World, by_status, goes_on, judge, reach_of, squash
 from .output.story import Story, Stream, judged, take_apart
 from .output.text import last_word, tries_again
@@ -60,6 +62,7 @@ class Outcome:
 
 # More prose than this around an error body, and the body is an example in an answer.
 _PROSE_AROUND_A_BODY = 12
+_PROSE_AROUND_AN_ERROR = 40
 _LONGEST_BANNER = 160
 _INCOMPLETE = re.compile(r"stream ended|finish[_ ]reason|truncated|empty response", re.IGNORECASE)
 _LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
@@ -99,6 +102,7 @@ def read_output(
     if found is None and not story.is_done:
         found = _from_bodies(streams, world, has_failed=has_failed)
         found = found or _from_text(streams, world, exit_code=exit_code)
+        found = found or _from_dumps(streams, world) or _from_headers(streams, world)
         found = found or _from_progress(story, world)
     if found is not None and (found.failure is not None or not has_failed):
         return found
@@ -176,6 +180,8 @@ def _stands_out(body: Evidence, lines: Sequence[str]) -> bool:
     if any(is_fence(line) for line in lines):
         return False
     around = sum(prose_words(line) for line in lines if not is_trailer(line))
+    if body.is_introduced:
+        return around <= _PROSE_AROUND_AN_ERROR
     return around <= (0 if body.is_doubtful else _PROSE_AROUND_A_BODY)
 
 
@@ -201,6 +207,27 @@ def _from_text(streams: Sequence[Stream], world: World, *, exit_code: int | None
     return _outcome(_with_body(said.judgement, streams, world), heard, world)
 
 
+def _from_dumps(streams: Sequence[Stream], world: World) -> Outcome | None:
+    """An error object that a runtime dumped."""
+    for stream in reversed(streams):
+        if (found := dumped(stream.lines)) is not None:
+            judgement = judged(found, world)
+            return None if judgement is None else _outcome(judgement, found, world)
+    return None
+
+
+def _from_headers(streams: Sequence[Stream], world: World) -> Outcome | None:
+    """Headers of a plan's window that is used up, and not a word beside them."""
+    for stream in streams:
+        if is_plan_limit(stream.lines):
+            reset = headers_reset(stream.lines, world)
+            judgement = Judgement(means=Kind.QUOTA, because="the headers say so", reset=reset)
+            words = "limit reached"
+            said = Evidence(role=Role.FAILED, text=words, source="headers", is_event=False)
+            return _outcome(judgement, said, world)
+    return None
+
+
 def _with_body(judgement: Judgement, streams: Sequence[Stream], world: World) -> Judgement:
     """A limit that a line stated without its time, with the time in a body beside the line."""
     if judgement.reset is not None or judgement.means not in _LIMITS:
@@ -210,7 +237,9 @@ def _with_body(judgement: Judgement, streams: Sequence[Stream], world: World) ->
         found = judged(body, world)
         if found is not None and found.means in _LIMITS and found.reset is not None:
             return replace(judgement, reset=found.reset)
-    return judgement
+    records = (one.record for one in streams if one.record is not None)
+    resets = (reset_in_fields(one, now=world.now, zone=world.zone) for one in records)
+    return replace(judgement, reset=next((one for one in resets if one is not None), None))
 
 
 def _outcome(judgement: Judgement, evidence: Evidence, world: World) -> Outcome:

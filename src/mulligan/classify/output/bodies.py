@@ -46,6 +46,8 @@ _NESTED_KEYS = (
     "quota_limit",
     "exception",
     "status_message",
+    "status_details",
+    "body",
 )
 _STATUS_KEYS = (
     "status",
@@ -100,6 +102,8 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or isinstance(data.get("errorMessage"), str)
         or (says and any(_holds_error(data.get(key)) for key in _NESTED_KEYS))
         or isinstance(data.get("exception"), Mapping)
+        # an exchange that was kept: {"response": {"status": 403, "body": …}}
+        or any(status_of(data.get(key)) is not None for key in ("response", "status_details"))
         or _holds_error(opened(str(data.get("status_message") or "")))
         # as opencode keeps it
         or (_is_error_type(str(data.get("name", ""))) and isinstance(data.get("data"), Mapping))

@@ -13,7 +13,7 @@ from .reading import ended
 if TYPE_CHECKING:
     from .reading import Event
 
-__all__ = ("assistant", "rate_limit_event", "result", "system")
+__all__ = ("assistant", "hook", "rate_limit_event", "result", "system")
 
 # [API Error: 401 …] at the end of what should be an answer; with words behind the box it is one
 _BOX = "[API Error: "
@@ -32,6 +32,9 @@ def result(event: Event) -> Evidence | None:
             agent="copilot",
         )
     if not says_error and not (subtype.startswith("error") and event.get("is_error") is not False):
+        content = event.get("content")
+        if isinstance(content, Mapping) and content.get("success") is False:
+            return ended(event, content, "result event", "")
         text = event.get("result")
         text = text if isinstance(text, str) else ""
         if (words := _handed_over(text, event)) is not None:
@@ -78,7 +81,9 @@ def assistant(event: Event) -> Evidence | None:
         event.get("error") or event.get("isApiErrorMessage") or event.get("is_api_error_message")
     )
     message = event.get("message")
-    if not failed:
+    # No model wrote it: it stands where an answer should be.
+    is_made = isinstance(message, Mapping) and message.get("model") == "<synthetic>"
+    if not (failed or is_made):
         return Evidence(role=Role.WORK)
     content = message.get("content") if isinstance(message, Mapping) else message
     return Evidence(
@@ -90,6 +95,22 @@ def assistant(event: Event) -> Evidence | None:
         code=str(event.get("api_error_type") or event.get("error") or ""),
         fields=event,
     )
+
+
+def hook(event: Event) -> Evidence | None:
+    """What Claude tells a hook when it stops."""
+    said = event.get("last_assistant_message")
+    if not isinstance(said, str) or "hook_event_name" not in event:
+        return None
+    if event["hook_event_name"] == "StopFailure":
+        return Evidence(
+            role=Role.ENDED,
+            text=said,
+            source="claude StopFailure hook",
+            agent="claude",
+            code=str(event.get("error") or ""),
+        )
+    return Evidence(role=Role.DONE, text=said, source="claude Stop hook", agent="claude")
 
 
 def rate_limit_event(event: Event) -> Evidence | None:

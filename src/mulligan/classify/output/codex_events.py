@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from .bodies import status_of
 from .evidence import Evidence, Role
 from .reading import ended
 
@@ -22,7 +23,13 @@ def turn_failed(event: Event) -> Evidence | None:
 def response_failed(event: Event) -> Evidence | None:
     """An answer of the Responses API that failed in its stream."""
     response = event.get("response")
-    inner = response.get("error") if isinstance(response, Mapping) else event.get("error")
+    if event.get("type") == "response.done" and status_of(response) is None:
+        is_failed = isinstance(response, Mapping) and response.get("status") == "failed"
+        if not is_failed:
+            return Evidence(role=Role.WORK)
+    inner = response if isinstance(response, Mapping) else event.get("error")
+    if isinstance(inner, Mapping):
+        inner = inner.get("error") or inner.get("status_details") or inner
     return ended(event, inner, "response.failed event", "", Role.FAILED)
 
 

@@ -25,9 +25,10 @@ _TOOL = re.compile(
 _UNDER_TOOL = re.compile(r"\s{0,8}[⎿└]|\s{2,}\S")
 # A tool has one answer; a second corner in its column is the program's own word.
 _CORNER = re.compile(r"(?P<indent>\s{0,8})⎿")
+_OUTSIDE = re.compile(r"\s{0,3}\S")
 _SHELL = re.compile(
     r"\s{0,8}(?:\S{0,60}[$%]|\+)\s+(?:cat|grep|egrep|rg|ag|head|tail|less|more|sed|awk|git|diff"
-    r"|echo|printf|find|ls|jq|bat|zcat|journalctl|date|wc|man)\b"
+    r"|echo|printf|find|ls|jq|bat|zcat|journalctl|date|wc|man|gh (?:issue|pr) (?:list|view))\b"
 )
 _SHOWN_LINE = re.compile(
     r"\s{0,16}(?:"
@@ -42,7 +43,8 @@ _SHOWN_LINE = re.compile(
     r"|(?:#\d{1,6}:?\s{1,4})?\[(?:bug|feature|question|docs|enhancement)[^\[\]\n]{0,20}\]"
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
     # a diff without its head, a list; "- error Error: …" is how Next.js logs
-    r"|(?!-\serror\s[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)[+-]\s{0,2}[A-Za-z_]"
+    r"|(?!-\serror\s[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)[+-](?:\s{1,3}\S|[A-Za-z_])"
+    r"|[├└]──"  # a tree of files
     # expect(limit("…")): code; * 429 - `rate_limit_error`: a list of statuses
     r"|(?:expect|assert\w{0,20}|it|test|describe|printf?|console\.\w{1,10}|log(?:ger|ging)?\.\w{1,10})\("
     r"|[*+•-]\s+`?[45]\d\d`?\s?(?:[-:(=]|—|–)"
@@ -166,13 +168,15 @@ class _Reader:
 
     def _follow_tool(self, head: str) -> None:
         corner = _CORNER.match(head)
+        # What a tool printed stands deeper than what the program says next.
+        is_next = self._is_after_blank and _OUTSIDE.match(head) is not None
         is_second = corner is not None and corner["indent"] == self._corner
         is_apart = corner is not None and (self._is_after_blank or is_second)
         self._is_after_blank = not head.strip()
         self._corner = corner["indent"] if corner is not None else self._corner
         if _TOOL.match(head):
             self._under_tool, self._corner = True, None
-        elif head.strip() and (is_apart or not _UNDER_TOOL.match(head)):
+        elif head.strip() and (is_apart or is_next or not _UNDER_TOOL.match(head)):
             self._under_tool = False
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from .bodies import body_evidence
-from .claude_events import assistant, rate_limit_event, result, system
+from .claude_events import assistant, hook, rate_limit_event, result, system
 from .codex_events import app_server, event_msg, item, response_failed, turn_failed
 from .evidence import Evidence, Role
 from .other_events import (
@@ -98,6 +98,7 @@ def _window(event: Event) -> Evidence | None:
 _SHAPES: tuple[Callable[[Event], Evidence | None], ...] = (
     _window,
     app_server,
+    hook,
     _conversation,
     gemini_json,
     continue_json,
@@ -126,6 +127,7 @@ _READERS: dict[str, Callable[[Event], Evidence | None]] = {
     "event_msg": event_msg,
     "response.failed": response_failed,
     "response.completed": role_only(Role.WORK),
+    "response.done": response_failed,
     "session.error": session_error,
     "assistant.turn_retry": progress("copilot turn_retry event", "copilot"),
     "model.call_failure": progress("copilot call_failure event", "copilot"),

@@ -40,6 +40,7 @@ class Evidence:
         is_event: Whether the program reported it as an event of its own run; False for a body or
             a line, which it may merely have shown.
         is_doubtful: Whether code and answers look like this as often as errors do.
+        is_introduced: Whether a heading announced it: "Upstream error:".
     """
 
     role: Role
@@ -53,3 +54,4 @@ class Evidence:
     is_limit: bool = False
     is_event: bool = True
     is_doubtful: bool = False
+    is_introduced: bool = False

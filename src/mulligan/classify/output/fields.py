@@ -36,7 +36,7 @@ _INSTANTS = {
     "resetsat", "resetat", "resettime", "resetstime", "quotaresettimestamp", "quotaresettime",
     "resetdate", "xratelimitreset", "ratelimitreset", "nextreset", "nextresettime", "availableat",
     "unlockat", "retryat", "retryafterat", "resettimestamp", "resetepoch", "limitresetsat",
-    "quotaresetdate", "nextresetat",
+    "quotaresetdate", "nextresetat", "opensat", "availableagainat",
 }  # fmt: skip
 _PLAIN_KEY = re.compile(r"[-_\s]")
 _DEPTH = 8

@@ -13,23 +13,33 @@ if TYPE_CHECKING:
     from ..reset_time import ResetTime
     from .kinds import World
 
-__all__ = ("headers_reset",)
+__all__ = ("headers_reset", "is_plan_limit")
 
 # Also as a runtime dumps them: 'x-ratelimit-reset': '1642361738',
 _HEADER = re.compile(
-    r"\s{0,8}['\"]?(?P<name>[A-Za-z][A-Za-z0-9-]{2,60})['\"]?:\s*(?P<value>\S[^\n]{0,200})"
+    r"\s{0,8}['\"]?(?P<name>[A-Za-z][A-Za-z0-9-]{2,60})['\"]?[:=]\s*(?P<value>\S[^\n]{0,200})"
 )
 _HEADER_NAMES = re.compile(
     r"retry-after(?:-ms)?$|(?:x-|anthropic-)?ratelimit|x-codex-", re.IGNORECASE
 )
 # "X-RateLimit-Reset" => array:1 [ …: headers that a debugger dumped.
 _DUMPED = re.compile(r"\s{0,16}[\"']X-RateLimit-Reset[\"']", re.IGNORECASE)
+_USED_UP = re.compile(
+    r"\s{0,8}['\"]?(?:anthropic-ratelimit-unified(?:-\w{1,12}){0,3}-status['\"]?\s?[:=]\s?['\"]?rejected"
+    r"|x-codex-(?:primary|secondary)-used-percent['\"]?\s?[:=]\s?['\"]?100)\b",
+    re.IGNORECASE,
+)
 _EPOCH = re.compile(r"\b[12]\d{9}\b")
 
 
 def headers_reset(lines: Sequence[str], world: World) -> ResetTime | None:
     """The reset that header lines state for the window that is used up."""
     return reset_in_headers(_header_lines(lines), now=world.now)
+
+
+def is_plan_limit(lines: Sequence[str]) -> bool:
+    """Whether headers say that a plan's window is used up."""
+    return any(_USED_UP.match(line) for line in lines)
 
 
 def _header_lines(lines: Sequence[str]) -> dict[str, str]:

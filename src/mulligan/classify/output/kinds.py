@@ -129,15 +129,8 @@ def judge(
             continue
         if is_over and entry.means is Meaning.PROGRESS:
             continue
-        if entry.voice is Voice.ANYWHERE or (is_error and entry.means is not Meaning.NOT_FAILURE):
-            found = entry.match.search(text)
-        elif entry.voice is Voice.STATED:
-            found = entry.match.search(text, 0, 4 * _EARLY)
-        else:
-            found = entry.match.match(text)
-        if found is None or (
-            entry.voice is Voice.STATED and not is_error and _is_talk(text, found, pack)
-        ):
+        found = _found(text, pack, entry, is_error=is_error)
+        if found is None:
             continue
         reset = _reset(text, entry, world, fields=fields, zone=zone)
         judgement = _judgement(text, found, (pack, entry), reset)
@@ -146,6 +139,23 @@ def judge(
     return None
 
 
+def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[str] | None:
+    """Where the words of `entry` are said in `text`, by whom they must be said."""
+    if entry.voice is Voice.ANYWHERE or (is_error and entry.means is not Meaning.NOT_FAILURE):
+        found = entry.match.search(text)
+    elif entry.voice is Voice.STATED:
+        found = entry.match.search(text, 0, 4 * _EARLY)
+        found = None if found is not None and _is_talk(text, found, pack) else found
+    else:
+        found = entry.match.match(text)
+    is_foreign = found is not None and entry.means is Kind.QUOTA and _FOREIGN.search(found[0])
+    return None if is_foreign else found
+
+
+# Limits of other worlds.
+_FOREIGN = re.compile(
+    r"\b(?:speed|velocity|weight|age|storage|disk|upload|character) limit\b", re.IGNORECASE
+)
 # "When the weekly limit is reached, …" tells what would happen, not what did.
 _CONDITION = re.compile(
     r"(?:if|when|whenever|once|until|unless|before|while|because|since|how|why|whether)\b",
@@ -155,11 +165,11 @@ _CONDITION = re.compile(
 _TALK = re.compile(
     r"\b(?:if|when|once|whenever|unless|how|why|detect\w*|handle\w*|patterns?|should|would|could"
     r"|tests?|says?|said|answer\w*|prints?|printed|shows?|showed|mentions?|match\w*|e\.g|example|like|parse\w*|added"
-    r"|fix\w*|docs?|readme|regex|string|we|i|my|they|he|she|after|treats?|counts?|banners?|reads?"
+    r"|fix\w*|docs?|readme|regex|string|we|our|i|my|they|he|she|after|treats?|counts?|banners?|reads?"
     r"|quot(?:e|es|ed|ing)|wordings?)\b",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r"(?:^|[\s(,\[])'|[\"{}=<]|\bif\b", re.IGNORECASE)
+_QUOTED = re.compile(r"(?:^|[\s(,\[])'|[{}=<]|\bif\b", re.IGNORECASE)
 # A sentence that is over before the words begin; a program's own wording may come second.
 _SENTENCE = re.compile(r"[.!?]\s+\S")
 _EARLY = 160
@@ -172,7 +182,8 @@ def _is_stated(text: str, reset: ResetTime | None, *, is_error: bool) -> bool:
 
 def _is_talk(text: str, found: re.Match[str], pack: Pack) -> bool:
     start = found.start()
-    if start > _EARLY or _QUOTED.search(text, 0, found.end()):
+    is_quoted = text.count('"', 0, start) % 2 == 1 or '"' in found[0]
+    if start > _EARLY or is_quoted or _QUOTED.search(text, 0, found.end()):
         return True
     # The wording of one program is its own; one that belongs to nobody must not look like prose.
     is_nobodys = not pack.agents

@@ -12,7 +12,7 @@ from .streams import cut
 
 __all__ = ("logged",)
 
-_LEVELS = ("level", "severity", "levelname", "log.level")
+_LEVELS = ("level", "lvl", "severity", "levelname", "log.level")
 _MESSAGES = ("msg", "message", "text", "event")
 _ERRORS = ("err", "error", "exception")
 # Pino and Bunyan count in tens.

@@ -24,7 +24,10 @@ __all__ = (
 
 
 def session_error(event: Event) -> Evidence | None:
-    """Copilot: the end of a run."""
+    """Copilot, opencode's server: the end of a run."""
+    properties = event.get("properties")
+    if isinstance(properties, Mapping):
+        return ended(event, properties.get("error"), "opencode session.error event", "opencode")
     return ended(event, event.get("data"), "copilot session.error event", "copilot")
 
 
@@ -92,6 +95,9 @@ def continue_json(event: Event) -> Evidence | None:
 
 def answer_json(event: Event) -> Evidence | None:
     """Any program that prints its answer as one object."""
-    if isinstance(event.get("response"), str):
+    answer = event.get("response")
+    if isinstance(answer, str):
         return Evidence(role=Role.DONE, source="json output")
+    if set(event) == {"result"} and isinstance(event["result"], str):
+        return Evidence(role=Role.DONE, text=event["result"], source="json output")
     return None

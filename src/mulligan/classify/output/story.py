@@ -6,6 +6,7 @@ FAILED ──WORK, DONE──▶ survived         PROGRESS ──exit ≠ 0─�
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = ("Story", "Stream", "judged", "take_apart")
 
+# Upstream error:   Response body:
+_HEADING = re.compile(
+    r"\W{0,6}(?:[\w-]{1,20} ){0,3}(?:error|errors|failure|response|body|exception)\W{0,6}",
+    re.IGNORECASE,
+)
 # What a program says about its end stands near it: what came before these is not kept.
 _LINES = 5000
 _EVENTS = 2000
@@ -39,11 +45,19 @@ _LIMITS = (Kind.RATE_LIMIT, Kind.QUOTA)
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One stream of output, taken apart: what JSON says, what lines say, who gave itself away."""
+    """One stream of output, taken apart.
+
+    Args:
+        evidence: What JSON says.
+        lines: What lines say.
+        agent: Who gave itself away.
+        record: The record of a log that `lines` were taken from, if they were.
+    """
 
     evidence: tuple[Evidence, ...]
     lines: tuple[str, ...]
     agent: str = ""
+    record: object = None
 
 
 def take_apart(text: str) -> Stream:
@@ -51,10 +65,12 @@ def take_apart(text: str) -> Stream:
     agent = ""
     evidence: deque[Evidence] = deque(maxlen=_EVENTS)
     lines: deque[str] = deque(maxlen=_LINES)
-    last_record: list[str] = []
+    record: tuple[list[str], object] = ([], None)
+    above = ""
     for piece in pieces(undressed(text)):
         if isinstance(piece, Line):
             lines.append(piece.text)
+            above = piece.text.strip() or above
             continue
         data = piece.data
         if isinstance(data, str):  # a body that was quoted once more
@@ -62,12 +78,15 @@ def take_apart(text: str) -> Stream:
         found = event_evidence(data)
         for one in found:
             agent = agent or one.agent
-            evidence.append(replace(one, is_doubtful=True) if piece.is_printed else one)
-        if all(one.role is Role.OTHER for one in found):
-            last_record = logged(data) or last_record
+            is_introduced = _HEADING.fullmatch(above) is not None
+            is_doubtful = piece.is_printed or one.is_doubtful
+            evidence.append(replace(one, is_doubtful=is_doubtful, is_introduced=is_introduced))
+        if all(one.role is Role.OTHER for one in found) and (said := logged(data)):
+            record = (said, data)
     if not any(map(str.strip, lines)):
         # A log in JSON, and nothing else; in any other text it is shown, not said.
-        lines.extend(last_record)
+        lines.extend(record[0])
+        return Stream(tuple(evidence), tuple(lines), agent, record[1])
     return Stream(tuple(evidence), tuple(lines), agent)
 
 

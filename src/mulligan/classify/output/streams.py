@@ -19,7 +19,7 @@ from .literals import LARGEST_LITERAL, python_object
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("Line", "Value", "cut", "first_object", "pieces")
+__all__ = ("Line", "Value", "completed", "cut", "first_object", "pieces")
 
 # No line of prose is longer; what is longer is data, and only its head is matched.
 LINE_LIMIT = 8192
@@ -27,7 +27,7 @@ LINE_LIMIT = 8192
 _LARGEST = 262_144
 # "{\"error\": …}" is a body that was quoted once more; any other quoted line is text.
 _OPENINGS = ("{", "[", '"{', '"[')
-# [2026-07-06T12:00:00Z] [INFO]   12:00:00 INFO   worker-1 |   **Summary:** — what others put in front
+# [2026-07-06T12:00:00Z] [INFO]   12:00:00 INFO   worker-1 |   **Summary:** — put in front
 _LOGGED = re.compile(
     r"\W{0,4}(?:summary|result|output|stdout|stderr|details?|response|error|body|last \w{1,10})"
     r"\W{1,6}"
@@ -41,7 +41,10 @@ _STANDS_ALONE = re.compile(r"[ \t\r]{0,20}(?:\n|$)")
 _INSIDE = re.compile(r'(?:[^"\\]|\\.)*+')
 # What an object is made of; an escaped character is none of it.
 _MARKS = re.compile(r'[{}\[\],"]|\\.', re.DOTALL)
+_ENDS = {"{": "}", "[": "]"}
 _LARGEST_CUT = 65_536
+# , "key": "val: all that stands behind the last whole pair
+_CUT_PAIR = re.compile(r'[,\s]*(?:"[^\n]*)?\s*')
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -111,10 +114,15 @@ def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
     if found is not None and _LINE_ENDS.match(text, found[1]):
         return Value(found[0]), found[1], cost
     printed = _printed(text, start)
-    if printed is not None and body_evidence(printed[0]) is not None:
+    if printed is not None and (_is_report(printed[0]) or body_evidence(printed[0]) is not None):
         return Value(printed[0], is_printed=True), printed[1], cost
     is_costly = text.startswith("'", start + 1) or may_be_inspected(text, start)
     return None, start, cost + (LARGEST_LITERAL if is_costly else 0)
+
+
+def _is_report(data: Any) -> bool:
+    """Whether `data` is what a program reports at its end, whoever printed it."""
+    return data.get("type") == "result" and data.get("is_error") is True
 
 
 def _printed(text: str, start: int) -> tuple[Any, int] | None:
@@ -145,42 +153,49 @@ def _json(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
     try:
         data, stop = _DECODER.raw_decode(chunk)
     except (RecursionError, ValueError):
-        data = _completed(chunk) if start + len(chunk) == len(text) else None
+        data = completed(chunk) if start + len(chunk) == len(text) else None
         if data is None:
             return None, start, len(chunk)
         stop = len(chunk)
     return Value(data), start + stop, 0
 
 
-def _completed(text: str) -> Any:
+def completed(text: str) -> Any:
     """The object that `text` is the beginning of, as far as it goes; None if it is none.
 
-    Logs are cut, and so is what people copy.
+    Logs are cut, and so is what people copy. What was cut must be the last line: whatever stands
+    below it is no part of the object.
     """
-    if not text.startswith("{"):
+    if not text.startswith("{") or len(text) > _LARGEST_CUT:
         return None
-    open_, in_string, whole = [], False, ""
+    open_: list[str] = []
+    quote, comma, ends = -1, 0, ""
     for found in _MARKS.finditer(text):
         mark = found[0]
         if mark == '"':
-            in_string = not in_string
-        elif in_string or mark[0] == "\\":
+            quote = found.start() if quote < 0 else -1
+        elif quote >= 0 or mark[0] == "\\":
             continue
-        elif mark in "{[":
-            open_.append("}" if mark == "{" else "]")
+        elif mark in _ENDS:
+            open_.append(_ENDS[mark])
         elif mark == ",":
-            whole = text[: found.start()] + "".join(reversed(open_))
+            comma, ends = found.start(), "".join(reversed(open_))
         elif not open_ or open_.pop() != mark:
             return None
-    if not open_ or len(text) > _LARGEST_CUT:
+    if not open_:
         return None
-    ends = ('"' if in_string else "") + "".join(reversed(open_))
-    for one in (text.rstrip("\\ \t\r\n.…") + ends, whole):
-        try:
-            return json.loads(one, strict=False)
-        except (RecursionError, ValueError):
-            continue
-    return None
+    bare = text.rstrip("\\ \t\r\n.…")
+    tries = [text[:comma] + ends] if _CUT_PAIR.fullmatch(text, comma) else []
+    if quote < 0 or "\n" not in bare[quote:]:
+        tries.insert(0, bare + ('"' if quote >= 0 else "") + "".join(reversed(open_)))
+    return next((data for one in tries if (data := _loaded(one)) is not None), None)
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except (RecursionError, ValueError):
+        return None
 
 
 def _split(line: str) -> list[Value | Line]:

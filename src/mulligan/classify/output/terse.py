@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ("Terse", "as_terse", "may_introduce")
+__all__ = ("Terse", "as_terse", "is_quoting", "is_somebody", "may_introduce")
 
 _STATUS = re.compile(
     r"\b(?:HTTP|status|code|error|returned|got|received|responded with|answered|failed|rejected)"
     r"(?: (?:status|code|error|with|a|an|HTTP)){0,3}(?:: | \(|[\s:=#(\[])(?P<status>429|529)\b"
-    r"|^(?P<first>429|529)\b(?![\",]|[.:]\d)",
+    r"|^(?P<first>429|529)\b(?:$|[;.,:)\]·—-](?![\d\"])|(?= (?:too|rate|limit|quota"
+    r"|error|status|client|server|overload|service|you|request|resource|slow|throttl|(?-i:[A-Z{<(\[\"']))))",
     re.IGNORECASE,
 )
 # Not inside quotes: that is code which knows the word.
@@ -32,7 +33,7 @@ _PERSON = re.compile(
     r"|documentation|example|e\.g|caused|implement\w*|refactor\w*|limiter|limiting|classif\w*|treat\w*"
     r"|counts?|counted|summary|now|then|instead|survived"
     r"|recovered|twice|succeeded|completed|eventually|means|listed|documented|described|section|passed|passes|works?|worked"
-    r"|because the|which|what|how|why|select|where|const|let|var|def"
+    r"|because the|resolved|incident|which|what|how|why|select|where|const|let|var|def"
     r"|retry:|retrying|retried|will retry|retry in|are|were|responses)(?!\w)"
     r"|^(?:if|when|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
     r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\(\)|\w\(\{|\)\.\w+\(|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']"
@@ -61,13 +62,23 @@ class Terse:
     status: int | None = None
 
 
+def is_somebody(text: str) -> bool:
+    """Whether `text` sounds like a person who talks, or like code."""
+    return _PERSON.search(_ASIDE.sub(" ", text)) is not None
+
+
+def is_quoting(text: str) -> bool:
+    """Whether a quotation begins in `text`."""
+    return _QUOTES.search(text) is not None
+
+
 def as_terse(text: str) -> Terse | None:
     """`text` as an error that nothing introduces; None if it may be a person who talks."""
     if len(text) > _LONGEST:
         return None
     status, code = _STATUS.search(text), _CODE.search(text)
     stated = status or code
-    if stated is None or _PERSON.search(_ASIDE.sub(" ", text)):
+    if stated is None or is_somebody(text):
         return None
     if _QUOTED.search(text[: stated.start()]):
         return None
@@ -78,4 +89,4 @@ def may_introduce(message: str) -> bool:
     """Whether what stands before the first brace of `message` may introduce a body."""
     before = message[: message.find("{")]
     is_short = 0 < len(before) <= _INTRODUCTION
-    return is_short and _PERSON.search(before) is None and _QUOTES.search(before) is None
+    return is_short and not is_somebody(before) and not is_quoting(before)

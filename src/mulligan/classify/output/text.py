@@ -18,7 +18,7 @@ from ..times.zones import named_zone
 from .bodies import body_evidence, error_words, status_of
 from .echo import is_frame, is_trailer, prose_words, shown
 from .fields import reset_in_fields
-from .header_lines import headers_reset
+from .header_lines import headers_reset, is_plan_limit
 from .kinds import Judgement, World, by_status, goes_on, judge, squash, with_status
 from .streams import first_object
 from .terse import as_terse, may_introduce
@@ -51,7 +51,7 @@ _TRIES_AGAIN = re.compile(r"\b(?:retrying|will retry|reconnecting|trying again)\
 # A program that failed says so near its end; a log of a million complaints is not read whole.
 _LOOKS = 300
 # How far above or below a banner the line may stand that belongs to it.
-_NEAR = 8
+_NEAR = 12
 _NEAR_BELOW = 24
 _RESET_LINE = re.compile(
     r"\W{0,12}(?:(?:your|the|next|limit|quota|usage|estimated|time|until|will) ){0,4}"
@@ -61,6 +61,10 @@ _RESET_LINE = re.compile(
 _HEADERS_NEAR = 40
 _AT_ONCE = 8
 _LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
+# RateLimitError: …: the name of the error says it, whatever the message says
+_LIMIT_CLASS = re.compile(
+    r"(?:RateLimit|TooManyRequests|Throttl|Overloaded|ResourceExhausted|QuotaExceeded)\w{0,20}[:(]"
+)
 # ⏺ I went on where I had stopped, …: an answer, so whatever stands above it was survived.
 _BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
 _ANSWER = 12
@@ -151,7 +155,7 @@ def _reset_above(
 
 
 def _reset_below(lines: Sequence[str], index: int, world: World) -> ResetTime | None:
-    """The time that a line of its own states below: "Resets on 08/01", "- **Reset time**: in 2h"."""
+    """The time that a line of its own states below: "Resets on 08/01", "Reset time: in 2h"."""
     for below in range(index + 1, min(len(lines), index + _NEAR_BELOW)):
         if prose_words(lines[below]) > _ANSWER:
             return None
@@ -217,8 +221,8 @@ def _at(
 
 def _says_more(whole: ResetTime | None, torn: ResetTime | None) -> bool:
     """Whether a time says more once the words are made whole: "2 d" is torn from "2 days 17 h"."""
-    lengths = [0 if one is None else len("".join(one.source.split())) for one in (whole, torn)]
-    return lengths[0] > lengths[1]
+    parts = ["" if one is None else "".join(one.source.split()) for one in (whole, torn)]
+    return len(parts[0]) > len(parts[1]) and parts[0].startswith(parts[1])
 
 
 def _read(
@@ -321,6 +325,8 @@ def _from_introduction(
     found = judge(spoken.whole, world, is_error=True, is_over=is_over, zone=zone)
     if found is None or found.means not in _LIMITS:
         return found
+    if _LIMIT_CLASS.search(spoken.whole[: len(spoken.whole) - len(spoken.text)]):
+        return found
     stated = find_reset(spoken.text, now=world.now, zone=zone or world.zone)
     return found if stated is not None and stated.span[0] <= _AT_ONCE else None
 
@@ -345,6 +351,8 @@ def _with_headers(judgement: Judgement, lines: Sequence[str], world: World) -> J
     # A reset signal means that it recovers, whatever the words or the status (E-G1, E-G2).
     is_limit = judgement.means in (Kind.BILLING, Kind.AUTH)
     means = Kind.RATE_LIMIT if is_limit else judgement.means
+    if means is Kind.RATE_LIMIT and is_plan_limit(lines):
+        means = Kind.QUOTA
     return replace(judgement, means=means, reset=headers)
 
 

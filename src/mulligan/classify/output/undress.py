@@ -11,13 +11,14 @@ import re
 
 from ..times.level import without_escapes
 from .bodies import body_evidence, status_of
+from .streams import completed
 
 __all__ = ("ONE_STRING", "undressed")
 
 # A message, not a document.
 ONE_STRING = 4000
 _BORDERS = "│┃║"
-_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»"}
+_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`"}
 _FRAGMENT = re.compile(r"\s{0,16}\"[\w.-]{1,40}\"\s?:")
 # 2026-07-06T12:00:01.1234567Z …   Jul 06 12:00:01 host agent[312]: …
 _STAMP = re.compile(
@@ -29,6 +30,7 @@ _LOGGED = re.compile(
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|\s?[+-]\d\d:?\d\d)?\]?"
     r"(?:\s+\[?[A-Za-z]{4,8}\]?:?)?\s"
 )
+_SHORTEST_WRAPPED = 40
 # A spinner goes back to the begin of its line, and what comes next stands there alone.
 _OVERWRITTEN = re.compile(r"\r+(?![\r\n])")
 # < HTTP/2 429   < retry-after: 30: what curl -v tells of both sides
@@ -39,7 +41,7 @@ _CURL = re.compile(r"^(?:[>*] [^\n]{0,400}|[>*]|[{}] \[\d{1,9} bytes data\])\r?$
 
 def undressed(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
-    plain = _unboxed(_OVERWRITTEN.sub("\n", without_escapes(text)))
+    plain = _single_spaced(_unboxed(_OVERWRITTEN.sub("\n", without_escapes(text))))
     plain = _unstamped_value(_unstamped(_unmarked(_uncurled(plain))))
     return _braced(_unquoted(plain))
 
@@ -56,6 +58,14 @@ def _unboxed_line(line: str) -> str:
     if len(bare) < 2 or bare[0] not in _BORDERS:
         return line
     return bare[1:].rstrip(_BORDERS + " ").removeprefix(" ")
+
+
+def _single_spaced(text: str) -> str:
+    """A wrapped message whose every second line is empty, without the empty lines."""
+    lines = text.strip("\n").split("\n")
+    is_double = len(lines) > 4 and not any(map(str.strip, lines[1::2]))
+    is_wrapped = all(len(line.strip()) > _SHORTEST_WRAPPED for line in lines[:-1:2])
+    return "\n".join(lines[::2]) if is_double and is_wrapped else text
 
 
 def _uncurled(text: str) -> str:
@@ -125,6 +135,9 @@ def _braced(text: str) -> str:
     try:
         data = json.loads(whole, strict=False)
     except (ValueError, RecursionError):
+        whole = "{" + text.strip()
+        data = completed(whole)
+    if not isinstance(data, dict):
         return text
-    is_body = isinstance(data, dict) and (status_of(data) or body_evidence(data)) is not None
-    return whole if is_body else text
+    is_said = set(data) == {"result"} or (status_of(data) or body_evidence(data)) is not None
+    return whole if is_said else text

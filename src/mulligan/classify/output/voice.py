@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from ..times.level import level
+from .terse import is_quoting, is_somebody
 
 __all__ = ("Spoken", "speak")
 
@@ -20,7 +21,7 @@ _ORNAMENTS = re.compile(r"[^\w\"'`#+<{\[($@%/\\=~^&-]+")
 _STAMP = re.compile(
     r"(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
     r"(?:Z|\s?[+-]\d\d:?\d\d)?\]?(?:\s-)?\s+"
-    r"|\[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?\s+)"
+    r"|\[?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:\s[AP]M)?\]?\s+)"
     # [agent/embedded]: who logs it, unless it is the level
     r"(?:\[(?!(?i:error|err|fatal|critical|warn|warning|info|debug|trace|notice|verbose)\])"
     r"[\w./:@-]{1,40}\]\s+){0,3}"
@@ -37,7 +38,8 @@ _LEVEL = re.compile(
     r"|(?P<short>ERRO|FATA|PANI)\[\d{1,9}\]\s+"  # logrus
     r"|(?P<dotnet>fail|crit): (?=[A-Z])"
     r"|-\s(?P<dashed>error)\s(?=[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)"  # Next.js
-    r"|(?:##)?\[(?P<tag>(?i:(?:[a-z]{2,24} ){0,2}(?:error|err|fatal|critical)))\]\s*:?\s*(?=\S)"
+    r"|(?:##)?\[(?P<tag>(?i:(?:[a-z]{2,24} ){0,2}(?:error|err|fatal|critical|fail|failed)))\]"
+    r"\s*:?\s*(?=\S)"
 )
 # 23:27:08 - openhands:ERROR: agent.py:228 - …   2026-01-02 03:04:05,678 - 14 - llm.py:1 - ERROR: …
 _LOGGED = re.compile(
@@ -74,17 +76,20 @@ _ERROR = re.compile(
     r"|(?=\d{3}\b(?!\s(?:is|are|was|were|means?|indicates?|happens?|occurs?|can|should|and|or)\b)))\s*"
     r"|fatal:\s+|curl: \((?:5|6|7|18|28|35|52|55|56|92)\)\s+"
     # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
-    r"|(?:Caused by:?\s*)?[A-Za-z_$][\w.$]{0,120}?"
-    r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout)\b"
+    r"|(?:Caused by:?\s*)?[A-Za-z_$](?:[\w.$]|::){0,120}?"
+    r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout|(?<=[a-z])Failed)\b"
     r"(?:\s*\[[^\]]{0,60}\])?(?:\s*(?::(?!:)|-)|\s\()\s*"
     # BadRequestError('Error code: 400 …: an exception as Python prints it
-    r"|[A-Za-z_$][\w.$]{0,120}?(?:Error|Exception)\((?=['\"])['\"]"
+    r"|[A-Za-z_$][\w.$]{0,120}?(?:Error|Exception|LimitExceeded)\((?:code=)?['\"]"
+    # RateLimitEvent(… status='rejected' …), ResultMessage(… is_error=True, … result="…
+    r"|(?:[\w.]{1,40}:){0,2}RateLimitEvent\([^\n]{0,80}?(?=status='rejected')"
+    r"|ResultMessage\((?=[^\n]{0,2000}\bis_error=True)[^\n]{0,2000}?\bresult=['\"]"
     # (AI_APICallError) …
     r"|\([A-Za-z_$][\w.$]{0,60}?(?:Error|Exception)\)\s+"
     # Failed to find label: …   Error from provider (x): …
     r"|(?:failed(?! tests?\b)|(?:we(?:'re| are) )?unable|could not|couldn't|cannot|can't"
     r"|error(?! (?:handling|messages?|paths?|cases?|recovery|reporting)\b)|exception)\b"
-    r"[^:{}\"\n]{0,80}:\s+"
+    r"[^:{}\"\n]{0,120}:\s+"
     # stream disconnected before completion: …   Agent stopped: …   Stopping: …
     r"|(?:stream|connection|session|task|agent|run|turn|process|job|request|thread|worker)"
     r"(?: (?:'[^'\n]{1,40}'|\"[^\"\n]{1,40}\"|#?\d{1,5}))? (?:was |has )?"
@@ -97,8 +102,9 @@ _ERROR = re.compile(
     # An error occurred (ThrottlingException) when calling the X operation: …
     r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
     # the run failed: …   Request failed with status: …
-    r"|(?:[^:{}\"'`\n]|`[^`\n]{1,40}`|\"[^\"\n]{1,60}\"(?=\s)){0,80}"
-    r"\b(?:errors?|failed|failure|rejected|exception)\b(?: (?:result|response|message|event|reply))?"
+    r"|(?:[^:{}\"'`\n]|`[^`\n]{1,40}`|\"[^\"\n]{1,60}\"(?=\s)|'[^'\n]{1,80}'(?=\s)){0,80}"
+    r"\b(?:errors?|failed|failure|rejected|exception)\b"
+    r"(?: (?:result|response|message|event|reply))?"
     r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+"
     # Stream error after retries: …   model call failed during startup: …
     r"|(?!(?:the|an?|i|we|this|that|those|no|any|fix\w*|handl\w*) )(?:[\w-]{1,20}+ ){1,2}"
@@ -125,7 +131,7 @@ _ERROR = re.compile(
     r"|(?:[\w-]{1,20}+ ){1,4}(?:skipped|paused|stopped|blocked|aborted|interrupted|suspended)"
     r"\s?[—·]\s"
     # task 12: acme/large — failed — …
-    r"|[^{}\"'\n]{0,80}?\s[—–|]\s(?:failed|failure|error)\s[—–|:]\s"
+    r"|[^{}\"'\n]{0,80}?\s[—–|]\s'?(?:failed|failure|error)'?\s[—–|:]\s\"?"
     # Attempt 3 failed with status 503. Retrying with backoff... ApiError: {…
     r"|attempt \d{1,3} failed\b[^:{}\n]{0,60}?\. retrying\b[^:{}\n]{0,40}?\.\.\.\s+"
     # Unexpected API Response: the model did not …
@@ -188,6 +194,16 @@ _BROKEN_OFF = re.compile(
     r"\b(?:[a-z]\w{0,40}\.){1,4}(?P<error>[A-Z]\w{1,60}(?:Error|Exception)): "
     r"(?:(?P=error): )?[A-Z]\w{1,40}Exception - "
 )
+# … service.telemetry: https://… → 401 Unauthorized {"type":"error", …: what no person writes
+_BURIED = re.compile(
+    r"\[API Error: |\bError code: (?=[45]\d\d - )"
+    r"|(?<![\w.])(?:[a-z_]\w{0,40}\.){1,8}[A-Z]\w{0,60}(?:Error|Exception): "
+    r"|\b[45]\d\d (?:[A-Z][a-z]+ ){1,4}(?=\{\"(?:type|error)\")"
+    r"|(?<=: )[45]\d\d - (?=[A-Z])"
+    r"|\{\"(?:type\":\s?\"error\",\s?\"error|error)\":\s?\{"
+    r"|(?<=\d: )connect E[A-Z]{4,}"
+)
+_FARTHEST = 400
 # If you see Error 429, …: advice, whatever it quotes.
 _CONDITION = re.compile(
     r"(?:if|when|whenever|once|unless) (?:you|we|i|the|an?|your|it|this|there)\b", re.IGNORECASE
@@ -198,6 +214,8 @@ _PROGRAM = re.compile(
     r"(?=(?i:usage|rate|api|session|daily|weekly|monthly) (?i:limits?|quota)\b)"
 )
 _PEEL = (_PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
+# `acme.RateLimitError: …: an error between the marks of code
+_MARKED = re.compile(r"'(?=[\w.]{1,80}(?:Error|Exception): )")
 _BLANKS = re.compile(r"\s+")
 _PEELS = 7
 
@@ -222,7 +240,7 @@ class Spoken:
 def speak(line: str) -> Spoken:
     """`line` (with what continues it) without ornaments, stamps and introductions."""
     plain = _BLANKS.sub(" ", level(line)).strip()
-    position, is_error, status = _skip(_ORNAMENTS, plain, 0), False, None
+    position = _skip(_ORNAMENTS, plain, 0)
     whole = plain[position:]
     if _LOGFMT.search(plain[:400]) or _has_error_key(plain[:2000]):
         parts = [found["quoted"] or found["bare"] for found in _LOGFMT_ERROR.finditer(plain)]
@@ -231,7 +249,20 @@ def speak(line: str) -> Spoken:
             return Spoken(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
     if _CONDITION.match(whole):
         return Spoken(text=whole, whole=whole)
-    position = _behind_answer(plain, position)
+    position = _skip(_MARKED, plain, _behind_answer(plain, position))
+    is_error, position, status = _peeled(plain, position)
+    if not is_error and (begin := _buried(plain, position)) > position:
+        _, position, status = _peeled(plain, begin)
+        is_error = True
+    text = plain[position:]
+    if is_error and status is None and (anywhere := _STATUS_ANYWHERE.search(whole[:400])):
+        status = int(anywhere["status"] or anywhere["first"])
+    return Spoken(text=text, is_error=is_error, status=status, whole=whole)
+
+
+def _peeled(plain: str, position: int) -> tuple[bool, int, int | None]:
+    """Whether an error introduces what stands at `position`; where it begins; its status."""
+    is_error, status = False, None
     for _ in range(_PEELS):
         if found := _LEVEL.match(plain, position):
             name = found["level"] or "ERROR"
@@ -246,10 +277,17 @@ def speak(line: str) -> Spoken:
         if not found or found.end() == position:
             break
         position = _skip(_ORNAMENTS, plain, found.end())
-    text = plain[position:]
-    if is_error and status is None and (anywhere := _STATUS_ANYWHERE.search(whole[:400])):
-        status = int(anywhere["status"] or anywhere["first"])
-    return Spoken(text=text, is_error=is_error, status=status, whole=whole)
+    return is_error, position, status
+
+
+def _buried(plain: str, position: int) -> int:
+    """Where an error begins in the middle of a line that others made; else `position`."""
+    found = _BURIED.search(plain, position, position + 2 * _FARTHEST)
+    if found is None or found.start() - position > _FARTHEST:
+        return position
+    before = plain[position : found.start()]
+    is_quoted = is_quoting(before) or before.endswith(("'", '"', "("))
+    return position if is_quoted or is_somebody(before) else found.start()
 
 
 def _has_error_key(plain: str) -> bool:

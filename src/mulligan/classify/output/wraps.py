@@ -23,7 +23,8 @@ _BEGINS = re.compile(
 )
 # Each line of a log is a message of its own.
 _LOGGED = re.compile(
-    r"\s{0,8}(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
+    r"\s{0,8}(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d"
+    r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
     r"|\[?(?:DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)[\]:\s])"
 )
 # It will reset at / 2026-07-06 12:00:00
@@ -51,6 +52,8 @@ def message_at(lines: Sequence[str], echoed: Sequence[bool], index: int) -> tupl
             break
         if is_frame(line) or _is_record(parts[-1], line):
             break
+        if line.startswith("> ") and not lines[index].startswith("> "):
+            break  # somebody else's words
         starts.append(length + 1)
         parts.append(line)
         length += len(line) + 1

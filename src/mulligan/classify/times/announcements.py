@@ -31,10 +31,13 @@ _ENGLISH = (
     r"|requested(?=\s(?:an?\s)?\d{1,9}\s?(?:ms|s|seconds?|minutes?)\s(?:wait|delay)\b)"
     r"|(?:cycle|period|window|cooldown|block|ban|limit|quota|restriction)"
     r" (?:opens|ends|expires|starts|begins|clears)|cool-?down(?=\s*[:=])"
-    r"|next (?:allowance|window|period|cycle|block|slot)(?= (?:is|starts|begins|opens|at|in|on)\b)"
+    r"|next (?:allowance|window|period|cycle|block|slot)"
+    r"(?=:| (?:is|starts|begins|opens|at|in|on)\b)"
+    r"|allowed(?= (?:again )?in )"
 )
 _GERMAN = (
-    r"warten?(?: sie)?|versuch\w*(?: es)?(?: (?:erneut|wieder|noch ?mal|später))?|(?:wieder|erneut) verfügbar"
+    r"warten?(?: sie)?"
+    r"|versuch\w*(?: es)?(?: (?:erneut|wieder|noch ?mal|später))?|(?:wieder|erneut) verfügbar"
     r"|zurückgesetzt|zurück|setzt sich|erneuert"
 )
 _SPANISH = (
@@ -104,7 +107,8 @@ AFTER = re.compile(r"\bafter\W*$", re.IGNORECASE)
 ASKS_CLOCK = re.compile(r"\b(?:at|on|à|às|as|las|um|ab|gegen|vers|alle|om)\W*$", re.IGNORECASE)
 # Only here is a number without a unit a number of seconds, or of what the name says.
 BARE_SECONDS = re.compile(
-    r"(?:retry|resets?|try again)[-_\s]?(?:after|in|delay)(?:[\W_]{0,6}(?:seconds?|(?P<ms>ms)))?\W*$",
+    r"(?:retry|resets?|try again)[-_\s]?(?:after|in|delay)"
+    r"(?:[\W_]{0,6}(?:seconds?|(?P<ms>ms)))?\W*$",
     re.IGNORECASE,
 )
 

@@ -1,0 +1,80 @@
+"""An error object that a runtime dumped below an error, read line by line.
+
+``message: 'Rate limit reached …',`` stands in such a dump and in source code alike. So it counts
+only where a stack trace or the name of an error's cause leads to it, with a status or a code
+beside the message.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .bodies import error_words, opened, status_of
+from .echo import is_frame
+from .evidence import Evidence, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ("dumped",)
+
+_PAIR = re.compile(
+    r"\s{0,40}['\"]?(?P<key>message|error|detail|reason|code|type|status|statusCode|status_code"
+    r"|responseBody|body|name)['\"]?: "
+    r"(?:(?P<quote>['\"`])(?P<text>(?:(?!(?P=quote))[^\\\n]|\\.){1,4000})(?P=quote)|(?P<number>\d{3}))"
+    r"\s{0,4}[,+]?\s*$"
+)
+# cause: {   error= {   [cause]: Error …   } {
+_LEADS = re.compile(
+    r"\s{0,40}(?:\[?cause\]?|error|err|data|response)\s?[:=]\s?(?:\w{0,60}\s?)\{\s*$"
+    r"|[^\n]{0,400}(?:Error|Exception)\b[^\n]{0,400}$"
+)
+_ESCAPE = re.compile(r"\\([n'\"`])")
+_MOST_LINES = 200
+_NEAR = 24
+
+
+def dumped(lines: Sequence[str]) -> Evidence | None:
+    """The error that the last dump in `lines` tells of, or None."""
+    first = max(0, len(lines) - _MOST_LINES)
+    for index in range(len(lines) - 1, first - 1, -1):
+        if not _PAIR.match(lines[index][:4200]):
+            continue
+        begin = index
+        while begin > first and index - begin < _NEAR and not _leads(lines[begin - 1]):
+            begin -= 1
+        if begin > first and _leads(lines[begin - 1]):
+            return _evidence(lines[begin : index + 1])
+        return None
+    return None
+
+
+def _leads(line: str) -> bool:
+    return is_frame(line) or _LEADS.match(line[:1000]) is not None
+
+
+def _evidence(lines: Sequence[str]) -> Evidence | None:
+    """What the pairs among `lines` say together."""
+    said: dict[str, object] = {}
+    for line in lines:
+        if found := _PAIR.match(line[:4200]):
+            text = found["text"]
+            plain = None if text is None else _ESCAPE.sub(_unescaped, text)
+            said[found["key"]] = int(found["number"]) if plain is None else opened(plain) or plain
+    words, status = error_words(said), status_of(said)
+    if not words.text or (status is None and not words.code):
+        return None
+    return Evidence(
+        role=Role.FAILED,
+        text=words.text,
+        aside=words.aside,
+        source="error that was dumped",
+        status=status,
+        code=words.code,
+        is_event=False,
+    )
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return "\n" if found[1] == "n" else found[1]
