@@ -102,7 +102,10 @@ def read_output(
     if found is None and not story.is_done:
         found = _from_bodies(streams, world, has_failed=has_failed)
         found = found or _from_text(streams, world, exit_code=exit_code)
-        found = found or _from_dumps(streams, world) or _from_headers(streams, world)
+        if found is None or (found.failure is not None and found.failure.kind is Kind.CLIENT):
+            # "Bad request", and below it what the server really said
+            found = _from_dumps(streams, world) or found
+        found = found or _from_headers(streams, world)
         found = found or _from_progress(story, world)
     if found is not None and (found.failure is not None or not has_failed):
         return found

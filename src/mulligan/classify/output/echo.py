@@ -107,10 +107,11 @@ _ADVICE = re.compile(
     r"|- (?:ask|break|use|try|drop|add|remove|reduce|check|set|run)\b)",
     re.IGNORECASE,
 )
-# The list of tasks, the spinner, the footer that a terminal program keeps below all it says.
+# The list of tasks, the spinner, the prompt, the footer: what a terminal program keeps below.
 _TASKS = re.compile(
     r"\s{0,8}(?:[◼◻☐☒☑□▪▫✔✓]\s|\d{1,4} tasks?\b|[✻✽✶✢✳·]\s\w{2,20}(?:…|\sfor\s\d)"
-    r"|[⏵⏸]|[^\n]{0,80}\b(?:shift\+tab|ctrl\+\w|auto-compact|auto-update)\b)"
+    r"|[⏵⏸]|[^\n]{0,80}\b(?:shift\+tab|ctrl\+\w|auto-compact|auto-update)\b"
+    r"|[›❯]\s|[^\n]{0,60}·\s\d{1,3}% (?:context )?left\b)"
 )
 _STATUS_LINE = re.compile(r"\s{0,8}HTTP/\d(?:\.\d)? \d{3}\b")
 _WORD = re.compile(r"[^\W\d_]{2,}")

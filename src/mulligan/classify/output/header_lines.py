@@ -22,6 +22,11 @@ _HEADER = re.compile(
 _HEADER_NAMES = re.compile(
     r"retry-after(?:-ms)?$|(?:x-|anthropic-)?ratelimit|x-codex-", re.IGNORECASE
 )
+# headers: { 'retry-after': '18', …
+_INLINE = re.compile(
+    r"[{,]\s{0,4}['\"](?P<name>retry-after(?:-ms)?)['\"]\s?:\s?['\"]?(?P<value>[^'\",}\n]{1,40})",
+    re.IGNORECASE,
+)
 # "X-RateLimit-Reset" => array:1 [ …: headers that a debugger dumped.
 _DUMPED = re.compile(r"\s{0,16}[\"']X-RateLimit-Reset[\"']", re.IGNORECASE)
 _USED_UP = re.compile(
@@ -49,6 +54,8 @@ def _header_lines(lines: Sequence[str]) -> dict[str, str]:
         match = _HEADER.match(line)
         if match and _HEADER_NAMES.match(match["name"]):
             found[match["name"].lower()] = match["value"].strip(" \t\r,'\"")
+        elif inline := _INLINE.search(line[:2000]):
+            found[inline["name"].lower()] = inline["value"]
         elif _DUMPED.match(line) and (epoch := _EPOCH.search("\n".join(lines[index : index + 3]))):
             found["x-ratelimit-reset"] = epoch[0]
     return found

@@ -37,11 +37,15 @@ _PERSON = re.compile(
     r"|retry:|retrying|retried|will retry|retry in|are|were|responses)(?!\w)"
     r"|^(?:if|when|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
     r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\(\)|\w\(\{|\)\.\w+\(|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']"
-    r"|^\[(?![\w.:/-]{1,40}\] \S)",
+    r"|^\[(?![\s\w.:/-]{1,40}\] )",
     re.IGNORECASE,
 )
-# https://docs.acme.dev says nothing about who speaks, nor "when calling the X operation".
-_ASIDE = re.compile(r"https?://\S{1,400}|\bwhen calling the \w{1,60} operation\b")
+# Addresses and names of modules say nothing about who speaks.
+_ASIDE = re.compile(
+    r"https?://\S{1,400}|\bwhen calling the \w{1,60} operation\b"
+    # Caused by: …   acme::agent::llm: …
+    r"|\bCaused by: |\b\w{1,60}(?:::\w{1,60}){1,8}:?"
+)
 # The program prints `API Error: {…}`: what is quoted somebody else said.
 _QUOTES = re.compile(r"(?:^|\s)[\"'`](?!\s)")
 # A quotation that has begun and has not ended.

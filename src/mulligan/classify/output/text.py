@@ -126,8 +126,24 @@ def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said |
             allowed = _PROSE_AFTER_ERROR if is_marked else _PROSE_AFTER_BANNER
             if after[end] > allowed and not has_failed:
                 continue
+            said = _in_more_words(said, lines, echoed, index, world)
             return _with_reset_near(said, lines, echoed, index, world)
     return None
+
+
+def _in_more_words(
+    said: Said, lines: Sequence[str], echoed: Sequence[bool], index: int, world: World
+) -> Said:
+    """What is known by its status only, as a line just above said it with the same status."""
+    if not said.judgement.because.startswith("status "):
+        return said
+    for above in range(index - 1, max(-1, index - _NEAR), -1):
+        if echoed[above] or not _TRIGGER.search(lines[above]):
+            continue
+        other, _ = _at(lines, echoed, above, world, is_weak=False, is_over=True)
+        if other is not None and other.is_error and other.status == said.status:
+            return other
+    return said
 
 
 def _with_reset_near(

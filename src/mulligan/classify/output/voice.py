@@ -61,7 +61,8 @@ _APOLOGY = re.compile(
     r"(?:(?:i'm|i am|we're|we are) (?:very )?)?(?:sorry|apologies|unfortunately|oops|uh-oh|whoops"
     r"|desculpe|lo siento|désolé|entschuldigung|spiacenti?)"
     r"(?:[.!,:;]|\s-)\s+"
-    r"(?:(?:i|we) (?:can't|cannot|could not|couldn't|am unable|are unable)[^.!?\n]{1,60}[.!]\s+)?",
+    r"(?:(?:i|we) (?:can't|cannot|could not|couldn't|am unable|are unable|had (?:a|some)|ran into)"
+    r"[^.!?:\n]{1,60}[.!:]\s+)?",
     re.IGNORECASE,
 )
 _NAMED = re.compile(
