@@ -44,7 +44,7 @@ _MARKS = re.compile(r'[{}\[\],"]|\\.', re.DOTALL)
 _ENDS = {"{": "}", "[": "]"}
 _LARGEST_CUT = 65_536
 # , "key": "val: all that stands behind the last whole pair
-_CUT_PAIR = re.compile(r'[,\s]*(?:"[^\n]*)?\s*')
+_CUT_PAIR = re.compile(r'[,\s]*(?:["{\[][^\n]*)?\s*')
 _DECODER = json.JSONDecoder(strict=False)
 
 

@@ -33,7 +33,7 @@ _PERSON = re.compile(
     r"|documentation|example|e\.g|caused|implement\w*|refactor\w*|limiter|limiting|classif\w*|treat\w*"
     r"|counts?|counted|summary|now|then|instead|survived"
     r"|recovered|twice|succeeded|completed|eventually|means|listed|documented|described|section|passed|passes|works?|worked"
-    r"|because the|resolved|incident|which|what|how|why|select|where|const|let|var|def"
+    r"|because the|resolved|incident|some|between|yesterday|which|what|how|why|select|where|const|let|var|def"
     r"|retry:|retrying|retried|will retry|retry in|are|were|responses)(?!\w)"
     r"|^(?:if|when|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
     r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\(\)|\w\(\{|\)\.\w+\(|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']"

@@ -150,10 +150,18 @@ def _with_reset_near(
     said: Said, lines: Sequence[str], echoed: Sequence[bool], index: int, world: World
 ) -> Said:
     """A limit that does not say when, with the time that a line just above or below it states."""
-    if said.judgement.reset is not None or said.judgement.means not in _LIMITS:
+    if said.judgement.reset is not None:
         return said
-    reset = _reset_above(lines, echoed, index, world) or _reset_below(lines, index, world)
-    return replace(said, judgement=replace(said.judgement, reset=reset))
+    if said.judgement.means in _LIMITS:
+        reset = _reset_above(lines, echoed, index, world) or _reset_below(lines, index, world)
+        return replace(said, judgement=replace(said.judgement, reset=reset))
+    if said.judgement.means is Kind.BILLING:
+        reset = _reset_below(lines, index, world)
+        # A reset signal for machines means that it recovers, whatever the words (E-G1).
+        if reset is not None and reset.source.lower().startswith("retry"):
+            judgement = replace(said.judgement, means=Kind.RATE_LIMIT, reset=reset)
+            return replace(said, judgement=judgement)
+    return said
 
 
 def _reset_above(

@@ -1,0 +1,255 @@
+"""What programs say, as others hand it on: cut, stamped, quoted, dumped, behind a prefix."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from mulligan.api.words import load_packs, read_output
+from mulligan.classify.output.dumps import dumped
+from mulligan.classify.output.streams import completed
+from mulligan.classify.output.undress import undressed
+from mulligan.config.packs import find_packs
+
+NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()
+PACKS = load_packs(find_packs(environ={}, folder=None)).packs
+HOUR = 3600.0
+BANNER = "You've hit your session limit · resets 9pm"
+
+
+def read(text, **kwargs):
+    """Kind and seconds to the reset."""
+    found = read_output(text, packs=PACKS, now=NOW, zone=ZoneInfo("Europe/Berlin"), **kwargs)
+    kind = None if found.failure is None else str(found.failure.kind)
+    return kind, None if found.reset is None else found.reset.seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Session limit reached – resets in 7 hours",
+        "Acme usage limit reached. Your limit will reset \n     at 9pm (Europe/Berlin).",
+        "“Weekly limit reached. It will reset in 7 hours.”",
+        "`Weekly limit reached. It will reset in 7 hours.`",
+        f'Agent "check part 12" failed: {BANNER}\nAgent "check part 13" failed: {BANNER}',
+        f"Node 'plan' failed: {BANNER}",
+        f"[acme-queue] worker 3 stopped: {BANNER}",
+        f"acme exited with code 1: {BANNER}",
+        f'task 7: acme/large — `failed` — "{BANNER}"',
+        f"Paused: {BANNER}",
+        'acme: profile "work" 5h quota exhausted, resets 2026-07-06T19:00:00Z',
+        f'2026-07-06T12:00:00Z | agent=a | in=0 out=0 | tier=None | err=rate_limit | "{BANNER}"',
+        f'"result": "{BANNER}"',
+        json.dumps({"hook_event_name": "Stop", "last_assistant_message": BANNER}),
+        json.dumps(
+            {"session_id": "x", "hook_event_name": "StopFailure", "error": "rate_limit",
+             "last_assistant_message": BANNER}
+        ),
+        json.dumps(
+            {"type": "assistant", "message": {"model": "<synthetic>", "content": [
+                {"type": "text", "text": BANNER}]}}
+        ),
+        f"{{\n  type: 'result',\n  subtype: 'success',\n  is_error: true,\n  result: \"{BANNER}\"\n}}",
+        f"run.Failed: ResultMessage(subtype='success', is_error=True, num_turns=1, result=\"{BANNER}\")",
+        f'**Summary:** {{"type":"result","is_error":true,"result":"{BANNER}"}}: exit status 1',
+        json.dumps(
+            {"type": "session.error", "properties": {"error": {"name": "APIError", "data": {
+                "message": "Weekly usage limit reached. It will reset in 7 hours.",
+                "statusCode": 429}}}}
+        ),
+        json.dumps({"type": "result", "content": {"success": False, "errors": [BANNER]}}),
+        json.dumps({"event": "run.failed", "message": "Your allowance is exhausted.",
+                    "available_at": int(NOW + 7 * HOUR)}),
+        json.dumps({"ts": "x", "lvl": "fatal", "msg": "plan window exhausted",
+                    "opens_at": "2026-07-06T19:00:00Z"}),
+        ("RateLimitEvent(rate_limit_info=RateLimitInfo(status='rejected', "
+        f"resets_at={int(NOW + 7 * HOUR)}, rate_limit_type='five_hour'), uuid='x')"),
+        f"{BANNER}\n\n› Find and fix a bug in @filename\n\n  acme-5 high · 61% left · ~/src/api",
+        f"⏺ Bash(make)\n  ⎿  ok  a  4s\n     ok  b  2s\n\n  {BANNER}\n\n✻ Churned for 6m 40s",
+        "anthropic-ratelimit-unified-5h-status=rejected\nretry-after=25200",
+        f"  ⎿  {BANNER}\n\n❯ /limits\n What do you want to do?\n\n ❯ 1. Stop and wait for limit to reset",
+    ],
+)  # fmt: skip
+def test_a_limit_in_somebody_elses_dress_is_a_limit(text):
+    assert read(text, agent="claude") == ("quota", 7 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            ("< HTTP/2 429\n< date: Mon, 06 Jul 2026 12:00:00 GMT\n< retry-after: 30\n<\n"
+            '{"error":{"message":"Rate limit reached for model m","type":"requests"}}'),
+            ("rate_limit", 30.0),
+        ),
+        (
+            ("[2026-07-06T12:00:01.123Z] [INFO] {\n"
+            '[2026-07-06T12:00:01.123Z] [INFO]   "type": "result",\n'
+            '[2026-07-06T12:00:01.123Z] [INFO]   "is_error": true,\n'
+            '[2026-07-06T12:00:01.123Z] [INFO]   "api_error_status": 529,\n'
+            '[2026-07-06T12:00:01.123Z] [INFO]   "result": "Overloaded. Try again in a mom'),
+            ("overloaded", None),
+        ),
+        (
+            ('{\\"type\\":\\"error\\",\\"error\\":{\\"type\\":\\"rate_limit_error\\",'
+            '\\"message\\":\\"slow\\"}}", "preview": ""}'),
+            ("rate_limit", None),
+        ),
+        (
+            ('"exception": {\n  "class": "AcmeException",\n'
+            '  "message": "API rate limit exceeded for installation ID 7.",\n  "code": 403\n}'),
+            ("rate_limit", None),
+        ),
+        (
+            ('    "response": {\n      "statusCode": 403,\n      "body": {\n'
+            '        "message": "API rate limit exceeded for 203.0.113.9."\n      },\n'
+            '      "headers": {\n        "x-ratelimit-remaining": "0",\n'
+            f'        "x-ratelimit-reset": "{int(NOW + 90)}",\n        "x-ratelimit-resou'),
+            ("rate_limit", 90.0),
+        ),
+        (
+            ("HTTP/2.0 403 Forbidden\nX-Ratelimit-Remaining: 0\n"
+            f"X-Ratelimit-Reset: {int(NOW + 90)}\n\n"
+            '{"message":"API rate limit exceeded for 203.0.113.9."}'),
+            ("rate_limit", 90.0),
+        ),
+        (
+            'job=7 attempt=2 agent=m\n  error="m failed: API Error: Request rejected (429) - slow"',
+            ("rate_limit", None),
+        ),
+        (
+            '{"message":"call failed: This request would exceed your rate limit","stack":"at f"}',
+            ("rate_limit", None),
+        ),
+        (
+            '{"level":"error","msg":"429 Too many requests","headers":{"retry-after":"23"}}',
+            ("rate_limit", 23.0),
+        ),
+        ("Error: 429 status code (no body)\n  headers: { 'retry-after': '18' }", ("rate_limit", 18.0)),
+        (
+            ("AcmeCallError: Bad Request\n  statusCode: 400,\n"
+            "  responseBody: '{\"detail\":\"rate limit exceeded\"}',\n  isRetryable: false"),
+            ("rate_limit", None),
+        ),
+        (
+            ("12:00:01 WARN acme::service: https://api.acme.test/v1 → 401 Unauthorized "
+            '{"type":"error","error":{"type":"authentication_error","message":"no"}}'),
+            ("auth", None),
+        ),
+        (
+            ("2026-07-06 12:00:01,015 [ 32]   INFO - STDOUT - Caused by: com.acme.ModelException: "
+            'Provider unavailable: dev.acme.HttpException: {"type":"error","error":'
+            '{"type":"rate_limit_error","message":"slow"}}'),
+            ("rate_limit", None),
+        ),
+        ("openai.RateLimitError: it went wrong in some way", ("rate_limit", None)),
+        ('Could not name it: RateLimitExceeded("Some(Object {"error": Object {"mess', ("rate_limit", None)),
+        (
+            ("Upstream provider ACME returned HTTP 402.\nCategory: other\nMapped message: It failed.\n\n"
+            'Upstream error:\n{"error":{"message":"Insufficient credits.","code":402}}\n\nRequest ID: x'),
+            ("billing", None),
+        ),
+        (
+            "**Error details**\n\nStatus code: 402\n\n**Error output**\n```\n402 Insufficient credits\n```",
+            ("billing", None),
+        ),
+        (
+            ("google.api_core.exceptions.ResourceExhausted: 429 You exceeded your current quota. "
+            '[violations {\n  quota_id: "PerMinute"\n}\n, retry_delay {\n  seconds: 36\n}\n]'),
+            ("rate_limit", 36.0),
+        ),
+        (
+            ("12:00:01 | ERROR | API error: Error code: 400 - {'error': {'message': \"This model's "
+            'maximum context length is 8192 tokens."}}\n'
+            "12:00:02 | ERROR | API error: Error code: 400 - {'error': {'message': \"This mod"),
+            ("context_length", None),
+        ),
+        (
+            ("Error details: acme failed for model 'm' (status=400): Error code: 400 -\n\n"
+            "{'error': {'message': \"This model's maximum context length is\n\n131072 tokens.\"}}"),
+            ("context_length", None),
+        ),
+        (
+            ("Error: it failed\n    at run (/srv/a.js:1:2) {\n  status: undefined,\n  error: {\n"
+            "    type: 'requests',\n    code: 'rate_limit_exceeded',\n"
+            "    message: 'Rate limit reached for m. Please try again in 7m12s.',\n    param: null"),
+            ("rate_limit", 432.0),
+        ),
+        (
+            ("✗ Acme rate limit reached\n\nStats:\n  • Session: 100% (50 of 50)\n"
+            "  • Time until reset: ~47 minutes"),
+            ("rate_limit", 2820.0),
+        ),
+    ],
+)  # fmt: skip
+def test_an_error_in_somebody_elses_dress_is_that_error(text, expected):
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # tests, lists, trees, configuration
+        f"    expect(limitOf('{BANNER}')).toEqual({{ at: 21 }});",
+        "    expect(limitFailure('Claude AI usage limit reached|1783364400')).not.toBeNull();",
+        "Errors of the API:\n\n* 429 - `rate_limit_error`: slow\n* 529 - `overloaded_error`: busy",
+        'retry_on:\n    - 429\n    - 529\n    - "overloaded"',
+        "fixtures/\n├── 529-overloaded.json\n└── quota_exceeded.html",
+        "id,status,ms\n428,200,13\n529,200,91",
+        "  429 labels compared, 3 created, 0 deleted",
+        # others' exchanges that went well in the end
+        "1 - Success\n2 - Failure (HTTP 429)\n3 - Success\n4 - Success",
+        # other limits
+        "You've reached the speed limit for this road. Your score resets on Monday at 00:00.",
+        "Rate limit: 60 requests per minute",
+        "Rate limit: 4999/5000 remaining, resets at 18:00",
+        # people
+        "Hi, our team hit the weekly limit on Tuesday, and it was reset on Friday at 8pm as told.",
+        "Resolved - Elevated error rates\nBetween 14:05 and 14:52 some requests failed with 529.",
+        "$ gh issue list -L 2\n79765  CLOSED  You've hit your limit · resets 5pm (UTC)   cost",
+        f'The agent prints `API Error: 429 {{"error":{{"message":"{BANNER}"}}}}` and exits.',
+        ("Error message:\n> Sorry, your request was rate-limited.\n\nMost people see it in previews, "
+        "and it goes away by itself after a while, so there is nothing that you have to do."),
+        "已完成：当上游返回 429（请求过于频繁）时，按指数退避重试，最多 5 次。",
+        "## 背景\n\n確認項目「レート制限（429）」は再現が困難なため独立 issue とする。",
+        "  - 「利用上限に達しました。15:00 にリセットされます」というバナーは quota とします。",
+        # nobody dumped it: it stands in a file
+        ("const limited = {\n  message: 'Rate limit reached. Please try again in 7m12s.',\n"
+        "  code: 'rate_limit_exceeded',\n};"),
+        "job=7 attempt=2 error=None status=ok",
+    ],
+)  # fmt: skip
+def test_what_is_shown_in_the_same_dress_is_not_heard(text):
+    assert read(text) == (None, None)
+
+
+@pytest.mark.parametrize("cut", range(2, 60))
+def test_an_object_is_read_as_far_as_it_goes(cut):
+    whole = {"type": "result", "is_error": True, "n": [1, {"a": 'b, "c" {'}], "result": "x"}
+    text = json.dumps(whole)[:-cut]
+    found = completed(text)
+    assert found is None or all(
+        whole[key] == value for key, value in found.items() if key == "type"
+    )
+    if '"is_error": true' in text:
+        assert found["type"] == "result"
+
+
+def test_what_stands_below_a_cut_object_is_no_part_of_it():
+    for begin in ('{"type": "assistant", "text": "and then', '{"type": "assistant",\n  "n": {'):
+        assert read(f"{begin}\n{BANNER}", agent="claude") == ("quota", 7 * HOUR)
+
+
+def test_a_dump_without_an_error_above_it_is_nobodys():
+    pairs = ["  message: 'Rate limit reached',", "  code: 'rate_limit_exceeded',"]
+    assert dumped(pairs) is None
+    assert dumped(["AcmeError: it failed", *pairs]) is not None
+    assert dumped(["AcmeError: it failed", "  message: 'Rate limit reached',"]) is None
+
+
+def test_a_text_that_nobody_dressed_is_left_alone():
+    text = "> a quotation\nan answer\n\n“a” and “b”\n< a\n[2026-07-06T12:00:00Z] [INFO] done"
+    assert undressed(text) == text
