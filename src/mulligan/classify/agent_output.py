@@ -99,6 +99,9 @@ def read_output(
     events = (one for stream in streams for one in stream.evidence if one.is_event)
     story = Story(events, world)
     found = _from_events(story, world)
+    if found is not None and found.failure is not None and found.failure.kind is Kind.UNKNOWN:
+        said = _from_text(streams, world, exit_code=exit_code)
+        found = said if said is not None and said.failure is not None else found
     if found is None and not story.is_done:
         found = _from_bodies(streams, world, has_failed=has_failed)
         found = found or _from_text(streams, world, exit_code=exit_code)

@@ -55,6 +55,8 @@ def event_msg(event: Event) -> Evidence | None:
 def app_server(event: Event) -> Evidence | None:
     """Codex app-server: a notification whose parameters carry the error."""
     params = event.get("params")
+    turn = params.get("turn") if isinstance(params, Mapping) else None
+    params = turn if isinstance(turn, Mapping) and turn.get("error") else params
     if not isinstance(params, Mapping) or not isinstance(params.get("error"), Mapping):
         return None
     role = Role.PROGRESS if params.get("willRetry") is True else Role.FAILED

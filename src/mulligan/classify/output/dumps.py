@@ -30,6 +30,7 @@ _LEADS = re.compile(
     r"\s{0,40}(?:\[?cause\]?|error|err|data|response)\s?[:=]\s?(?:\w{0,60}\s?)\{\s*$"
     r"|[^\n]{0,400}(?:Error|Exception)\b[^\n]{0,400}$"
 )
+_SYSTEM = re.compile(r"E[A-Z_]{4,20}")
 _ESCAPE = re.compile(r"\\([n'\"`])")
 _MOST_LINES = 200
 _NEAR = 24
@@ -63,11 +64,13 @@ def _evidence(lines: Sequence[str]) -> Evidence | None:
             plain = None if text is None else _ESCAPE.sub(_unescaped, text)
             said[found["key"]] = int(found["number"]) if plain is None else opened(plain) or plain
     words, status = error_words(said), status_of(said)
-    if not words.text or (status is None and not words.code):
+    # connect ETIMEDOUT: the code of the operating system says it all
+    text = words.text or (words.code if _SYSTEM.fullmatch(words.code) else "")
+    if not text or (status is None and not words.code):
         return None
     return Evidence(
         role=Role.FAILED,
-        text=words.text,
+        text=text,
         aside=words.aside,
         source="error that was dumped",
         status=status,

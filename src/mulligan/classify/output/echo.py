@@ -20,14 +20,15 @@ _DIFF_LINE = re.compile(r"[+\- @\\]|$|index |similarity |rename |new file|delete
 # A subagent's answer is told in a line of totals; what else stands under it is about the run.
 _TOOL = re.compile(
     r"\s{0,8}[⏺●•✻]\s{0,4}(?!(?:Task|Agent)\()[A-Z]\w{1,40}\("
-    r"|\s{0,8}[⏺●•]\s{0,4}(?:Ran|Read|Explored|Edited|Searched)\b"
+    r"|\s{0,8}[⏺●•]\s{0,4}(?:Ran(?! \d+ \w+ hook)|Read|Explored|Edited|Searched)\b"
 )
 _UNDER_TOOL = re.compile(r"\s{0,8}[⎿└]|\s{2,}\S")
 # A tool has one answer; a second corner in its column is the program's own word.
 _CORNER = re.compile(r"(?P<indent>\s{0,8})⎿")
 _OUTSIDE = re.compile(r"\s{0,3}\S")
 _SHELL = re.compile(
-    r"\s{0,8}(?:\S{0,60}[$%]|\+)\s+(?:cat|grep|egrep|rg|ag|head|tail|less|more|sed|awk|git|diff"
+    r"\s{0,8}(?:\S{0,60}[$%]|[+>])\s+(?:cat|grep|egrep|rg|ag|head|tail|less|more|sed|awk|git|diff"
+    r"|curl\b[^\n]{0,200}(?:localhost|127\.0\.0\.1)"
     r"|echo|printf|find|ls|jq|bat|zcat|journalctl|date|wc|man|gh (?:issue|pr) (?:list|view))\b"
 )
 _SHOWN_LINE = re.compile(
@@ -94,7 +95,7 @@ _FRAME = re.compile(
 )
 # What programs say below a banner: advice, menus, totals.
 _ADVICE = re.compile(
-    r"\W{0,12}(?:/[a-z][\w-]*|https?://|\d\. |\? for|please\b|or\b|you can\b"
+    r"\W{0,12}(?:/[a-z][\w-]*|https?://|\d[.)] |\? for|please\b|or\b|you can\b"
     r"|to (?:continue|increase|get|keep|use|resume|finish)\b|for (?:more|details|help)\b"
     r"|(?:upgrade|visit|see|learn|check|try|wait|contact|run|switch|add|press|resets?|get|buy"
     r"|purchase|subscribe|enable|consider|increase|reduce|go to|open|turn on)\b"
@@ -111,7 +112,7 @@ _ADVICE = re.compile(
 _TASKS = re.compile(
     r"\s{0,8}(?:[◼◻☐☒☑□▪▫✔✓]\s|\d{1,4} tasks?\b|[✻✽✶✢✳·]\s\w{2,20}(?:…|\sfor\s\d)"
     r"|[⏵⏸]|[^\n]{0,80}\b(?:shift\+tab|ctrl\+\w|auto-compact|auto-update)\b"
-    r"|[›❯]\s|[^\n]{0,60}·\s\d{1,3}% (?:context )?left\b)"
+    r"|[›❯※]\s|[^\n]{0,60}·\s\d{1,3}% (?:context )?left\b)"
 )
 _STATUS_LINE = re.compile(r"\s{0,8}HTTP/\d(?:\.\d)? \d{3}\b")
 _WORD = re.compile(r"[^\W\d_]{2,}")

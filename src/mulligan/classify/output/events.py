@@ -17,6 +17,7 @@ from .evidence import Evidence, Role
 from .other_events import (
     agent_event,
     answer_json,
+    completion,
     continue_json,
     gemini_json,
     pi_message,
@@ -94,6 +95,13 @@ def _window(event: Event) -> Evidence | None:
     return found if found is not None and found.is_limit else None
 
 
+def _message(event: Event) -> Evidence | None:
+    """`message` of pi; of others, whatever its shape says."""
+    inner = event.get("message")
+    is_pis = isinstance(inner, Mapping) and "stopReason" in inner
+    return pi_message(event) if is_pis else _by_shape(event)
+
+
 # Values without a type that is known: the first shape that fits.
 _SHAPES: tuple[Callable[[Event], Evidence | None], ...] = (
     _window,
@@ -103,6 +111,7 @@ _SHAPES: tuple[Callable[[Event], Evidence | None], ...] = (
     gemini_json,
     continue_json,
     body_evidence,
+    completion,
     answer_json,
     _unknown_event,
 )
@@ -139,6 +148,7 @@ _READERS: dict[str, Callable[[Event], Evidence | None]] = {
     "run_result": run_result,
     "auto_retry_start": progress("pi auto_retry_start event", "pi"),
     "auto_retry_end": pi_retry_end,
+    "message": _message,
     "message_end": pi_message,
     "turn_end": pi_message,
     "agent_end": pi_message,

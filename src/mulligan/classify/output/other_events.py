@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = (
     "agent_event",
     "answer_json",
+    "completion",
     "continue_json",
     "gemini_json",
     "pi_message",
@@ -91,6 +92,19 @@ def continue_json(event: Event) -> Evidence | None:
     if event.get("status") == "error" and isinstance(event.get("message"), str):
         return ended(event, event["message"], "json output", "")
     return None
+
+
+def completion(event: Event) -> Evidence | None:
+    """An answer of the Chat Completions API; gateways put their errors where the answer belongs."""
+    choices = event.get("choices")
+    if event.get("object") != "chat.completion" or not isinstance(choices, list):
+        return None
+    first = choices[0] if choices and isinstance(choices[0], Mapping) else {}
+    message = first.get("message")
+    said = message.get("content") if isinstance(message, Mapping) else None
+    if isinstance(said, str) and said.startswith(("Error: API ", "API Error: ")):
+        return ended(event, said, "answer of a gateway", "", Role.FAILED)
+    return Evidence(role=Role.DONE, source="json output")
 
 
 def answer_json(event: Event) -> Evidence | None:

@@ -15,6 +15,7 @@ from ...core.failure import Kind
 from ...core.hint import Confidence, Precision
 from ..pack import Meaning
 from ..reset_time import find_reset
+from .echo import is_fence
 from .events import event_evidence
 from .evidence import Evidence, Role
 from .fields import reset_in_fields
@@ -66,10 +67,11 @@ def take_apart(text: str) -> Stream:
     evidence: deque[Evidence] = deque(maxlen=_EVENTS)
     lines: deque[str] = deque(maxlen=_LINES)
     record: tuple[list[str], object] = ([], None)
-    above = ""
+    above, in_fence = "", False
     for piece in pieces(undressed(text)):
         if isinstance(piece, Line):
             lines.append(piece.text)
+            in_fence = in_fence != is_fence(piece.text)
             above = piece.text.strip() or above
             continue
         data = piece.data
@@ -80,7 +82,8 @@ def take_apart(text: str) -> Stream:
             agent = agent or one.agent
             is_introduced = _HEADING.fullmatch(above) is not None
             is_doubtful = piece.is_printed or one.is_doubtful
-            evidence.append(replace(one, is_doubtful=is_doubtful, is_introduced=is_introduced))
+            shown = replace(one, is_doubtful=is_doubtful, is_introduced=is_introduced)
+            evidence.append(replace(shown, is_event=one.is_event and not in_fence))
         if all(one.role is Role.OTHER for one in found) and (said := logged(data)):
             record = (said, data)
     if not any(map(str.strip, lines)):

@@ -35,9 +35,10 @@ _PERSON = re.compile(
     r"|recovered|twice|succeeded|completed|eventually|means|listed|documented|described|section|passed|passes|works?|worked"
     r"|because the|resolved|incident|some|between|yesterday"
     r"|which|what|how|why|select|where|const|let|var|def"
+    r"|der|das|und|wenn|wird|ich|wir|les|quand|cuando|los|quando|para|que"
     r"|retry:|retrying|retried|will retry|retry in|are|were|responses)(?!\w)"
     r"|^(?:if|when|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
-    r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\(\)|\w\(\{|\)\.\w+\(|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']"
+    r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\*\*|\(\)|\w\(\{|\)\.\w+\(|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']"
     r"|^\[(?![\s\w.:/-]{1,40}\] )",
     re.IGNORECASE,
 )

@@ -328,8 +328,7 @@ def tries_again(text: str) -> bool:
 
 def _notice(spoken: Spoken, world: World) -> Judgement | None:
     """A notice whose error is only an introduction: "Attempt 5 failed. Retrying … Error: …"."""
-    introduction = spoken.whole[: len(spoken.whole) - len(spoken.text)]
-    if not _TRIES_AGAIN.search(introduction):
+    if spoken.whole == spoken.text or not tries_again(spoken.whole):
         return None
     found = judge(spoken.whole, world, is_error=False)
     return found if found is not None and found.means is Meaning.PROGRESS else None

@@ -103,7 +103,7 @@ _ERROR = re.compile(
     # An error occurred (ThrottlingException) when calling the X operation: …
     r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
     # the run failed: …   Request failed with status: …
-    r"|(?:[^:{}\"'`\n]|`[^`\n]{1,40}`|\"[^\"\n]{1,60}\"(?=\s)|'[^'\n]{1,80}'(?=\s)){0,80}"
+    r"|(?:[^:{}\"'`\n]|(?<=\w)'(?=\w)|`[^`\n]{1,40}`|\"[^\"\n]{1,60}\"(?=\s)|'[^'\n]{1,80}'(?=\s)){0,80}"
     r"\b(?:errors?|failed|failure|rejected|exception)\b"
     r"(?: (?:result|response|message|event|reply))?"
     r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+"
