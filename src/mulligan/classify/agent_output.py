@@ -218,6 +218,8 @@ def _from_dumps(streams: Sequence[Stream], world: World) -> Outcome | None:
     for stream in reversed(streams):
         if (found := dumped(stream.lines)) is not None:
             judgement = judged(found, world)
+            if judgement is not None and judgement.reset is None and judgement.means in _LIMITS:
+                judgement = replace(judgement, reset=headers_reset(stream.lines, world))
             return None if judgement is None else _outcome(judgement, found, world)
     return None
 

@@ -20,7 +20,7 @@ __all__ = ("Words", "body_evidence", "error_words", "opened", "status_of")
 
 _MESSAGE_KEYS = (
     "message", "error_description", "detail", "msg", "errorMessage", "error_message", "reason",
-    "title", "text", "raw", "finalError", "description", "errorDescription",
+    "title", "text", "raw", "blockReason", "finalError", "description", "errorDescription",
 )  # fmt: skip
 _CODE_KEYS = (
     "code",
@@ -47,6 +47,8 @@ _NESTED_KEYS = (
     "exception",
     "status_message",
     "status_details",
+    "last_error",
+    "promptFeedback",
     "body",
 )
 _STATUS_KEYS = (
@@ -108,6 +110,10 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         # as opencode keeps it
         or (_is_error_type(str(data.get("name", ""))) and isinstance(data.get("data"), Mapping))
         or _is_problem(data)
+        or isinstance(data.get("last_error"), Mapping)
+        or _blocked(data)
+        # a response as its client printed it
+        or (status_of(data) is not None and isinstance(data.get("headers"), Mapping))
     )
     is_doubtful = not is_error and (
         (says and _is_error_type(str(data.get("type", "")))) or (set(data) == {"message"} and says)
@@ -126,6 +132,12 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         is_event=False,
         is_doubtful=is_doubtful,
     )
+
+
+def _blocked(data: Mapping[str, Any]) -> bool:
+    """Whether Gemini answers with nothing but the reason why it does not."""
+    feedback = data.get("promptFeedback")
+    return isinstance(feedback, Mapping) and bool(feedback.get("blockReason"))
 
 
 def _is_error_type(name: str) -> bool:

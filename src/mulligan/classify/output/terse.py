@@ -38,7 +38,7 @@ _PERSON = re.compile(
     r"|der|das|und|wenn|wird|ich|wir|les|quand|cuando|los|quando|para|que"
     r"|retry:|retrying|retried|will retry|retry in|are|were|responses)(?!\w)"
     r"|^(?:if|when|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
-    r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\*\*|\(\)|\w\(\{|\)\.\w+\(|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']"
+    r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\*\*|^@\w|\w=\w{1,60}\(|\(\)|\w\(\{|\)\.\w+\(|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']"
     r"|^\[(?![\s\w.:/-]{1,40}\] )",
     re.IGNORECASE,
 )

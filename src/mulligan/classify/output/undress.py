@@ -11,6 +11,7 @@ import re
 
 from ..times.level import without_escapes
 from .bodies import body_evidence, status_of
+from .inspected import inspected_object
 from .streams import completed
 
 __all__ = ("ONE_STRING", "undressed")
@@ -19,7 +20,7 @@ __all__ = ("ONE_STRING", "undressed")
 ONE_STRING = 4000
 _BORDERS = "│┃║"
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`"}
-_FRAGMENT = re.compile(r"\s{0,16}\"[\w.-]{1,40}\"\s?:")
+_FRAGMENT = re.compile(r"\s{0,16}(?:\"[\w.-]{1,40}\"\s?:|(?:status|statusCode|code|error|type): )")
 # 2026-07-06T12:00:01.1234567Z …   Jul 06 12:00:01 host agent[312]: …
 _STAMP = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z\s"
@@ -33,6 +34,9 @@ _LOGGED = re.compile(
 _SHORTEST_WRAPPED = 40
 # A spinner goes back to the begin of its line, and what comes next stands there alone.
 _OVERWRITTEN = re.compile(r"\r+(?![\r\n])")
+# 'Please retry in 34s.\n' +   '    at run (main.js:1:2)\n' +
+_PIECE = re.compile(r"^\s+'(?P<line>[^'\n]{1,4000})\\n' \+$", re.MULTILINE)
+_STACK_PIECE = re.compile(r"^\s+' {2,8}at ", re.MULTILINE)
 # < HTTP/2 429   < retry-after: 30: what curl -v tells of both sides
 _ANSWER = re.compile(r"^< HTTP/", re.MULTILINE)
 _ARROW = re.compile(r"^< ?", re.MULTILINE)
@@ -42,7 +46,7 @@ _CURL = re.compile(r"^(?:[>*] [^\n]{0,400}|[>*]|[{}] \[\d{1,9} bytes data\])\r?$
 def undressed(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
     plain = _single_spaced(_unboxed(_OVERWRITTEN.sub("\n", without_escapes(text))))
-    plain = _unstamped_value(_unstamped(_unmarked(_uncurled(plain))))
+    plain = _unstamped_value(_unstamped(_unmarked(_uncurled(_unpieced(plain)))))
     return _braced(_unquoted(plain))
 
 
@@ -66,6 +70,13 @@ def _single_spaced(text: str) -> str:
     is_double = len(lines) > 4 and not any(map(str.strip, lines[1::2]))
     is_wrapped = all(len(line.strip()) > _SHORTEST_WRAPPED for line in lines[:-1:2])
     return "\n".join(lines[::2]) if is_double and is_wrapped else text
+
+
+def _unpieced(text: str) -> str:
+    """The lines of a string that a runtime printed in pieces, with the stack that is part of it."""
+    if not _STACK_PIECE.search(text):
+        return text
+    return _PIECE.sub(lambda found: found["line"].replace("\\'", "'"), text)
 
 
 def _uncurled(text: str) -> str:
@@ -135,8 +146,9 @@ def _braced(text: str) -> str:
     try:
         data = json.loads(whole, strict=False)
     except (ValueError, RecursionError):
-        whole = "{" + text.strip()
-        data = completed(whole)
+        printed = inspected_object(whole, 0)
+        whole = whole if printed is not None else "{" + text.strip()
+        data = completed(whole) if printed is None else printed[0]
     if not isinstance(data, dict):
         return text
     is_said = set(data) == {"result"} or (status_of(data) or body_evidence(data)) is not None

@@ -105,12 +105,12 @@ _ERROR = re.compile(
     # the run failed: …   Request failed with status: …
     r"|(?:[^:{}\"'`\n]|(?<=\w)'(?=\w)|`[^`\n]{1,40}`|\"[^\"\n]{1,60}\"(?=\s)|'[^'\n]{1,80}'(?=\s)){0,80}"
     r"\b(?:errors?|failed|failure|rejected|exception)\b"
-    r"(?: (?:result|response|message|event|reply))?"
+    r"(?: (?:result|response|message|event|reply|stack))?"
     r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+"
     # Stream error after retries: …   model call failed during startup: …
     r"|(?!(?:the|an?|i|we|this|that|those|no|any|fix\w*|handl\w*) )(?:[\w-]{1,20}+ ){1,2}"
     r"(?:errors?|failed|failure) (?:after|before|because of|from|during|while|at|on|in|with|for)"
-    r" [^:{}\"'\n]{1,40}:\s+"
+    r" (?:[^:{}\"'\n]|(?<=\w)'(?=\w)){1,40}:\s+"
     # the language model failed with internal error 429 - {…
     r"|(?:[\w-]{1,20}+ ){1,8}error(?: code)? (?=[45]\d\d\s*(?:[-:]\s|\{))"
     # maximum retry attempts reached for …   llm: (model) exhausted retries: …
@@ -181,7 +181,7 @@ _LOGFMT_ERROR = re.compile(
 )
 _STATUS_ANYWHERE = re.compile(
     r"(?:\bHTTP(?:/\d(?:\.\d)?)?|\b(?:error)?status(?:[ _]?code)?|error(?: code)?|'code'|\"code\""
-    r"|\brejected|\bcode)\W{1,4}(?P<status>[45]\d\d)\b|^\W{0,3}(?P<first>[45]\d\d)\b",
+    r"|\brejected|\bcode)(?:\W{1,4}|\sof\s)(?P<status>[45]\d\d)\b|^\W{0,3}(?P<first>[45]\d\d)\b",
     re.IGNORECASE,
 )
 # Stagehand[session_1]: …   proxy: Error …: who says it, in front of an error
@@ -200,11 +200,13 @@ _BURIED = re.compile(
     r"\[API Error: |\bError code: (?=[45]\d\d - )"
     r"|(?<![\w.])(?:[a-z_]\w{0,40}\.){1,8}[A-Z]\w{0,60}(?:Error|Exception): "
     r"|\b[45]\d\d (?:[A-Z][a-z]+ ){1,4}(?=\{\"(?:type|error)\")"
-    r"|(?<=: )[45]\d\d - (?=[A-Z])"
+    r"|(?<=: )[45]\d\d - (?=[A-Z])|\bcode (?=[45]\d\d: \{)"
     r"|\{\"(?:type\":\s?\"error\",\s?\"error|error)\":\s?\{"
     r"|(?<=\d: )connect E[A-Z]{4,}"
 )
 _FARTHEST = 400
+# gh: We could not answer in time. (HTTP 504)
+_ENDED = re.compile(r"\(HTTP (?P<status>[45]\d\d)\)$")
 # If you see Error 429, …: advice, whatever it quotes.
 _CONDITION = re.compile(
     r"(?:if|when|whenever|once|unless) (?:you|we|i|the|an?|your|it|this|there)\b", re.IGNORECASE
@@ -252,6 +254,8 @@ def speak(line: str) -> Spoken:
         return Spoken(text=whole, whole=whole)
     position = _skip(_MARKED, plain, _behind_answer(plain, position))
     is_error, position, status = _peeled(plain, position)
+    if not is_error and (ended := _ENDED.search(plain)):
+        is_error, status = True, int(ended["status"])
     if not is_error and (begin := _buried(plain, position)) > position:
         _, position, status = _peeled(plain, begin)
         is_error = True

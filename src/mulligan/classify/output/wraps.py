@@ -14,6 +14,7 @@ __all__ = ("continues", "glued", "is_rest", "message_at")
 
 _WRAPPED = re.compile(r"[\w,;/–—=+&-]\s*$")
 _WORDS = re.compile(r"\w")
+_BRACKETS = re.compile(r"\s{0,40}[\[\](){},;]{1,8}\s*")
 # Lower case, and yet no rest of anything: error=…   acme.RateLimitError: …   last words: You …
 _BEGINS = re.compile(
     r"\s{0,16}(?:error|fatal|failed|panic|[\w.]{1,80}(?:Error|Exception))\s?[:=(](?!\s?[\"'])"
@@ -48,7 +49,8 @@ def message_at(lines: Sequence[str], echoed: Sequence[bool], index: int) -> tupl
     parts, starts, length = [lines[index]], [0], len(lines[index])
     for following in range(index + 1, min(len(lines), index + _MESSAGE_LINES)):
         line = lines[following]
-        if not _WORDS.search(line) or echoed[following] or length > _MESSAGE_LENGTH:
+        is_over = not (_WORDS.search(line) or _BRACKETS.fullmatch(line))
+        if is_over or echoed[following] or length > _MESSAGE_LENGTH:
             break
         if is_frame(line) or _is_record(parts[-1], line):
             break
