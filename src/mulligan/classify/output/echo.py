@@ -76,6 +76,8 @@ _DETAIL = re.compile(
 _HEADED = re.compile(
     r"\W{0,8}(?:[A-Za-z]{1,20} ){0,3}errors?\b[^\n]{0,300}[^{\[(,]$", re.IGNORECASE
 )
+# acme.APIError: {: its body stands on the lines below
+_OPENED = re.compile(r"\s{0,8}[\w.]{1,80}(?:Error|Exception): \{\s*$")
 # The service answers in plain text. For example:
 _EXAMPLE = re.compile(
     r"\b(?:for (?:example|instance)|examples?|e\.g\.?|such as|like (?:this|these|so)|looks? like"
@@ -114,6 +116,12 @@ _TASKS = re.compile(
     r"|[⏵⏸]|[^\n]{0,80}\b(?:shift\+tab|ctrl\+\w|auto-compact|auto-update)\b"
     r"|[›❯※]\s|[^\n]{0,60}·\s\d{1,3}% (?:context )?left\b)"
 )
+# [2026-07-06 12:00:00] [error] …   12:00:00 ERROR …: one more complaint is no answer
+_LOGGED_ERROR = re.compile(
+    r"\s{0,8}\[?\d[\d:./T -]{6,30}(?:[.,]\d{1,9})?Z?\]?\s+(?:\[\w{1,20}\]\s+)?"
+    r"\[?(?:error|fatal|critical)\b",
+    re.IGNORECASE,
+)
 _STATUS_LINE = re.compile(r"\s{0,8}HTTP/\d(?:\.\d)? \d{3}\b")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
@@ -130,7 +138,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self._above = ""
-        self._in_chain = self._in_example = self._in_fence = self._in_diff = False
+        self._in_body = self._in_chain = self._in_example = self._in_fence = self._in_diff = False
         self._under_tool = self._in_shell = self._is_after_blank = False
         self._corner: str | None = None
         self._heading = ""
@@ -165,7 +173,9 @@ class _Reader:
         elif not head.strip():
             self._in_example = False
         is_detail = _CAUSE.match(head) is not None or _DETAIL.match(head) is not None
-        self._in_chain = is_detail and (self._in_chain or is_headed)
+        is_body = _OPENED.match(above) is not None or (self._in_body and above.strip() != "}")
+        self._in_body = is_body and bool(head.strip())
+        self._in_chain = self._in_body or (is_detail and (self._in_chain or is_headed))
         self._above = head.rstrip() or above
 
     def _follow_tool(self, head: str) -> None:
@@ -198,6 +208,7 @@ def is_trailer(line: str) -> bool:
         is_frame(line)
         or _TASKS.match(line[:200]) is not None
         or _STATUS_LINE.match(line[:80]) is not None
+        or _LOGGED_ERROR.match(line[:120]) is not None
         or _STACK.match(line[:200]) is not None
         or _ADVICE.match(line[:200]) is not None
     )
