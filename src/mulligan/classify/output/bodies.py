@@ -36,6 +36,7 @@ _CODE_KEYS = (
 _NESTED_KEYS = (
     "error",
     "errors",
+    "detail",
     "details",
     "metadata",
     "data",
@@ -96,13 +97,16 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         bool(data.get("error"))
         or (isinstance(data.get("errors"), list) and bool(data["errors"]))
         or data.get("type") == "error"
-        or data.get("status") == "error"
+        or (says and data.get("status") in ("error", "failed", "failure"))
         or (says and (status_of(data) is not None or any(key in data for key in _SIGNS)))
         or (set(data) == {"detail"} and says)
         or "RetryInfo" in str(data.get("@type", ""))
         or "$fault" in data  # an exception of the AWS SDK
         or isinstance(data.get("errorMessage"), str)
-        or (says and any(_holds_error(data.get(key)) for key in _NESTED_KEYS))
+        or (
+            (says or len(data) == 1)
+            and any(_holds_error(data.get(key)) for key in _NESTED_KEYS)
+        )
         or isinstance(data.get("exception"), Mapping)
         # an exchange that was kept: {"response": {"status": 403, "body": …}}
         or any(status_of(data.get(key)) is not None for key in ("response", "status_details"))
@@ -162,7 +166,8 @@ def _is_problem(data: Mapping[str, Any]) -> bool:
 
 
 def _holds_error(value: object) -> bool:
-    return isinstance(value, Mapping) and isinstance(value.get("error"), Mapping)
+    error = value.get("error") if isinstance(value, Mapping) else None
+    return isinstance(error, Mapping) or (isinstance(error, str) and bool(error))
 
 
 def error_words(data: object) -> Words:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from .bodies import error_words
 from .streams import cut
 
 __all__ = ("logged",)
@@ -26,7 +27,10 @@ def logged(data: object) -> list[str]:
     if not isinstance(data, Mapping) or "type" in data:
         return []
     level = next((_level(data[key]) for key in _LEVELS if key in data), "")
-    said = [data[key] for key in (*_MESSAGES, *_ERRORS) if isinstance(data.get(key), str)]
+    fields = data.get("fields")
+    inner = {**fields, **data} if isinstance(fields, Mapping) else data
+    said = [inner[key] for key in _MESSAGES if isinstance(inner.get(key), str)]
+    said += [words.text for key in _ERRORS if (words := error_words(inner.get(key))).text]
     if level not in ("ERROR", "FATAL", "CRITICAL") or not said:
         return []
     first, *rest = "\n".join(dict.fromkeys(said)).split("\n")[:_MOST]

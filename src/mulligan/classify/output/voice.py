@@ -30,6 +30,8 @@ _STAMP = re.compile(
     r"|[\w.-]{1,40} {1,20}\| "  # docker compose
     r"|[\w.]{1,60}:[\w<>.]{1,60}:\d{1,6} - "  # loguru
     r"|\d{1,2}: (?=\D)"  # a chain of causes
+    r"|\w{1,40}(?:::\w{1,40}){1,6}:\s+"  # a module in Rust
+    r"|(?=[\w./-]{0,30}[\d./-])[a-z][\w./-]{2,30}:\s+(?=(?:You|Your|API|Sorry|This|The|Rate|Usage|\d)\b)"
     r"|[\w.]{1,60} (?:- )?(?=(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\b)"  # logging
 )
 _LEVEL = re.compile(
@@ -75,7 +77,7 @@ _ERROR = re.compile(
     r"\[?(?:api|http|fatal|server|internal|unexpected|provider|model|stream|request|network"
     r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?::(?!:)|[(·—-]|(?=\{)"
     r"|(?=\d{3}\b(?!\s(?:is|are|was|were|means?|indicates?|happens?|occurs?|can|should|and|or)\b)))\s*"
-    r"|fatal:\s+|curl: \((?:5|6|7|18|28|35|52|55|56|92)\)\s+"
+    r"|(?:fatal|panic):\s+|curl: \((?:5|6|7|18|28|35|52|55|56|92)\)\s+"
     # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
     r"|(?:Caused by:?\s*)?[A-Za-z_$](?:[\w.$]|::){0,120}?"
     r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout|(?<=[a-z])Failed)\b"
@@ -92,7 +94,8 @@ _ERROR = re.compile(
     r"|error(?! (?:handling|messages?|paths?|cases?|recovery|reporting)\b)|exception)\b"
     r"[^:{}\"\n]{0,120}:\s+"
     # stream disconnected before completion: …   Agent stopped: …   Stopping: …
-    r"|(?:stream|connection|session|task|agent|run|turn|process|job|request|thread|worker)"
+    r"|(?:stream|connection|session|task|agent|run|turn|process|job|request|thread|worker"
+    r"|claude|codex|gemini|copilot|opencode|qwen|aider|goose|cursor|kimi)"
     r"(?: (?:'[^'\n]{1,40}'|\"[^\"\n]{1,40}\"|#?\d{1,5}))? (?:was |has )?"
     r"(?:disconnected|closed|interrupted|aborted|stopped|ended|terminated|cancell?ed"
     r"|exited|paused|suspended|halted|blocked)\b[^:{}\"'\n]{0,60}:\s+"
@@ -216,7 +219,9 @@ _PROGRAM = re.compile(
     r"[a-z][\w./-]{1,40}:\s+"
     r"(?=(?i:usage|rate|api|session|daily|weekly|monthly) (?i:limits?|quota)\b)"
 )
-_PEEL = (_PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
+# :x: …: how chats write a picture
+_PICTURE = re.compile(r":[a-z_]{1,24}:\s+")
+_PEEL = (_PICTURE, _PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 # `acme.RateLimitError: …: an error between the marks of code
 _MARKED = re.compile(r"'(?=[\w.]{1,80}(?:Error|Exception): )")
 _BLANKS = re.compile(r"\s+")
