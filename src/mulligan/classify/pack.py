@@ -24,6 +24,11 @@ _LONGEST_WITH_PARTS = 20_000
 _PART = re.compile(r"\{(?P<name>[a-z][a-z_]*)\}")
 
 
+# \d and \s are no letters.
+_CLASS = re.compile(r"\\[a-zA-Z]")
+_LETTER = re.compile(r"[A-Za-z]")
+
+
 class PackError(SettingError):
     """A pack that cannot be meant.
 
@@ -67,6 +72,7 @@ class Entry:
         voice: Who must be speaking.
         zone: What a time without a zone means in this wording; empty for the host's zone.
         seen: Where it was seen: program, version or vendor page.
+        is_foreign: Whether its letters are none of ASCII's, so that plain text is not asked.
     """
 
     id: str
@@ -76,6 +82,7 @@ class Entry:
     voice: Voice = Voice.LINE
     zone: str = ""
     seen: str = ""
+    is_foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +116,6 @@ class Packs:
 
     packs: tuple[Pack, ...] = ()
     _orders: dict[str, tuple[tuple[Pack, Entry], ...]] = field(default_factory=dict, repr=False)
-
-    @property
-    def has_own(self) -> bool:
-        """Whether some came from the user: their words are not known beforehand."""
-        return not all(pack.is_builtin for pack in self.packs)
 
     def entries(self, agent: str) -> tuple[tuple[Pack, Entry], ...]:
         """Every entry with its pack: those of `agent` first."""
@@ -214,15 +216,21 @@ def _entry(data: object, index: int, parts: Mapping[str, str]) -> Entry:
     for name in ("id", "match", "kind", "seen"):
         if not texts[name].strip():
             raise PackError(f"{name} is missing", key)
+    match = _pattern(texts["match"], parts, key)
     return Entry(
         id=texts["id"],
-        match=_pattern(texts["match"], parts, key),
+        match=match,
         means=_means(texts["kind"], key, "kind"),
         with_reset=_means(texts["with_reset"], key, "with_reset") if texts["with_reset"] else None,
         voice=_voice(texts["voice"], key),
         zone=_zone(texts["zone"], key),
         seen=texts["seen"],
+        is_foreign=_is_foreign(match.pattern),
     )
+
+
+def _is_foreign(pattern: str) -> bool:
+    return not pattern.isascii() and _LETTER.search(_CLASS.sub("", pattern)) is None
 
 
 def _pattern(text: str, parts: Mapping[str, str], key: str) -> re.Pattern[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
 from ...core.failure import Kind, Reach
@@ -73,6 +73,8 @@ class World:
     agent: str
     now: float
     zone: tzinfo
+    # A log says the same thing a thousand times.
+    known: dict[object, Judgement | None] = field(default_factory=dict, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +124,32 @@ def judge(
     """
     if not is_error and _CONDITION.match(text):
         return None
+    asked = (text, is_error, is_weak, is_over, zone) if fields is None else None
+    if asked in world.known:
+        return world.known[asked]
+    found = _asked(
+        text, world, is_error=is_error, is_weak=is_weak, is_over=is_over, fields=fields, zone=zone
+    )
+    if asked is not None:
+        world.known[asked] = found
+    return found
+
+
+def _asked(
+    text: str,
+    world: World,
+    *,
+    is_error: bool,
+    is_weak: bool,
+    is_over: bool,
+    fields: object,
+    zone: tzinfo | None,
+) -> Judgement | None:
+    """What the first entry that knows `text` says."""
+    is_plain = text.isascii()
     for pack, entry in world.packs.entries(world.agent):
+        if is_plain and entry.is_foreign:
+            continue
         if entry.voice is Voice.ERROR and not is_error:
             continue
         if entry.voice is Voice.WEAK and not is_weak:

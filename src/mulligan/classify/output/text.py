@@ -33,23 +33,12 @@ if TYPE_CHECKING:
 
 __all__ = ("Said", "last_word", "tries_again")
 
-# Every entry's lines contain one of these; other lines are passed over at the cost of a look.
-_TRIGGER = re.compile(
-    r"limit|quota|rate|[45]\d\d|overload|error|fail|credit|billing|capacity|demand|again|retry|reset"
-    r"|exhaust|exceed|usage|token|context|api|auth|login|logged|connect|stream|time|terminat|policy"
-    r"|balance|command|conversation|socket|network|abort|cancel|budget|spend|unable|refused|throttl"
-    r"|reach|hit |out of|exception|unavailable|premature|key|plan|upgrade|entity|empty|reconnect"
-    r"|many|organi[sz]ation|account|model|request|message|no more|prompt|wait|quick|used"
-    r"|allowance|busy|slow down|heavy"
-    r"|l[ií]mite|[^\x00-\u02ff]",
-    re.IGNORECASE,
-)
 # What terminal programs put in front of an error of their own.
 _MARK = re.compile(r"\s{0,8}[✕✗✘✖■❌⛔🛑🖐⚠]")
 _ZONE = re.compile(r"\((?P<zone>UTC|[A-Z][A-Za-z]{2,20}/[A-Za-z_+\-0-9/]{2,40})\)")
 _TRIES_AGAIN = re.compile(r"\b(?:retrying|will retry|reconnecting|trying again)\b", re.IGNORECASE)
 # A program that failed says so near its end; a log of a million complaints is not read whole.
-_LOOKS = 300
+_LOOKS = 400
 # How far above or below a banner the line may stand that belongs to it.
 _NEAR = 12
 _NEAR_BELOW = 24
@@ -107,14 +96,13 @@ def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said |
     """
     echoed = list(shown(lines))
     after = _prose_after(lines, echoed)
-    is_any = world.packs.has_own
     for is_weak in (False, True):
         looks = _LOOKS
         for index in range(len(lines) - 1, -1, -1):
             if looks == 0 or (after[index] > _PROSE_AFTER_ALL and not has_failed):
                 break
             line = lines[index]
-            if echoed[index] or not (_TRIGGER.search(line) or (is_any and line.strip())):
+            if echoed[index] or not line.strip():
                 continue
             if is_rest(lines, echoed, index):
                 continue
@@ -138,7 +126,7 @@ def _in_more_words(
     if not said.judgement.because.startswith("status "):
         return said
     for above in range(index - 1, max(-1, index - _NEAR), -1):
-        if echoed[above] or not _TRIGGER.search(lines[above]):
+        if echoed[above] or not lines[above].strip():
             continue
         other, _ = _at(lines, echoed, above, world, is_weak=False, is_over=True)
         if other is not None and other.is_error and other.status == said.status:
@@ -168,7 +156,7 @@ def _reset_above(
     lines: Sequence[str], echoed: Sequence[bool], index: int, world: World
 ) -> ResetTime | None:
     for above in range(index - 1, max(-1, index - _NEAR), -1):
-        if echoed[above] or not _TRIGGER.search(lines[above]):
+        if echoed[above] or not lines[above].strip():
             continue
         other, _ = _at(lines, echoed, above, world, is_weak=True, is_over=True)
         reset = None if other is None else other.judgement.reset
