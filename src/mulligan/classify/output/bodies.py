@@ -20,7 +20,8 @@ __all__ = ("Words", "body_evidence", "error_words", "opened", "status_of")
 
 _MESSAGE_KEYS = (
     "message", "error_description", "detail", "msg", "errorMessage", "error_message", "reason",
-    "title", "text", "raw", "blockReason", "finalError", "description", "errorDescription",
+    "title", "text", "raw", "blockReason",
+    "stdout", "stderr", "output", "finalError", "description", "errorDescription",
 )  # fmt: skip
 _CODE_KEYS = (
     "code",
@@ -103,10 +104,7 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or "RetryInfo" in str(data.get("@type", ""))
         or "$fault" in data  # an exception of the AWS SDK
         or isinstance(data.get("errorMessage"), str)
-        or (
-            (says or len(data) == 1)
-            and any(_holds_error(data.get(key)) for key in _NESTED_KEYS)
-        )
+        or ((says or len(data) == 1) and any(_holds_error(data.get(key)) for key in _NESTED_KEYS))
         or isinstance(data.get("exception"), Mapping)
         # an exchange that was kept: {"response": {"status": 403, "body": …}}
         or any(status_of(data.get(key)) is not None for key in ("response", "status_details"))

@@ -27,6 +27,7 @@ _UNDER_TOOL = re.compile(r"\s{0,8}[⎿└]|\s{2,}\S")
 _CORNER = re.compile(r"(?P<indent>\s{0,8})⎿")
 _OUTSIDE = re.compile(r"\s{0,3}\S")
 _SHELL = re.compile(
+    r"(?![^\n]{0,400}\|\s*(?:claude|codex|gemini|opencode|qwen|copilot)\b)"
     r"\s{0,8}(?:\S{0,60}[$%]|[+>])\s+(?:cat|grep|egrep|rg|ag|head|tail|less|more|sed|awk|git|diff"
     r"|curl\b[^\n]{0,200}(?:localhost|127\.0\.0\.1)"
     r"|echo|printf|find|ls|jq|bat|zcat|journalctl|date|wc|man|gh (?:issue|pr) (?:list|view))\b"

@@ -102,10 +102,17 @@ def _message(event: Event) -> Evidence | None:
     return pi_message(event) if is_pis else _by_shape(event)
 
 
+def _bare_result(event: Event) -> Evidence | None:
+    """A `result` event that lost its type on the way."""
+    is_result = event.get("is_error") is True and isinstance(event.get("result"), str)
+    return result(event) if is_result and "type" not in event else None
+
+
 # Values without a type that is known: the first shape that fits.
 _SHAPES: tuple[Callable[[Event], Evidence | None], ...] = (
     _window,
     app_server,
+    _bare_result,
     hook,
     _conversation,
     gemini_json,

@@ -193,7 +193,7 @@ _TALK = re.compile(
     r"\b(?:if|when|once|whenever|unless|how|why|detect\w*|handle\w*|patterns?|should|would|could"
     r"|tests?|says?|said|answer\w*|prints?|printed|shows?|showed|mentions?|match\w*|e\.g|example|like|parse\w*|added"
     r"|fix\w*|docs?|readme|regex|string|we|our|i|my|they|he|she|after|treats?|counts?|banners?|reads?"
-    r"|quot(?:e|es|ed|ing)|wordings?)\b",
+    r"|quot(?:e|es|ed|ing)|wordings?|means|meant)\b",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r"(?:^|[\s(,\[])'|[{}=<]|\bif\b", re.IGNORECASE)

@@ -14,7 +14,7 @@ from .streams import cut
 __all__ = ("logged",)
 
 _LEVELS = ("level", "lvl", "severity", "levelname", "log.level")
-_MESSAGES = ("msg", "message", "text", "event")
+_MESSAGES = ("msg", "message", "text", "event", "stdout", "stderr")
 _ERRORS = ("err", "error", "exception")
 # Pino and Bunyan count in tens.
 _NUMBERS = {10: "DEBUG", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 __all__ = ("Terse", "as_terse", "is_quoting", "is_somebody", "may_introduce")
 
 _STATUS = re.compile(
-    r"\b(?:HTTP|status|code|error|returned|got|received|responded(?: with)?|answered|failed|rejected)"
+    r"\b(?:HTTP|status|code|error|returned|got|received|responded(?: with)?"
+    r"|answered|failed|rejected)"
     r"(?: (?:status|code|error|with|a|an|HTTP)){0,3}(?:: | \(|[\s:=#(\[])(?P<status>429|529)\b"
     r"|^(?P<first>429|529)\b(?:$|[;.,:)\]·—-](?![\d\"])|(?= (?:too|from|rate|limit|quota"
     r"|error|status|client|server|overload|service|you|request|resource|slow|throttl|(?-i:[A-Z{<(\[\"']))))",

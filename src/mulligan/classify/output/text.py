@@ -50,6 +50,13 @@ _RESET_LINE = re.compile(
 _HEADERS_NEAR = 40
 _AT_ONCE = 8
 _LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
+# 529: Express (no service on Sunday): a number, a colon, and no word of an error
+_NUMBERED = re.compile(r"[45]\d\d\s?[:·-]\s")
+_ERROR_WORD = re.compile(
+    r"error|fail|limit|quota|request|overload|unavailable|server|gateway|time|denied|unauthor"
+    r"|forbidden|exceed|many|found|busy|capacity|[{<\"]",
+    re.IGNORECASE,
+)
 # RateLimitError: …: the name of the error says it, whatever the message says
 _LIMIT_CLASS = re.compile(
     r"(?:RateLimit|TooManyRequests|Throttl|Overloaded|ResourceExhausted|QuotaExceeded)\w{0,20}[:(]"
@@ -279,7 +286,9 @@ def _read(
         judgement = judge(
             text, world, is_error=True, is_weak=True, is_over=is_over, fields=fields, zone=zone
         )
-    if judgement is None and is_error and (kind := by_status(status)) is not None:
+    is_bare = _NUMBERED.match(spoken.whole) is not None and not _ERROR_WORD.search(text)
+    kind = None if is_bare else by_status(status)
+    if judgement is None and is_error and kind is not None:
         reset = reset_in_fields(fields, now=world.now, zone=world.zone)
         reset = reset or find_reset(text, now=world.now, zone=zone or world.zone)
         judgement = Judgement(means=kind, because=f"status {status}", reset=reset)

@@ -170,6 +170,8 @@ _LOGFMT = re.compile(
     r"\blevel=\"?(?:error|fatal|ERROR|FATAL)\b|\bisError=true\b|\brawError=\S"
     r"|^\[[\w./:@-]{2,40}\] [^\n=\"']{0,200}\berror=\S"  # [gateway] run ended: error=…
     r"|^\s*(?:error|err)=\"[^\"\n]{4,400}\"\s*$"
+    r"|^(?:\w{1,30}=(?:\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|\S{1,80})\s*){0,8}"
+    r"(?:detail|reason|error|err)=\"[^\"\n]{8,400}\"\s*$"  # nothing but keys with values
 )
 # job=7 attempt=2 err=rate_limit: several keys, and one of them tells of an error
 _KEYS = re.compile(r"(?<![\w(<.])[a-z][\w.]{0,30}=(?=[^\s=])", re.IGNORECASE)
@@ -179,7 +181,7 @@ _ERROR_KEY = re.compile(
 )
 _FEWEST_KEYS = 3
 _LOGFMT_ERROR = re.compile(
-    r"\b(?:error(?:[_.](?!param|type)\w+)?|err|cause|msg|rawError)="
+    r"\b(?:error(?:[_.](?!param|type)\w+)?|err|cause|msg|detail|reason|rawError)="
     r"(?:\"(?P<quoted>(?:[^\"\\]|\\.){4,2000})\"|(?P<bare>\S[^=\n]{0,400}?)(?=\s[\w.]{1,30}=|$))"
 )
 _STATUS_ANYWHERE = re.compile(
@@ -205,7 +207,9 @@ _BURIED = re.compile(
     r"|\b[45]\d\d (?:[A-Z][a-z]+ ){1,4}(?=\{\"(?:type|error)\")"
     r"|(?<=: )[45]\d\d - (?=[A-Z])|\bcode (?=[45]\d\d: \{)"
     r"|\{\"(?:type\":\s?\"error\",\s?\"error|error)\":\s?\{"
-    r"|(?<=\d: )connect E[A-Z]{4,}"
+    r"|(?<=\d: )connect E[A-Z]{4,}|(?<=\|)\w{1,20} failed: "
+    r"|\b(?:[Oo]riginal|[Ll]ast|[Uu]nderlying|[Uu]pstream) (?:\w{1,12} )?"
+    r"(?:message|error|response): "
 )
 _FARTHEST = 400
 # gh: We could not answer in time. (HTTP 504)
