@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ("is_fence", "is_frame", "is_trailer", "prose_words", "shown")
+__all__ = ("is_fence", "is_frame", "is_survival", "is_trailer", "prose_words", "shown")
 
 # ~~~~~^^^ is how Python marks a place in a trace.
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
@@ -124,6 +124,8 @@ _LOGGED_ERROR = re.compile(
     re.IGNORECASE,
 )
 _STATUS_LINE = re.compile(r"\s{0,8}HTTP/\d(?:\.\d)? \d{3}\b")
+# … - Success
+_SURVIVED = re.compile(r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -201,6 +203,11 @@ def is_fence(line: str) -> bool:
 def is_frame(line: str) -> bool:
     """Whether `line` is a frame of a stack trace."""
     return _FRAME.match(line[:400]) is not None
+
+
+def is_survival(line: str) -> bool:
+    """Whether `line` tells that whatever failed above it was survived."""
+    return _SURVIVED.search(line[-80:]) is not None
 
 
 def is_trailer(line: str) -> bool:

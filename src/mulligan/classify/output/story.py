@@ -33,9 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ("Story", "Stream", "judged", "take_apart")
 
-# Upstream error:   Response body:
+# Upstream error:   Response body:   Failed to parse stream event:
 _HEADING = re.compile(
-    r"\W{0,6}(?:[\w-]{1,20} ){0,3}(?:error|errors|failure|response|body|exception)\W{0,6}",
+    r"\W{0,6}(?:[\w-]{1,20} ){0,3}(?:error|errors|failure|response|body|exception)\W{0,6}"
+    r"|(?!.{0,400}\b(?:example|e\.g|such as|like|returns?|when|if)\b)"
+    r".{0,400}\b(?:error|fail(?:ed|ure))\b[^:]{0,60}:\s*",
     re.IGNORECASE,
 )
 # What a program says about its end stands near it: what came before these is not kept.
@@ -80,7 +82,7 @@ def take_apart(text: str) -> Stream:
         found = event_evidence(data)
         for one in found:
             agent = agent or one.agent
-            is_introduced = _HEADING.fullmatch(above) is not None
+            is_introduced = _HEADING.fullmatch(above[-400:]) is not None
             is_doubtful = piece.is_printed or one.is_doubtful
             shown = replace(one, is_doubtful=is_doubtful, is_introduced=is_introduced)
             evidence.append(replace(shown, is_event=one.is_event and not in_fence))

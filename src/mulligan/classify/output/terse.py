@@ -13,7 +13,7 @@ from dataclasses import dataclass
 __all__ = ("Terse", "as_terse", "is_quoting", "is_somebody", "may_introduce")
 
 _STATUS = re.compile(
-    r"\b(?:HTTP|status|code|error|returned|got|received|responded(?: with)?"
+    r"\b(?:HTTP|status|status_code|code|error|returned|got|received|responded(?: with)?"
     r"|answered|failed|rejected)"
     r"(?: (?:status|code|error|with|a|an|HTTP)){0,3}(?:: | \(|[\s:=#(\[])(?P<status>429|529)\b"
     r"|^(?P<first>429|529)\b(?:$|[;.,:)\]·—-](?![\d\"])|(?= (?:too|from|rate|limit|quota"
@@ -45,7 +45,7 @@ _PERSON = re.compile(
 )
 # Addresses and names of modules say nothing about who speaks.
 _ASIDE = re.compile(
-    r"https?://\S{1,400}|\bwhen calling the \w{1,60} operation\b"
+    r"[\"']?https?://\S{1,400}|\bwhen calling the \w{1,60} operation\b"
     # Caused by: …   acme::agent::llm: …
     r"|\bCaused by: |\b\w{1,60}(?:::\w{1,60}){1,8}:?"
 )
@@ -76,7 +76,7 @@ def is_somebody(text: str) -> bool:
 
 def is_quoting(text: str) -> bool:
     """Whether a quotation begins in `text`."""
-    return _QUOTES.search(text) is not None
+    return _QUOTES.search(_ASIDE.sub(" ", text)) is not None
 
 
 def as_terse(text: str) -> Terse | None:

@@ -16,7 +16,7 @@ from ..pack import Meaning
 from ..reset_time import find_reset
 from ..times.zones import named_zone
 from .bodies import body_evidence, error_words, status_of
-from .echo import is_frame, is_trailer, prose_words, shown
+from .echo import is_frame, is_survival, is_trailer, prose_words, shown
 from .fields import reset_in_fields
 from .header_lines import headers_reset, is_plan_limit
 from .kinds import Judgement, World, by_status, goes_on, judge, squash, with_status
@@ -57,15 +57,15 @@ _ERROR_WORD = re.compile(
     r"|forbidden|exceed|many|found|busy|capacity|[{<\"]",
     re.IGNORECASE,
 )
+_RETRY_DELAY = re.compile(r"\bretry_?delay\b", re.IGNORECASE)
 # RateLimitError: …: the name of the error says it, whatever the message says
 _LIMIT_CLASS = re.compile(
-    r"(?:RateLimit|TooManyRequests|Throttl|Overloaded|ResourceExhausted|QuotaExceeded)\w{0,20}[:(]"
+    r"(?:RateLimit|TooManyRequests|Throttl|Overloaded|ResourceExhausted|RESOURCE_EXHAUSTED"
+    r"|QuotaExceeded)\w{0,20}[:(]"
 )
 # ⏺ I went on where I had stopped, …: an answer, so whatever stands above it was survived.
 _BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
 _ANSWER = 12
-# … - Success: whatever failed above, this did not.
-_SURVIVED = re.compile(r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$", re.IGNORECASE)
 # "Estimated usage" is a heading, no answer.
 _LABEL = 3
 _SENTENCE = re.compile(r"[.!?…]\s*$")
@@ -136,7 +136,9 @@ def _in_more_words(
         if echoed[above] or not lines[above].strip():
             continue
         other, _ = _at(lines, echoed, above, world, is_weak=False, is_over=True)
-        if other is not None and other.is_error and other.status == said.status:
+        if other is None or not other.is_error or other.status not in (None, said.status):
+            continue
+        if not other.judgement.because.startswith("status "):
             return other
     return said
 
@@ -175,12 +177,14 @@ def _reset_above(
 
 def _reset_below(lines: Sequence[str], index: int, world: World) -> ResetTime | None:
     """The time that a line of its own states below: "Resets on 08/01", "Reset time: in 2h"."""
+    is_answer = False
     for below in range(index + 1, min(len(lines), index + _NEAR_BELOW)):
-        if prose_words(lines[below]) > _ANSWER:
-            return None
         # retry_delay {⏎ seconds: 36: as protocol buffers are printed
         line = "\n".join(lines[below : below + 2])
-        if not _RESET_LINE.match(line):
+        delay = _RETRY_DELAY.search(line[:2000])
+        line = line[delay.start() :] if delay else line
+        is_answer = is_answer or prose_words(lines[below]) > _ANSWER
+        if not delay and (is_answer or not _RESET_LINE.match(line)):
             continue
         reset = find_reset(line, now=world.now, zone=world.zone)
         if reset is not None and not tries_again(reset.source):
@@ -195,7 +199,7 @@ def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
     for index in range(len(lines) - 1, -1, -1):
         after[index] = total
         line = lines[index]
-        if _SURVIVED.search(line[:400]):
+        if is_survival(line):
             total += _PROSE_AFTER_ERROR + 1
         is_continued = index > 0 and continues(lines[index - 1], line)
         if not is_continued and not is_advice[index]:

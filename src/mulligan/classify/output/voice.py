@@ -20,11 +20,11 @@ _ORNAMENTS = re.compile(r"[^\w\"'`#+<{\[($@%/\\=~^&-]+")
 # Time stamps, levels, tags that come before what is said.
 _STAMP = re.compile(
     r"(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
-    r"(?:Z|\s?[+-]\d\d:?\d\d)?\]?(?:\s-)?\s+"
+    r"(?:Z|\s?[+-]\d\d:?\d\d)?\]?(?:(?:\s-)?\s+|(?=\[))"
     r"|\[?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:\s[AP]M)?\]?\s+)"
     # [agent/embedded]: who logs it, unless it is the level
     r"(?:\[(?!(?i:error|err|fatal|critical|warn|warning|info|debug|trace|notice|verbose)\])"
-    r"[\w./:@-]{1,40}\]\s+){0,3}"
+    r"[\w./:@-]{1,40}\]\s*){0,3}"
     r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}(?:\[\d{1,7}\])?: "  # syslog
     r"|[EWIF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}\s+\d{1,9} [\w./-]{1,60}:\d{1,6}\] "  # glog
     r"|[\w.-]{1,40} {1,20}\| "  # docker compose
@@ -55,7 +55,7 @@ _TAG = re.compile(
     r"|cli|runner|worker[\w-]{0,8}"
     # [orchestrator] …: whoever it is, but no code
     r"|(?!\w{0,30}(?:err|limit|exhaust|quota|overload|unavail|denied|timeout|throttl|invalid))"
-    r"[a-z][\w./@-]{3,40})\]\s*:?\s+",
+    r"(?:[a-z][\w./@-]{3,40}|\d{4,20}))\]\s*:?\s+",
     re.IGNORECASE,
 )
 # I'm sorry, I can't complete that request. …   Oops! …
@@ -77,6 +77,9 @@ _ERROR = re.compile(
     r"\[?(?:api|http|fatal|server|internal|unexpected|provider|model|stream|request|network"
     r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?::(?!:)|[(·—-]|(?=\{)"
     r"|(?=\d{3}\b(?!\s(?:is|are|was|were|means?|indicates?|happens?|occurs?|can|should|and|or)\b)))\s*"
+    # 7 PERMISSION_DENIED: …
+    r"|(?-i:(?:\d{1,2} )?(?:INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|PERMISSION_DENIED"
+    r"|UNAVAILABLE|RESOURCE_EXHAUSTED|UNAUTHENTICATED|INTERNAL|FAILED_PRECONDITION|ABORTED)): "
     r"|(?:fatal|panic):\s+|curl: \((?:5|6|7|18|28|35|52|55|56|92)\)\s+"
     # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
     r"|(?:Caused by:?\s*)?[A-Za-z_$](?:[\w.$]|::){0,120}?"
@@ -204,8 +207,8 @@ _BROKEN_OFF = re.compile(
 _BURIED = re.compile(
     r"\[API Error: |\bError code: (?=[45]\d\d - )"
     r"|(?<![\w.])(?:[a-z_]\w{0,40}\.){1,8}[A-Z]\w{0,60}(?:Error|Exception): "
-    r"|\b[45]\d\d (?:[A-Z][a-z]+ ){1,4}(?=\{\"(?:type|error)\")"
-    r"|(?<=: )[45]\d\d - (?=[A-Z])|\bcode (?=[45]\d\d: \{)"
+    r"|\b[45]\d\d (?:[A-Z][a-z]+ ){1,4}(?:\([^()\n]{1,60}\) )?(?=\{\"(?:type|error)\")"
+    r"|(?<=: )[45]\d\d (?:- )?(?=[A-Z])|&\{(?=[45]\d\d [A-Z])|\bcode (?=[45]\d\d: \{)"
     r"|\{\"(?:type\":\s?\"error\",\s?\"error|error)\":\s?\{"
     r"|(?<=\d: )connect E[A-Z]{4,}|(?<=\|)\w{1,20} failed: "
     r"|\b(?:[Oo]riginal|[Ll]ast|[Uu]nderlying|[Uu]pstream) (?:\w{1,12} )?"

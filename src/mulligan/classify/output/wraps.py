@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .echo import is_frame
+from .echo import is_frame, is_survival
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ _CUT = re.compile(r"(?<=\S)\n(?=\S)")
 _ITEM = re.compile(r"\s{0,16}(?:[*+-]|\d{1,2}\.)\s")
 # Nobody ends a line of his own here: … the API returned 503 / Service Unavailable
 _HANGS = re.compile(
-    r"\b(?:from|the|an?|of|to|with|by|as|and|or|in|on|for|returned|raises?|raised|answered|[45]\d\d)\s*$"
+    r"\b(?:from|the|an?|of|to|with|by|as|and|or|in|on|for|returned|raises?|raised|answered|(?<![/\w])[45]\d\d)\s*$"
 )
 # Longer than any banner in the narrowest terminal.
 _MESSAGE_LINES = 14
@@ -52,7 +52,7 @@ def message_at(lines: Sequence[str], echoed: Sequence[bool], index: int) -> tupl
         is_over = not (_WORDS.search(line) or _BRACKETS.fullmatch(line))
         if is_over or echoed[following] or length > _MESSAGE_LENGTH:
             break
-        if is_frame(line) or _is_record(parts[-1], line):
+        if is_frame(line) or is_survival(line) or _is_record(parts[-1], line):
             break
         if line.startswith("> ") and not lines[index].startswith("> "):
             break  # somebody else's words
