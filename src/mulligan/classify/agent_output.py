@@ -19,6 +19,7 @@ from .output.evidence import Evidence, Role
 from .output.fields import reset_in_fields
 from .output.header_lines import headers_reset, is_plan_limit
 from .output.kinds import Judgement, World, by_status, goes_on, judge, reach_of, squash
+from .output.objects import failed_words
 from .output.story import Story, Stream, judged, take_apart
 from .output.text import last_word, tries_again
 from .reset_time import ResetTime
@@ -108,7 +109,7 @@ def read_output(
         if found is None or (found.failure is not None and found.failure.kind is Kind.CLIENT):
             # "Bad request", and below it what the server really said
             found = _from_dumps(streams, world) or found
-        found = found or _from_headers(streams, world)
+        found = found or _from_headers(streams, world) or _from_objects(streams, world)
         found = found or _from_progress(story, world)
     if found is not None and (found.failure is not None or not has_failed):
         return found
@@ -233,6 +234,19 @@ def _from_headers(streams: Sequence[Stream], world: World) -> Outcome | None:
             words = "limit reached"
             said = Evidence(role=Role.FAILED, text=words, source="headers", is_event=False)
             return _outcome(judgement, said, world)
+    return None
+
+
+def _from_objects(streams: Sequence[Stream], world: World) -> Outcome | None:
+    """What objects in a shape that nobody knows say about a failure."""
+    for stream in reversed(streams):
+        for data in reversed(stream.objects):
+            said = last_word(failed_words(data), world, has_failed=True)
+            if said is None or not isinstance(said.judgement.means, Kind):
+                continue
+            reset = said.judgement.reset or reset_in_fields(data, now=world.now, zone=world.zone)
+            heard = Evidence(role=Role.FAILED, text=said.text, source="json output", is_event=False)
+            return _outcome(replace(said.judgement, reset=reset), heard, world)
     return None
 
 

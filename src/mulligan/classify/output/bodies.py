@@ -115,7 +115,7 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or isinstance(data.get("last_error"), Mapping)
         or _blocked(data)
         # a response as its client printed it
-        or (status_of(data) is not None and isinstance(data.get("headers"), Mapping))
+        or (status_of(data) is not None and any(key in data for key in ("headers", "body")))
     )
     is_doubtful = not is_error and (
         (says and _is_error_type(str(data.get("type", "")))) or (set(data) == {"message"} and says)

@@ -45,7 +45,8 @@ def event_msg(event: Event) -> Evidence | None:
     """A line of the transcript that Codex keeps of a session."""
     payload = event.get("payload")
     kind = payload.get("type") if isinstance(payload, Mapping) else None
-    if kind == "error":
+    is_failed = isinstance(payload, Mapping) and isinstance(payload.get("error"), Mapping)
+    if kind == "error" or is_failed:
         return ended(event, payload, "codex transcript error", "codex", Role.FAILED)
     is_work = kind in ("agent_message", "exec_command_end", "patch_apply_end", "mcp_tool_call_end")
     role = Role.DONE if kind == "task_complete" else Role.WORK if is_work else Role.OTHER

@@ -87,7 +87,8 @@ _EXAMPLE = re.compile(
 )
 # **Error output** over a block of code: the block is what failed
 _ERROR_OUTPUT = re.compile(
-    r"\W{0,8}(?:full )?error(?: (?:output|message|log|details|text))?\W{0,6}$", re.IGNORECASE
+    r"\W{0,8}(?:full )?(?:error(?: (?:output|message|log|details|text))?|stderr)\W{0,6}$",
+    re.IGNORECASE,
 )
 _STACK = re.compile(
     r"\s{0,40}(?:File \"|\^+\s*$|Traceback |\[cause\]|[{}\[\])(]+[,;]?\s*$"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -43,6 +44,7 @@ _HEADING = re.compile(
 # What a program says about its end stands near it: what came before these is not kept.
 _LINES = 5000
 _EVENTS = 2000
+_OBJECTS = 4
 _LIMITS = (Kind.RATE_LIMIT, Kind.QUOTA)
 
 
@@ -55,12 +57,14 @@ class Stream:
         lines: What lines say.
         agent: Who gave itself away.
         record: The record of a log that `lines` were taken from, if they were.
+        objects: The last objects in a shape that nobody knows.
     """
 
     evidence: tuple[Evidence, ...]
     lines: tuple[str, ...]
     agent: str = ""
     record: object = None
+    objects: tuple[object, ...] = ()
 
 
 def take_apart(text: str) -> Stream:
@@ -69,6 +73,7 @@ def take_apart(text: str) -> Stream:
     evidence: deque[Evidence] = deque(maxlen=_EVENTS)
     lines: deque[str] = deque(maxlen=_LINES)
     record: tuple[list[str], object] = ([], None)
+    objects: deque[object] = deque(maxlen=_OBJECTS)
     above, in_fence = "", False
     for piece in pieces(undressed(text)):
         if isinstance(piece, Line):
@@ -86,13 +91,18 @@ def take_apart(text: str) -> Stream:
             is_doubtful = piece.is_printed or one.is_doubtful
             shown = replace(one, is_doubtful=is_doubtful, is_introduced=is_introduced)
             evidence.append(replace(shown, is_event=one.is_event and not in_fence))
-        if all(one.role is Role.OTHER for one in found) and (said := logged(data)):
-            record = (said, data)
+        if all(one.role is Role.OTHER for one in found):
+            record = (said, data) if (said := logged(data)) else record
+            if not in_fence and isinstance(data, Mapping) and "type" not in data:
+                objects.append(data)
+        elif any(one.role in (Role.DONE, Role.WORK) for one in found):
+            objects.clear()
     if not any(map(str.strip, lines)):
         # A log in JSON, and nothing else; in any other text it is shown, not said.
         lines.extend(record[0])
-        return Stream(tuple(evidence), tuple(lines), agent, record[1])
-    return Stream(tuple(evidence), tuple(lines), agent)
+    else:
+        record = ([], None)
+    return Stream(tuple(evidence), tuple(lines), agent, record[1], tuple(objects))
 
 
 class Story:

@@ -46,8 +46,8 @@ _PERSON = re.compile(
 # Addresses and names of modules say nothing about who speaks.
 _ASIDE = re.compile(
     r"[\"']?https?://\S{1,400}|\bwhen calling the \w{1,60} operation\b"
-    # Caused by: …   acme::agent::llm: …
-    r"|\bCaused by: |\b\w{1,60}(?:::\w{1,60}){1,8}:?"
+    # Caused by: …   proxy/handler.go:412   acme::agent::llm: …
+    r"|\bCaused by: |\b[\w./-]{1,80}\.\w{1,5}:\d{1,6}\b|\b\w{1,60}(?:::\w{1,60}){1,8}:?"
 )
 # The program prints `API Error: {…}`: what is quoted somebody else said.
 _QUOTES = re.compile(r"(?:^|\s)[\"'`](?!\s)")
@@ -55,7 +55,7 @@ _QUOTES = re.compile(r"(?:^|\s)[\"'`](?!\s)")
 _QUOTED = re.compile(r"(?:^|\s)(?:'(?!\s)[^']{0,200}|\"(?!\s)[^\"]{0,200}|`[^`]{0,200})$")
 # A statement, not an essay.
 _LONGEST = 600
-_INTRODUCTION = 80
+_INTRODUCTION = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ import re
 from ..times.level import without_escapes
 from .bodies import body_evidence, status_of
 from .inspected import inspected_object
+from .objects import failed_words
 from .streams import completed
 
 __all__ = ("ONE_STRING", "undressed")
@@ -151,5 +152,5 @@ def _braced(text: str) -> str:
         data = completed(whole) if printed is None else printed[0]
     if not isinstance(data, dict):
         return text
-    is_said = set(data) == {"result"} or (status_of(data) or body_evidence(data)) is not None
-    return whole if is_said else text
+    is_body = (status_of(data) or body_evidence(data)) is not None
+    return whole if is_body or set(data) == {"result"} or failed_words(data) else text

@@ -55,7 +55,7 @@ _TAG = re.compile(
     r"|cli|runner|worker[\w-]{0,8}"
     # [orchestrator] …: whoever it is, but no code
     r"|(?!\w{0,30}(?:err|limit|exhaust|quota|overload|unavail|denied|timeout|throttl|invalid))"
-    r"(?:[a-z][\w./@-]{3,40}|\d{4,20}))\]\s*:?\s+",
+    r"(?:[a-z][\w./@-]{3,60}|\d{4,20}))\]\s*:?\s+",
     re.IGNORECASE,
 )
 # I'm sorry, I can't complete that request. …   Oops! …
@@ -127,6 +127,7 @@ _ERROR = re.compile(
     # Request rejected (429) · …   Request failed with status code 429
     r"|request (?:rejected|failed)(?: with)?(?: status)?(?: code)?[:\s]*\(?(?=\d{3}\b)"
     r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
+    r"|response status(?: code)? (?:was|is|of) (?=[45]\d\d\b)"
     # ModelResponse(id='…', …, error={…: a response as Python prints it
     r"|[A-Za-z_]\w{0,40}\([^\n]{0,2000}?\berror=(?=\{)"
     # 发生错误: …   Fehler beim Aufruf: …
@@ -211,6 +212,8 @@ _BURIED = re.compile(
     r"|(?<=: )[45]\d\d (?:- )?(?=[A-Z])|&\{(?=[45]\d\d [A-Z])|\bcode (?=[45]\d\d: \{)"
     r"|\{\"(?:type\":\s?\"error\",\s?\"error|error)\":\s?\{"
     r"|(?<=\d: )connect E[A-Z]{4,}|(?<=\|)\w{1,20} failed: "
+    r"|\b(?:failed|exit(?:ed)?(?: with)?(?: code)? \d{1,3})[.;,:] "
+    r"(?=You(?:'ve| have) (?:hit|reached))"
     r"|\b(?:[Oo]riginal|[Ll]ast|[Uu]nderlying|[Uu]pstream) (?:\w{1,12} )?"
     r"(?:message|error|response): "
 )
