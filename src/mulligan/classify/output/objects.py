@@ -46,8 +46,8 @@ def failed_words(data: object) -> list[str]:
 def _is_sign(key: str, value: object) -> bool:
     if not _SIGN.fullmatch(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key)):
         return False
-    if isinstance(value, bool):
-        return value and "fail" in key.lower()
+    if isinstance(value, bool | Mapping):
+        return bool(value) and ("fail" in key.lower() or "error" in key.lower())
     if isinstance(value, int):
         is_exit = "exit" in key.lower() or "return" in key.lower() or key == "rc"
         return value != 0 if is_exit else 400 <= value < 600
@@ -65,7 +65,7 @@ def _walk(data: object) -> Iterator[tuple[str, object]]:
         if depth > _DEPTH:
             continue
         if isinstance(node, Mapping):
-            yield key, None
+            yield key, node
             stack.extend(
                 (str(name), value, depth + 1) for name, value in reversed(list(node.items())[:64])
             )
