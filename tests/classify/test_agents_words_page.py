@@ -18,10 +18,12 @@ def test_every_python_snippet_runs():
     exec(compile(code, "docs/agents-words.md", "exec"), {})  # noqa: S102 -- our own page
 
 
-def test_the_pack_on_the_page_is_a_good_one():
-    (words,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
-    pack = pack_from(tomllib.loads(words), name="acme")
+def test_the_packs_on_the_page_are_good_ones():
+    first, second = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    pack = pack_from(tomllib.loads(first), name="acme")
     assert [entry.id for entry in pack.entries] == ["daily-limit", "napping"]
+    (entry,) = pack_from({"version": 1, **tomllib.loads(second)}, name="acme").entries
+    assert entry.match.match("your weekly allowance is used up")
 
 
 def test_the_page_names_every_key_voice_and_meaning_of_an_entry():

@@ -86,9 +86,12 @@ def assistant(event: Event) -> Evidence | None:
     if not (failed or is_made):
         return Evidence(role=Role.WORK)
     content = message.get("content") if isinstance(message, Mapping) else message
+    text = error_words(content).text
+    if not failed and text.startswith("No response requested"):
+        return Evidence(role=Role.OTHER)
     return Evidence(
         role=Role.FAILED,
-        text=error_words(content).text,
+        text=text,
         source="claude assistant error",
         agent="claude",
         status=status_of({"status": event.get("api_error_status")}),
