@@ -160,7 +160,7 @@ def _banner_as_answer(evidence: Evidence, world: World) -> Judgement | None:
     found = judge(text, world, is_error=False)
     if found is None or found.means is not Kind.QUOTA or found.reset is None:
         return None
-    is_all = len(text) - found.end < 60 and not goes_on(text, found.end)
+    is_all = found.begin < 12 and len(text) - found.end < 60 and not goes_on(text, found.end)
     return found if is_all else None
 
 

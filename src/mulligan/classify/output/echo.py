@@ -15,6 +15,7 @@ __all__ = ("is_fence", "is_frame", "is_survival", "is_trailer", "prose_words", "
 
 # ~~~~~^^^ is how Python marks a place in a trace.
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
+_COMMENT = re.compile(r"\s{0,16}/\*")
 _DIFF = re.compile(r"\s{0,8}(?:diff --git |@@ |@@$|--- \S|\+\+\+ \S)")
 _DIFF_LINE = re.compile(r"[+\- @\\]|$|index |similarity |rename |new file|deleted file")
 # A subagent's answer is told in a line of totals; what else stands under it is about the run.
@@ -44,6 +45,8 @@ _SHOWN_LINE = re.compile(
     r"|(?:(?:issue|pr) )?(?:title|subject):\s"
     r"|(?:#\d{1,6}:?\s{1,4})?\[(?:bug|feature|question|docs|enhancement)[^\[\]\n]{0,20}\]"
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
+    # feat(acme): read the reset: a commit
+    r"|(?:feat|fix|docs|chore|refactor|test|perf|ci|build|style)(?:\([\w./-]{1,40}\))?!?:\s"
     # a diff without its head, a list; "- error Error: …" is how Next.js logs
     r"|(?!-\serror\s[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)[+-](?:\s{1,3}\S|[A-Za-z_])"
     r"|[├└]──"  # a tree of files
@@ -63,7 +66,8 @@ _SHOWN_LINE = re.compile(
     r"|<(?:time|date|reset|duration|seconds|minutes|n|x)\b[^<>\n]{0,20}>)"
     # key: 'value' + an object that a runtime dumped under a stack trace
     r"|\s+(?:\w{1,40}: ['\[{]|(?:status|statusCode|code|errno|syscall): )"
-    r"|\s+'[^\n]{0,400}'\s?[+,]\s*$",
+    r"|\s+(?:'[^\n]{0,400}'|\"(?:[^\"\\\n]|\\.){0,400}\"|`[^\n]{0,400}`)\s?[+,]\s*$"
+    r"|[\w./-]{1,200}\.py::",  # the name of a test
     re.IGNORECASE,
 )
 # Amazon Q is having trouble:  0: unhandled error (ThrottlingException): a chain of causes
@@ -125,8 +129,13 @@ _LOGGED_ERROR = re.compile(
     re.IGNORECASE,
 )
 _STATUS_LINE = re.compile(r"\s{0,8}HTTP/\d(?:\.\d)? \d{3}\b")
-# … - Success
-_SURVIVED = re.compile(r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$", re.IGNORECASE)
+# … - Success   … so I wrote a test for it
+_SURVIVED = re.compile(
+    r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$"
+    r"|\b(?:I|we)(?:'ve| have)?(?: (?:also|now|then))? (?:added|changed|fixed|moved|ran|updated|went on"
+    r"|wrote)\b|\ball (?:the )?tests pass",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -142,7 +151,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self._above = ""
-        self._in_body = self._in_chain = self._in_example = self._in_fence = self._in_diff = False
+        self._in_comment = self._in_body = self._in_chain = self._in_example = self._in_fence = self._in_diff = False
         self._under_tool = self._in_shell = self._is_after_blank = False
         self._corner: str | None = None
         self._heading = ""
@@ -164,7 +173,10 @@ class _Reader:
                 self._in_shell = True
             elif self._in_shell and not head.strip():
                 self._in_shell = False
-        is_inside = self._in_fence or self._under_tool or self._in_example
+        self._in_comment = (self._in_comment or _COMMENT.match(head) is not None) and (
+            "*/" not in self._heading
+        )
+        is_inside = self._in_fence or self._under_tool or self._in_example or self._in_comment
         if is_inside or self._in_chain:
             return is_inside
         return self._in_diff or self._in_shell or _SHOWN_LINE.match(head) is not None
@@ -208,7 +220,7 @@ def is_frame(line: str) -> bool:
 
 def is_survival(line: str) -> bool:
     """Whether `line` tells that whatever failed above it was survived."""
-    return _SURVIVED.search(line[-80:]) is not None
+    return _SURVIVED.search(line[-400:]) is not None
 
 
 def is_trailer(line: str) -> bool:

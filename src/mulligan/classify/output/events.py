@@ -108,9 +108,18 @@ def _bare_result(event: Event) -> Evidence | None:
     return result(event) if is_result and "type" not in event else None
 
 
+def _wrapped(event: Event) -> Evidence | None:
+    """An event of Codex 0.2x, in an envelope with its id."""
+    inner = event.get("msg")
+    if not isinstance(inner, Mapping) or "type" not in inner:
+        return None
+    return next(iter(event_evidence(inner)), None)
+
+
 # Values without a type that is known: the first shape that fits.
 _SHAPES: tuple[Callable[[Event], Evidence | None], ...] = (
     _window,
+    _wrapped,
     app_server,
     _bare_result,
     hook,

@@ -85,13 +85,15 @@ class Judgement:
         means: A kind of failure, or a Meaning.
         because: What decided it, in a clause.
         pack: The pack that decided it; empty if none did.
-        end: Where the words that decided it end in the squashed text.
+        begin: Where the words that decided it begin in the squashed text.
+        end: Where they end, the reset included.
         reset: When it resets, if the message says so.
     """
 
     means: Kind | Meaning
     because: str
     pack: str = ""
+    begin: int = 0
     end: int = 0
     reset: ResetTime | None = None
 
@@ -175,6 +177,8 @@ def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[s
         found = None if found is not None and _is_talk(text, found, pack) else found
     else:
         found = entry.match.match(text)
+        is_weak = entry.voice is Voice.WEAK and found is not None
+        found = None if is_weak and found is not None and _TALK.search(found[0]) else found
     is_foreign = found is not None and entry.means is Kind.QUOTA and _FOREIGN.search(found[0])
     return None if is_foreign else found
 
@@ -235,7 +239,9 @@ def _judgement(
     if means in (Kind.RATE_LIMIT, Kind.QUOTA) and _never_passes(text):
         means, because = Kind.CONTEXT_LENGTH, "one request is larger than the whole limit"
     end = found.end() if reset is None else max(found.end(), reset.span[1])
-    return Judgement(means=means, because=because, pack=pack.name, end=end, reset=reset)
+    return Judgement(
+        means=means, because=because, pack=pack.name, begin=found.start(), end=end, reset=reset
+    )
 
 
 _ANSWERS_ON = re.compile(

@@ -37,7 +37,8 @@ def failed_words(data: object) -> list[str]:
     pairs = list(_walk(data))
     if any(_ASKED.fullmatch(key) for key, _ in pairs):
         return []
-    if not any(_is_sign(key, value) for key, value in pairs):
+    is_run = any(key in ("stdout", "stderr") for key, _ in pairs)
+    if not any(_is_sign(key, value) or (is_run and _is_exit(key, value)) for key, value in pairs):
         return []
     strings = (value for _, value in pairs if isinstance(value, str) and " " in value)
     return [line for value in strings for line in value[:_LONGEST].split("\n")]
@@ -52,6 +53,10 @@ def _is_sign(key: str, value: object) -> bool:
         is_exit = "exit" in key.lower() or "return" in key.lower() or key == "rc"
         return value != 0 if is_exit else 400 <= value < 600
     return isinstance(value, str) and _BAD.search(value[:200]) is not None
+
+
+def _is_exit(key: str, value: object) -> bool:
+    return key == "code" and isinstance(value, int) and value > 0
 
 
 def _walk(data: object) -> Iterator[tuple[str, object]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .bodies import body_evidence
 from .inspected import inspected_object, may_be_inspected
 from .literals import LARGEST_LITERAL, python_object
+from .objects import failed_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -114,7 +115,7 @@ def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
     if found is not None and _LINE_ENDS.match(text, found[1]):
         return Value(found[0]), found[1], cost
     printed = _printed(text, start)
-    if printed is not None and (_is_report(printed[0]) or body_evidence(printed[0]) is not None):
+    if printed is not None and _is_report(printed[0]):
         return Value(printed[0], is_printed=True), printed[1], cost
     is_costly = text.startswith("'", start + 1) or may_be_inspected(text, start)
     return None, start, cost + (LARGEST_LITERAL if is_costly else 0)
@@ -122,7 +123,8 @@ def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
 
 def _is_report(data: Any) -> bool:
     """Whether `data` is what a program reports at its end, whoever printed it."""
-    return data.get("type") == "result" and data.get("is_error") is True
+    is_result = data.get("type") == "result" and data.get("is_error") is True
+    return is_result or body_evidence(data) is not None or bool(failed_words(data))
 
 
 def _printed(text: str, start: int) -> tuple[Any, int] | None:
@@ -166,7 +168,7 @@ def completed(text: str) -> Any:
     Logs are cut, and so is what people copy. What was cut must be the last line: whatever stands
     below it is no part of the object.
     """
-    if not text.startswith("{") or len(text) > _LARGEST_CUT:
+    if not text.startswith(("{", "[{")) or len(text) > _LARGEST_CUT:
         return None
     open_: list[str] = []
     quote, comma, ends = -1, 0, ""

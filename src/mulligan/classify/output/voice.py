@@ -55,7 +55,7 @@ _TAG = re.compile(
     r"|cli|runner|worker[\w-]{0,8}"
     # [orchestrator] …: whoever it is, but no code
     r"|(?!\w{0,30}(?:err|limit|exhaust|quota|overload|unavail|denied|timeout|throttl|invalid))"
-    r"(?:[a-z][\w./@-]{3,60}|\d{4,20}))\]\s*:?\s+",
+    r"(?:[a-z][\w./@-]{3,60}|run #?\d{1,5}|\d{4,20}))\]\s*:?\s+",
     re.IGNORECASE,
 )
 # I'm sorry, I can't complete that request. …   Oops! …
@@ -105,7 +105,8 @@ _ERROR = re.compile(
     r"|(?:stopping|aborting|exiting|pausing|halting|paused|stopped|aborted|halted|blocked)"
     r"(?: (?:the |this )?(?:session|task|agent|run|turn|work|job|loop|queue))?:\s+"
     # claude exited with code 1: …
-    r"|[\w./@-]{1,40}(?: process| cli| agent)? (?:exited|died|crashed|quit)\b[^:{}\"'\n]{0,60}:\s+"
+    r"|[\w./@-]{1,40}(?: process| cli| agent)? (?:exited|exit|died|crashed|quit)\b"
+    r"[^:{}\"'\n]{0,60}:\s+"
     # An error occurred (ThrottlingException) when calling the X operation: …
     r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
     # the run failed: …   Request failed with status: …
@@ -185,7 +186,7 @@ _ERROR_KEY = re.compile(
 )
 _FEWEST_KEYS = 3
 _LOGFMT_ERROR = re.compile(
-    r"\b(?:error(?:[_.](?!param|type)\w+)?|err|cause|msg|detail|reason|rawError)="
+    r"\b(?:error(?:[_.](?!param|type)\w+)?|err|cause|msg|detail|reason|output|stdout|stderr|rawError)="
     r"(?:\"(?P<quoted>(?:[^\"\\]|\\.){4,2000})\"|(?P<bare>\S[^=\n]{0,400}?)(?=\s[\w.]{1,30}=|$))"
 )
 _STATUS_ANYWHERE = re.compile(
