@@ -54,7 +54,7 @@ def test_of_several_banners_in_one_string_the_last_counts(key):
         ("{ type: 'error', error: { type: 'overloaded_error', message: 'Busy' } }", "overloaded", None),
         ("{\n  status: 429,\n  headers: { 'retry-after': '30' },\n  error: { message: 'slow' }\n}", "rate_limit", 30),
         ("Error: { code: 'usage_limit_reached', resets_in_seconds: 600 }", "quota", 600),
-        ("AcmeError [HTTP 429]\n{'type': 'usage_limit_reached', 'message': 'x', 'resets_in_seconds': 9}", "rate_limit", 9),
+        ("AcmeError [HTTP 429]\n{'type': 'usage_limit_reached', 'message': 'x', 'resets_in_seconds': 9}", "quota", 9),
         ("HTTP/2 429\ndate: Mon, 06 Jul 2026 12:00:00 GMT\nretry-after: 120", "rate_limit", 120),
         ("Rate limit exceeded. retry-after-ms: 1500", "rate_limit", 1.5),
         ("Rate limit exceeded, retry_after_ms=2500", "rate_limit", 2.5),

@@ -65,6 +65,7 @@ class Outcome:
 _PROSE_AROUND_A_BODY = 12
 _PROSE_AROUND_AN_ERROR = 40
 _LONGEST_BANNER = 160
+_BODIES = 8
 _INCOMPLETE = re.compile(r"stream ended|finish[_ ]reason|truncated|empty response", re.IGNORECASE)
 _LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 # Gemini's exit code is the HTTP status modulo 256 in its JSON modes; the rest is documented.
@@ -170,7 +171,7 @@ def _from_bodies(streams: Sequence[Stream], world: World, *, has_failed: bool) -
         bodies = [one for one in stream.evidence if not one.is_event and one.role is Role.FAILED]
         if not bodies or not (has_failed or _stands_out(bodies[-1], stream.lines)):
             continue
-        judgement = judged(bodies[-1], world)
+        body, judgement = _last_judged(bodies, world)
         if judgement is None:
             continue
         headers = headers_reset(stream.lines, world)
@@ -178,8 +179,16 @@ def _from_bodies(streams: Sequence[Stream], world: World, *, has_failed: bool) -
             # A reset signal means that it recovers, whatever the words (E-G1).
             means = Kind.RATE_LIMIT if judgement.means is Kind.BILLING else judgement.means
             judgement = replace(judgement, means=means, reset=headers)
-        return _outcome(judgement, bodies[-1], world)
+        return _outcome(judgement, body, world)
     return None
+
+
+def _last_judged(bodies: Sequence[Evidence], world: World) -> tuple[Evidence, Judgement | None]:
+    """The last body whose words are known, with what they mean; else the last of all."""
+    for body in reversed(bodies[-_BODIES:]):
+        if (judgement := judged(body, world)) is not None:
+            return body, judgement
+    return bodies[-1], None
 
 
 def _stands_out(body: Evidence, lines: Sequence[str]) -> bool:
@@ -251,14 +260,24 @@ def _from_objects(streams: Sequence[Stream], world: World) -> Outcome | None:
 
 
 def _with_body(judgement: Judgement, streams: Sequence[Stream], world: World) -> Judgement:
-    """A limit that a line stated without its time, with the time in a body beside the line."""
-    if judgement.reset is not None or judgement.means not in _LIMITS:
+    """A limit that a line stated without its time, with the time in a body beside the line.
+
+    A line that says no more than a status means what the body says.
+    """
+    is_bare = judgement.because.startswith("status ")
+    if judgement.reset is not None or not (is_bare or judgement.means in _LIMITS):
         return judgement
     bodies = (one for stream in streams for one in stream.evidence if not one.is_event)
     for body in reversed([one for one in bodies if one.role is Role.FAILED]):
         found = judged(body, world)
-        if found is not None and found.means in _LIMITS and found.reset is not None:
+        if found is None or found.means not in _LIMITS:
+            continue
+        if is_bare:
+            return found
+        if found.reset is not None:
             return replace(judgement, reset=found.reset)
+    if judgement.means not in _LIMITS:
+        return judgement
     records = (one.record for one in streams if one.record is not None)
     resets = (reset_in_fields(one, now=world.now, zone=world.zone) for one in records)
     return replace(judgement, reset=next((one for one in resets if one is not None), None))

@@ -20,7 +20,7 @@ __all__ = ("Words", "body_evidence", "error_words", "opened", "status_of")
 
 _MESSAGE_KEYS = (
     "message", "error_description", "detail", "msg", "errorMessage", "error_message", "reason",
-    "title", "text", "raw", "blockReason",
+    "title", "text", "raw", "blockReason", "statusText",
     "stdout", "stderr", "output", "finalError", "description", "errorDescription",
 )  # fmt: skip
 _CODE_KEYS = (
@@ -113,6 +113,7 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         or (_is_error_type(str(data.get("name", ""))) and isinstance(data.get("data"), Mapping))
         or _is_problem(data)
         or isinstance(data.get("last_error"), Mapping)
+        or _is_tool_error(data)
         or _blocked(data)
         # a response as its client printed it
         or (status_of(data) is not None and any(key in data for key in ("headers", "body")))
@@ -134,6 +135,12 @@ def body_evidence(data: Mapping[str, Any]) -> Evidence | None:
         is_event=False,
         is_doubtful=is_doubtful,
     )
+
+
+def _is_tool_error(data: Mapping[str, Any]) -> bool:
+    """Whether a server of MCP answers that its tool failed."""
+    answer = data.get("result")
+    return isinstance(answer, Mapping) and answer.get("isError") is True
 
 
 def _blocked(data: Mapping[str, Any]) -> bool:
@@ -209,10 +216,15 @@ class _Collected:
             value = data.get(key)
             if isinstance(value, str) and value not in ("error", "Error", "result"):
                 self.codes.append(value[:120])
-        for key in _NESTED_KEYS:
+        nested = ("result", "content", *_NESTED_KEYS) if _says_error(data) else _NESTED_KEYS
+        for key in nested:
             value = data.get(key)
             if isinstance(value, Mapping | list) or (isinstance(value, str) and key != "data"):
                 self.add(value, depth)
+
+
+def _says_error(data: Mapping[str, Any]) -> bool:
+    return data.get("isError") is True or _is_tool_error(data)
 
 
 def _plain(data: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -21,7 +21,7 @@ __all__ = ("dumped",)
 
 _PAIR = re.compile(
     r"\s{0,40}['\"]?(?P<key>message|error|detail|reason|code|type|status|statusCode|status_code"
-    r"|responseBody|body|name)['\"]?: "
+    r"|statusText|responseBody|body|name)['\"]?: "
     r"(?:(?P<quote>['\"`])(?P<text>(?:(?!(?P=quote))[^\\\n]|\\.){1,4000})(?P=quote)|(?P<number>\d{3}))"
     r"\s{0,4}[,+]?\s*$"
 )

@@ -54,7 +54,7 @@ _SHOWN_LINE = re.compile(
     r"|(?:expect|assert\w{0,20}|it|test|describe|printf?|console\.\w{1,10}|log(?:ger|ging)?\.\w{1,10})\("
     r"|[*+•-]\s+`?[45]\d\d`?\s?(?:[-:(=]|—|–)"
     r"|[✓✔√☑]\s|(?:PASS|FAIL|PASSED|FAILED)\s+[\w./-]{1,120}\.\w{1,8}\b|(?:not )?ok \d"  # tests
-    r"|(?:def|class|return|raise|elif|import|from|const|let|var|function|assert|except|static|export"
+    r"|(?:def|class|return|raise|throw|elif|import|from|const|let|var|function|assert|except|static|export"
     r"|public|private|protected|interface|async|enum|struct|impl|pub|fn|func|namespace|\*\s@\w+)\s"
     r"|[\w$]{1,60}\??:\s[\w$.<>|?\[\]]{1,80}[;,]\s*$"  # key: Type;
     r"|(?:[A-Z]\w{1,60},\s{0,4}){1,20}$"  # names that are imported
@@ -67,7 +67,8 @@ _SHOWN_LINE = re.compile(
     # key: 'value' + an object that a runtime dumped under a stack trace
     r"|\s+(?:\w{1,40}: ['\[{]|(?:status|statusCode|code|errno|syscall): )"
     r"|\s+(?:'[^\n]{0,400}'|\"(?:[^\"\\\n]|\\.){0,400}\"|`[^\n]{0,400}`)\s?[+,]\s*$"
-    r"|[\w./-]{1,200}\.py::",  # the name of a test
+    r"|[\w./-]{1,200}\.py::"  # the name of a test
+    r"|\s{2,16}\d{1,6}\s[+-]\s",  # a numbered diff
     re.IGNORECASE,
 )
 # Amazon Q is having trouble:  0: unhandled error (ThrottlingException): a chain of causes
@@ -99,7 +100,8 @@ _STACK = re.compile(
     r"|\w[\w.-]{0,40}:\s|…|\.\.\.|\d+:\s+0x)"
 )
 _FRAME = re.compile(
-    r"\s{1,40}at\s+(?!\d{1,2}(?::\d\d)?\s?[ap]m)(?:async\s+)?[^\n]{0,200}?(?:\(|:\d+:\d+)"
+    r"\s{0,8}(?:from )?[\w./-]{1,200}\.rb:\d{1,6}:in "
+    r"|\s{1,40}at\s+(?!\d{1,2}(?::\d\d)?\s?[ap]m)(?:async\s+)?[^\n]{0,200}?(?:\(|:\d+:\d+)"
 )
 # What programs say below a banner: advice, menus, totals.
 _ADVICE = re.compile(
@@ -120,7 +122,7 @@ _ADVICE = re.compile(
 _TASKS = re.compile(
     r"\s{0,8}(?:[◼◻☐☒☑□▪▫✔✓]\s|\d{1,4} tasks?\b|[✻✽✶✢✳·]\s\w{2,20}(?:…|\sfor\s\d)"
     r"|[⏵⏸]|[^\n]{0,80}\b(?:shift\+tab|ctrl\+\w|auto-compact|auto-update)\b"
-    r"|[›❯※]\s|[^\n]{0,60}·\s\d{1,3}% (?:context )?left\b)"
+    r"|[›❯※$]\s|[^\n]{0,60}·\s\d{1,3}% (?:context )?left\b)"
 )
 # [2026-07-06 12:00:00] [error] …   12:00:00 ERROR …: one more complaint is no answer
 _LOGGED_ERROR = re.compile(
@@ -132,8 +134,8 @@ _STATUS_LINE = re.compile(r"\s{0,8}HTTP/\d(?:\.\d)? \d{3}\b")
 # … - Success   … so I wrote a test for it
 _SURVIVED = re.compile(
     r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$"
-    r"|\b(?:I|we)(?:'ve| have)?(?: (?:also|now|then))? (?:added|changed|fixed|moved|ran|updated|went on"
-    r"|wrote)\b|\ball (?:the )?tests pass",
+    r"|\b(?:I|we)(?:'ve| have)?(?: (?:also|now|then))? (?:added|changed|fixed"
+    r"|moved|ran|updated|went on|wrote)\b|\ball (?:the )?tests pass",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -151,7 +153,9 @@ class _Reader:
 
     def __init__(self) -> None:
         self._above = ""
-        self._in_comment = self._in_body = self._in_chain = self._in_example = self._in_fence = self._in_diff = False
+        self._in_comment = self._in_body = self._in_chain = self._in_example = self._in_fence = (
+            self._in_diff
+        ) = False
         self._under_tool = self._in_shell = self._is_after_blank = False
         self._corner: str | None = None
         self._heading = ""

@@ -21,7 +21,9 @@ __all__ = ("ONE_STRING", "undressed")
 ONE_STRING = 4000
 _BORDERS = "│┃║"
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`"}
-_FRAGMENT = re.compile(r"\s{0,16}(?:\"[\w.-]{1,40}\"\s?:|(?:status|statusCode|code|error|type): )")
+_FRAGMENT = re.compile(
+    r"\s{0,16}(?:\"[\w.-]{1,40}\"\s?:|(?:status|statusCode|code|error|type|message): )"
+)
 # 2026-07-06T12:00:01.1234567Z …   Jul 06 12:00:01 host agent[312]: …
 _STAMP = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z\s"

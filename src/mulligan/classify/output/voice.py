@@ -43,6 +43,11 @@ _LEVEL = re.compile(
     r"|(?:##)?\[(?P<tag>(?i:(?:[a-z]{2,24} ){0,2}(?:error|err|fatal|critical|fail|failed)))\]"
     r"\s*:?\s*(?=\S)"
 )
+# E, [2026-01-02T03:04:05.678901 #71] ERROR -- : [ActiveJob] …: as Ruby logs
+_RUBY = re.compile(
+    r"[EF], \[\d{4}-\d\d-\d\dT[\d:.]{8,20} #\d{1,8}\]\s+(?:ERROR|FATAL) -- [\w-]{0,20}: "
+    r"(?:\[[\w -]{1,40}\] ){0,3}"
+)
 # 23:27:08 - openhands:ERROR: agent.py:228 - …   2026-01-02 03:04:05,678 - 14 - llm.py:1 - ERROR: …
 _LOGGED = re.compile(
     r"(?=\[?\d[\d:./T-]{4,})(?:[\w.:,/\[\]()|<>+@#-]{1,60}+\s+){0,7}?[\w.:\[(|-]{0,40}?"
@@ -85,6 +90,8 @@ _ERROR = re.compile(
     r"|(?:Caused by:?\s*)?[A-Za-z_$](?:[\w.$]|::){0,120}?"
     r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout|(?<=[a-z])Failed)\b"
     r"(?:\s*\[[^\]]{0,60}\])?(?:\s*(?::(?!:)|-)|\s\()\s*"
+    # Octokit::TooManyRequests: …
+    r"|(?-i:[A-Z]\w{1,40}(?:::[A-Z]\w{1,40}){1,4})(?: \([^()\n]{1,80}\))?:\s?"
     # BadRequestError('Error code: 400 …: an exception as Python prints it
     r"|[A-Za-z_$][\w.$]{0,120}?(?:Error|Exception|LimitExceeded)\((?:code=)?['\"]"
     # RateLimitEvent(… status='rejected' …), ResultMessage(… is_error=True, … result="…
@@ -184,10 +191,10 @@ _ERROR_KEY = re.compile(
     r"(?<![\w(<.])err(?:or)?(?:[_.]\w{1,12})?=(?!(?:none|null|nil|false|0|\"\"|'')(?!\w))[^\s=]",
     re.IGNORECASE,
 )
-_FEWEST_KEYS = 3
+_FEWEST_KEYS = 2
 _LOGFMT_ERROR = re.compile(
     r"\b(?:error(?:[_.](?!param|type)\w+)?|err|cause|msg|detail|reason|output|stdout|stderr|rawError)="
-    r"(?:\"(?P<quoted>(?:[^\"\\]|\\.){4,2000})\"|(?P<bare>\S[^=\n]{0,400}?)(?=\s[\w.]{1,30}=|$))"
+    r"(?:\"(?P<quoted>(?:[^\"\\]|\\.){4,2000})\"|(?P<bare>\S[^=\n]{0,2000}?)(?=\s[\w.]{1,30}=|$))"
 )
 _STATUS_ANYWHERE = re.compile(
     r"(?:\bHTTP(?:/\d(?:\.\d)?)?|\b(?:error)?status(?:[ _]?code)?|error(?: code)?|'code'|\"code\""
@@ -236,6 +243,7 @@ _PEEL = (_PICTURE, _PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 # `acme.RateLimitError: …: an error between the marks of code
 _MARKED = re.compile(r"'(?=[\w.]{1,80}(?:Error|Exception): )")
 _BLANKS = re.compile(r"\s+")
+_ERRORS = (_RUBY, _LOGGED, _ERROR)
 _PEELS = 7
 
 
@@ -288,7 +296,7 @@ def _peeled(plain: str, position: int) -> tuple[bool, int, int | None]:
         if found := _LEVEL.match(plain, position):
             name = found["level"] or "ERROR"
             is_error = is_error or name in ("ERROR", "ERR", "FATAL", "CRITICAL")
-        elif found := _LOGGED.match(plain, position) or _ERROR.match(plain, position):
+        elif found := next((one for form in _ERRORS if (one := form.match(plain, position))), None):
             is_error = True
         elif found := _STATUS.match(plain, position):
             status = int(found["status"] or found["headed"])
