@@ -142,3 +142,74 @@ def test_what_is_said_is_heard_in_every_dress(dress, said, kind, seconds):
     assert found.failure is not None
     assert found.failure.kind == kind
     assert seconds is None or (found.reset is not None and found.reset.seconds == seconds)
+
+
+def quoted(before, after=""):
+    """The words as a string of some language, between `before` and `after`."""
+    return lambda said: before + json.dumps(said, ensure_ascii=False) + after
+
+
+# Where the same words stand without having been said.
+SHOWN = {
+    # code
+    "a constant of Python": lambda said: f"BANNER = {said!r}",
+    "a test of Python": lambda said: f"def test_it():\n    assert parse({said!r}).kind == 'quota'",
+    "a list of Python": lambda said: f"CASES = [\n    {said!r},\n    'other',\n]",
+    "a constant of JavaScript": quoted("const banner = ", ";"),
+    "a test of JavaScript": quoted("    expect(classify(", ")).toBe('quota');"),
+    "a list of Go": quoted("\tcases := []string{\n\t\t", ",\n\t}"),
+    "a test of Rust": quoted("    assert_eq!(classify(", "), Kind::Quota);"),
+    "a comment": "# {0}",
+    "a comment in C": "/*\n * {0}\n */",
+    "a comment with an example": "  // e.g. {0}",
+    "a fixture in JSON": quoted('{\n  "fixtures": [\n    ', "\n  ]\n}"),
+    "a fixture in YAML": quoted("cases:\n  - text: ", "\n    kind: quota"),
+    "a fixture in TOML": quoted("[[case]]\ntext = ", '\nkind = "quota"'),
+    # tools
+    "a diff": "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n a\n+{0}\n b",
+    "a search": "$ grep -rn limit fixtures\nfixtures/a.txt:1:{0}",
+    "a file": "$ cat fixtures/limit.txt\n{0}\n\n$ ls\nfixtures",
+    "a numbered file": "     1→{0}\n     2→other",
+    "a tool of Claude": "⏺ Read(a.txt)\n  ⎿  {0}\n\n⏺ The fixture holds the banner, so it can be tested with it now.",
+    "a command of Codex": "• Ran cat out.txt\n  └ {0}\n\n• The file holds the banner, so I added a test for it.",
+    "the name of a test": "tests/test_limits.py::test_reads[{0}] PASSED\n\n12 passed in 0.3s",
+    "a title": "#1234 [BUG] {0}\n#1235 [BUG] other",
+    "a subject": "Subject: Re: {0}\n\nHi, what does this mean? Thanks!",
+    # people
+    "an inline quotation": "I now match `{0}` in the parser, and the tests pass.",
+    "a condition": quoted("When the program prints ", ", we wait."),
+    "a summary": "## Summary\n\n- Added a case for `{0}`\n- All tests pass",
+    "a list of wordings": "Known wordings:\n- {0}\n- something else",
+    "a table of wordings": "| wording | kind |\n|---|---|\n| {0} | quota |",
+    "a plan": quoted("1. Match ", "\n2. Parse the time\n3. Wait"),
+    "a block in an answer": "The program prints:\n\n```\n{0}\n```\n\nThe wrapper waits until then.",
+    "an answer about it": "{0}\n\nThat line is what the parser has to find, so I wrote a test for it; all tests pass.",
+    "an answer after it": "{0}\n\n⏺ The limit is over, so I went on: the parser is split into three modules now.",
+    # events
+    "what a tool of Claude said": lambda said: "\n".join((
+        json.dumps({"type": "user", "message": {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "t", "content": said}]}}),
+        json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": "Done."}),
+    )),
+    "what Claude answered": lambda said: json.dumps({
+        "type": "result", "subtype": "success", "is_error": False,
+        "result": f"The banner reads: {said} and is parsed now."}),
+    "what Codex ran": lambda said: "\n".join((
+        json.dumps({"type": "item.completed", "item": {
+            "type": "command_execution", "aggregated_output": said, "exit_code": 0}}),
+        json.dumps({"type": "turn.completed", "usage": {}}),
+    )),
+    "what an unknown tool said": event(tool="bash", exit_code=1, output="SAID"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("exit_code", [None, 0])
+@pytest.mark.parametrize("said", [said for said, _, _ in SAID])
+@pytest.mark.parametrize("place", SHOWN)
+def test_what_is_merely_shown_is_not_heard(place, said, exit_code):
+    put = SHOWN[place]
+    text = put.replace("{0}", said) if isinstance(put, str) else put(said)
+    found = read_output(
+        text, packs=PACKS, now=NOW, zone=ZoneInfo("Europe/Berlin"), exit_code=exit_code
+    )
+    assert found.failure is None
