@@ -224,7 +224,7 @@ def is_frame(line: str) -> bool:
 
 def is_survival(line: str) -> bool:
     """Whether `line` tells that whatever failed above it was survived."""
-    return _SURVIVED.search(line[-400:]) is not None
+    return _SURVIVED.search(line[-400:]) is not None or _TOOL.match(line[:80]) is not None
 
 
 def is_trailer(line: str) -> bool:

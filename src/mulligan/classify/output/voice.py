@@ -164,7 +164,7 @@ _ERROR = re.compile(
     # headers: {…}, status_code: 429, body: {…: Cohere's client
     r"|(?:headers: [^\n]{1,2000}?, )?status_code: (?=[45]\d\d, body: )"
     # "error": { … a fragment of a body
-    r"|\"error\"\s*:\s*(?=\{)",
+    r"|\{?['\"]error['\"]\s*:\s*(?=\{)",
     re.IGNORECASE,
 )
 # 429 Too Many Requests   HTTP/1.1 429   HTTP 429   status code: 503   (429) …
