@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..core.failure import Failure, Kind
 from ..core.text import presentable
 from .output.dumps import dumped
-from .output.echo import is_fence, is_trailer, prose_words
+from .output.echo import is_fence, is_survival, is_trailer, prose_words
 from .output.evidence import Evidence, Role
 from .output.fields import reset_in_fields
 from .output.header_lines import headers_reset, is_plan_limit
@@ -66,6 +66,8 @@ _PROSE_AROUND_A_BODY = 12
 _PROSE_AROUND_AN_ERROR = 40
 _LONGEST_BANNER = 160
 _BODIES = 8
+# ✔ reads a 529: a test that shows what it read
+_TESTED = re.compile(r"\s{0,8}(?:[✓✔] |PASS |ok \d)")
 _INCOMPLETE = re.compile(r"stream ended|finish[_ ]reason|truncated|empty response", re.IGNORECASE)
 _LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 # Gemini's exit code is the HTTP status modulo 256 in its JSON modes; the rest is documented.
@@ -193,7 +195,7 @@ def _last_judged(bodies: Sequence[Evidence], world: World) -> tuple[Evidence, Ju
 
 def _stands_out(body: Evidence, lines: Sequence[str]) -> bool:
     """Whether `body` is what a program ended with, not what it shows among its `lines`."""
-    if any(is_fence(line) for line in lines):
+    if any(is_fence(line) or is_survival(line) or _TESTED.match(line) for line in lines):
         return False
     around = sum(prose_words(line) for line in lines if not is_trailer(line))
     if body.is_introduced:

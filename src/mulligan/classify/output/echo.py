@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 __all__ = ("is_fence", "is_frame", "is_survival", "is_trailer", "prose_words", "shown")
 
@@ -50,6 +50,8 @@ _SHOWN_LINE = re.compile(
     # a diff without its head, a list; "- error Error: …" is how Next.js logs
     r"|(?!-\serror\s[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)[+-](?:\s{1,3}\S|[A-Za-z_])"
     r"|[├└]──"  # a tree of files
+    r"|[✖✗✘✔✓] [^\n]{1,300}\(\d{1,6}(?:\.\d{1,9})? ?m?s\)\s*$"  # a test with the time it took
+    r"|[^│\n]{0,200}│[^│\n]{0,200}│[^│\n]{0,200}│"  # a row of a table
     # expect(limit("…")): code; * 429 - `rate_limit_error`: a list of statuses
     r"|(?:expect|assert\w{0,20}|it|test|describe|printf?|console\.\w{1,10}|log(?:ger|ging)?\.\w{1,10})\("
     r"|[*+•-]\s+`?[45]\d\d`?\s?(?:[-:(=]|—|–)"
@@ -131,9 +133,15 @@ _LOGGED_ERROR = re.compile(
     re.IGNORECASE,
 )
 _STATUS_LINE = re.compile(r"\s{0,8}HTTP/\d(?:\.\d)? \d{3}\b")
-# … - Success   … so I wrote a test for it
+# 402 Payment Required   HTTP status code: 429
+_LISTED = re.compile(r"(?P<label>[A-Za-z :|*-]{0,40})(?P<status>[45]\d\d)\b(?![.,:]?\d)")
+_A_LIST = 3
+# … - Success   … so I wrote a test for it   BUILD SUCCESS
 _SURVIVED = re.compile(
     r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$"
+    r"|\b(?:request|call|job|task|run|build|upload|sync|retry) (?:has )?(?:succeeded|passed)\b"
+    r"|\bBUILD SUCCESS|\bexit(?:ed)?(?: with)?(?: code)? 0\b|(?<!\d )\b200 OK\b|\bdone: \d"
+    r"|\bassertions passed|\bcompleted successfully|\bfinished successfully"
     r"|\b(?:I|we)(?:'ve| have)?(?: (?:also|now|then))? (?:added|changed|fixed"
     r"|moved|ran|updated|went on|wrote)\b|\ball (?:the )?tests pass",
     re.IGNORECASE,
@@ -141,11 +149,21 @@ _SURVIVED = re.compile(
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
-def shown(lines: Iterable[str]) -> Iterator[bool]:
+def shown(lines: Iterable[str]) -> list[bool]:
     """For each line, whether the program merely shows it."""
     reader = _Reader()
-    for line in lines:
-        yield reader.is_shown(line[:512])
+    statuses: dict[str, set[str]] = {}
+    heads = [line[:512] for line in lines]
+    found = [reader.is_shown(head) for head in heads]
+    labels = [_LISTED.match(head) for head in heads]
+    for one in labels:
+        if one:
+            statuses.setdefault(one["label"].strip(), set()).add(one["status"])
+    # Nobody fails with three statuses in the same words: it is a list of them.
+    return [
+        is_shown or (one is not None and len(statuses[one["label"].strip()]) >= _A_LIST)
+        for is_shown, one in zip(found, labels, strict=True)
+    ]
 
 
 class _Reader:

@@ -16,10 +16,17 @@ from ..pack import Meaning
 from ..reset_time import find_reset
 from ..times.zones import named_zone
 from .bodies import body_evidence, error_words, status_of
-from .echo import is_frame, is_survival, is_trailer, prose_words, shown
+from .echo import prose_words, shown
 from .fields import reset_in_fields
 from .header_lines import headers_reset, is_plan_limit
 from .kinds import Judgement, World, by_status, goes_on, judge, squash, with_status
+from .prose import (
+    ANSWER,
+    PROSE_AFTER_ALL,
+    PROSE_AFTER_BANNER,
+    PROSE_AFTER_ERROR,
+    prose_after,
+)
 from .streams import first_object
 from .terse import as_terse, may_introduce
 from .voice import Spoken, speak
@@ -63,17 +70,6 @@ _LIMIT_CLASS = re.compile(
     r"(?:RateLimit|TooManyRequests|Throttl|Overloaded|ResourceExhausted|RESOURCE_EXHAUSTED"
     r"|QuotaExceeded)\w{0,20}[:(]"
 )
-# ⏺ I went on where I had stopped, …: an answer, so whatever stands above it was survived.
-_BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
-_ANSWER = 12
-# "Estimated usage" is a heading, no answer.
-_LABEL = 3
-_SENTENCE = re.compile(r"[.!?…]\s*$")
-# Words of prose below it that make a banner part of an answer; an error is believed for longer,
-# because programs explain their errors.
-_PROSE_AFTER_BANNER = 8
-_PROSE_AFTER_ERROR = 25
-_PROSE_AFTER_ALL = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +98,11 @@ def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said |
         has_failed: Whether the program is known to have failed: then later prose does not matter.
     """
     echoed = list(shown(lines))
-    after = _prose_after(lines, echoed)
+    after = prose_after(lines, echoed)
     for is_weak in (False, True):
         looks = _LOOKS
         for index in range(len(lines) - 1, -1, -1):
-            if looks == 0 or (after[index] > _PROSE_AFTER_ALL and not has_failed):
+            if looks == 0 or (after[index] > PROSE_AFTER_ALL and not has_failed):
                 break
             line = lines[index]
             if echoed[index] or not line.strip():
@@ -118,7 +114,7 @@ def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said |
             if said is None or said.judgement.means is Meaning.NOT_FAILURE:
                 continue
             is_marked = said.is_error or _MARK.match(line) is not None
-            allowed = _PROSE_AFTER_ERROR if is_marked else _PROSE_AFTER_BANNER
+            allowed = PROSE_AFTER_ERROR if is_marked else PROSE_AFTER_BANNER
             if after[end] > allowed and not has_failed:
                 continue
             said = _in_more_words(said, lines, echoed, index, world)
@@ -183,42 +179,13 @@ def _reset_below(lines: Sequence[str], index: int, world: World) -> ResetTime | 
         line = "\n".join(lines[below : below + 2])
         delay = _RETRY_DELAY.search(line[:2000])
         line = line[delay.start() :] if delay else line
-        is_answer = is_answer or prose_words(lines[below]) > _ANSWER
+        is_answer = is_answer or prose_words(lines[below]) > ANSWER
         if not delay and (is_answer or not _RESET_LINE.match(line)):
             continue
         reset = find_reset(line, now=world.now, zone=world.zone)
         if reset is not None and not tries_again(reset.source):
             return reset
     return None
-
-
-def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
-    """For each line, how many words of prose stand below it."""
-    after, total = [0] * len(lines), 0
-    is_advice = _advice(lines, echoed)
-    for index in range(len(lines) - 1, -1, -1):
-        after[index] = total
-        line = lines[index]
-        if is_survival(line):
-            total += _PROSE_AFTER_ERROR + 1
-        is_continued = index > 0 and continues(lines[index - 1], line)
-        if not is_continued and not is_advice[index]:
-            words = prose_words(line)
-            is_answer = words >= _ANSWER and _BULLET.match(line) is not None
-            is_label = words <= _LABEL and not _SENTENCE.search(line[-40:])
-            total += _PROSE_AFTER_ERROR + 1 if is_answer else 0 if is_label else words
-    return after
-
-
-def _advice(lines: Sequence[str], echoed: Sequence[bool]) -> list[bool]:
-    """For each line, whether it may follow a banner: advice, also as an item of a list."""
-    found: list[bool] = []
-    is_headed = False
-    for line, is_echoed in zip(lines, echoed, strict=True):
-        is_item = is_headed and line.lstrip().startswith(("- ", "* ", "• "))
-        found.append(is_frame(line) or (is_trailer(line) and (is_item or not is_echoed)))
-        is_headed = found[-1] and (is_item or line.rstrip().endswith(":"))
-    return found
 
 
 def _at(

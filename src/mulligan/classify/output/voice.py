@@ -169,7 +169,7 @@ _ERROR = re.compile(
 )
 # 429 Too Many Requests   HTTP/1.1 429   HTTP 429   status code: 503   (429) …
 _STATUS = re.compile(
-    r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|(?:got )?status(?:\s+code)?\s*[:=]?\s*|[\[(])?"
+    r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|(?:got )?status(?:\s+code)?\s*[:=]?\s*|[\[(](?=\d{3}[\])]))?"
     r"(?P<status>[1-5]\d\d)"
     r"(?:[\])]\s*[·:-]?\s*(?=\S)"
     r"|\s+(?=[A-Z{<(\[\"'-]|limit|rate|quota|too many|you |status code)"
@@ -191,6 +191,7 @@ _ERROR_KEY = re.compile(
     r"(?<![\w(<.])err(?:or)?(?:[_.]\w{1,12})?=(?!(?:none|null|nil|false|0|\"\"|'')(?!\w))[^\s=]",
     re.IGNORECASE,
 )
+_MERE = re.compile(r"\blevel=\"?(?:warn|info|debug|trace)", re.IGNORECASE)
 _FEWEST_KEYS = 2
 _LOGFMT_ERROR = re.compile(
     r"\b(?:error(?:[_.](?!param|type)\w+)?|err|cause|msg|detail|reason|output|stdout|stderr|rawError)="
@@ -204,7 +205,7 @@ _STATUS_ANYWHERE = re.compile(
 # Stagehand[session_1]: …   proxy: Error …: who says it, in front of an error
 _SOURCE = re.compile(
     r"[\w.-]{1,40}\[[^\[\]\n]{1,100}\]:\s+"
-    r"|[\w./-]{1,40}:\s+(?=(?:errors?|failed|unable|request failed|HTTP [45]\d\d)\b"
+    r"|(?![a-z]{1,20}_on:)[\w./-]{1,40}:\s+(?=(?:errors?|failed|unable|request failed|HTTP [45]\d\d)\b"
     r"|\w{0,60}(?:Error|Exception): )"
 )
 # The first step is to acme.APIError: APIError: AcmeException - …: an answer that broke off
@@ -226,6 +227,7 @@ _BURIED = re.compile(
     r"(?:message|error|response): "
 )
 _FARTHEST = 400
+_DEBUG = re.compile(r"\b(?:DEBUG|TRACE)\b")
 # gh: We could not answer in time. (HTTP 504)
 _ENDED = re.compile(r"\(HTTP (?P<status>[45]\d\d)\)$")
 # If you see Error 429, …: advice, whatever it quotes.
@@ -291,16 +293,17 @@ def speak(line: str) -> Spoken:
 
 def _peeled(plain: str, position: int) -> tuple[bool, int, int | None]:
     """Whether an error introduces what stands at `position`; where it begins; its status."""
-    is_error, status = False, None
+    is_error, is_mere, status = False, False, None
     for _ in range(_PEELS):
         if found := _LEVEL.match(plain, position):
             name = found["level"] or "ERROR"
             is_error = is_error or name in ("ERROR", "ERR", "FATAL", "CRITICAL")
+            is_mere = name == "DEBUG"
         elif found := next((one for form in _ERRORS if (one := form.match(plain, position))), None):
             is_error = True
         elif found := _STATUS.match(plain, position):
             status = int(found["status"] or found["headed"])
-            is_error = is_error or status >= 400
+            is_error = is_error or (status >= 400 and not is_mere)
         else:
             found = next((one for peel in _PEEL if (one := peel.match(plain, position))), None)
         if not found or found.end() == position:
@@ -315,13 +318,15 @@ def _buried(plain: str, position: int) -> int:
     if found is None or found.start() - position > _FARTHEST:
         return position
     before = plain[position : found.start()]
+    if _DEBUG.search(plain, 0, found.start()):
+        return position
     is_quoted = is_quoting(before) or before.endswith(("'", '"', "("))
     return position if is_quoted or is_somebody(before) else found.start()
 
 
 def _has_error_key(plain: str) -> bool:
     """Whether `plain` is a record of keys with their values, one of them an error."""
-    if not _ERROR_KEY.search(plain):
+    if not _ERROR_KEY.search(plain) or _MERE.search(plain):
         return False
     return len(_KEYS.findall(plain)) >= _FEWEST_KEYS
 
