@@ -288,6 +288,22 @@ def test_an_error_in_somebody_elses_dress_is_that_error(text, expected):
         "It means you hit your session limit. Your API limit resets at midnight (UTC), so they differ.",
         json.dumps({"tool": "bash", "exit_code": 1, "output": f"ERROR: {BANNER}"}),
         "step: fallback\ndetail: 429 The service may be overloaded, try again later\noutcome: succeeded",
+        ("HTTP request sent, awaiting response... 429 Too Many Requests\nRetrying.\n\n"
+        "HTTP request sent, awaiting response... 200 OK\n2026-07-06 12:00:16 (432 KB/s) - saved [12/12]"),
+        ("12:00:20 ERROR attempt 1 of 3 failed\nRateLimitError: Error code: 429 - {'error': 'slow'}\n"
+        "12:00:24 INFO batch 7: 128 vectors written\n12:00:25 INFO all batches done, exit 0"),
+        "Worker A fail: Acme::RateLimitExceeded (You have reached your rolling limit.) - retry in 16s (1/25)",
+        'level=warn msg="request" try=0 err="rpc error: code = ResourceExhausted"\nlevel=info msg="sent" try=1',
+        "{\n  status: 529,\n  error: { type: 'overloaded_error' }\n}\n✔ parses a 529 into a retryable error",
+        "[WARNING] Could not transfer artifact a:b: status code: 429, Too Many Requests, trying mirror\n[INFO] BUILD SUCCESS",
+        "402 Payment Required\n408 Request Timeout\n429 Too Many Requests\n503 Service Unavailable",
+        "renovate: DEBUG: 429 Too many requests for https://acme.test/v2, using cached result",
+        "│ day │ provider │ status │ kind │\n│ 1 │ acme │ 429 │ rate_limit_exceeded │ 31 │",
+        "  ✔ 429 with retry-after: 17 (1.07921ms)\n  ✖ usage limit reached: waits (1.475166ms)",
+        ('The error of yesterday ("API Error: Server is temporarily limiting requests (not your usage '
+        'limit)") lasted four minutes. I ran the two jobs again; both finished.'),
+        ("  ⎿  API Error (Connection error.) · Retrying in 2 seconds… (attempt 2/10)\n"
+        "    ⎿  TypeError (fetch failed)\n\n⏺ Write(a.sql)\n  ⎿  Wrote 6 lines to a.sql"),
     ],
 )  # fmt: skip
 def test_what_is_shown_in_the_same_dress_is_not_heard(text):

@@ -205,7 +205,8 @@ _STATUS_ANYWHERE = re.compile(
 # Stagehand[session_1]: …   proxy: Error …: who says it, in front of an error
 _SOURCE = re.compile(
     r"[\w.-]{1,40}\[[^\[\]\n]{1,100}\]:\s+"
-    r"|(?![a-z]{1,20}_on:)[\w./-]{1,40}:\s+(?=(?:errors?|failed|unable|request failed|HTTP [45]\d\d)\b"
+    r"|(?![a-z]{1,20}_on:)[\w./-]{1,40}:\s+"
+    r"(?=(?:errors?|failed|unable|request failed|HTTP [45]\d\d)\b"
     r"|\w{0,60}(?:Error|Exception): )"
 )
 # The first step is to acme.APIError: APIError: AcmeException - …: an answer that broke off
