@@ -209,6 +209,22 @@ def took(text, exit_code):
         "[" * 30,
         "\x1b[31m",
         '"\n',
+        "\n",
+        "\r",
+        " \r\n",
+        "a=",
+        "err=x&y=",
+        '{"a":1} ',
+        '{\\"a\\": 1}\n',
+        '{"a": {"b": [1,2,{"c":"d"}]}\n',
+        '{"error":{"message":"m","code":"c"}}\n',
+        "  message: 'Rate limit reached',\n",
+        "2026-07-06 12:00:00 ERROR the step failed: no luck\n",
+        "   'Rate limit reached\\n' +\n   '    at run (a.js:1:2)\\n' +\n",
+        "< HTTP/2 429\n< retry-after: 2\n",
+        "429 Too Many Requests\n",
+        "acme::agent::llm: ",
+        "```\n/*\n",
     ],
 )
 def test_ten_times_the_text_takes_at_most_twelve_times_as_long(line, exit_code):
@@ -216,3 +232,20 @@ def test_ten_times_the_text_takes_at_most_twelve_times_as_long(line, exit_code):
     # A neighbour can spoil one measurement, but not four.
     ratios = (took(large, exit_code) / max(took(small, exit_code), 0.005) for _ in range(4))
     assert any(ratio <= 12 for ratio in ratios)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"error":{"message":"x","code":"²"}}',
+        '{"type":"result","is_error":true,"api_error_status":"⁴²⁹"}',
+        "[" * 990 + "]" * 990,
+        "[[" * 330 + '{"error":"x"}' + "]]" * 330,
+        "{'error': {'message': 'rate limit', 'retry_after': 0x" + "f" * 4000 + "}}",
+        '{"error":{"message":"rate limit exceeded","retry_after_ms":1e300}}',
+        "{'error': {'message': 'rate limit \\d'}}",
+    ],
+)
+def test_values_that_no_vendor_sends_are_no_trouble(text):
+    reset = read(text).reset
+    assert reset is None or reset.seconds < 1e9

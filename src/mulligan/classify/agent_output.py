@@ -270,7 +270,7 @@ def _with_body(judgement: Judgement, streams: Sequence[Stream], world: World) ->
     if judgement.reset is not None or not (is_bare or judgement.means in _LIMITS):
         return judgement
     bodies = (one for stream in streams for one in stream.evidence if not one.is_event)
-    for body in reversed([one for one in bodies if one.role is Role.FAILED]):
+    for body in [one for one in bodies if one.role is Role.FAILED][: -_BODIES - 1 : -1]:
         found = judged(body, world)
         if found is None or found.means not in _LIMITS:
             continue

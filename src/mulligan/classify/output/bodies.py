@@ -256,7 +256,7 @@ def status_of(data: object, depth: int = 0) -> int | None:
     data = _plain(data)
     for key in _STATUS_KEYS:
         value = data.get(key)
-        if isinstance(value, str) and value.isdigit():
+        if isinstance(value, str) and value.isascii() and value.isdigit():
             value = int(value[:4])
         if isinstance(value, int) and not isinstance(value, bool) and 400 <= value < 600:
             return value

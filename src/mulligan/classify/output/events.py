@@ -29,11 +29,14 @@ from .reading import Event, ended, progress, role_only
 
 __all__ = ("event_evidence",)
 
+# An array of events, not a data structure.
+_DEEPEST = 8
 
-def event_evidence(data: object) -> list[Evidence]:
+
+def event_evidence(data: object, depth: int = 0) -> list[Evidence]:
     """What a JSON value says: one piece of evidence for each event in it."""
-    if isinstance(data, list):
-        return [one for part in data[-512:] for one in event_evidence(part)]
+    if isinstance(data, list) and depth < _DEEPEST:
+        return [one for part in data[-512:] for one in event_evidence(part, depth + 1)]
     if not isinstance(data, Mapping):
         return []
     kind = data.get("type")

@@ -52,7 +52,11 @@ def reset_in_fields(data: object, *, now: float, zone: tzinfo) -> ResetTime | No
         plain = _PLAIN_KEY.sub("", key).lower()
         if key.lower() != "date":  # when it was sent is no news about when it resets
             headers[key.lower()] = str(value)
-        if plain in _MILLISECONDS and (number := _number(value)) is not None:
+        if (
+            plain in _MILLISECONDS
+            and (number := _number(value)) is not None
+            and number < 1000 * _A_YEAR
+        ):
             found.append((0, _delay(number / 1000, key, value, now)))
         elif plain in _SECONDS and (seconds := _seconds(value)) is not None:
             found.append((1, _delay(seconds, key, value, now)))

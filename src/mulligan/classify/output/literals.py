@@ -18,6 +18,10 @@ _DEEPEST = 40
 _OPENING = re.compile(r"\{\s*(?:'|\"[\w-]{1,40}\": ?(?:'|None|True|False|\{\s*'))")
 # A string that does not end is read to the end of the text, once.
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*+'?|\"(?:[^\"\\]|\\.)*+\"?|[{}\[\]()]", re.DOTALL)
+# No vendor sends such numbers, and Python refuses to print the largest of them.
+_NUMBER = re.compile(r"\b0[xXoObB]|\d{20}")
+# Python warns of these, on the user's terminal.
+_UNKNOWN_ESCAPE = re.compile(r"(?<!\\)\\(?![\\'\"abfnrtvxuUN0-7])")
 
 
 def python_object(text: str, start: int) -> tuple[Any, int] | None:
@@ -26,11 +30,12 @@ def python_object(text: str, start: int) -> tuple[Any, int] | None:
         return None
     chunk = text[start : start + LARGEST_LITERAL]
     end = _end(chunk)
-    if end is None:
+    if end is None or _NUMBER.search(chunk, 0, end):
         return None
     try:
         # A terminal may have wrapped the line inside a string.
-        data = ast.literal_eval(chunk[:end].replace("\r", " ").replace("\n", " "))
+        plain = chunk[:end].replace("\r", " ").replace("\n", " ")
+        data = ast.literal_eval(_UNKNOWN_ESCAPE.sub(r"\\\\", plain))
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return None
     return (data, start + end) if isinstance(data, dict) else None

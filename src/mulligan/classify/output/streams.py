@@ -36,6 +36,8 @@ _LOGGED = re.compile(
     r"|[\w.-]{1,30}\s*\|\s*){1,5}",
     re.IGNORECASE,
 )
+# data: …: a server-sent event, shown as it came
+_BEGIN = re.compile(r"[ \t\r\ufeff]*+(?:data: *+)?")
 _LINE_ENDS = re.compile(r"[ \t\r,;]{0,20}(?:\n|$)")
 # An object that a runtime printed stands alone; with a comma behind it, it is source code.
 _STANDS_ALONE = re.compile(r"[ \t\r]{0,20}(?:\n|$)")
@@ -45,7 +47,7 @@ _MARKS = re.compile(r'[{}\[\],"]|\\.', re.DOTALL)
 _ENDS = {"{": "}", "[": "]"}
 _LARGEST_CUT = 65_536
 # , "key": "val: all that stands behind the last whole pair
-_CUT_PAIR = re.compile(r'[,\s]*(?:["{\[][^\n]*)?\s*')
+_CUT_PAIR = re.compile(r'[,\s]*+(?:["{\[][^\n]*+)?\s*+')
 _DECODER = json.JSONDecoder(strict=False)
 
 
@@ -71,21 +73,18 @@ def cut(text: str) -> str:
 
 def pieces(text: str) -> Iterator[Value | Line]:
     """Values and lines of `text` in order."""
-    budget = 8 * len(text) + 4 * _LARGEST
-    position, length = 0, len(text)
+    budget = 16 * len(text)
+    position, length, end, line = 0, len(text), -1, (0, "")
     while position < length:
-        newline = text.find("\n", position)
-        end = length if newline < 0 else newline
-        start = position
-        while start < end and text[start] in " \t\r\ufeff":
-            start += 1
-        if text.startswith("data:", start):  # a server-sent event, shown as it came
-            start += 5
-            while start < end and text[start] == " ":
-                start += 1
+        if position > end:
+            newline = text.find("\n", position)
+            end = length if newline < 0 else newline
+            line = (position, text[position:end])
+        found = _BEGIN.match(text, position, end)
+        start = found.end() if found else position
         value, stop, cost = (None, start, 0)
         if start < end and text.startswith(_OPENINGS, start) and budget > 0:
-            value, stop, cost = _value(text, start, end)
+            value, stop, cost = _value(text, start, line)
             budget -= cost
         if value is None:
             if budget > 0 and text.find('{"type"', position + 1, end) > 0:
@@ -103,12 +102,19 @@ def pieces(text: str) -> Iterator[Value | Line]:
             position += 1
 
 
-def _value(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
-    """A value at `start`, as JSON or as a runtime prints it; where it stops; what trying cost."""
-    value, stop, cost = _json(text, start, end)
+def _value(text: str, start: int, line: tuple[int, str]) -> tuple[Value | None, int, int]:
+    """A value at `start`, as JSON or as a runtime prints it; where it stops; what trying cost.
+
+    Args:
+        text: All of it.
+        start: Where the value begins.
+        line: Where the physical line begins, with the line: it may hold thousands of values.
+    """
+    value, stop, cost = _json(text, start, line)
     if value is not None or not text.startswith("{", start):
         return value, stop, cost
-    if (escaped := _escaped(text, start)) is not None:
+    end = line[0] + len(line[1])
+    if (escaped := _escaped(text, start, end)) is not None:
         return Value(escaped), end, cost
     found = python_object(text, start)
     # Followed by words, it is part of a message that a terminal wrapped.
@@ -133,23 +139,24 @@ def _printed(text: str, start: int) -> tuple[Any, int] | None:
     return found if found is not None and _STANDS_ALONE.match(text, found[1]) else None
 
 
-def _json(text: str, start: int, end: int) -> tuple[Value | None, int, int]:
+def _json(text: str, start: int, line: tuple[int, str]) -> tuple[Value | None, int, int]:
     """A JSON object, array or quoted body at `start`; where it stops; what trying cost."""
-    line = text[start:end]
-    inside = line[1:64].lstrip()
-    if line[0] == "[" and inside and not inside.startswith(("{", "[", '"', "]")):
+    begin, words = line
+    end = begin + len(words)
+    first, inside = text[start], text[start + 1 : min(end, start + 64)].lstrip()
+    if first == "[" and inside and not inside.startswith(("{", "[", '"', "]")):
         return None, start, 0  # [error] something
     try:
-        data, stop = _DECODER.raw_decode(line)
+        data, stop = _DECODER.raw_decode(words, start - begin)
     except json.JSONDecodeError as error:
-        is_open = error.pos >= len(line.rstrip()) - 1 or error.msg.startswith("Unterminated")
-        if line[0] == '"' or not is_open:
-            return None, start, 0
+        is_open = error.pos >= len(words.rstrip()) - 1 or error.msg.startswith("Unterminated")
+        if first == '"' or not is_open:
+            return None, start, max(0, error.pos - (start - begin))
     except (RecursionError, ValueError):
-        return None, start, 0
+        return None, start, end - start
     else:
-        is_body = not isinstance(data, str) or start + stop >= end - 1
-        return (Value(data) if is_body else None), start + stop, 0
+        is_body = not isinstance(data, str) or begin + stop >= end - 1
+        return (Value(data) if is_body else None), begin + stop, 0
     # The line ended before its value did: pretty-printed, or wrapped by a terminal.
     chunk = text[start : start + _LARGEST]
     try:
@@ -229,17 +236,17 @@ def first_object(text: str, start: int = 0) -> tuple[Any, int] | None:
             found = python_object(text, position) or _printed(text, position)
             if found is not None:
                 return found[0], position
-            if (escaped := _escaped(text, position)) is not None:
+            if (escaped := _escaped(text, position, len(text))) is not None:
                 return escaped, position
             position += 1
     return None
 
 
-def _escaped(text: str, start: int) -> Any:
-    """The object at `start` of a string that was printed with its escapes."""
+def _escaped(text: str, start: int, end: int) -> Any:
+    """The object at `start` of a string that was printed with its escapes, before `end`."""
     if not text.startswith('{\\"', start):
         return None
-    inside = _INSIDE.match(text, start, start + LINE_LIMIT)
+    inside = _INSIDE.match(text, start, min(end, start + LINE_LIMIT))
     try:
         data = json.loads(f'"{inside[0] if inside else ""}"', strict=False)
         found = _DECODER.raw_decode(data)[0]

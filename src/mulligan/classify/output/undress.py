@@ -1,7 +1,7 @@
 """A text without what others put around it: borders, quotation marks, stamps, curl's arrows.
 
-Each step leaves the text alone unless all of it is dressed that way: a quotation inside an answer
-stays a quotation.
+What a person may have done to a part (quoting, stamping) is undone only where all of the text is
+dressed that way: a quotation inside an answer stays a quotation.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _LOGGED = re.compile(
 )
 _SHORTEST_WRAPPED = 40
 # A spinner goes back to the begin of its line, and what comes next stands there alone.
-_OVERWRITTEN = re.compile(r"\r+(?![\r\n])")
+_OVERWRITTEN = re.compile(r"(?<!\r)\r++(?!\n)")
 # 'Please retry in 34s.\n' +   '    at run (main.js:1:2)\n' +
-_PIECE = re.compile(r"^\s+'(?P<line>[^'\n]{1,4000})\\n' \+$", re.MULTILINE)
-_STACK_PIECE = re.compile(r"^\s+' {2,8}at ", re.MULTILINE)
+_PIECE = re.compile(r"^[ \t]+'(?P<line>(?:[^'\\\n]|\\[^n\n])*+)\\n' \+$", re.MULTILINE)
+_STACK_PIECE = re.compile(r"^[ \t]+' {2,8}at ", re.MULTILINE)
 # < HTTP/2 429   < retry-after: 30: what curl -v tells of both sides
 _ANSWER = re.compile(r"^< HTTP/", re.MULTILINE)
 _ARROW = re.compile(r"^< ?", re.MULTILINE)

@@ -182,7 +182,7 @@ _LOGFMT = re.compile(
     r"\blevel=\"?(?:error|fatal|ERROR|FATAL)\b|\bisError=true\b|\brawError=\S"
     r"|^\[[\w./:@-]{2,40}\] [^\n=\"']{0,200}\berror=\S"  # [gateway] run ended: error=…
     r"|^\s*(?:error|err)=\"[^\"\n]{4,400}\"\s*$"
-    r"|^(?:\w{1,30}=(?:\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|\S{1,80})\s*){0,8}"
+    r"|^(?:\w{1,30}=(?:\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|[^\s=]{1,80})\s+){0,8}"
     r"(?:detail|reason|error|err)=\"[^\"\n]{8,400}\"\s*$"  # nothing but keys with values
 )
 # job=7 attempt=2 err=rate_limit: several keys, and one of them tells of an error
