@@ -60,6 +60,9 @@ def local(text, *, now=NOW, zone=BERLIN):
         ("unblocked in 35 min", 2100),
         ('\\"retryDelay\\": \\"34.5s\\"', 34.5),
         ("resets_in_seconds=90", 90),
+        ("try again in 3,600 seconds", 3600),
+        ("try again in 1,5 hours", 5400),
+        ("오전 12시에 재설정", 36000),
         ("resets → 2h 15m", 8100),
         ("Your quota will reset after 0s.", 0),
     ],
@@ -143,6 +146,7 @@ def test_a_time_without_a_zone_is_the_hosts(text, expected):
         ("resets at 1783350000000", "2026-07-06T15:00:00"),
         ("resetsAt 1783350000", "2026-07-06T15:00:00"),
         ("resets at 1800 UTC", "2026-07-06T18:00:00"),
+        ("resets 2026-07-06 21:00:00+02", "2026-07-06T19:00:00"),
         ("resets 3:15 PM (America/New_York) on Jul 9", "2026-07-09T19:15:00"),
     ],
 )

@@ -18,7 +18,7 @@ from .output.echo import is_fence, is_survival, is_trailer, prose_words
 from .output.evidence import Evidence, Role
 from .output.fields import reset_in_fields
 from .output.header_lines import headers_reset, is_plan_limit
-from .output.kinds import Judgement, World, by_status, goes_on, judge, reach_of, squash
+from .output.kinds import LIMITS, Judgement, World, by_status, goes_on, judge, reach_of, squash
 from .output.objects import failed_words
 from .output.story import Story, Stream, judged, take_apart
 from .output.text import last_word, tries_again
@@ -69,7 +69,6 @@ _BODIES = 8
 # ✔ reads a 529: a test that shows what it read
 _TESTED = re.compile(r"\s{0,8}(?:[✓✔] |PASS |ok \d)")
 _INCOMPLETE = re.compile(r"stream ended|finish[_ ]reason|truncated|empty response", re.IGNORECASE)
-_LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 # Gemini's exit code is the HTTP status modulo 256 in its JSON modes; the rest is documented.
 _GEMINI_STATUS = {one % 256: one for one in (400, 401, 403, 404, 408, 429, 499, 500, 502, 503, 504)}
 _GEMINI_KINDS = {41: Kind.AUTH, 42: Kind.CLIENT, 44: Kind.CLIENT, 52: Kind.CLIENT, 53: Kind.CLIENT}
@@ -100,23 +99,37 @@ def read_output(
     given_away = streams[0].agent or streams[1].agent
     world = World(packs=packs, agent=agent or given_away, now=now, zone=zone)
     has_failed = exit_code not in (None, 0)
-    events = (one for stream in streams for one in stream.evidence if one.is_event)
-    story = Story(events, world)
+    story = _story(streams, world, exit_code)
     found = _from_events(story, world)
     if found is not None and found.failure is not None and found.failure.kind is Kind.UNKNOWN:
         said = _from_text(streams, world, exit_code=exit_code)
         found = said if said is not None and said.failure is not None else found
-    if found is None and not story.is_done:
-        found = _from_bodies(streams, world, has_failed=has_failed)
-        found = found or _from_text(streams, world, exit_code=exit_code)
-        if found is None or (found.failure is not None and found.failure.kind is Kind.CLIENT):
-            # "Bad request", and below it what the server really said
-            found = _from_dumps(streams, world) or found
-        found = found or _from_headers(streams, world) or _from_objects(streams, world)
-        found = found or _from_progress(story, world)
+    if found is None or (has_failed and found.failure is None):
+        found = _from_words(streams, world, exit_code) or _from_progress(story, world) or found
     if found is not None and (found.failure is not None or not has_failed):
         return found
     return _from_exit(story, world, exit_code, found)
+
+
+def _story(streams: Sequence[Stream], world: World, exit_code: int | None) -> Story:
+    """What the events tell; one that ended well was not ended by a complaint on stderr."""
+    out, err = ([one for one in stream.evidence if one.is_event] for stream in streams)
+    told = Story(out, world)
+    return told if told.is_done and exit_code == 0 else Story([*out, *err], world)
+
+
+def _from_words(streams: Sequence[Stream], world: World, exit_code: int | None) -> Outcome | None:
+    """What everything but the program's own events says."""
+    has_failed = exit_code not in (None, 0)
+    found = _from_bodies(streams, world, has_failed=has_failed)
+    found = found or _from_text(streams, world, exit_code=exit_code)
+    if found is None or (found.failure is not None and found.failure.kind is Kind.CLIENT):
+        # "Bad request", and below it what the server really said
+        found = _from_dumps(streams, world) or found
+    if found is None and has_failed:
+        found = _from_bodies(streams, world, has_failed=True, is_fenced=True)
+    found = found or _from_headers(streams, world)
+    return found if found is not None or exit_code == 0 else _from_objects(streams, world)
 
 
 def _from_events(story: Story, world: World) -> Outcome | None:
@@ -167,14 +180,20 @@ def _banner_as_answer(evidence: Evidence, world: World) -> Judgement | None:
     return found if is_all else None
 
 
-def _from_bodies(streams: Sequence[Stream], world: World, *, has_failed: bool) -> Outcome | None:
+def _from_bodies(
+    streams: Sequence[Stream], world: World, *, has_failed: bool, is_fenced: bool = False
+) -> Outcome | None:
     """An API's error body that stands alone, with the headers around it."""
     for stream in reversed(streams):
-        bodies = [one for one in stream.evidence if not one.is_event and one.role is Role.FAILED]
+        bodies = [
+            one
+            for one in stream.evidence
+            if not one.is_event and one.role is Role.FAILED and one.is_fenced is is_fenced
+        ]
         if not bodies or not (has_failed or _stands_out(bodies[-1], stream.lines)):
             continue
         body, judgement = _last_judged(bodies, world)
-        if judgement is None:
+        if judgement is None or _is_outlived(body, stream, world, has_failed=has_failed):
             continue
         headers = headers_reset(stream.lines, world)
         if headers is not None:
@@ -183,6 +202,14 @@ def _from_bodies(streams: Sequence[Stream], world: World, *, has_failed: bool) -
             judgement = replace(judgement, means=means, reset=headers)
         return _outcome(judgement, body, world)
     return None
+
+
+def _is_outlived(body: Evidence, stream: Stream, world: World, *, has_failed: bool) -> bool:
+    """Whether lines below `body` tell of another end."""
+    said = last_word(stream.lines, world, has_failed=has_failed)
+    if said is None or said.line < body.line or not isinstance(said.judgement.means, Kind):
+        return False
+    return not said.judgement.because.startswith("status ")
 
 
 def _last_judged(bodies: Sequence[Evidence], world: World) -> tuple[Evidence, Judgement | None]:
@@ -230,7 +257,7 @@ def _from_dumps(streams: Sequence[Stream], world: World) -> Outcome | None:
     for stream in reversed(streams):
         if (found := dumped(stream.lines)) is not None:
             judgement = judged(found, world)
-            if judgement is not None and judgement.reset is None and judgement.means in _LIMITS:
+            if judgement is not None and judgement.reset is None and judgement.means in LIMITS:
                 judgement = replace(judgement, reset=headers_reset(stream.lines, world))
             return None if judgement is None else _outcome(judgement, found, world)
     return None
@@ -267,18 +294,18 @@ def _with_body(judgement: Judgement, streams: Sequence[Stream], world: World) ->
     A line that says no more than a status means what the body says.
     """
     is_bare = judgement.because.startswith("status ")
-    if judgement.reset is not None or not (is_bare or judgement.means in _LIMITS):
+    if judgement.reset is not None or not (is_bare or judgement.means in LIMITS):
         return judgement
     bodies = (one for stream in streams for one in stream.evidence if not one.is_event)
     for body in [one for one in bodies if one.role is Role.FAILED][: -_BODIES - 1 : -1]:
         found = judged(body, world)
-        if found is None or found.means not in _LIMITS:
+        if found is None or found.means not in LIMITS:
             continue
         if is_bare:
             return found
         if found.reset is not None:
             return replace(judgement, reset=found.reset)
-    if judgement.means not in _LIMITS:
+    if judgement.means not in LIMITS:
         return judgement
     records = (one.record for one in streams if one.record is not None)
     resets = (reset_in_fields(one, now=world.now, zone=world.zone) for one in records)

@@ -118,17 +118,18 @@ class Packs:
     _orders: dict[str, tuple[tuple[Pack, Entry], ...]] = field(default_factory=dict, repr=False)
 
     def entries(self, agent: str) -> tuple[tuple[Pack, Entry], ...]:
-        """Every entry with its pack: those of `agent` first."""
+        """Every entry with its pack: users' own first, then those of `agent`."""
         order = self._orders.get(agent)
         if order is None:
             # What belongs to nobody stays last, even if a program is called so.
+            users = [pack for pack in self.packs if not pack.is_builtin]
             own = [
                 pack
                 for pack in self.packs
                 if agent in (pack.name, *pack.agents) and pack.name != "generic"
             ]
-            rest = [pack for pack in self.packs if pack not in own]
-            order = tuple((pack, entry) for pack in (*own, *rest) for entry in pack.entries)
+            asked = list(dict.fromkeys((*users, *own, *self.packs)))
+            order = tuple((pack, entry) for pack in asked for entry in pack.entries)
             self._orders[agent] = order
         return order
 

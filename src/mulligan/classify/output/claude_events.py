@@ -39,7 +39,9 @@ def result(event: Event) -> Evidence | None:
         text = text if isinstance(text, str) else ""
         if (words := _handed_over(text, event)) is not None:
             return ended(event, words, "result event", "")
-        return Evidence(role=Role.DONE, text=text, source="result event")
+        # error_max_turns without is_error: neither a failure nor a success
+        role = Role.OTHER if subtype.startswith("error") else Role.DONE
+        return Evidence(role=role, text=text, source="result event")
     said = [error_words(part) for part in (event.get("result"), event.get("errors"), error) if part]
     reasons = [subtype, str(event.get("terminal_reason") or "")]
     aside = [one.aside for one in said] + [

@@ -9,14 +9,14 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 __all__ = ("is_fence", "is_frame", "is_survival", "is_trailer", "prose_words", "shown")
 
 # ~~~~~^^^ is how Python marks a place in a trace.
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
 _COMMENT = re.compile(r"\s{0,16}/\*")
-_DIFF = re.compile(r"\s{0,8}(?:diff --git |@@ |@@$|--- \S|\+\+\+ \S)")
+_DIFF = re.compile(r"\s{0,8}(?:diff --git |@@ |@@$|--- \S(?![^\n]{0,200}---\s*$)|\+\+\+ \S)")
 _DIFF_LINE = re.compile(r"[+\- @\\]|$|index |similarity |rename |new file|deleted file")
 # A subagent's answer is told in a line of totals; what else stands under it is about the run.
 _TOOL = re.compile(
@@ -33,11 +33,14 @@ _SHELL = re.compile(
     r"|curl\b[^\n]{0,200}(?:localhost|127\.0\.0\.1)"
     r"|echo|printf|find|ls|jq|bat|zcat|journalctl|date|wc|man|gh (?:issue|pr) (?:list|view))\b"
 )
+# + claude -p go   $ make
+_PROMPT = re.compile(r"\s{0,8}(?:\S{0,60}[$%]|\+)\s+\S")
 _SHOWN_LINE = re.compile(
     r"\s{0,16}(?:"
     r"[\w./~-]{1,200}\.\w{1,8}(?::\d{1,7}){1,2}[:-]"  # file.py:12: found by a search
     # 12→ a numbered listing; 429: {"error": … is a status with its body
-    r"|(?![45]\d\d: (?:(?-i:[A-Z])|\{[\"']))\d{1,7}\s{0,4}(?:→|\||:\s|\t)"
+    r"|(?![45]\d\d: (?:(?-i:[A-Z])|\{[\"']|rate|too many|quota|limit|service|over|server|bad"
+    r"|gateway|un))\d{1,7}\s{0,4}(?:→|\||:\s|\t)"
     r"|(?:[*+-]|\d{1,2}\.)\s{1,3}(?:\*\*|`|\[[ x]\]\s)"  # - **markup**, - [x] a task
     r"|\|\s*\S"  # a table
     r"|(?:[a-z]{1,12}-){0,2}ratelimit(?:-[\w-]{1,40})?:\s"  # a header, read as one elsewhere
@@ -47,16 +50,19 @@ _SHOWN_LINE = re.compile(
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
     # feat(acme): read the reset: a commit
     r"|(?:feat|fix|docs|chore|refactor|test|perf|ci|build|style)(?:\([\w./-]{1,40}\))?!?:\s"
+    r"(?!(?:API )?Error\b)"
     # a diff without its head, a list; "- error Error: …" is how Next.js logs
     r"|(?!-\serror\s[\w\s\[]{0,60}(?:Error|Exception)\b\]?:)[+-](?:\s{1,3}\S|[A-Za-z_])"
     r"|[├└]──"  # a tree of files
     r"|[✖✗✘✔✓] [^\n]{1,300}\(\d{1,6}(?:\.\d{1,9})? ?m?s\)\s*$"  # a test with the time it took
     r"|[^│\n]{0,200}│[^│\n]{0,200}│[^│\n]{0,200}│"  # a row of a table
+    # Error: expected 'Rate limit exceeded' but got 'ok'
+    r"|[^\n]{0,60}\bexpected ['\"`]"
     # expect(limit("…")): code; * 429 - `rate_limit_error`: a list of statuses
     r"|(?:expect|assert\w{0,20}|it|test|describe|printf?|console\.\w{1,10}|log(?:ger|ging)?\.\w{1,10})\("
     r"|[*+•-]\s+`?[45]\d\d`?\s?(?:[-:(=]|—|–)"
     r"|[✓✔√☑]\s|(?:PASS|FAIL|PASSED|FAILED)\s+[\w./-]{1,120}\.\w{1,8}\b|(?:not )?ok \d"  # tests
-    r"|(?:def|class|return|raise|throw|elif|import|from|const|let|var|function|assert|except|static|export"
+    r"|(?-i:def|class|return|raise|throw|elif|import|from|const|let|var|function|assert|except|static|export"
     r"|public|private|protected|interface|async|enum|struct|impl|pub|fn|func|namespace|\*\s@\w+)\s"
     r"|[\w$]{1,60}\??:\s[\w$.<>|?\[\]]{1,80}[;,]\s*$"  # key: Type;
     r"|(?:[A-Z]\w{1,60},\s{0,4}){1,20}$"  # names that are imported
@@ -151,9 +157,9 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 
 def shown(lines: Iterable[str]) -> list[bool]:
     """For each line, whether the program merely shows it."""
-    reader = _Reader()
-    statuses: dict[str, set[str]] = {}
     heads = [line[:512] for line in lines]
+    reader = _Reader(heads)
+    statuses: dict[str, set[str]] = {}
     found = [reader.is_shown(head) for head in heads]
     labels = [_LISTED.match(head) for head in heads]
     for one in labels:
@@ -169,7 +175,10 @@ def shown(lines: Iterable[str]) -> list[bool]:
 class _Reader:
     """What the lines above say about the next one."""
 
-    def __init__(self) -> None:
+    def __init__(self, heads: Sequence[str]) -> None:
+        # Output that broke off in the middle of a block hides nothing below the opening.
+        self._fences = sum(1 for head in heads if _FENCE.match(head)) // 2 * 2
+        self._comments = sum(1 for head in heads if "*/" in head)
         self._above = ""
         self._in_comment = self._in_body = self._in_chain = self._in_example = self._in_fence = (
             self._in_diff
@@ -182,7 +191,8 @@ class _Reader:
         """Whether the next line is merely shown."""
         self._follow_above(head)
         if not self._in_chain:
-            if _FENCE.match(head):
+            if self._fences and _FENCE.match(head):
+                self._fences -= 1
                 is_error = _ERROR_OUTPUT.match(self._heading) is not None
                 self._in_fence = not (self._in_fence or is_error)
                 return True
@@ -193,15 +203,19 @@ class _Reader:
                 self._in_diff = False
             if _SHELL.match(head):
                 self._in_shell = True
-            elif self._in_shell and not head.strip():
+            elif self._in_shell and (not head.strip() or _PROMPT.match(head)):
                 self._in_shell = False
-        self._in_comment = (self._in_comment or _COMMENT.match(head) is not None) and (
-            "*/" not in self._heading
-        )
+        self._follow_comment(head)
         is_inside = self._in_fence or self._under_tool or self._in_example or self._in_comment
         if is_inside or self._in_chain:
             return is_inside
         return self._in_diff or self._in_shell or _SHOWN_LINE.match(head) is not None
+
+    def _follow_comment(self, head: str) -> None:
+        is_over = "*/" in self._heading
+        self._comments -= is_over
+        is_begin = self._comments > 0 and _COMMENT.match(head) is not None
+        self._in_comment = is_begin or (self._in_comment and not is_over)
 
     def _follow_above(self, head: str) -> None:
         above = self._heading = self._above

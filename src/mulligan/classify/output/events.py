@@ -76,16 +76,19 @@ def _conversation(event: Event) -> Evidence | None:
     return None
 
 
-# run.failed, task_error: whoever names an event so means it
-_FAILED = re.compile(r"(?:^|[._-])(?:failed|failure|error|aborted)$")
+# run.failed, task_error: whoever names an event so means the run
+_FAILED = re.compile(
+    r"(?:(?:agent|run|turn|task|session|response|retry|retries|job|workflow|step)[._-])?"
+    r"(?:failed|failure|error|aborted|exhausted)"
+)
 
 
 def _unknown_event(event: Event) -> Evidence | None:
     kind = str(event.get("type") or event.get("event") or "")
+    if _FAILED.fullmatch(kind) and "level" not in event:
+        return ended(event, event, f"{kind[:40]} event", "", Role.FAILED)
     if "retry" in kind:
         return progress(f"{kind[:40]} event", "")(event)
-    if _FAILED.search(kind):
-        return ended(event, event, f"{kind[:40]} event", "", Role.FAILED)
     work = ("assistant", "tool", "message", "text", "content", "step", "thinking")
     return Evidence(role=Role.WORK if kind.startswith(work) else Role.OTHER)
 

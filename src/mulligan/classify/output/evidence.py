@@ -41,6 +41,8 @@ class Evidence:
             a line, which it may merely have shown.
         is_doubtful: Whether code and answers look like this as often as errors do.
         is_introduced: Whether a heading announced it: "Upstream error:".
+        is_fenced: Whether it stands in a block of code.
+        line: How many lines stand above it.
     """
 
     role: Role
@@ -55,3 +57,5 @@ class Evidence:
     is_event: bool = True
     is_doubtful: bool = False
     is_introduced: bool = False
+    is_fenced: bool = False
+    line: int = 0

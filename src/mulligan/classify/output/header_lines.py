@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..reset_time import ResetTime
     from .kinds import World
 
-__all__ = ("headers_reset", "is_plan_limit")
+__all__ = ("headers_reset", "is_plan_limit", "response_at")
 
 # Also as a runtime dumps them: 'x-ratelimit-reset': '1642361738',
 _HEADER = re.compile(
@@ -34,12 +34,32 @@ _USED_UP = re.compile(
     r"|x-codex-(?:primary|secondary)-used-percent['\"]?\s?[:=]\s?['\"]?100)\b",
     re.IGNORECASE,
 )
+_NEAR = 40
 _EPOCH = re.compile(r"\b[12]\d{9}\b")
 
 
 def headers_reset(lines: Sequence[str], world: World) -> ResetTime | None:
     """The reset that header lines state for the window that is used up."""
     return reset_in_headers(_header_lines(lines), now=world.now)
+
+
+def response_at(lines: Sequence[str], index: int, *, is_error: bool) -> Sequence[str]:
+    """The lines around `index` that may be one response.
+
+    Args:
+        lines: The text.
+        index: Where a limit was read.
+        is_error: Whether an error was read there: it may be a body, behind a blank line.
+    """
+    begin = end = index
+    while begin > 0 and index - begin < _NEAR:
+        is_body = is_error and begin > 1 and _HEADER.match(lines[begin - 2]) is not None
+        if not lines[begin - 1].strip() and not is_body:
+            break
+        begin -= 1
+    while end + 1 < len(lines) and end - index < _NEAR and lines[end + 1].strip():
+        end += 1
+    return lines[begin : end + 1]
 
 
 def is_plan_limit(lines: Sequence[str]) -> bool:

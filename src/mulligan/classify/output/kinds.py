@@ -14,6 +14,7 @@ from ..times.zones import named_zone
 from .fields import reset_in_fields
 
 __all__ = (
+    "LIMITS",
     "Judgement",
     "World",
     "by_status",
@@ -24,6 +25,8 @@ __all__ = (
     "with_status",
 )
 
+# What passes by itself, sooner or later.
+LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 _LONGEST = 4000
 _BLANKS = re.compile(r"\s+")
 
@@ -31,12 +34,10 @@ _STATUS_KINDS = {
     401: Kind.AUTH,
     402: Kind.BILLING,
     403: Kind.AUTH,
-    404: Kind.CLIENT,
     408: Kind.TIMEOUT,
     413: Kind.CONTEXT_LENGTH,
     429: Kind.RATE_LIMIT,
     503: Kind.OVERLOADED,
-    504: Kind.SERVER,
     529: Kind.OVERLOADED,
 }
 _FIRST_SERVER, _LAST_SERVER, _FIRST_CLIENT = 500, 599, 400
@@ -124,7 +125,7 @@ def judge(
         fields: JSON around the message, for reset times under known keys.
         zone: What a time without a zone means here; the host's if None.
     """
-    if not is_error and _CONDITION.match(text):
+    if not (is_error or is_over) and _CONDITION.match(text):
         return None
     asked = (text, is_error, is_weak, is_over, zone) if fields is None else None
     if asked in world.known:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from .bodies import error_words
 from .streams import cut
 
-__all__ = ("logged",)
+__all__ = ("is_record", "logged")
 
 _LEVELS = ("level", "lvl", "severity", "levelname", "log.level")
 _MESSAGES = ("msg", "message", "text", "event", "stdout", "stderr")
@@ -20,6 +20,12 @@ _ERRORS = ("err", "error", "exception")
 _NUMBERS = {10: "DEBUG", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
 _NAMES = {"warning": "WARN", "err": "ERROR", "panic": "FATAL", "trace": "DEBUG", "crit": "CRITICAL"}
 _MOST = 40
+
+
+def is_record(data: object) -> bool:
+    """Whether `data` is a record of a log, of whatever level."""
+    is_leveled = isinstance(data, Mapping) and any(key in data for key in _LEVELS)
+    return isinstance(data, Mapping) and is_leveled and any(key in data for key in _MESSAGES)
 
 
 def logged(data: object) -> list[str]:

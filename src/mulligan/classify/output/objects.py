@@ -19,7 +19,9 @@ _SIGN = re.compile(
     re.IGNORECASE,
 )
 _BAD = re.compile(
-    r"fail|error|exhaust|abort|reject|block|unavailable|limit|intervention", re.IGNORECASE
+    r"(?<!no )(?<!0 )(?<!without )(?<![a-z])"
+    r"(?:fail|error|exhaust|abort|reject|block|unavailable|limit|needs_intervention)",
+    re.IGNORECASE,
 )
 # What was asked, shown or changed is not what happened.
 _ASKED = re.compile(

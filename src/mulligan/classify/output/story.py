@@ -21,7 +21,7 @@ from .events import event_evidence
 from .evidence import Evidence, Role
 from .fields import reset_in_fields
 from .kinds import Judgement, World, by_status, judge, squash, with_status
-from .log_records import logged
+from .log_records import is_record, logged
 from .streams import Line, pieces
 from .text import last_word
 from .undress import ONE_STRING, undressed
@@ -45,7 +45,8 @@ _HEADING = re.compile(
 _LINES = 5000
 _EVENTS = 2000
 _OBJECTS = 4
-_LIMITS = (Kind.RATE_LIMIT, Kind.QUOTA)
+# Limits that state when they end.
+_WINDOWS = (Kind.RATE_LIMIT, Kind.QUOTA)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +75,16 @@ def take_apart(text: str) -> Stream:
     lines: deque[str] = deque(maxlen=_LINES)
     record: tuple[list[str], object] = ([], None)
     objects: deque[object] = deque(maxlen=_OBJECTS)
-    above, in_fence = "", False
-    for piece in pieces(undressed(text)):
+    above, in_fence, count = "", False, 0
+    plain = undressed(text)
+    # Output that broke off in the middle of a block hides nothing below the opening.
+    fences = sum(map(is_fence, plain.split("\n"))) // 2 * 2
+    for piece in pieces(plain):
         if isinstance(piece, Line):
             lines.append(piece.text)
-            in_fence = in_fence != is_fence(piece.text)
+            count += 1
+            if fences and is_fence(piece.text):
+                in_fence, fences = not in_fence, fences - 1
             above = piece.text.strip() or above
             continue
         data = piece.data
@@ -89,10 +95,12 @@ def take_apart(text: str) -> Stream:
             agent = agent or one.agent
             is_introduced = _HEADING.fullmatch(above[-400:]) is not None
             is_doubtful = piece.is_printed or one.is_doubtful
-            shown = replace(one, is_doubtful=is_doubtful, is_introduced=is_introduced)
-            evidence.append(replace(shown, is_event=one.is_event and not in_fence))
+            placed = replace(one, is_doubtful=is_doubtful, is_introduced=is_introduced, line=count)
+            is_event = one.is_event and not in_fence
+            evidence.append(replace(placed, is_event=is_event, is_fenced=in_fence))
         if all(one.role is Role.OTHER for one in found):
-            record = (said, data) if (said := logged(data)) else record
+            said = logged(data)
+            record = (said, data) if said or is_record(data) else record
             if not in_fence and isinstance(data, Mapping) and "type" not in data:
                 objects.append(data)
         elif any(one.role in (Role.DONE, Role.WORK) for one in found):
@@ -133,9 +141,9 @@ class Story:
         elif self.last is not None and self.last.role is Role.ENDED:
             return
         elif role is Role.PROGRESS:
-            self.last, self.progress, self._retried = None, event, event
+            self.is_done, self.last, self.progress, self._retried = False, None, event, event
         elif role is Role.WORK:
-            self.last, self.progress, self._retried = None, None, None
+            self.is_done, self.last, self.progress, self._retried = False, None, None, None
             self._failures.clear()
 
     def _is_notice(self, event: Evidence) -> bool:
@@ -157,12 +165,12 @@ class Story:
         if not found:
             return None
         first = found[0]
-        if first.means not in _LIMITS:
+        if first.means not in _WINDOWS:
             return first
         if first.reset is not None:
             return replace(first, reset=self._exact(first.reset, found[1:]))
         for other in found[1:]:
-            if other.reset is not None and other.means in _LIMITS:
+            if other.reset is not None and other.means in _WINDOWS:
                 means = Kind.QUOTA if Kind.QUOTA in (first.means, other.means) else first.means
                 return replace(first, means=means, reset=other.reset)
         if self._retried is not None:
@@ -210,7 +218,7 @@ def judged(evidence: Evidence, world: World) -> Judgement | None:
 def _as_said_last(found: Judgement, text: str, world: World) -> Judgement:
     """A limit with the time that the last of several banners in one message states."""
     text = text[:ONE_STRING]
-    if found.reset is None or found.means not in _LIMITS or "\n" not in text:
+    if found.reset is None or found.means not in _WINDOWS or "\n" not in text:
         return found
     first = find_reset(text, now=world.now, zone=world.zone)
     if first is None or first.at != found.reset.at:
@@ -219,6 +227,6 @@ def _as_said_last(found: Judgement, text: str, world: World) -> Judgement:
     if rest < 0 or find_reset(text[rest:], now=world.now, zone=world.zone) is None:
         return found
     said = last_word(text.split("\n"), world, has_failed=True)
-    if said is None or said.judgement.means not in _LIMITS or said.judgement.reset is None:
+    if said is None or said.judgement.means not in _WINDOWS or said.judgement.reset is None:
         return found
     return replace(found, reset=said.judgement.reset)

@@ -46,6 +46,8 @@ _INSIDE = re.compile(r'(?:[^"\\]|\\.)*+')
 _MARKS = re.compile(r'[{}\[\],"]|\\.', re.DOTALL)
 _ENDS = {"{": "}", "[": "]"}
 _LARGEST_CUT = 65_536
+# {…}: what people leave out
+_ELIDED = re.compile(r"(?<=[{\[])(?:…|\.\.\.)(?=[}\]])")
 # , "key": "val: all that stands behind the last whole pair
 _CUT_PAIR = re.compile(r'[,\s]*+(?:["{\[][^\n]*+)?\s*+')
 _DECODER = json.JSONDecoder(strict=False)
@@ -177,6 +179,13 @@ def completed(text: str) -> Any:
     """
     if not text.startswith(("{", "[{")) or len(text) > _LARGEST_CUT:
         return None
+    if (whole := _ELIDED.sub("", text)) != text and (data := _loaded(whole)) is not None:
+        return data
+    return next((data for one in _endings(text) if (data := _loaded(one)) is not None), None)
+
+
+def _endings(text: str) -> list[str]:
+    """`text` with an end, cut where it must be; the one that keeps more first."""
     open_: list[str] = []
     quote, comma, ends = -1, 0, ""
     for found in _MARKS.finditer(text):
@@ -190,14 +199,14 @@ def completed(text: str) -> Any:
         elif mark == ",":
             comma, ends = found.start(), "".join(reversed(open_))
         elif not open_ or open_.pop() != mark:
-            return None
+            return []
     if not open_:
-        return None
+        return []
     bare = text.rstrip("\\ \t\r\n.…")
     tries = [text[:comma] + ends] if _CUT_PAIR.fullmatch(text, comma) else []
     if quote < 0 or "\n" not in bare[quote:]:
         tries.insert(0, bare + ('"' if quote >= 0 else "") + "".join(reversed(open_)))
-    return next((data for one in tries if (data := _loaded(one)) is not None), None)
+    return tries
 
 
 def _loaded(text: str) -> Any:

@@ -18,8 +18,8 @@ from ..times.zones import named_zone
 from .bodies import body_evidence, error_words, status_of
 from .echo import prose_words, shown
 from .fields import reset_in_fields
-from .header_lines import headers_reset, is_plan_limit
-from .kinds import Judgement, World, by_status, goes_on, judge, squash, with_status
+from .header_lines import headers_reset, is_plan_limit, response_at
+from .kinds import LIMITS, Judgement, World, by_status, goes_on, judge, squash, with_status
 from .prose import (
     ANSWER,
     PROSE_AFTER_ALL,
@@ -43,7 +43,9 @@ __all__ = ("Said", "last_word", "tries_again")
 # What terminal programs put in front of an error of their own.
 _MARK = re.compile(r"\s{0,8}[✕✗✘✖■❌⛔🛑🖐⚠]")
 _ZONE = re.compile(r"\((?P<zone>UTC|[A-Z][A-Za-z]{2,20}/[A-Za-z_+\-0-9/]{2,40})\)")
-_TRIES_AGAIN = re.compile(r"\b(?:retrying|will retry|reconnecting|trying again)\b", re.IGNORECASE)
+_TRIES_AGAIN = re.compile(
+    r"\b(?:(?<!after )retrying|will retry|reconnecting|trying again)\b", re.IGNORECASE
+)
 # A program that failed says so near its end; a log of a million complaints is not read whole.
 _LOOKS = 400
 # How far above or below a banner the line may stand that belongs to it.
@@ -54,9 +56,7 @@ _RESET_LINE = re.compile(
     r"(?:resets?\b|retry[_-]?(?:delay|after)\b|refresh(?:es)?\b|renews?\b|available again\b)",
     re.IGNORECASE,
 )
-_HEADERS_NEAR = 40
 _AT_ONCE = 8
-_LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 # 529: Express (no service on Sunday): a number, a colon, and no word of an error
 _NUMBERED = re.compile(r"[45]\d\d\s?[:·-]\s")
 _ERROR_WORD = re.compile(
@@ -81,12 +81,14 @@ class Said:
         text: The message that decided.
         is_error: Whether an error introduced it.
         status: The HTTP status beside it.
+        line: Where it begins.
     """
 
     judgement: Judgement
     text: str
     is_error: bool = False
     status: int | None = None
+    line: int = 0
 
 
 def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said | None:
@@ -145,8 +147,9 @@ def _with_reset_near(
     """A limit that does not say when, with the time that a line just above or below it states."""
     if said.judgement.reset is not None:
         return said
-    if said.judgement.means in _LIMITS:
-        reset = _reset_above(lines, echoed, index, world) or _reset_below(lines, index, world)
+    if said.judgement.means in LIMITS:
+        reset = _reset_above(said, lines, echoed, index, world)
+        reset = reset or _reset_below(lines, index, world)
         return replace(said, judgement=replace(said.judgement, reset=reset))
     if said.judgement.means is Kind.BILLING:
         reset = _reset_below(lines, index, world)
@@ -158,13 +161,18 @@ def _with_reset_near(
 
 
 def _reset_above(
-    lines: Sequence[str], echoed: Sequence[bool], index: int, world: World
+    said: Said, lines: Sequence[str], echoed: Sequence[bool], index: int, world: World
 ) -> ResetTime | None:
     for above in range(index - 1, max(-1, index - _NEAR), -1):
         if echoed[above] or not lines[above].strip():
             continue
-        other, _ = _at(lines, echoed, above, world, is_weak=True, is_over=True)
-        reset = None if other is None else other.judgement.reset
+        other, _ = _at(lines[:index], echoed[:index], above, world, is_weak=True, is_over=True)
+        if other is None or other.judgement.means not in LIMITS:
+            continue
+        # "Retry after 2s" does not tell when a plan's window ends, unless both are one message.
+        is_plan = said.judgement.means is Kind.QUOTA is not other.judgement.means
+        is_one = not other.is_error and all(map(str.strip, lines[above:index]))
+        reset = None if is_plan and not is_one else other.judgement.reset
         # "Retrying in 16 seconds" above the last error was the wait before it: it is over.
         if reset is not None and not tries_again(reset.source):
             return reset
@@ -200,7 +208,7 @@ def _at(
     """What the message that begins at line `index` says, with the line on which it ends."""
     message, starts = message_at(lines, echoed, index)
     said, end = _read(message, starts, lines, index, world, is_weak=is_weak, is_over=is_over)
-    if said is None or said.judgement.means not in _LIMITS or "\n" not in message:
+    if said is None or said.judgement.means not in LIMITS or "\n" not in message:
         return said, end
     if (whole := glued(message)) != message:
         again, _ = _read(whole, starts, lines, index, world, is_weak=is_weak, is_over=is_over)
@@ -266,14 +274,16 @@ def _read(
     if judgement is None or (not is_error and _is_talk(spoken, judgement)):
         return None, index
     judgement = with_status(judgement, status if is_error else None)
-    if is_error and judgement.reset is None and judgement.means in _LIMITS:
+    if is_error and judgement.reset is None and judgement.means in LIMITS:
         # "The provider asks for a wait of 90 s. Original error: 429": the time comes first.
         stated = find_reset(spoken.whole, now=world.now, zone=zone or world.zone)
         judgement = replace(judgement, reset=stated)
-    near = lines[max(0, index - _HEADERS_NEAR) : index + _HEADERS_NEAR]
-    judgement = _with_headers(judgement, near, world)
+    judgement = _with_headers(
+        judgement, response_at(lines, index, is_error=is_error), status, world
+    )
     end = _end_line(judgement, spoken, starts, index, lines)
-    return Said(judgement=judgement, text=message, is_error=is_error, status=status), end
+    said = Said(judgement=judgement, text=message, is_error=is_error, status=status, line=index)
+    return said, end
 
 
 def _body(message: str) -> object:
@@ -314,7 +324,7 @@ def _from_introduction(
     # An introduction names many things; a limit must be stated by the message itself, unless all
     # that the message says is when: "task 7 failed (quota): resets in 2h".
     found = judge(spoken.whole, world, is_error=True, is_over=is_over, zone=zone)
-    if found is None or found.means not in _LIMITS:
+    if found is None or found.means not in LIMITS:
         return found
     if _LIMIT_CLASS.search(spoken.whole[: len(spoken.whole) - len(spoken.text)]):
         return found
@@ -332,15 +342,19 @@ def _zone_above(lines: Sequence[str], index: int) -> tzinfo | None:
 
 def _is_talk(spoken: Spoken, judgement: Judgement) -> bool:
     """Whether the sentence goes on about the limit instead of stating it."""
-    return judgement.means in _LIMITS and goes_on(spoken.text, judgement.end)
+    return judgement.means in LIMITS and goes_on(spoken.text, judgement.end)
 
 
-def _with_headers(judgement: Judgement, lines: Sequence[str], world: World) -> Judgement:
+def _with_headers(
+    judgement: Judgement, lines: Sequence[str], status: int | None, world: World
+) -> Judgement:
     headers = headers_reset(lines, world)
     if headers is None:
         return judgement
-    # A reset signal means that it recovers, whatever the words or the status (E-G1, E-G2).
-    is_limit = judgement.means in (Kind.BILLING, Kind.AUTH)
+    # A reset signal means that it recovers, whatever the words (E-G1); a 403 may be a limit (E-G2).
+    is_limit = judgement.means is Kind.BILLING or (judgement.means is Kind.AUTH and status == 403)
+    if not is_limit and judgement.means not in LIMITS:
+        return judgement
     means = Kind.RATE_LIMIT if is_limit else judgement.means
     if means is Kind.RATE_LIMIT and is_plan_limit(lines):
         means = Kind.QUOTA

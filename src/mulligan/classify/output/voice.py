@@ -117,10 +117,10 @@ _ERROR = re.compile(
     # An error occurred (ThrottlingException) when calling the X operation: …
     r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
     # the run failed: …   Request failed with status: …
-    r"|(?:[^:{}\"'`\n]|(?<=\w)'(?=\w)|`[^`\n]{1,40}`|\"[^\"\n]{1,60}\"(?=\s)|'[^'\n]{1,80}'(?=\s)){0,80}"
+    r"|(?P<told>(?:[^:{}\"'`\n]|(?<=\w)'(?=\w)|`[^`\n]{1,40}`|\"[^\"\n]{1,60}\"(?=\s)|'[^'\n]{1,80}'(?=\s)){0,80}"
     r"\b(?:errors?|failed|failure|rejected|exception)\b"
     r"(?: (?:result|response|message|event|reply|stack))?"
-    r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+"
+    r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+)"
     # Stream error after retries: …   model call failed during startup: …
     r"|(?!(?:the|an?|i|we|this|that|those|no|any|fix\w*|handl\w*) )(?:[\w-]{1,20}+ ){1,2}"
     r"(?:errors?|failed|failure) (?:after|before|because of|from|during|while|at|on|in|with|for)"
@@ -247,6 +247,9 @@ _PEEL = (_PICTURE, _PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 _MARKED = re.compile(r"'(?=[\w.]{1,80}(?:Error|Exception): )")
 _BLANKS = re.compile(r"\s+")
 _ERRORS = (_RUBY, _LOGGED, _ERROR)
+_TELLER = re.compile(
+    r"(?i:\b(?:we|why|when|note on|handled|fixed|tests?|things?|cases?|docs?)\b)|\bI (?!error)"
+)
 _PEELS = 7
 
 
@@ -301,6 +304,9 @@ def _peeled(plain: str, position: int) -> tuple[bool, int, int | None]:
             is_error = is_error or name in ("ERROR", "ERR", "FATAL", "CRITICAL")
             is_mere = name == "DEBUG"
         elif found := next((one for form in _ERRORS if (one := form.match(plain, position))), None):
+            told = found.groupdict().get("told")
+            if told and _TELLER.search(told):
+                break  # "I handled the error: …"
             is_error = True
         elif found := _STATUS.match(plain, position):
             status = int(found["status"] or found["headed"])

@@ -47,6 +47,7 @@ _NAMED = re.compile(
     r"|(?P<midnight>midnight|minuit|medianoche|meia-noite|mitternacht|mezzanotte)\b",
     re.IGNORECASE,
 )
+_NIGHT = {"上午", "凌晨", "早上", "午前", "오전", "晚上"}
 _AFTERNOON = {"下午", "晚上", "午後", "오후"}
 
 
@@ -68,6 +69,8 @@ def clock_at(text: str, start: int) -> TimeOfDay | None:
         hour = int(found["h"])
         if found["half"] in _AFTERNOON and hour < 12:
             hour += 12
+        elif found["half"] in _NIGHT and hour == 12:
+            hour = 24 if found["half"] == "晚上" else 0
         return _valid(hour, found["m"] or found["m2"], found["s"], found.end())
     if found := _NAMED.match(text, start):
         return TimeOfDay(hour=12 if found["noon"] else 0, end=found.end())

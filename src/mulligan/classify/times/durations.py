@@ -28,6 +28,7 @@ _NUMBER_WORDS = {
     "eine": 1, "einer": 1, "einem": 1, "einen": 1, "un": 1, "una": 1, "une": 1, "um": 1, "uma": 1,
     "dos": 2, "dois": 2, "duas": 2, "deux": 2, "zwei": 2,
 }  # fmt: skip
+_THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}")
 _SIZES = tuple(_UNIT_WORDS)
 _PART = re.compile(
     r"(?:(?P<number>\d{1,9}(?:[.,]\d{1,15})?|\.\d{1,15})(?:\s+|-)?|(?P<word>"
@@ -108,7 +109,10 @@ def _units(text: str, start: int) -> tuple[float, int, float] | None:
 
 def _number(words: str) -> float:
     known = _NUMBER_WORDS.get(" ".join(words.lower().split()))
-    return float(known) if known is not None else float(words.replace(",", "."))
+    if known is not None:
+        return float(known)
+    # 3,600 seconds: a comma before three digits parts thousands.
+    return float(words.replace(",", "" if _THOUSANDS.fullmatch(words) else "."))
 
 
 def _places(text: str, start: int) -> tuple[float, int, float] | None:

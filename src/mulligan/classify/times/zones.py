@@ -52,7 +52,9 @@ _REGIONS = {
 _IANA = re.compile(r"[A-Za-z]{2,20}(?:/[A-Za-z][A-Za-z0-9_+-]{1,40}){1,2}")
 _OFFSET = r"(?P<sign>[+-])(?P<h>\d{1,2})(?::?(?P<m>\d{2}))?(?!\d)"
 _UTC = re.compile(rf"(?:UTC|GMT|Z)(?![A-Za-z/])(?:\s?{_OFFSET})?", re.IGNORECASE)
-_PLAIN = re.compile(r"(?P<sign>[+-])(?P<h>\d{2})(?::?(?P<m>\d{2}))(?!\d)(?:\s+\(?[A-Z]{2,5}\b\)?)?")
+_PLAIN = re.compile(
+    r"(?P<sign>[+-])(?P<h>\d{2})(?::?(?P<m>\d{2})|(?![\d:]))(?!\d)(?:\s+\(?[A-Z]{2,5}\b\)?)?"
+)
 _LETTERS = re.compile(r"[A-Za-z]{2,5}(?![A-Za-z0-9/_])")
 _REGION = re.compile(
     r"(?P<name>pacific|mountain|central|eastern)(?:\s+(?:standard|daylight))?(?:\s+time)?\b",
