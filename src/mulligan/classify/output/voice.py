@@ -219,7 +219,7 @@ _BURIED = re.compile(
     r"\[API Error: |\bError code: (?=[45]\d\d - )"
     r"|(?<![\w.])(?:[a-z_]\w{0,40}\.){1,8}[A-Z]\w{0,60}(?:Error|Exception): "
     r"|\b[45]\d\d (?:[A-Z][a-z]+ ){1,4}(?:\([^()\n]{1,60}\) )?(?=\{\"(?:type|error)\")"
-    r"|(?<=: )[45]\d\d (?:- )?(?=[A-Z])|&\{(?=[45]\d\d [A-Z])|\bcode (?=[45]\d\d: \{)"
+    r"|(?<=: )[45]\d\d (?:- )?(?=[A-Z][a-z]|API )|&\{(?=[45]\d\d [A-Z])|\bcode (?=[45]\d\d: \{)"
     r"|\{\"(?:type\":\s?\"error\",\s?\"error|error)\":\s?\{"
     r"|(?<=\d: )connect E[A-Z]{4,}|(?<=\|)\w{1,20} failed: "
     r"|\b(?:failed|exit(?:ed)?(?: with)?(?: code)? \d{1,3})[.;,:] "
