@@ -31,7 +31,7 @@ _STAMP = re.compile(
     r"|[\w.]{1,60}:[\w<>.]{1,60}:\d{1,6} - "  # loguru
     r"|\d{1,2}: (?=\D)"  # a chain of causes
     r"|\w{1,40}(?:::\w{1,40}){1,6}:\s+"  # a module in Rust
-    r"|(?=[\w./-]{0,30}[\d./-])[a-z][\w./-]{2,30}:\s+(?=(?:You|Your|API|Sorry|This|The|Rate|Usage|\d)\b)"
+    r"|(?=[\w./-]{0,30}[\d./-])[a-z][\w./-]{2,30}:\s+(?=(?:You|Your|API|Sorry|This|The|No|Rate|Usage|\d)\b)"
     r"|[\w.]{1,60} (?:- )?(?=(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\b)"  # logging
 )
 _LEVEL = re.compile(
