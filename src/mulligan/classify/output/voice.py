@@ -31,7 +31,9 @@ _STAMP = re.compile(
     r"|[\w.]{1,60}:[\w<>.]{1,60}:\d{1,6} - "  # loguru
     r"|\d{1,2}: (?=\D)"  # a chain of causes
     r"|\w{1,40}(?:::\w{1,40}){1,6}:\s+"  # a module in Rust
-    r"|(?=[\w./-]{0,30}[\d./-])[a-z][\w./-]{2,30}:\s+(?=(?:You|Your|API|Sorry|This|The|No|Rate|Usage|\d)\b)"
+    # worker-3: a name that is no word, in front of a sentence
+    r"|(?=[\w./-]{0,30}[\d./-])[a-z][\w./-]{2,30}:\s+"
+    r"(?=(?:You|Your|API|Sorry|This|The|No|Rate|Usage|\d)\b)"
     r"|[\w.]{1,60} (?:- )?(?=(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\b)"  # logging
 )
 _LEVEL = re.compile(
@@ -228,6 +230,7 @@ _BURIED = re.compile(
     r"(?:message|error|response): "
 )
 _FARTHEST = 400
+# Who watches himself closely does not complain.
 _DEBUG = re.compile(r"\b(?:DEBUG|TRACE)\b")
 # gh: We could not answer in time. (HTTP 504)
 _ENDED = re.compile(r"\(HTTP (?P<status>[45]\d\d)\)$")
@@ -247,6 +250,7 @@ _PEEL = (_PICTURE, _PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 _MARKED = re.compile(r"'(?=[\w.]{1,80}(?:Error|Exception): )")
 _BLANKS = re.compile(r"\s+")
 _ERRORS = (_RUBY, _LOGGED, _ERROR)
+# "I handled the error: …": somebody tells of it.
 _TELLER = re.compile(
     r"(?i:\b(?:we|why|when|note on|handled|fixed|tests?|things?|cases?|docs?)\b)|\bI (?!error)"
 )
@@ -306,7 +310,7 @@ def _peeled(plain: str, position: int) -> tuple[bool, int, int | None]:
         elif found := next((one for form in _ERRORS if (one := form.match(plain, position))), None):
             told = found.groupdict().get("told")
             if told and _TELLER.search(told):
-                break  # "I handled the error: …"
+                break
             is_error = True
         elif found := _STATUS.match(plain, position):
             status = int(found["status"] or found["headed"])
