@@ -176,6 +176,7 @@ SHOWN = {
     "a title": "#1234 [BUG] {0}\n#1235 [BUG] other",
     "a subject": "Subject: Re: {0}\n\nHi, what does this mean? Thanks!",
     # people
+    "a quotation": "The docs say:\n\n> {0}\n\nSo the wrapper has to wait before it starts the program again.",
     "an inline quotation": "I now match `{0}` in the parser, and the tests pass.",
     "a condition": quoted("When the program prints ", ", we wait."),
     "a summary": "## Summary\n\n- Added a case for `{0}`\n- All tests pass",

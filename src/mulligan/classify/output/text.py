@@ -116,6 +116,7 @@ def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said |
             if said is None or said.judgement.means is Meaning.NOT_FAILURE:
                 continue
             is_marked = said.is_error or _MARK.match(line) is not None
+            is_marked = is_marked and not line.startswith("> ")  # somebody quotes it
             allowed = PROSE_AFTER_ERROR if is_marked else PROSE_AFTER_BANNER
             if after[end] > allowed and not has_failed:
                 continue
