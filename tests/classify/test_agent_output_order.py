@@ -74,6 +74,8 @@ def test_a_record_that_follows_an_error_shows_that_it_was_survived():
         ("API Error: 429 rate limit, retry after 2s\nYou've hit your weekly limit", ("quota", None)),
         ("You've used 90% of your weekly limit · resets Jul 10 at 9am\nAPI Error: Rate limit exceeded", ("rate_limit", None)),
         ("Error: rate limit exceeded. Try again in 3,600 seconds.", ("rate_limit", 3600.0)),
+        ("500: AcmeException - Error code: 404 - {'error': {'message': 'gone'}}", ("client", None)),
+        ("Error: response status was 402: quota exceeded", ("billing", None)),
     ],
 )  # fmt: skip
 def test_what_looks_like_an_end_is_weighed(text, expected):

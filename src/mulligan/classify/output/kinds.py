@@ -277,6 +277,8 @@ def with_status(found: Judgement, status: int | None) -> Judgement:
 
     "invalid_request_error" and "api_error" are said beside every status.
     """
+    if status == 402 and found.means is Kind.RATE_LIMIT and found.reset is None:
+        return replace(found, means=Kind.BILLING, because="status 402")
     if found.means is Kind.CLIENT:
         is_vague = status is not None and status not in _VAGUE
     else:

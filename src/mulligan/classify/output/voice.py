@@ -230,6 +230,8 @@ _BURIED = re.compile(
     r"(?:message|error|response): "
 )
 _FARTHEST = 400
+# 500: AcmeException - Error code: 404 - …: the API's own status stands inside the gateway's
+_INNER = re.compile(r"\bError code: (?P<status>[45]\d\d) - ")
 # Who watches himself closely does not complain.
 _DEBUG = re.compile(r"\b(?:DEBUG|TRACE)\b")
 # gh: We could not answer in time. (HTTP 504)
@@ -296,6 +298,8 @@ def speak(line: str) -> Spoken:
     text = plain[position:]
     if is_error and status is None and (anywhere := _STATUS_ANYWHERE.search(whole[:400])):
         status = int(anywhere["status"] or anywhere["first"])
+    if is_error and (own := _INNER.search(text[:400])):
+        status = int(own["status"])
     return Spoken(text=text, is_error=is_error, status=status, whole=whole)
 
 
