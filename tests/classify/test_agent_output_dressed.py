@@ -315,11 +315,10 @@ def test_an_object_is_read_as_far_as_it_goes(cut):
     whole = {"type": "result", "is_error": True, "n": [1, {"a": 'b, "c" {'}], "result": "x"}
     text = json.dumps(whole)[:-cut]
     found = completed(text)
-    assert found is None or all(
-        whole[key] == value for key, value in found.items() if key == "type"
-    )
-    if '"is_error": true' in text:
-        assert found["type"] == "result"
+    for key in ("type", "is_error"):
+        if f'"{key}": {json.dumps(whole[key])},' in text:
+            assert found[key] == whole[key]
+    assert found is None or set(found) <= set(whole)
 
 
 def test_what_stands_below_a_cut_object_is_no_part_of_it():

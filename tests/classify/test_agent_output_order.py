@@ -30,6 +30,22 @@ def test_headers_speak_for_the_response_they_belong_to():
     shown = "⏺ Read(docs/api.md)\n  ⎿  HTTP/1.1 429\n     retry-after: 120\n\n"
     assert read(shown + BANNER) == HEARD
     assert read("HTTP/1.1 429 Too Many Requests\nretry-after: 30") == ("rate_limit", 30.0)
+    body = '{"error":{"type":"rate_limit_error","message":"Slow down, try again in 5s"}}'
+    assert read(f"{shown}Error response:\n{body}") == ("rate_limit", 5.0)
+    assert read(f"HTTP/1.1 429\nretry-after: 30\n\n{body}") == ("rate_limit", 30.0)
+
+
+def test_headers_of_a_used_up_window_in_a_block_of_code_are_shown():
+    headers = "anthropic-ratelimit-unified-status: rejected\nretry-after: 60"
+    assert read(headers) == ("quota", 60.0)
+    assert read(f"The fixture:\n```\n{headers}\n```\nI read it.") == (None, None)
+
+
+def test_a_banner_below_a_body_is_the_end_of_a_long_run_too():
+    body = '{"error":{"type":"authentication_error","message":"invalid x-api-key"}}'
+    work = "one more line of work\n" * 6000
+    assert read(f"{work}{body}\n{BANNER}", exit_code=1) == HEARD
+    assert read(f"{work}{BANNER}\n{body}", exit_code=1) == ("auth", None)
 
 
 @pytest.mark.parametrize("exit_code", [None, 1])

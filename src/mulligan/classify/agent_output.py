@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from ..core.failure import Failure, Kind
 from ..core.text import presentable
 from .output.dumps import dumped
-from .output.echo import is_fence, is_survival, is_trailer, prose_words
+from .output.echo import is_fence, is_survival, is_trailer, outside, prose_words
 from .output.evidence import Evidence, Role
 from .output.fields import reset_in_fields
-from .output.header_lines import headers_reset, is_plan_limit
+from .output.header_lines import headers_reset, is_plan_limit, response_at
 from .output.kinds import LIMITS, Judgement, World, by_status, goes_on, judge, reach_of, squash
 from .output.objects import failed_words
 from .output.story import Story, Stream, judged, take_apart
@@ -195,7 +195,8 @@ def _from_bodies(
         body, judgement = _last_judged(bodies, world)
         if judgement is None or _is_outlived(body, stream, world, has_failed=has_failed):
             continue
-        headers = headers_reset(stream.lines, world)
+        around = response_at(stream.lines, max(0, body.line - 1), is_error=True)
+        headers = headers_reset(around, world)
         if headers is not None:
             # A reset signal means that it recovers, whatever the words (E-G1).
             means = Kind.RATE_LIMIT if judgement.means is Kind.BILLING else judgement.means
@@ -222,7 +223,9 @@ def _last_judged(bodies: Sequence[Evidence], world: World) -> tuple[Evidence, Ju
 
 def _stands_out(body: Evidence, lines: Sequence[str]) -> bool:
     """Whether `body` is what a program ended with, not what it shows among its `lines`."""
-    if any(is_fence(line) or is_survival(line) or _TESTED.match(line) for line in lines):
+    if any(is_fence(line) or _TESTED.match(line) for line in lines):
+        return False
+    if any(is_survival(line) for line in lines[body.line :]):
         return False
     around = sum(prose_words(line) for line in lines if not is_trailer(line))
     if body.is_introduced:
@@ -258,7 +261,7 @@ def _from_dumps(streams: Sequence[Stream], world: World) -> Outcome | None:
         if (found := dumped(stream.lines)) is not None:
             judgement = judged(found, world)
             if judgement is not None and judgement.reset is None and judgement.means in LIMITS:
-                judgement = replace(judgement, reset=headers_reset(stream.lines, world))
+                judgement = replace(judgement, reset=headers_reset(outside(stream.lines), world))
             return None if judgement is None else _outcome(judgement, found, world)
     return None
 
@@ -266,8 +269,9 @@ def _from_dumps(streams: Sequence[Stream], world: World) -> Outcome | None:
 def _from_headers(streams: Sequence[Stream], world: World) -> Outcome | None:
     """Headers of a plan's window that is used up, and not a word beside them."""
     for stream in streams:
-        if is_plan_limit(stream.lines):
-            reset = headers_reset(stream.lines, world)
+        lines = outside(stream.lines) if is_plan_limit(stream.lines) else ()
+        if is_plan_limit(lines):
+            reset = headers_reset(lines, world)
             judgement = Judgement(means=Kind.QUOTA, because="the headers say so", reset=reset)
             words = "limit reached"
             said = Evidence(role=Role.FAILED, text=words, source="headers", is_event=False)

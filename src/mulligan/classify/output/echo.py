@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ("is_fence", "is_frame", "is_survival", "is_trailer", "prose_words", "shown")
+__all__ = ("is_fence", "is_frame", "is_survival", "is_trailer", "outside", "prose_words", "shown")
 
 # ~~~~~^^^ is how Python marks a place in a trace.
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
@@ -172,6 +172,18 @@ def shown(lines: Iterable[str]) -> list[bool]:
     ]
 
 
+def outside(lines: Sequence[str]) -> list[str]:
+    """Those of `lines` that stand in no file, command, block or comment that a program shows."""
+    heads = [line[:512] for line in lines]
+    reader = _Reader(heads)
+    found: list[str] = []
+    for line, head in zip(lines, heads, strict=True):
+        reader.is_shown(head)
+        if not reader.is_inside:
+            found.append(line)
+    return found
+
+
 class _Reader:
     """What the lines above say about the next one."""
 
@@ -206,10 +218,16 @@ class _Reader:
             elif self._in_shell and (not head.strip() or _PROMPT.match(head)):
                 self._in_shell = False
         self._follow_comment(head)
-        is_inside = self._in_fence or self._under_tool or self._in_example or self._in_comment
-        if is_inside or self._in_chain:
-            return is_inside
+        is_quoted = self._in_fence or self._under_tool or self._in_example or self._in_comment
+        if is_quoted or self._in_chain:
+            return is_quoted
         return self._in_diff or self._in_shell or _SHOWN_LINE.match(head) is not None
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether the last line stands in something that is shown, whatever it says."""
+        is_quoted = self._in_fence or self._under_tool or self._in_example or self._in_comment
+        return is_quoted or self._in_diff or self._in_shell
 
     def _follow_comment(self, head: str) -> None:
         is_over = "*/" in self._heading

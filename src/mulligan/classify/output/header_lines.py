@@ -53,13 +53,19 @@ def response_at(lines: Sequence[str], index: int, *, is_error: bool) -> Sequence
     """
     begin = end = index
     while begin > 0 and index - begin < _NEAR:
-        is_body = is_error and begin > 1 and _HEADER.match(lines[begin - 2]) is not None
+        is_body = is_error and begin > 1 and _heads(lines[begin - 2], lines[index])
         if not lines[begin - 1].strip() and not is_body:
             break
         begin -= 1
     while end + 1 < len(lines) and end - index < _NEAR and lines[end + 1].strip():
         end += 1
     return lines[begin : end + 1]
+
+
+def _heads(header: str, body: str) -> bool:
+    """Whether `header` may stand above `body`; what a tool printed is indented more."""
+    indents = [len(line) - len(line.lstrip()) for line in (header, body)]
+    return _HEADER.match(header) is not None and indents[0] <= indents[1]
 
 
 def is_plan_limit(lines: Sequence[str]) -> bool:

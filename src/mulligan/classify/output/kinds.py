@@ -178,8 +178,8 @@ def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[s
         found = None if found is not None and _is_talk(text, found, pack) else found
     else:
         found = entry.match.match(text)
-        is_weak = entry.voice is Voice.WEAK and found is not None
-        found = None if is_weak and found is not None and _TALK.search(found[0]) else found
+        if found is not None and entry.voice is Voice.WEAK and _TALK.search(found[0]):
+            return None
     is_foreign = found is not None and entry.means is Kind.QUOTA and _FOREIGN.search(found[0])
     return None if is_foreign else found
 

@@ -95,9 +95,9 @@ def take_apart(text: str) -> Stream:
             agent = agent or one.agent
             is_introduced = _HEADING.fullmatch(above[-400:]) is not None
             is_doubtful = piece.is_printed or one.is_doubtful
-            placed = replace(one, is_doubtful=is_doubtful, is_introduced=is_introduced, line=count)
+            told = replace(one, is_doubtful=is_doubtful, is_introduced=is_introduced, line=count)
             is_event = one.is_event and not in_fence
-            evidence.append(replace(placed, is_event=is_event, is_fenced=in_fence))
+            evidence.append(replace(told, is_event=is_event, is_fenced=in_fence))
         if all(one.role is Role.OTHER for one in found):
             said = logged(data)
             record = (said, data) if said or is_record(data) else record
@@ -110,7 +110,9 @@ def take_apart(text: str) -> Stream:
         lines.extend(record[0])
     else:
         record = ([], None)
-    return Stream(tuple(evidence), tuple(lines), agent, record[1], tuple(objects))
+    dropped = max(0, count - len(lines))
+    placed = tuple(replace(one, line=max(0, one.line - dropped)) for one in evidence)
+    return Stream(placed, tuple(lines), agent, record[1], tuple(objects))
 
 
 class Story:
