@@ -10,16 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .api.guard import Guard
     from .api.judge import judge_response
-    from .api.letterbox import DeadLetters
-    from .api.once import Once, new_key
-    from .api.replayable import replayable
     from .api.retry import acall, attempts, call, retry
-    from .api.sharing import headers_of
     from .api.task import task
+    from .calls.context import Context, current
+    from .calls.notes import story
+    from .calls.outcomes import APPLIED, NOT_APPLIED
     from .classify.classifier import Classifier, classifier
     from .config.loader import load_policy
     from .core.backoff import Exponential, Fixed, Linear, Schedule
-    from .core.decision import Ending, GiveUp, Park, RetryAfter, Verify
+    from .core.decisions import Ending, GiveUp, Park, RetryAfter, Verify
     from .core.events import (
         BreakerChanged,
         Cancelled,
@@ -34,16 +33,15 @@ if TYPE_CHECKING:
         Succeeded,
         Verified,
     )
-    from .core.failure import Effects, Failure, Family, Kind, Reach, View
+    from .core.failure import Effects, Failure, Family, Kind, Reach, Retryability
     from .core.hint import Hint
     from .core.policy import Policy, Rule
     from .core.presets import preset
-    from .core.sharing import Breaker, Gate, Tokens
+    from .core.shared_settings import Breaker, Gate, Tokens
     from .core.story import Story, Try
     from .core.timeouts import SERVICE_TIMEOUTS, Timeouts
-    from .drivers.ambient import Context, current
-    from .drivers.notes import story
-    from .drivers.verdict import APPLIED, NOT_APPLIED
+    from .dead_letters.browse import DeadLetters
+    from .dead_letters.replayable import replayable
     from .errors import (
         CircuitOpen,
         DeadlinePassed,
@@ -61,24 +59,26 @@ if TYPE_CHECKING:
         StoreDown,
         StoreError,
     )
+    from .once.api import Once, new_key
+    from .shared.guard_share import headers_of
     from .telemetry.counters import Counters
     from .telemetry.logging import LogListener
 
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
-    "APPLIED": "drivers.verdict",
-    "Breaker": "core.sharing",
+    "APPLIED": "calls.outcomes",
+    "Breaker": "core.shared_settings",
     "BreakerChanged": "core.events",
     "Cancelled": "core.events",
     "CircuitOpen": "errors",
     "Classifier": "classify.classifier",
-    "Context": "drivers.ambient",
+    "Context": "calls.context",
     "Counters": "telemetry.counters",
-    "DeadLetters": "api.letterbox",
+    "DeadLetters": "dead_letters.browse",
     "DeadlinePassed": "errors",
     "Effects": "core.failure",
     "Ended": "core.events",
-    "Ending": "core.decision",
+    "Ending": "core.decisions",
     "Event": "core.events",
     "Exponential": "core.backoff",
     "Failed": "core.events",
@@ -88,9 +88,9 @@ _HOME = {
     "Fenced": "errors",
     "FileError": "errors",
     "Fixed": "core.backoff",
-    "Gate": "core.sharing",
+    "Gate": "core.shared_settings",
     "GateShut": "core.events",
-    "GiveUp": "core.decision",
+    "GiveUp": "core.decisions",
     "Guard": "api.guard",
     "Held": "core.events",
     "Hint": "core.hint",
@@ -102,15 +102,15 @@ _HOME = {
     "LogListener": "telemetry.logging",
     "MissingExtra": "errors",
     "MulliganError": "errors",
-    "NOT_APPLIED": "drivers.verdict",
+    "NOT_APPLIED": "calls.outcomes",
     "NotAdmitted": "errors",
     "NotKept": "errors",
-    "Once": "api.once",
-    "Park": "core.decision",
+    "Once": "once.api",
+    "Park": "core.decisions",
     "Policy": "core.policy",
     "Reach": "core.failure",
     "Recovered": "core.events",
-    "RetryAfter": "core.decision",
+    "RetryAfter": "core.decisions",
     "Rule": "core.policy",
     "SERVICE_TIMEOUTS": "core.timeouts",
     "Schedule": "core.backoff",
@@ -122,24 +122,24 @@ _HOME = {
     "Story": "core.story",
     "Succeeded": "core.events",
     "Timeouts": "core.timeouts",
-    "Tokens": "core.sharing",
+    "Tokens": "core.shared_settings",
     "Try": "core.story",
     "Verified": "core.events",
-    "Verify": "core.decision",
-    "View": "core.failure",
+    "Verify": "core.decisions",
+    "Retryability": "core.failure",
     "acall": "api.retry",
     "attempts": "api.retry",
     "call": "api.retry",
     "classifier": "classify.classifier",
-    "current": "drivers.ambient",
-    "headers_of": "api.sharing",
+    "current": "calls.context",
+    "headers_of": "shared.guard_share",
     "judge_response": "api.judge",
     "load_policy": "config.loader",
-    "new_key": "api.once",
+    "new_key": "once.api",
     "preset": "core.presets",
-    "replayable": "api.replayable",
+    "replayable": "dead_letters.replayable",
     "retry": "api.retry",
-    "story": "drivers.notes",
+    "story": "calls.notes",
     "task": "api.task",
 }
 
@@ -190,6 +190,7 @@ __all__ = [
     "Reach",
     "Recovered",
     "RetryAfter",
+    "Retryability",
     "Rule",
     "Schedule",
     "SettingError",
@@ -204,7 +205,6 @@ __all__ = [
     "Try",
     "Verified",
     "Verify",
-    "View",
     "acall",
     "attempts",
     "call",

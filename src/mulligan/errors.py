@@ -11,17 +11,18 @@ annotated. What stands here is raised only where no exception of the caller exis
     ├── GitError                      git could not do what was asked of it
     │   ├── GitRefused                … or must not, in the state the tree is in
     │   │   └── TreeBusy              … because another run works there
-    │   ├── GitStopped                … because somebody asked it to stop
-    │   └── HookFailed                … because a hook of the repository said no
+    │   ├── GitStopped                … because it was asked to stop
+    │   └── HookFailed                … because a hook of the repository refused
     ├── KeyReused                     one key, two operations
     ├── NotKept                       it was done; what came of it was not kept; carries it
     ├── StoreError                    shared state
     │   ├── StoreDown                 … that cannot be reached in time
-    │   └── Fenced                    … that somebody else has taken over
+    │   │   └── StoreUnwritable       … that can be read, and takes no writes
+    │   └── Fenced                    … that another process has taken over
     └── NotAdmitted                   the call was not made
         ├── CircuitOpen               the target is not worth calling now
         ├── DeadlinePassed (TimeoutError)  there is no time left to call
-        ├── KeyBusy                   somebody else is at it under the same key
+        ├── KeyBusy                   another caller holds the same key
         └── LimitReached              the target does not let us call now
 """
 
@@ -51,6 +52,7 @@ __all__ = (
     "SettingError",
     "StoreDown",
     "StoreError",
+    "StoreUnwritable",
     "TreeBusy",
 )
 
@@ -140,11 +142,11 @@ class GitRefused(GitError):
 
 
 class TreeBusy(GitRefused):
-    """Another run works in the tree; it is free when that one is over."""
+    """Another run works in the tree; it is free when that run ends."""
 
 
 class GitStopped(GitError):
-    """Somebody asked to stop while git was at work; what was begun can go on from there."""
+    """Git was asked to stop while at work; what was begun can be continued."""
 
 
 class HookFailed(GitError):
@@ -198,8 +200,12 @@ class StoreDown(StoreError):
     """The store did not answer in time. What was asked may or may not have landed: ask again."""
 
 
+class StoreUnwritable(StoreDown):
+    """The store can be read but takes no writes: its disk or memory is full, or it is read-only."""
+
+
 class Fenced(StoreError):
-    """Somebody else has taken over; what this holder wanted to write was not written."""
+    """Another process has taken over; what this holder wanted to write was not written."""
 
 
 class NotAdmitted(MulliganError):
@@ -236,7 +242,7 @@ class DeadlinePassed(NotAdmitted, TimeoutError):
 
 
 class KeyBusy(NotAdmitted):
-    """Somebody else is at it under the same key, and did not end while we could wait.
+    """Another caller holds the same key, and did not finish while this one could wait.
 
     Args:
         target: The dependency that would have been called.

@@ -11,15 +11,16 @@ import atexit
 import os
 import sys
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
 from contextvars import copy_context
 from queue import Empty, SimpleQueue
 from threading import Semaphore, Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-__all__ = ("awithin", "in_thread", "within")
+__all__ = ("awithin", "in_thread", "inline", "within")
 
 T = TypeVar("T")
 
@@ -157,7 +158,33 @@ class _Pool:
         wait(list(self._under_way), _LAST)
 
 
+class _Inline(_Pool):
+    """Does the work at once, in the caller's thread."""
+
+    def handed(self, work: Callable[..., T], args: tuple[Any, ...]) -> Future[T]:
+        future: Future[T] = Future()
+        try:
+            future.set_result(work(*args))
+        except BaseException as error:  # noqa: BLE001 -- whoever waits is told
+            future.set_exception(error)
+        return future
+
+
 _pool = _Pool()
+
+
+@contextmanager
+def inline() -> Iterator[None]:
+    """Start no thread inside: work is done by whoever hands it out; for simulations.
+
+    A loop in virtual time would jump ahead while a thread works, and differently each time.
+    """
+    global _pool  # noqa: PLW0603 -- one for each process
+    before, _pool = _pool, _Inline()
+    try:
+        yield
+    finally:
+        _pool = before
 
 
 def _after_fork() -> None:

@@ -1,1 +1,1 @@
-"""The front door: the only place where defaults are wired."""
+"""The public API of the library: Guard, retry, task, judges and defaults."""

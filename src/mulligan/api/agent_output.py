@@ -1,19 +1,22 @@
-"""The front of agents' words: the patterns of this machine, the judgement of one output."""
+"""Public API for reading agents' output: loads the pattern packs and classifies one output."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..classify.agent_output import Outcome, read_output
-from ..classify.pack import PackError, Packs, pack_from
+from ..classify.output.reader import Outcome, read_output
+from ..classify.pattern_packs import PackError, Packs, pack_from
 from ..config.packs import PackFiles, find_packs
+from ..config.secret_variables import mask_environment_secrets
 from ..errors import FileError
 
 if TYPE_CHECKING:
-    from ..classify.pack import Pack
+    from ..classify.pattern_packs import Pack
 
 __all__ = ("LoadedPacks", "Outcome", "load_packs", "read_output")
+
+mask_environment_secrets()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Blocks that are tried again: for code that is no function of its own.
+"""Blocks that are retried: ``for attempt in attempts(): with attempt: …``.
 
     for attempt in mulligan.attempts(effects="read"):
         with attempt:
@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from ..core.decision import GiveUp, Park, RetryAfter, Verify
-from ..core.text import presentable
-from ..drivers import aio, sync
-from ..drivers.aio_time import being_cancelled
-from ..drivers.session import Session
-from ..drivers.settings import NO_FALLBACK
-from ..drivers.verdict import Lost
+from ..calls import run_async as aio
+from ..calls import run_sync as sync
+from ..calls.async_time import being_cancelled
+from ..calls.outcomes import FailedCall
+from ..calls.session import Session
+from ..calls.settings import NO_FALLBACK
+from ..core.decisions import GiveUp, Park, RetryAfter, Verify
+from ..core.redaction import presentable
 from ..errors import SettingError
 
 if TYPE_CHECKING:
@@ -36,12 +37,13 @@ class Attempt:
         number: Which attempt this is, from 1.
     """
 
-    __slots__ = ("_is_async", "_session", "delay", "number", "was_entered")
+    __slots__ = ("_is_async", "_session", "delay", "last_error", "number", "was_entered")
 
     def __init__(self, session: Session, *, is_async: bool) -> None:
         self._session, self._is_async = session, is_async
         self.number = session.call.attempt + 1
         self.delay: float | None = None  # seconds to wait before the next one, if there is one
+        self.last_error: Exception | None = None  # to be raised by the loop, after a wait
         self.was_entered = False
 
     def __enter__(self) -> Self:
@@ -73,9 +75,22 @@ class Attempt:
                 return True
             case Park() | GiveUp() as decision:
                 session.end(error, decision)
+                if session.breath:
+                    return self._breathe(error)
             case Verify() as doubt:
                 # verify= takes a call's arguments, and a block has none: attempts() refuses it.
                 raise AssertionError(doubt)
+        return False
+
+    def _breathe(self, error: Exception) -> bool:
+        """Wait before an end that a loop around the block would repeat at once.
+
+        A with statement cannot await: there the loop does it, and raises the error.
+        """
+        if self._is_async:
+            self.last_error = error
+            return True
+        self._session.clock.sleep(self._session.breath)
         return False
 
 
@@ -110,7 +125,7 @@ class Attempts:
             if attempt is not None and attempt.delay is not None:
                 session.clock.sleep(attempt.delay)
             over = sync.wait(session, None, (), {})
-            if isinstance(over, Lost):
+            if isinstance(over, FailedCall):
                 session.end(*over)
                 raise over.error
             attempt = Attempt(session, is_async=False)
@@ -126,7 +141,7 @@ class Attempts:
             if attempt is not None and attempt.delay is not None:
                 await session.clock.asleep(attempt.delay)
             over = await aio.wait(session, None, (), {})
-            if isinstance(over, Lost):
+            if isinstance(over, FailedCall):
                 session.end(*over)
                 raise over.error
             attempt = Attempt(session, is_async=True)
@@ -134,10 +149,13 @@ class Attempts:
                 yield attempt
             finally:
                 _leave(session, attempt)
+            if attempt.last_error is not None:
+                await session.clock.asleep(session.breath)
+                raise attempt.last_error
 
 
 def _leave(session: Session, attempt: Attempt) -> None:
-    """Give back what an attempt was admitted with, if nobody made it."""
+    """Give back what an attempt was admitted with, if it was never made."""
     if not attempt.was_entered:
         session.cancelled()
 

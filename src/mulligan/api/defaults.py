@@ -1,4 +1,4 @@
-"""Where every default is wired, but for what a target's callers share (`sharing`)."""
+"""Resolves the options of a guard into defaults (shared parts: `shared.guard_share`)."""
 
 from __future__ import annotations
 
@@ -6,29 +6,32 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
+from ..calls.function_kind import ASYNC, flavour
+from ..calls.settings import NO_FALLBACK, CallSettings
 from ..classify.classifier import Classifier, classifier
+from ..config.secret_variables import mask_environment_secrets
 from ..core.duration import is_number
 from ..core.failure import Effects, Kind
 from ..core.policy import Policy
 from ..core.presets import preset
-from ..core.text import presentable
+from ..core.redaction import presentable
 from ..core.timeouts import Timeouts
-from ..drivers.habits import Habits
-from ..drivers.settings import NO_FALLBACK, Settings
 from ..errors import SettingError
-from .flavour import ASYNC, flavour
-from .sharing import Observer, overhear, sharing
 
 if TYPE_CHECKING:
+    from ..calls.recent_failures import RecentFailures
+    from ..calls.settings import DeadLetterWriter
     from ..core.events import Event
-    from ..drivers.settings import DeadLetters
+    from ..shared.guard_share import GuardTarget, Observer
     from .options import GuardOptions
-    from .sharing import Sharing
 
 __all__ = ("resolve",)
 
+# Before anything can fail: what fails is shown, and may have the caller's keys in it.
+mask_environment_secrets()
 
-def resolve(target: str, options: GuardOptions) -> tuple[Settings, Sharing | None]:
+
+def resolve(target: str, options: GuardOptions) -> tuple[CallSettings, GuardTarget | None]:
     """The settings for `options`, every omission filled in, and what is shared by them.
 
     Raises:
@@ -37,8 +40,8 @@ def resolve(target: str, options: GuardOptions) -> tuple[Settings, Sharing | Non
     policy = _policy(options)
     listeners = _listeners(options.get("listeners", ()))
     _check(options)
-    shares = sharing(target, policy, options)
-    settings = Settings(
+    shares = _shares(target, policy, options)
+    settings = CallSettings(
         policy=policy,
         effects=_effects(policy, options.get("effects")),
         classify=_classifier(policy, options).classify,
@@ -55,16 +58,31 @@ def resolve(target: str, options: GuardOptions) -> tuple[Settings, Sharing | Non
         metadata=dict(options.get("metadata") or {}),
         admissions=tuple(options.get("admissions", ())),
         letters=_letters(options, policy),
-        commons=shares,
+        shared_target=shares,
         observe=_observer(shares, options),
         estimate=_estimate(shares, options),
         spent=None if shares is None else options.get("spent"),
-        overhear=overhear if shares is not None and shares.wants.gate is not None else None,
-        habits=Habits(policy) if options.get("adaptive") else None,
+        overhear=None if shares is None else shares.overhear,
+        recent_failures=_recent_failures(policy) if options.get("adaptive") else None,
         clock=options.get("clock"),
         dice=options.get("dice"),
     )
     return settings, shares
+
+
+def _shares(target: str, policy: Policy, options: GuardOptions) -> GuardTarget | None:
+    """What the callers of `target` share; a call without one loads nothing for it."""
+    if not target:
+        return None
+    from ..shared.guard_share import sharing
+
+    return sharing(target, policy, options)
+
+
+def _recent_failures(policy: Policy) -> RecentFailures:
+    from ..calls.recent_failures import RecentFailures
+
+    return RecentFailures(policy)
 
 
 def _policy(options: GuardOptions) -> Policy:
@@ -84,22 +102,27 @@ def _policy(options: GuardOptions) -> Policy:
         patience=options.get("patience"),
         in_place=options.get("in_place"),
         horizon=options.get("horizon"),
+        when_open=options.get("when_open"),
         validator=options.get("validator"),
     )
 
 
-def _observer(shares: Sharing | None, options: GuardOptions) -> Observer | None:
+def _observer(shares: GuardTarget | None, options: GuardOptions) -> Observer | None:
     read = options.get("observe")
     if read is None and options.get("spent") is not None:
         read = _nothing
-    return None if read is None or shares is None else Observer(read, shares.wants.gate)
+    if read is None or shares is None:
+        return None
+    from ..shared.guard_share import Observer
+
+    return Observer(read, shares.wants.gate)
 
 
 def _nothing(_answer: object) -> None:
     """The headers of an answer that is read for what it took alone."""
 
 
-def _estimate(shares: Sharing | None, options: GuardOptions) -> Callable[..., float] | None:
+def _estimate(shares: GuardTarget | None, options: GuardOptions) -> Callable[..., float] | None:
     given: Any = options.get("estimate")
     for name in ("estimate", "spent"):
         if options.get(name) is not None and shares is not None and shares.wants.gate is None:
@@ -141,13 +164,13 @@ def _check(options: GuardOptions) -> None:
             raise SettingError(f"{name} needs an object with {method}(); got {part!r}")
 
 
-def _letters(options: GuardOptions, policy: Policy) -> DeadLetters | None:
+def _letters(options: GuardOptions, policy: Policy) -> DeadLetterWriter | None:
     given = options.get("dead_letters")
     if given is None or given is False:
         return None
-    from .dead_letters import Undertaker
+    from ..dead_letters.writer import GuardLetterWriter
 
-    return Undertaker(None if given is True else given, options.get("store"), policy.store)
+    return GuardLetterWriter(None if given is True else given, options.get("store"), policy.store)
 
 
 def _timeouts(policy: Policy, given: Any) -> Timeouts | None:
@@ -182,7 +205,7 @@ def _classifier(policy: Policy, options: GuardOptions) -> Classifier:
 
 
 def _warn_once() -> Callable[[Event], None]:
-    """A function that logs the first event of a kind, for a guard that nobody listens to."""
+    """A function that logs the first event of a kind, for a guard without listeners."""
     told: set[type] = set()
 
     def warn(event: Event) -> None:

@@ -1,31 +1,38 @@
-"""Options made ready to drive calls.
+"""The engine behind guards and decorators: checked options, ready to run calls.
 
 Loaded with the first decorated function, so nothing of the core or the drivers is imported here
 before it is needed: at the first failure, or when an option is given that only they can check.
+
+A failure may happen inside an event loop, which stands still while modules are loaded. So what
+costs most is loaded before: `dataclasses`, which most programs have loaded anyway, here, and what
+the callers of a target share with the first guard that has one.
 """
 
 from __future__ import annotations
 
+import dataclasses  # noqa: F401 -- see above
 import os
 from functools import partial
+from time import monotonic
 
-from ..drivers.ambient import ambient_world
+from ..calls.context import ambient_task, ambient_world
+from ..calls.function_kind import ASYNC, flavour
+from ..calls.unstarted import COROUTINE, refuse
 from ..errors import SettingError
-from .flavour import ASYNC, flavour
-from .shared import ALONE, STORE, place_for, place_in
+from ..shared.target import ALONE, IN_TASK, STORE, place_for, place_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+    from collections.abc import AsyncGenerator, Callable, Generator
     from typing import Any
 
-    from ..core.sharing import Breaker, Gate, Tokens
-    from ..drivers.session import Session
-    from ..drivers.settings import Settings
-    from .glance import Glance
+    from ..calls.session import Session
+    from ..calls.settings import CallSettings
+    from ..core.shared_settings import Breaker, Gate, Tokens
+    from ..shared.gate.fast_path import QuotaFastPath
+    from ..shared.guard_share import GuardTarget
+    from ..shared.target import Target
     from .options import GuardOptions
-    from .shared import Place
-    from .sharing import Sharing
 
     # What is known of the attempt that has failed: the mark before it, when it began, its context.
     Begun = tuple[Any, ...]
@@ -49,6 +56,7 @@ class Engine:
     """
 
     __slots__ = (
+        "_checked",
         "_settings",
         "deadline",
         "glance",
@@ -70,9 +78,9 @@ class Engine:
         self.target = target
         self.metadata = options.get("metadata") or {}
         self.options = options
-        self._settings: Settings | None = None
-        self.sharing: Sharing | None = None
-        self.glance: Glance | None = None
+        self._settings: CallSettings | None = None
+        self.sharing: GuardTarget | None = None
+        self.glance: QuotaFastPath | None = None
         self.deadline: float | None = None
         self.path = "known" if options.get("context") else "calm"
         # Where the callers of the target meet; who goes into a test's world meets others there.
@@ -81,6 +89,8 @@ class Engine:
             self._check_names()
             settings = self.settings
             self.deadline = settings.policy.deadline
+            if settings.timeout_to:
+                self._checked = _Checked()
             if (
                 settings.judge is not None
                 or settings.timeouts is not None
@@ -88,6 +98,7 @@ class Engine:
                 or settings.estimate is not None
                 or settings.spent is not None
                 or settings.wants_successes
+                or self._measures_slow_calls()
             ):
                 self.path = "watched"
             elif settings.observe is not None:
@@ -102,15 +113,22 @@ class Engine:
             self._settle()
         self.is_calm = self.path == "calm"
 
+    def _measures_slow_calls(self) -> bool:
+        """Whether the breaker must know how long successes take."""
+        breaker = None if self.sharing is None else self.sharing.wants.breaker
+        return breaker is not None and breaker.slow is not None
+
     def _settle(self) -> None:
         """Take the place of a guard that was given no settings."""
+        from ..shared import guard_share as sharing  # noqa: F401 -- before a failure needs it
+
         self.place = place_for(self.target, "")
         place = self.here()
         place.has_default = True
         if place.parts is not None or os.environ.get(STORE):
             _ = self.settings  # another guard has settings: they must be the same
 
-    def here(self) -> Place:
+    def here(self) -> Target:
         """The place in the world around the call."""
         place = self.place
         if place is not ALONE and self.options.get("store") is None:
@@ -129,7 +147,7 @@ class Engine:
                 raise SettingError(
                     f"no option {name!r}; write attempts, the total, the first attempt included"
                 )
-            from ..core.nearest import nearest
+            from ..core.suggestions import nearest
 
             raise SettingError(f"no option {name!r}; {nearest(name, sorted(OPTIONS))}")
         if not self.target:
@@ -141,7 +159,7 @@ class Engine:
                     )
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> CallSettings:
         settings = self._settings
         if settings is None:
             from .defaults import resolve
@@ -163,10 +181,15 @@ class Engine:
             )
         self.sharing.adjust(**changes)
 
+    def around(self) -> Target:
+        """The place of a call with a world or a task around it; see `surroundings`."""
+        return self.here() if ambient_task.get() is None else IN_TASK
+
     @staticmethod
     def now() -> float:
         """The time in the world around the call."""
-        return _drivers().world().clock.now()
+        world = ambient_world.get()
+        return monotonic() if world is None else world.clock.now()
 
     def session(self, function: Callable[..., Any]) -> Session:
         """The session of a call of which no attempt has been made."""
@@ -200,11 +223,31 @@ class Engine:
         session.succeeded()
         return answer
 
-    # A plain function has handed out a coroutine instead of an answer
+    # An attempt that began while all was calm has succeeded, and others have failed meanwhile
 
-    def drive(
-        self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any
-    ) -> Coroutine[Any, Any, Any]:
+    def told(self, function: Any, mark: int) -> None:
+        drivers = _loaded or _drivers()
+        drivers.Session(self._settings or self.settings, name_of(function), mark).succeeded()
+
+    # A plain function has returned something that is not known to be a result, or others have
+    # failed meanwhile
+
+    def returned(self, function: Any, args: Any, kwargs: Any, mark: int, answer: Any) -> Any:
+        """`answer`, told where others have failed; a coroutine that guards it if it is one."""
+        if answer.__class__ is COROUTINE:
+            return self.drive(function, args, kwargs, mark, answer)
+        self.refuse(function, answer)
+        if not self.here().is_calm:
+            self.told(function, mark)
+        return answer
+
+    @staticmethod
+    def refuse(function: Any, answer: Any) -> None:
+        """Refuse work that has not started, which would run unguarded."""
+        refuse(answer, name_of(function))
+
+    def drive(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
+        """A coroutine that guards the coroutine `begun`."""
         if self.is_calm:
             return self._drive(function, args, kwargs, mark, begun)
         drivers = _drivers()
@@ -214,9 +257,13 @@ class Engine:
 
     async def _drive(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
         try:
-            return await begun
+            answer = await begun
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
+        else:
+            if not self.here().is_calm:
+                self.told(function, mark)
+            return answer
         try:
             return await self.arecover(function, args, kwargs, error, (mark,))
         finally:
@@ -229,6 +276,7 @@ class Engine:
         return _drivers().run(self.session(function), function, args, kwargs)
 
     async def arun(self, function: Any, args: Any, kwargs: Any) -> Any:
+        self.check_parameter(function)
         return await _drivers().arun(self.session(function), function, args, kwargs)
 
     def stream(self, function: Any, args: Any, kwargs: Any) -> Generator[Any, Any, Any]:
@@ -237,26 +285,23 @@ class Engine:
         return _drivers().stream(self.session(function), function, args, kwargs)
 
     def astream(self, function: Any, args: Any, kwargs: Any) -> AsyncGenerator[Any, Any]:
+        self.check_parameter(function)
         self.check_stream(function)
         return _drivers().astream(self.session(function), function, args, kwargs)
 
-    @staticmethod
-    def _check_parameter(function: Any, name: str) -> None:
+    def check_parameter(self, function: Any) -> None:
+        """Refuse a function that does not take the parameter which `timeout_to` names."""
+        name = self.options.get("timeout_to")
         if not name:
             return
-        from inspect import Parameter, signature
-
-        try:
-            parameters = signature(function).parameters
-        except (TypeError, ValueError):  # a builtin without a signature: it will say so itself
+        while isinstance(function, partial):
+            function = function.func
+        # A method is a new object every time; what it is made of stays.
+        function = getattr(function, "__func__", function)
+        if function in self._checked:
             return
-        if name not in parameters and all(
-            each.kind is not Parameter.VAR_KEYWORD for each in parameters.values()
-        ):
-            raise SettingError(
-                f"timeout_to names {name!r}, which {name_of(function)}() does not take; "
-                f"it takes {', '.join(parameters) or 'nothing'}"
-            )
+        _check_parameter(function, name)
+        self._checked.add(function)
 
     def check_plain(self, function: Any) -> None:
         """Refuse coroutine functions where a plain call could not await them."""
@@ -291,7 +336,7 @@ class Engine:
         """Refuse what cannot be kept: nothing can stop a plain function that runs too long."""
         if self._settings is None:
             return
-        self._check_parameter(function, self._settings.timeout_to)
+        self.check_parameter(function)
         timeouts = self._settings.timeouts
         if timeouts is not None and timeouts.total and not self.options.get("timeout_to"):
             raise SettingError(
@@ -301,11 +346,51 @@ class Engine:
             )
 
 
+def _check_parameter(function: Any, name: str) -> None:
+    from inspect import Parameter, signature
+
+    try:
+        parameters = signature(function).parameters
+    except (TypeError, ValueError):  # a builtin without a signature: it will say so itself
+        return
+    if name not in parameters and all(
+        each.kind is not Parameter.VAR_KEYWORD for each in parameters.values()
+    ):
+        raise SettingError(
+            f"timeout_to names {name!r}, which {name_of(function)}() does not take; "
+            f"it takes {', '.join(parameters) or 'nothing'}"
+        )
+
+
+class _Checked:
+    """Functions whose signature has been looked at, as long as they live."""
+
+    def __init__(self) -> None:
+        from weakref import WeakSet
+
+        self._functions: WeakSet[Any] = WeakSet()
+
+    def __contains__(self, function: Any) -> bool:
+        try:
+            return function in self._functions
+        except TypeError:  # neither hashed nor referred to weakly: looked at every time
+            return False
+
+    def add(self, function: Any) -> None:
+        try:
+            self._functions.add(function)
+        except TypeError:
+            return
+
+
 class _Drivers:
     """What failures need, loaded with the first one."""
 
     def __init__(self) -> None:
-        from ..drivers import aio, session, sync, world
+        from ..calls import clock as world
+        from ..calls import run_async as aio
+        from ..calls import run_sync as sync
+        from ..calls import session
 
         self.Session, self.world = session.Session, world.world
         self.run, self.stream, self.arun, self.astream = sync.run, sync.stream, aio.run, aio.stream

@@ -1,10 +1,11 @@
-"""The guard: how calls to one dependency get their second chance."""
+"""Guard: retries calls to one dependency, with the settings and the shared state of its target."""
 
 from __future__ import annotations
 
-from ..drivers.ambient import ambient_task, endings, replaced
+from ..calls.context import endings, surroundings
+from ..calls.unstarted import results
 from .engine import Engine
-from .wrap import COROUTINE, wrap
+from .wrap import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, TypeVar, Unpack
 
     from ..core.policy import Policy
-    from ..core.sharing import Breaker, Gate, Tokens
+    from ..core.shared_settings import Breaker, Gate, Tokens
+    from ..once.api import Once
     from .attempts import Attempts
-    from .once import Once
     from .options import GuardOptions, OnceOptions
 
     F = TypeVar("F", bound=Callable[..., Any])
@@ -63,23 +64,23 @@ class Guard:
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `function` with these arguments, as often as it takes and is allowed."""
         engine = self._engine
-        here = engine.here() if replaced.worlds else engine.place
-        if engine.is_calm and here.is_calm and ambient_task.get() is None:
+        here: Any = engine.around() if surroundings.exist else engine.place
+        if engine.is_calm and here.is_calm:
             mark = endings.count
             try:
-                answer = function(*args, **kwargs)
+                answer: Any = function(*args, **kwargs) if kwargs else function(*args)  # type: ignore[call-arg]
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught
             else:
-                if answer.__class__ is COROUTINE:
-                    return engine.drive(function, args, kwargs, mark, answer)  # type: ignore[return-value]
-                return answer
+                if here.is_calm and answer.__class__ in results:
+                    return answer  # type: ignore[no-any-return]
+                return engine.returned(function, args, kwargs, mark, answer)  # type: ignore[no-any-return]
             try:
                 return engine.recover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
         if engine.glance is not None and engine.path == "observed":
-            from .glance import call
+            from ..shared.gate.fast_path import call
 
             return call(engine, engine.glance, function, args, kwargs)  # type: ignore[no-any-return]
         return engine.run(function, args, kwargs)  # type: ignore[no-any-return]
@@ -89,20 +90,28 @@ class Guard:
     ) -> T:
         """Call and await `function` with these arguments, as often as it takes and is allowed."""
         engine = self._engine
-        here = engine.here() if replaced.worlds else engine.place
-        if engine.is_calm and here.is_calm and ambient_task.get() is None:
+        here: Any = engine.around() if surroundings.exist else engine.place
+        if engine.is_calm and here.is_calm:
             mark = endings.count
             try:
-                answer = function(*args, **kwargs)
-                return await answer if hasattr(answer, "__await__") else answer  # type: ignore[return-value]  # pyright: ignore[reportReturnType] -- a plain function is welcome, too
+                answer: Any = function(*args, **kwargs) if kwargs else function(*args)  # type: ignore[call-arg]
+                if hasattr(answer, "__await__"):  # a plain function is welcome, too
+                    answer = await answer
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught
+            else:
+                if here.is_calm and answer.__class__ in results:
+                    return answer  # type: ignore[no-any-return]
+                engine.refuse(function, answer)
+                if not here.is_calm:
+                    engine.told(function, mark)
+                return answer  # type: ignore[no-any-return]
             try:
                 return await engine.arecover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
         if engine.glance is not None and engine.path == "observed":
-            from .glance import acall
+            from ..shared.gate.fast_path import acall
 
             return await acall(engine, engine.glance, function, args, kwargs)  # type: ignore[no-any-return]
         return await engine.arun(function, args, kwargs)  # type: ignore[no-any-return]
@@ -132,8 +141,8 @@ class Guard:
     ) -> T:
         """Do something once under `key`, however often and by whomever it is asked for.
 
-        The first caller calls `function`, as `call` would; whoever comes at the same time waits
-        for its result, whoever comes later is handed it. A failure is not kept.
+        The first caller calls `function`, as `call` would; concurrent callers wait for its
+        result, later callers get it. A failure is not stored.
 
         Args:
             key: The operation's name, `mulligan.new_key()`, or `Once` for everything else.
@@ -145,9 +154,9 @@ class Guard:
             KeyReused: The key stands for another operation.
             KeyBusy: Another caller is at it and did not end in time.
             NotKept: It was done, but its result is not JSON.
-            StoreDown: Nobody can say whether it has been done.
+            StoreDown: It is unknown whether it has been done.
         """
-        from .once import once
+        from ..once.api import once
 
         return once(self._engine, key, function, args, kwargs)  # type: ignore[no-any-return]
 
@@ -160,7 +169,7 @@ class Guard:
         **kwargs: P.kwargs,
     ) -> T:
         """Like `once`, for coroutine functions."""
-        from .once import aonce
+        from ..once.api import aonce
 
         return await aonce(self._engine, key, function, args, kwargs)  # type: ignore[no-any-return]
 
@@ -175,7 +184,7 @@ class Guard:
                 of a method counts by its class, unless it is named.
             **options: See `Once`.
         """
-        from .once import Once, once_per
+        from ..once.api import Once, once_per
 
         return once_per(self._engine, parameters, Once(**options))
 

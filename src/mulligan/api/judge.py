@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..classify import answers
-from ..drivers.world import world
+from ..calls.clock import world
+from ..classify import http
 
 if TYPE_CHECKING:
     from ..core.failure import Failure
@@ -19,4 +19,4 @@ def judge_response(answer: object) -> Failure | None:
     For ``Guard(judge=mulligan.judge_response)`` around clients that return a 503 instead of
     raising it. A body is looked at only where the client has read it already.
     """
-    return answers.judge_response(answer, now=world().clock.wall())
+    return http.judge_response(answer, now=world().clock.wall())

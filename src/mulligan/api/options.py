@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ..core.failure import Effects, Failure
     from ..core.policy import Policy
     from ..core.ports import Clock, Dice, Store
-    from ..core.sharing import Breaker, Gate, Tokens
+    from ..core.shared_settings import Breaker, Gate, Tokens
     from ..core.timeouts import Timeouts
 
 __all__ = ("OPTIONS", "SHARED", "GuardOptions", "OnceOptions", "Options")
@@ -31,8 +31,8 @@ class Options(TypedDict, total=False):
             ``server``.
         attempts: Attempts in total, for every kind that is retried.
         deadline: Time for the whole call, from its start.
-        patience: Time from the first failure in which attempts may start; never less than the
-            deadline.
+        patience: Time without progress in which attempts may start, counted from the first
+            failure or from the target's last answer to any caller; never less than the deadline.
         in_place: The longest wait to sleep through.
         horizon: The longest wait at all.
         timeout: Time for each attempt, or Timeouts. Plain functions need `timeout_to` as well.
@@ -90,8 +90,11 @@ class GuardOptions(Options, total=False):
         breaker: When the target is not called any more: a Breaker, or whether to go by the
             policy's. Default: True.
         gate: How its limits are read: a Gate, or whether to go by the policy's. Default: True.
-        tokens: How much retrying it allows everybody together: Tokens, or whether to go by the
+        tokens: How much retrying it allows all callers together: Tokens, or whether to go by the
             policy's. Default: True.
+        when_open: ``wait`` for a target whose breaker is open, and for retry tokens, as long as
+            patience, deadline and budget allow; or ``fail`` at once. Default: the policy's, else
+            ``wait``, and ``fail`` where there is a fallback.
         observe: (answer) → its headers, or the quotas it states; the gate then knows how much is
             left before a limit is reached. ``mulligan.headers_of`` does it by shape.
         estimate: Tokens of a model that a call is thought to take, where answers state a limit of
@@ -106,6 +109,7 @@ class GuardOptions(Options, total=False):
     breaker: bool | Breaker
     gate: bool | Gate
     tokens: bool | Tokens
+    when_open: Literal["wait", "fail"] | None
     observe: Callable[[Any], Any] | None
     estimate: float | Callable[..., float] | None
     spent: Callable[[Any], float | None] | None
@@ -126,4 +130,6 @@ class OnceOptions(TypedDict, total=False):
 OPTIONS = frozenset(GuardOptions.__annotations__) | frozenset(Options.__annotations__)
 
 # What belongs to a target, and means nothing without one.
-SHARED = ("scope", "store", "breaker", "gate", "tokens", "observe", "estimate", "spent")
+SHARED = (
+    *("scope", "store", "breaker", "gate", "tokens", "when_open", "observe", "estimate", "spent"),
+)

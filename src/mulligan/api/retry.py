@@ -1,4 +1,4 @@
-"""The decorator, with its siblings for calls that have no guard of their own."""
+"""The decorator `retry`, and `call`, `acall` and `attempts` for calls without a guard."""
 
 from __future__ import annotations
 

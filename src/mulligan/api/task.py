@@ -1,14 +1,14 @@
-"""One allowance for everything that a piece of work tries again."""
+"""Tasks: one retry budget and one deadline for all guarded calls inside a block."""
 
 from __future__ import annotations
 
 from math import inf
 from typing import TYPE_CHECKING
 
+from ..calls.budget import Task
+from ..calls.clock import world
+from ..calls.context import ambient_task, restore, surroundings
 from ..core.duration import Duration, seconds
-from ..drivers.ambient import ambient_task, restore
-from ..drivers.task import Task
-from ..drivers.world import world
 from ..errors import SettingError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class task:  # noqa: N801 -- used as a statement: with mulligan.task(budget=30):
             metadata=self._metadata,
             parent=ambient_task.get(),
         )
-        self._token = ambient_task.set(inner)
+        self._token, surroundings.exist = ambient_task.set(inner), True
         return inner
 
     def __exit__(

@@ -1,9 +1,10 @@
-"""The calm path: what a call costs when nothing goes wrong.
+"""Wrappers around user functions: the fast path of a call that succeeds at once.
 
-Calm means that nobody needs to know of a success: no judge, no deadline, no timeout, no context,
+Calm means that a success need not be reported: no judge, no deadline, no timeout, no context,
 no listener for successes, no admissions, no task around the call, and nothing amiss at the place
-where callers of the target meet. A calm call costs two checks and a `try`; drivers and core load
-at the first failure.
+where callers of the target meet, which has answered before. A calm call costs a check before, a
+check after and a `try`; drivers and core load at the first failure, or with the first call to a
+target. Keywords are handed on where there are any: handing on none costs as much as a check.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ import sys
 from functools import update_wrapper
 from time import monotonic
 
-from ..drivers.ambient import Context, ambient_context, ambient_task, endings, replaced
+from ..calls.context import Context, ambient_context, endings, surroundings
+from ..calls.function_kind import ASYNC, ASYNC_GENERATOR, GENERATOR, PLAIN, flavour
+from ..calls.unstarted import results
 from ..errors import SettingError
 from .engine import PATHS, name_of
-from .flavour import ASYNC, ASYNC_GENERATOR, GENERATOR, PLAIN, flavour
-from .shared import ALONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,18 +26,10 @@ if TYPE_CHECKING:
 
     from .engine import Engine
 
-__all__ = ("COROUTINE", "wrap")
+__all__ = ("wrap",)
 
 
 _CO_COROUTINE = 0x80  # inspect's constant; inspect is too dear for a first import
-
-
-async def _nothing() -> None: ...
-
-
-_coroutine = _nothing()
-_coroutine.close()
-COROUTINE = type(_coroutine)
 
 
 def wrap(engine: Engine, function: Any) -> Any:
@@ -48,6 +41,7 @@ def wrap(engine: Engine, function: Any) -> Any:
     if not callable(function) or isinstance(function, type):
         raise SettingError(f"retry needs a function; got {function!r}")
     kind = flavour(function)
+    engine.check_parameter(function)
     if kind in (PLAIN, GENERATOR):
         engine.check_timeout(function)
         engine.check_plain(function)
@@ -57,23 +51,21 @@ def wrap(engine: Engine, function: Any) -> Any:
 
 
 def _plain(engine: Engine, function: Any) -> Any:
-    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
-    is_met = place is not ALONE
+    place = engine.place
 
     def calm(*args: Any, **kwargs: Any) -> Any:
-        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+        here: Any = engine.around() if surroundings.exist else place
+        if not here.is_calm:
             return engine.run(function, args, kwargs)
-        if task() is not None:
-            return engine.run(function, args, kwargs)
-        mark = marks.count
+        mark = endings.count
         try:
-            answer = function(*args, **kwargs)
+            answer = function(*args, **kwargs) if kwargs else function(*args)
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         else:
-            if answer.__class__ is COROUTINE:
-                return engine.drive(function, args, kwargs, mark, answer)
-            return answer
+            if here.is_calm and answer.__class__ in results:
+                return answer
+            return engine.returned(function, args, kwargs, mark, answer)
         try:
             return engine.recover(function, args, kwargs, error, (mark,))
         finally:
@@ -83,19 +75,21 @@ def _plain(engine: Engine, function: Any) -> Any:
 
 
 def _async(engine: Engine, function: Any) -> Any:
-    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
-    is_met = place is not ALONE
+    place = engine.place
 
     async def calm(*args: Any, **kwargs: Any) -> Any:
-        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+        here: Any = engine.around() if surroundings.exist else place
+        if not here.is_calm:
             return await engine.arun(function, args, kwargs)
-        if task() is not None:
-            return await engine.arun(function, args, kwargs)
-        mark = marks.count
+        mark = endings.count
         try:
-            return await function(*args, **kwargs)
+            answer = await (function(*args, **kwargs) if kwargs else function(*args))
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
+        else:
+            if not here.is_calm:
+                engine.told(function, mark)
+            return answer
         try:
             return await engine.arecover(function, args, kwargs, error, (mark,))
         finally:
@@ -105,24 +99,22 @@ def _async(engine: Engine, function: Any) -> Any:
 
 
 def _plain_timed(engine: Engine, function: Any) -> Any:
-    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
-    is_met, now = place is not ALONE, engine.now
+    place, now = engine.place, engine.now
 
     def timed(*args: Any, **kwargs: Any) -> Any:
-        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+        here: Any = engine.around() if surroundings.exist else place
+        if not here.is_calm:
             return engine.run(function, args, kwargs)
-        if task() is not None:
-            return engine.run(function, args, kwargs)
-        mark = marks.count
-        started_at = now() if worlds.worlds else monotonic()
+        mark = endings.count
+        started_at = now() if surroundings.exist else monotonic()
         try:
-            answer = function(*args, **kwargs)
+            answer = function(*args, **kwargs) if kwargs else function(*args)
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         else:
-            if answer.__class__ is COROUTINE:
-                return engine.drive(function, args, kwargs, mark, answer)
-            return answer
+            if here.is_calm and answer.__class__ in results:
+                return answer
+            return engine.returned(function, args, kwargs, mark, answer)
         try:
             return engine.recover(function, args, kwargs, error, (mark, started_at))
         finally:
@@ -132,11 +124,9 @@ def _plain_timed(engine: Engine, function: Any) -> Any:
 
 
 def _async_timed(engine: Engine, function: Any) -> Any:
-    from ..drivers.aio_time import armed, cut, kept
+    from ..calls.async_time import armed, cut, kept
 
-    task, marks, place, worlds = ambient_task.get, endings, engine.place, replaced
-    is_met, now = place is not ALONE, engine.now
-    deadline = engine.deadline or 0.0
+    place, now, deadline = engine.place, engine.now, engine.deadline or 0.0
     name, loaded = engine.target or name_of(function), sys.modules
     # Written with `async def`: what it returns is a coroutine of the interpreter's own kind.
     code = getattr(function, "__code__", None)
@@ -146,26 +136,29 @@ def _async_timed(engine: Engine, function: Any) -> Any:
         return TimeoutError(f"{name} was cut at its deadline, {deadline:g}s into attempt 1")
 
     async def timed(*args: Any, **kwargs: Any) -> Any:
-        if is_met and not (engine.here() if worlds.worlds else place).is_calm:
+        here: Any = engine.around() if surroundings.exist else place
+        if not here.is_calm:
             return await engine.arun(function, args, kwargs)
-        if task() is not None:
-            return await engine.arun(function, args, kwargs)
-        mark = marks.count
-        started_at = now() if worlds.worlds else monotonic()
+        mark = endings.count
+        started_at = now() if surroundings.exist else monotonic()
         try:
-            work = function(*args, **kwargs)
-            if "trio" in loaded or not is_native:
-                return await cut(work, deadline, overtime)
+            work = function(*args, **kwargs) if kwargs else function(*args)
             # As in `lazily`, without the price of one more coroutine.
             box = [None]
-            steps: Any = kept(work, box)
-            for signal in steps:
-                gone = (now() if replaced.worlds else monotonic()) - started_at
-                await armed(signal, steps, deadline - gone, overtime)
-                break
-            return box[0]
+            if "trio" in loaded or not is_native:
+                box[0] = await cut(work, deadline, overtime)
+            else:
+                steps: Any = kept(work, box)
+                for signal in steps:
+                    gone = (now() if surroundings.exist else monotonic()) - started_at
+                    await armed(signal, steps, deadline - gone, overtime)
+                    break
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
+        else:
+            if not here.is_calm:
+                engine.told(function, mark)
+            return box[0]
         try:
             return await engine.arecover(function, args, kwargs, error, (mark, started_at))
         finally:
@@ -175,25 +168,23 @@ def _async_timed(engine: Engine, function: Any) -> Any:
 
 
 def _plain_known(engine: Engine, function: Any) -> Any:
-    task, marks, known, place = ambient_task.get, endings, ambient_context, engine.place
-    is_met = place is not ALONE
+    place, known = engine.place, ambient_context
     name, target, metadata = name_of(function), engine.target, engine.metadata
 
     def in_context(*args: Any, **kwargs: Any) -> Any:
-        if is_met and not (engine.here() if replaced.worlds else place).is_calm:
+        here: Any = engine.around() if surroundings.exist else place
+        if not here.is_calm:
             return engine.run(function, args, kwargs)
-        if task() is not None:
-            return engine.run(function, args, kwargs)
-        mark, context = marks.count, Context(name, target, metadata)
+        mark, context = endings.count, Context(name, target, metadata)
         token = known.set(context)
         try:
-            answer = function(*args, **kwargs)
+            answer = function(*args, **kwargs) if kwargs else function(*args)
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         else:
-            if answer.__class__ is COROUTINE:
-                return engine.drive(function, args, kwargs, mark, answer)
-            return answer
+            if here.is_calm and answer.__class__ in results:
+                return answer
+            return engine.returned(function, args, kwargs, mark, answer)
         finally:
             known.reset(token)
         try:
@@ -205,21 +196,23 @@ def _plain_known(engine: Engine, function: Any) -> Any:
 
 
 def _async_known(engine: Engine, function: Any) -> Any:
-    task, marks, known, place = ambient_task.get, endings, ambient_context, engine.place
-    is_met = place is not ALONE
+    place, known = engine.place, ambient_context
     name, target, metadata = name_of(function), engine.target, engine.metadata
 
     async def in_context(*args: Any, **kwargs: Any) -> Any:
-        if is_met and not (engine.here() if replaced.worlds else place).is_calm:
+        here: Any = engine.around() if surroundings.exist else place
+        if not here.is_calm:
             return await engine.arun(function, args, kwargs)
-        if task() is not None:
-            return await engine.arun(function, args, kwargs)
-        mark, context = marks.count, Context(name, target, metadata)
+        mark, context = endings.count, Context(name, target, metadata)
         token = known.set(context)
         try:
-            return await function(*args, **kwargs)
+            answer = await (function(*args, **kwargs) if kwargs else function(*args))
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
+        else:
+            if not here.is_calm:
+                engine.told(function, mark)
+            return answer
         finally:
             known.reset(token)
         try:
@@ -231,7 +224,7 @@ def _async_known(engine: Engine, function: Any) -> Any:
 
 
 def _plain_observed(engine: Engine, function: Any) -> Any:
-    from .glance import call
+    from ..shared.gate.fast_path import call
 
     glance = engine.glance
     assert glance is not None  # noqa: S101 -- what makes the path this one
@@ -243,7 +236,7 @@ def _plain_observed(engine: Engine, function: Any) -> Any:
 
 
 def _async_observed(engine: Engine, function: Any) -> Any:
-    from .glance import acall
+    from ..shared.gate.fast_path import acall
 
     glance = engine.glance
     assert glance is not None  # noqa: S101 -- what makes the path this one

@@ -1,7 +1,7 @@
-"""The way of one attempt through the admissions.
+"""Admission of one call's attempts: who is asked before each one, and told how it ended.
 
-Everything here may be a round trip to a store, and nothing here runs code of the user's: a
-coroutine may send it to a thread.
+Everything here may be a round trip to a store, and nothing here runs code of the user's but the
+admissions that a guard was given: a coroutine may send it to a thread.
 """
 
 from __future__ import annotations
@@ -10,52 +10,55 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, assert_never
 
 from ..core.admission import Admitted, Hold, Refused
-from .announce import report
+from .emit import report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..core.admission import Admission, Answer, Commons, Outcome
-    from ..core.events import Event
+    from ..core.admission import Admission, Answer, Outcome, SharedTarget
+    from ..core.events import EventName
     from ..core.failure import Failure
     from ..core.ports import Clock
 
-__all__ = ("Entrance", "tell")
+__all__ = ("Admissions", "tell")
 
 # The ticket of an admission that failed to answer.
 _NOBODY = object()
 
 # What changed while a call asked or was told; its session announces it, in its own thread.
-_News = list[tuple["type[Event]", dict[str, Any]]]
+_News = list[tuple["EventName", dict[str, Any]]]
 _hearing: ContextVar[_News | None] = ContextVar("mulligan.news", default=None)
 
 
-def tell(event: type[Event], **facts: Any) -> None:
+def tell(event: EventName, **facts: Any) -> None:
     """Something that calls share has changed, with the call that is asking or being told."""
     news = _hearing.get()
     if news is not None:
         news.append((event, facts))
 
 
-class Entrance:
+class Admissions:
     """The permits that one call holds for the attempt under way.
 
     Args:
-        admissions: Who is asked, outermost first.
-        commons: What all calls to the target share, if there is a target.
+        given: Who is asked, outermost first.
+        target: Breaker, gate and tokens of the target, asked last; None without a target.
         clock: The time they are told.
+
+    Attributes:
+        news: What changed while this call asked or was told, for its session to announce.
     """
 
     def __init__(
-        self, admissions: tuple[Admission, ...], commons: Commons | None, clock: Clock
+        self, given: tuple[Admission, ...], target: SharedTarget | None, clock: Clock
     ) -> None:
-        self._given, self._commons, self._clock = admissions, commons, clock
-        self._asked: list[
-            tuple[Admission, object]
-        ] = []  # who admitted the attempt, outermost first
+        self._given, self.target, self._clock = given, target, clock
+        # Who admitted the attempt, outermost first.
+        self._asked: list[tuple[Admission, object]] = []
         self._is_in = False  # whether an attempt is under way
-        self._held_by: Admission | None = None  # who let the call wait, and keeps its place
+        self._is_held = False  # whether it may have a place in a queue of the target
         self._reservation = ""
+        self._owing: Failure | None = None  # what the retry failed with that has no tokens yet
         self._stated: Iterable[Any] = ()
         self._took: float | None = None
         self.news: _News = []
@@ -63,26 +66,32 @@ class Entrance:
     @property
     def may_wait(self) -> bool:
         """Whether the next question could take a round trip to a store."""
-        commons = self._commons
-        return commons is not None and not commons.is_near(now=self._clock.now())
+        target = self.target
+        return target is not None and not target.is_near(self._clock.now())
 
     @property
     def may_tell(self) -> bool:
         """Whether a success could take a round trip to a store."""
-        commons = self._commons
-        if commons is None or not commons.is_remote:
+        target = self.target
+        if target is None or not target.is_remote:
             return False
-        return bool(self._reservation) or commons.is_news(self._asked, self._stated)
+        if self._reservation:
+            return True
+        tickets = [ticket for admission, ticket in self._asked if admission is target]
+        known = tickets[0] if tickets and tickets[0] is not _NOBODY else None
+        return target.is_news(known, self._stated)
 
     @property
     def is_remote(self) -> bool:
-        return self._commons is not None and self._commons.is_remote
+        """Whether what the calls share lives outside of this process."""
+        return self.target is not None and self.target.is_remote
 
     def begun(self, mark: int) -> None:
         """The first attempt was made unasked, while all was calm; `mark` is when it began."""
         self._is_in = True
-        if self._commons is not None:
-            self._asked = self._commons.calm_tickets(mark)
+        target = self.target
+        if target is not None and target.is_asked:
+            self._asked = [(target, target.ticket_since(mark))]
 
     def enter(self, attempt: int) -> Hold | None:
         """None once everybody has admitted the attempt; else how long to hold.
@@ -97,45 +106,43 @@ class Entrance:
             _hearing.reset(token)
 
     def _enter(self, attempt: int) -> Hold | None:
-        for admission in self._given + self._shared():
-            answer = self._ask(admission, attempt)
+        if self._owing is not None and (hold := self._fund(self._owing)) is not None:
+            return hold
+        target, asked = self.target, self._given
+        if target is not None and target.is_asked:
+            asked = (*asked, target)
+        now, wall = self._clock.now(), self._clock.wall()
+        for admission in asked:
+            answer = self._ask(admission, attempt, now, wall)
             match answer:
                 case Admitted():
                     self._asked.append((admission, answer.ticket))
                 case Hold():
-                    self._held_by = admission
-                    self._leave("cancelled", None)
+                    self._is_held = True
+                    self._leave("cancelled", None, now, wall)
                     return answer
                 case Refused():
-                    self._leave("cancelled", None)
+                    self._leave("cancelled", None, now, wall)
                     raise answer.error
                 case _:
                     assert_never(answer)
-        self._is_in, self._held_by = True, None
+        self._is_in, self._is_held = True, False
+        if self._reservation and target is not None and target.retry_tokens is not None:
+            target.retry_tokens.sent(self._reservation, now=now)
         return None
 
-    def _shared(self) -> tuple[Admission, ...]:
-        """The target's own admissions; none if they cannot be had."""
-        commons = self._commons
-        if commons is None:
-            return ()
+    @staticmethod
+    def _ask(admission: Admission, attempt: int, now: float, wall: float) -> Answer:
         try:
-            return commons.admissions
-        except Exception as trouble:  # noqa: BLE001 -- what is shared does not stand in the way
-            report("admission", commons, trouble)
-            return ()
-
-    def _ask(self, admission: Admission, attempt: int) -> Answer:
-        try:
-            return admission.enter(attempt, now=self._clock.now(), wall=self._clock.wall())
-        except Exception as trouble:  # noqa: BLE001 -- who cannot answer does not stand in the way
+            return admission.enter(attempt, now=now, wall=wall)
+        except Exception as trouble:  # noqa: BLE001 -- an admission that raises admits
             report("admission", admission, trouble)
             return Admitted(_NOBODY)
 
     def weigh(self, tokens: float) -> None:
         """What the call may take of what is counted in tokens."""
-        if self._commons is not None:
-            self._commons.weigh(tokens)
+        if self.target is not None:
+            self.target.weigh(tokens)
 
     def took(self, tokens: float) -> None:
         """What the attempt under way took of it; before `leave`."""
@@ -154,40 +161,45 @@ class Entrance:
         admissions what the caller cut for lack of time: it says nothing about the target. The
         tokens of such a retry are gone all the same, for it was made.
         """
-        waiting, self._held_by = self._held_by, None
-        if waiting is not None and (give_up := getattr(waiting, "give_up", None)) is not None:
-            give_up()
+        self._owing, target = None, self.target
+        now, wall = self._clock.now(), self._clock.wall()
+        if target is not None and self._is_held:
+            self._is_held = False
+            try:
+                target.give_up(now)
+            except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
+                report("admission", target, trouble)
         if not self._is_in and not self._reservation:
             return
         token = _hearing.set(self.news)
         try:
-            self._leave("cancelled" if is_cut else outcome, failure)
-            try:
-                if self._is_in or outcome == "cancelled":
-                    self._settle(outcome)
-                if self._commons is not None:
-                    self._commons.settled()
-            except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
-                report("tokens", self._commons, trouble)
+            self._leave("cancelled" if is_cut else outcome, failure, now, wall)
+            if target is not None:
+                try:
+                    if self._is_in or outcome == "cancelled":
+                        self._settle(target, outcome, now, wall)
+                    target.settled(now)
+                except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
+                    report("tokens", target, trouble)
         finally:
             self._is_in = False
             _hearing.reset(token)
 
-    def _leave(self, outcome: Outcome, failure: Failure | None) -> None:
+    def _leave(self, outcome: Outcome, failure: Failure | None, now: float, wall: float) -> None:
         stated, self._stated = self._stated, ()
         took, self._took = self._took, None
+        target = self.target
         while self._asked:
             admission, ticket = self._asked.pop()
             if ticket is _NOBODY:
                 continue
             try:
-                if stated and (observe := getattr(admission, "observe", None)) is not None:
-                    observe(ticket, stated)
-                if took is not None and (settle := getattr(admission, "settle", None)) is not None:
-                    settle(ticket, took)
-                admission.leave(
-                    ticket, outcome, failure, now=self._clock.now(), wall=self._clock.wall()
-                )
+                if target is not None and admission is target:
+                    if stated:
+                        target.observe(ticket, stated)
+                    if took is not None:
+                        target.settle(ticket, took)
+                admission.leave(ticket, outcome, failure, now=now, wall=wall)
             except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
                 report("admission", admission, trouble)
 
@@ -195,33 +207,57 @@ class Entrance:
 
     def reserve(self, failure: Failure, delay: float) -> str:
         """Take tokens for a retry in `delay` seconds; why there are none, or empty."""
-        commons = self._commons
-        if commons is None:
+        target = self.target
+        if target is None:
             return ""
         token = _hearing.set(self.news)
         try:
-            tokens = commons.tokens
+            tokens = target.retry_tokens
             if tokens is None:
                 return ""
-            name = tokens.reserve(failure, delay, now=self._clock.now(), wall=self._clock.wall())
-            commons.settled()
-        except Exception as trouble:  # noqa: BLE001 -- who cannot count does not stand in the way
-            report("tokens", commons, trouble)
+            now, wall = self._clock.now(), self._clock.wall()
+            name = tokens.reserve(failure, delay, now=now, wall=wall)
+            target.settled(now)
+        except Exception as trouble:  # noqa: BLE001 -- if tokens cannot be counted, it is retried
+            report("tokens", target, trouble)
             return ""
         finally:
             _hearing.reset(token)
-        if name is None:
+        if name is not None:
+            self._reservation = name
+        elif target.waits:
+            self._owing = failure  # the attempt waits for them, when its backoff is over
+        else:
             return "the retry tokens are used up: too many calls to the target fail"
-        self._reservation = name
         return ""
 
-    def _settle(self, outcome: Outcome) -> None:
+    def _fund(self, failure: Failure) -> Hold | None:
+        """Take tokens for a retry that is due; if there are none, how long to hold."""
+        target, now = self.target, self._clock.now()
+        tokens = None if target is None else target.retry_tokens
+        if target is None or tokens is None:
+            return None
+        try:
+            name = None
+            if target.is_first_unfunded(now):
+                name = tokens.reserve(failure, 0.0, now=now, wall=self._clock.wall())
+            if name is None:
+                self._is_held = True
+                return target.unfunded(now)
+            target.give_up(now)  # its place in the queue for tokens
+            target.settled(now)  # and there may be enough for the next one
+        except Exception as trouble:  # noqa: BLE001 -- if the store is down, the attempt is admitted
+            report("tokens", target, trouble)
+            name = ""
+        self._reservation, self._owing = name, None
+        return None
+
+    def _settle(self, target: SharedTarget, outcome: Outcome, now: float, wall: float) -> None:
         """The retry that was scheduled has ended, or the only attempt has."""
         name, self._reservation = self._reservation, ""
-        tokens = None if self._commons is None else self._commons.tokens
+        tokens = target.retry_tokens
         if tokens is None:
             return
-        now, wall = self._clock.now(), self._clock.wall()
         if name:
             tokens.settle(name, is_returned=outcome != "failed", now=now, wall=wall)
         elif outcome == "succeeded":

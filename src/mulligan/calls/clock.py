@@ -5,11 +5,12 @@ Also the seam through which tests replace both for everything that runs inside t
 
 from __future__ import annotations
 
-import random
+import os
 import time
+from _random import Random  # `random` itself loads hashlib and a dozen modules more
 from typing import TYPE_CHECKING, NamedTuple
 
-from .ambient import ambient_world
+from .context import ambient_world
 
 if TYPE_CHECKING:
     from ..core.ports import Clock, Dice, Store
@@ -34,17 +35,21 @@ class SystemClock:
         time.sleep(bounded(delay))
 
     async def asleep(self, delay: float) -> None:
-        from .aio_time import asleep
+        from .async_time import asleep
 
         await asleep(bounded(delay))
 
 
+_generator = Random()
+os.register_at_fork(after_in_child=_generator.seed)  # forked children must roll differently
+
+
 class SystemDice:
-    """The process's random numbers. Forked children roll differently: `random` sees to it."""
+    """The process's random numbers, seeded by the operating system."""
 
     __slots__ = ()
 
-    roll = staticmethod(random.random)
+    roll = staticmethod(_generator.random)
 
 
 class World(NamedTuple):

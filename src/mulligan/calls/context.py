@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.failure import Failure
+    from .budget import Task
+    from .clock import World
     from .session import Session
-    from .task import Task
-    from .world import World
 
 __all__ = (
     "Context",
@@ -28,8 +28,8 @@ __all__ = (
     "current",
     "endings",
     "key_around",
-    "replaced",
     "restore",
+    "surroundings",
 )
 
 ambient_task: ContextVar[Task | None] = ContextVar("mulligan.task", default=None)
@@ -140,13 +140,17 @@ class _Endings:
 endings = _Endings()
 
 
-class _Replaced:
-    """How many contexts have a world of their own: while there are none, nobody has to look."""
+class _Surroundings:
+    """Whether any context of this process has ever had a world or a task of its own.
 
-    __slots__ = ("worlds",)
+    Until then no call has to look for one. It is never unset: children inherit the context of
+    their parent, and may outlive the parent's task.
+    """
+
+    __slots__ = ("exist",)
 
     def __init__(self) -> None:
-        self.worlds = 0
+        self.exist = False
 
 
-replaced = _Replaced()
+surroundings = _Surroundings()

@@ -8,28 +8,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.events import Succeeded
-from ..core.text import presentable
+from ..core.redaction import presentable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..core.events import Event
-    from .passage import Passage
+    from ..core.events import EventName
+    from .session import Session
 
 __all__ = ("announce", "report", "safely", "warn")
 
 
-def announce(session: Passage, event: type[Event], **facts: Any) -> None:
+def announce(session: Session, event: EventName, **facts: Any) -> None:
     """Tell the listeners of `session` that this happened to its call."""
     told = _happened(session, event, **facts)
     for listener in session.settings.listeners:
-        if not isinstance(told, Succeeded) or getattr(listener, "successes", False):
+        if event != "Succeeded" or getattr(listener, "successes", False):
             safely("listener", listener, told)
 
 
-def _happened(session: Passage, event: type[Event], **facts: Any) -> Any:
+def _happened(session: Session, event: EventName, **facts: Any) -> Any:
     """The event, with what every event says."""
+    from ..core import events  # a dozen classes, which a call that nobody listens to never needs
+
     call = session.call
     common: dict[str, Any] = {
         "at": session.clock.wall(),
@@ -38,10 +39,10 @@ def _happened(session: Passage, event: type[Event], **facts: Any) -> Any:
         "request_id": session.context().request_id,
         "attempt": call.attempt,
     }
-    return event(**(common | facts))
+    return getattr(events, event)(**(common | facts))
 
 
-def warn(session: Passage, event: type[Event], **facts: Any) -> None:
+def warn(session: Session, event: EventName, **facts: Any) -> None:
     """Tell of something grave that no listener hears."""
     safely("warning", session.settings.unheard, _happened(session, event, **facts))
 

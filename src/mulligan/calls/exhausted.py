@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.decision import ending_of
-from ..core.events import StoreLost
-from .aio_time import on_trio
-from .announce import announce, report
+from ..core.decisions import ending_of
+from .async_time import on_trio
+from .emit import announce, report
 from .notes import story
 
 if TYPE_CHECKING:
-    from ..core.decision import GiveUp, Park
-    from ..core.letters import Lost
+    from ..core.dead_letter import ExhaustedCall
+    from ..core.decisions import GiveUp, Park
     from ..errors import StoreError
     from .session import Session
 
@@ -47,20 +46,20 @@ def _tell(session: Session, trouble: StoreError | None) -> None:
     """Say that the letter is not where it should be."""
     if trouble is not None and session.settings.listeners:
         because = f"a dead letter waits in a file of this machine ({trouble.because})"
-        announce(session, StoreLost, url=trouble.url, because=because)
+        announce(session, "StoreLost", url=trouble.url, because=because)
 
 
 def _lost(
     session: Session, error: BaseException, decision: Park | GiveUp, loop: str
-) -> Lost | None:
+) -> ExhaustedCall | None:
     tale = story(error)
     if not ending_of(decision)[0].is_exhaustion or session.work is None or tale is None:
         return None
     assert session.failure is not None  # noqa: S101 -- a call that ended has failed
-    from ..core.letters import Lost  # loaded late: most calls never end here
+    from ..core.dead_letter import ExhaustedCall  # loaded late: most calls never end here
 
     function, args, kwargs = session.work
-    return Lost(
+    return ExhaustedCall(
         function=function,
         args=args,
         kwargs=kwargs,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.failure import Failure
 from ..errors import FailedAnswer
-from .announce import report
+from .emit import report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,4 +32,4 @@ def judge(ask: Callable[[Any], Failure | None], answer: Any) -> None:
         raise FailedAnswer(found.cleaned(), answer)
     if found is not None:
         said = type(found).__name__
-        report("judge", ask, TypeError(f"a judge says a Failure or None, not {said}"))
+        report("judge", ask, TypeError(f"a judge returns a Failure or None, not {said}"))

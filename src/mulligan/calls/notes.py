@@ -9,14 +9,14 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from .ambient import endings
+from .context import endings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..core.story import Story
 
-__all__ = ("annotate", "caused", "remark", "settled", "story", "write_off", "written")
+__all__ = ("annotate", "binds", "caused", "ended_inside", "remark", "story", "write_off", "written")
 
 _ATTRIBUTE = "__mulligan__"
 _WRITTEN = "__mulligan_letter__"  # the number of the ending that a letter was written about
@@ -156,8 +156,8 @@ def write_off(error: BaseException) -> None:
         BaseException.__setattr__(error, _WRITTEN, endings.count)
 
 
-def settled(error: BaseException, mark: int) -> Story | None:
-    """The story of a call made inside the failed attempt, if its ending binds outer guards.
+def ended_inside(error: BaseException, mark: int) -> Story | None:
+    """The story of a call made inside the failed attempt, if `error` ended one.
 
     Args:
         error: What the attempt raised.
@@ -168,8 +168,13 @@ def settled(error: BaseException, mark: int) -> Story | None:
     for each in _chain(error):
         pinned = _pinned(each)
         if pinned is not None and pinned.number > mark:
-            return None if pinned.story.ending in _OPEN else pinned.story
+            return pinned.story
     return None
+
+
+def binds(story: Story) -> bool:
+    """Whether the ending of a guard inside is final for the guards around it."""
+    return story.ending not in _OPEN
 
 
 def _stands_alone(error: BaseException) -> bool:

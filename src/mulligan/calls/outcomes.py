@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
-    from ..core.decision import GiveUp, Park
+    from ..core.decisions import GiveUp, Park
 
-__all__ = ("APPLIED", "NOT_APPLIED", "Answered", "Instead", "Lost", "Opened", "Over")
+__all__ = (
+    "APPLIED",
+    "NOT_APPLIED",
+    "Answered",
+    "CallOutcome",
+    "FailedCall",
+    "FallbackItems",
+    "OpenedStream",
+)
 
 
 class _Finding:
@@ -32,24 +40,25 @@ class Answered(NamedTuple):
     answer: Any
 
 
-class Lost(NamedTuple):
+class FailedCall(NamedTuple):
     """Over, without one."""
 
     error: BaseException
     decision: Park | GiveUp
 
 
-Over: TypeAlias = Answered | Lost
+CallOutcome: TypeAlias = Answered | FailedCall
 
 
-class Opened(NamedTuple):
-    """A stream that has something to deliver, and its first item."""
+class OpenedStream(NamedTuple):
+    """A stream that has something to deliver: its iterator, its first item, and what to close."""
 
     items: Any
     item: Any
+    source: Any
 
 
-class Instead(NamedTuple):
+class FallbackItems(NamedTuple):
     """What a fallback delivers in place of a stream of which nothing was seen."""
 
     items: Any

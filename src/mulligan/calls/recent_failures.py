@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from ..core.failure import Kind
     from ..core.policy import Policy
 
-__all__ = ("Habits",)
+__all__ = ("RecentFailures",)
 
 # More than any rule asks for, and few enough that a storm costs no memory.
 _MOST = 100
 
 
-class Habits:
+class RecentFailures:
     """The failures of one guard in the last minutes, in this process.
 
     Args:

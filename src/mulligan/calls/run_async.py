@@ -8,21 +8,23 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar, assert_never
 
-from ..core.decision import GiveUp, Park, RetryAfter, Verify
+from ..core.decisions import GiveUp, Park, RetryAfter, Verify
 from ..errors import NotAdmitted
-from .aio_time import being_cancelled, cut, in_thread
-from .announce import report
-from .burial import abury
+from .async_time import being_cancelled, cut, in_thread
+from .emit import report
+from .exhausted import abury
 from .judging import judge
 from .notes import caused
-from .verdict import APPLIED, NOT_APPLIED, Answered, Instead, Lost, Opened
+from .outcomes import APPLIED, NOT_APPLIED, Answered, FailedCall, FallbackItems, OpenedStream
+from .queue_wait import await_turn
+from .unstarted import is_manager, refuse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from ..core.admission import Hold
+    from .outcomes import CallOutcome
     from .session import Session
-    from .verdict import Over
 
 __all__ = ("run", "stream", "wait")
 
@@ -49,7 +51,7 @@ async def run(
         pending: The attempt that has begun and waits to be driven, if one has.
     """
     session.work = function, args, kwargs
-    over: Over | None = None
+    over: CallOutcome | None = None
     try:
         while True:
             if pending is None:
@@ -61,6 +63,7 @@ async def run(
                 session.rejoin()
             try:
                 answer = await _limited(session, function, args, kwargs, pending)
+                refuse(answer, session.call.name)
                 if session.settings.judge is not None:
                     judge(session.settings.judge, answer)
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
@@ -81,7 +84,7 @@ async def run(
 
 async def wait(
     session: Session, error: Exception | None, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Over | None:
+) -> CallOutcome | None:
     """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
     try:
         if error is not None:
@@ -90,13 +93,14 @@ async def wait(
                 if session.breath:
                     await session.clock.asleep(session.breath)
                 return decided
-            await session.clock.asleep(decided.delay)
+            if not decided.is_queued:
+                await session.clock.asleep(decided.delay)
         if session.is_bounded:
             session.weigh(args, kwargs)
             while (hold := session.held(await _asked(session))) is not None:
-                await session.clock.asleep(hold.delay)
+                await await_turn(session.clock, hold, session.still)
     except NotAdmitted as refusal:
-        return Lost(*session.refused(refusal))
+        return FailedCall(*session.refused(refusal))
     except BaseException:
         session.cancelled()
         raise
@@ -108,23 +112,23 @@ async def wait(
 
 async def _decided(
     session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Over | RetryAfter:
+) -> CallOutcome | RetryAfter:
     """What happens after `error`: another attempt, or the end."""
     if being_cancelled():
-        return Lost(error, session.abandoned(error))
+        return FailedCall(error, session.abandoned(error))
     session.read(error, args, kwargs)
     await _aside(session, session.tell)
     decision = session.announced(await _aside(session, session.book, session.judged(error)))
     if isinstance(decision, Verify):
         found = await _verify(session, error, args, kwargs)
-        if isinstance(found, Answered | Lost):
+        if isinstance(found, Answered | FailedCall):
             return found
         decision = found
     match decision:
         case RetryAfter():
             return decision
         case Park() | GiveUp():
-            return Lost(error, decision)
+            return FailedCall(error, decision)
         case _:
             assert_never(decision)
 
@@ -149,15 +153,15 @@ async def _succeeded(session: Session) -> None:
 
 async def _verify(
     session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Over | Park | RetryAfter | GiveUp:
+) -> CallOutcome | Park | RetryAfter | GiveUp:
     """The result of an attempt that was applied; for one that was not, what happens next."""
     try:
         answer = await _within(session, session.settings.verify(*args, **kwargs))  # type: ignore[misc]
     except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
-        return Lost(error, session.unverified(f"verify= raised {type(trouble).__name__}"))
+        return FailedCall(error, session.unverified(f"verify= raised {type(trouble).__name__}"))
     else:
         if answer is None:
-            return Lost(error, session.unverified("verify= could not find out"))
+            return FailedCall(error, session.unverified("verify= could not find out"))
     finally:
         error = None  # type: ignore[assignment]
     if answer is NOT_APPLIED:
@@ -168,12 +172,12 @@ async def _verify(
     return Answered(result)
 
 
-async def _conclude(session: Session, over: Over) -> Any:
+async def _conclude(session: Session, over: CallOutcome) -> Any:
     """The answer, the fallback, or the error itself."""
     match over:
         case Answered():
             return over.answer
-        case Lost():
+        case FailedCall():
             error = session.real(over.error)
             try:
                 is_answered = session.end(error, over.decision)
@@ -232,25 +236,25 @@ async def stream(  # noqa: C901 -- the generator protocol, in one place
 ) -> AsyncGenerator[Any, Any]:
     """The items of a stream, restarted unseen until the first one, committed from then on."""
     opening = await _open(session, function, args, kwargs)
-    if isinstance(opening, Instead):
+    if isinstance(opening, FallbackItems):
         async for each in _each(opening.items):
             yield each
         return
     if isinstance(opening, Answered):
         return
-    items, item = opening
+    items, item, source = opening
     while True:
         session.delivered += 1
         try:
             sent = yield item
         except GeneratorExit:
             session.cancelled()
-            await _close(items)
+            await _close(source, items)
             raise
         except BaseException as thrown:
             if not hasattr(items, "athrow"):
                 session.cancelled()
-                await _close(items)
+                await _close(source, items)
                 raise
             step = items.athrow(thrown)
         else:
@@ -264,9 +268,11 @@ async def stream(  # noqa: C901 -- the generator protocol, in one place
             decision = session.broken(caught)
             await _aside(session, session.tell)
             session.end(caught, decision)
+            await _close(source)
             raise
         except BaseException:
             session.cancelled()
+            await _close(source)
             raise
 
 
@@ -285,20 +291,19 @@ async def _open(
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> Opened | Answered | Instead:
+) -> OpenedStream | Answered | FallbackItems:
     """The stream with its first item; what an empty one returned; or the fallback's items."""
-    session.work = function, args, kwargs
+    session.work, session.delivers = (function, args, kwargs), True
     error: Exception | None = None
-    over: Over | None = None
+    over: CallOutcome | None = None
     try:
         while True:
             over = await wait(session, error, args, kwargs)
             if over is not None:
-                return Instead(await _conclude(session, over))
+                return FallbackItems(await _conclude(session, over))
             session.begin()
-            items: Any = None
             try:
-                items, item = await _limited(session, _first, (function, args), kwargs, None)
+                opened = await _limited(session, _first, (session, function, args), kwargs, None)
             except StopAsyncIteration:
                 await _succeeded(session)
                 return Answered(None)
@@ -309,26 +314,36 @@ async def _open(
                 raise
             else:
                 session.part()
-                return Opened(items, item)
+                return opened  # type: ignore[no-any-return]
     finally:
         error = over = None
 
 
-async def _first(function: Callable[..., Any], args: tuple[Any, ...], /, **kwargs: Any) -> Any:
+async def _first(
+    session: Session, function: Callable[..., Any], args: tuple[Any, ...], /, **kwargs: Any
+) -> OpenedStream:
     """A stream and its first item. SDKs hand streams out behind a coroutine."""
-    items: Any = aiter(await _awaited(function(*args, **kwargs)))
+    source: Any = await _awaited(function(*args, **kwargs))
+    items: Any = None
     try:
-        return items, await anext(items)
+        if is_manager(source):
+            refuse(source, session.call.name)
+        items = aiter(source)
+        return OpenedStream(items, await anext(items), source)
     except BaseException:
-        await _close(items)
+        await _close(source, items)
         raise
 
 
-async def _close(items: object) -> None:
-    """Close a stream; what that raises must not take the place of what is on its way."""
-    close = getattr(items, "aclose", None)
-    if close is not None:
-        try:
-            await close()
-        except Exception as trouble:  # noqa: BLE001 -- reported
-            report("stream", items, trouble)
+async def _close(source: object, items: object = None) -> None:
+    """Close the iterator of a stream, then the stream itself, which has the connection.
+
+    What that raises must not take the place of what is on its way.
+    """
+    for stream in (items,) if items is source else (items, source):
+        close = getattr(stream, "aclose", None) or getattr(stream, "close", None)
+        if close is not None:
+            try:
+                await _awaited(close())
+            except Exception as trouble:  # noqa: BLE001 -- reported
+                report("stream", stream, trouble)

@@ -6,22 +6,23 @@ Its twin is `aio`. A difference between the two that is not about awaiting is a 
 from __future__ import annotations
 
 from math import inf
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any, assert_never
 
-from ..core.decision import GiveUp, Park, RetryAfter, Verify
+from ..core.decisions import GiveUp, Park, RetryAfter, Verify
 from ..errors import NotAdmitted
-from .announce import report
-from .burial import bury
+from .emit import report
+from .exhausted import bury
 from .judging import judge
 from .notes import caused, remark
-from .verdict import APPLIED, NOT_APPLIED, Answered, Instead, Lost, Opened
+from .outcomes import APPLIED, NOT_APPLIED, Answered, FailedCall, FallbackItems, OpenedStream
+from .queue_wait import wait_for_turn
+from .unstarted import COROUTINE, is_manager, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
+    from .outcomes import CallOutcome
     from .session import Session
-    from .verdict import Over
 
 __all__ = ("run", "stream", "wait")
 
@@ -44,7 +45,7 @@ def run(
     """
     settings = session.settings
     session.work = function, args, kwargs
-    over: Over | None = None
+    over: CallOutcome | None = None
     try:
         while True:
             over = wait(session, error, args, kwargs)
@@ -56,11 +57,12 @@ def run(
                     answer = function(*args, **_limited(session, kwargs))
                 else:
                     answer = function(*args, **kwargs)
-                if answer.__class__ is CoroutineType:
-                    from . import aio
+                if answer.__class__ is COROUTINE:
+                    from . import run_async as aio
 
                     session.part()
                     return aio.run(session, function, args, kwargs, pending=answer)
+                refuse(answer, session.call.name)
                 if settings.judge is not None:
                     judge(settings.judge, answer)
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
@@ -81,7 +83,7 @@ def run(
 
 def wait(
     session: Session, error: Exception | None, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Over | None:
+) -> CallOutcome | None:
     """Decide about `error`, wait as decided, and be admitted; or say how the call is over."""
     try:
         if error is not None:
@@ -90,13 +92,14 @@ def wait(
                 if session.breath:
                     session.clock.sleep(session.breath)
                 return decided
-            session.clock.sleep(decided.delay)
+            if not decided.is_queued:
+                session.clock.sleep(decided.delay)
         if session.is_bounded:
             session.weigh(args, kwargs)
             while (hold := session.held(session.ask())) is not None:
-                session.clock.sleep(hold.delay)
+                wait_for_turn(session.clock, hold, session.still)
     except NotAdmitted as refusal:
-        return Lost(*session.refused(refusal))
+        return FailedCall(*session.refused(refusal))
     except BaseException:
         session.cancelled()
         raise
@@ -108,37 +111,37 @@ def wait(
 
 def _decided(
     session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Over | RetryAfter:
+) -> CallOutcome | RetryAfter:
     """What happens after `error`: another attempt, or the end."""
     decision = session.failed(error, args, kwargs)
     if isinstance(decision, Verify):
         found = _verify(session, error, args, kwargs)
-        if isinstance(found, Answered | Lost):
+        if isinstance(found, Answered | FailedCall):
             return found
         decision = found
     match decision:
         case RetryAfter():
             return decision
         case Park() | GiveUp():
-            return Lost(error, decision)
+            return FailedCall(error, decision)
         case _:
             assert_never(decision)
 
 
 def _verify(
     session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Over | Park | RetryAfter | GiveUp:
+) -> CallOutcome | Park | RetryAfter | GiveUp:
     """The result of an attempt that was applied; for one that was not, what happens next."""
     try:
         answer = session.settings.verify(*args, **kwargs)  # type: ignore[misc]
     except Exception as trouble:  # noqa: BLE001 -- the caller's error is the one that counts
-        return Lost(error, session.unverified(f"verify= raised {type(trouble).__name__}"))
+        return FailedCall(error, session.unverified(f"verify= raised {type(trouble).__name__}"))
     else:
-        if answer.__class__ is CoroutineType:
+        if answer.__class__ is COROUTINE:
             answer.close()
-            return Lost(error, session.unverified("a plain call cannot await verify="))
+            return FailedCall(error, session.unverified("a plain call cannot await verify="))
         if answer is None:
-            return Lost(error, session.unverified("verify= could not find out"))
+            return FailedCall(error, session.unverified("verify= could not find out"))
     finally:
         error = None  # type: ignore[assignment]
     if answer is NOT_APPLIED:
@@ -149,12 +152,12 @@ def _verify(
     return Answered(result)
 
 
-def _conclude(session: Session, over: Over) -> Any:
+def _conclude(session: Session, over: CallOutcome) -> Any:
     """The answer, the fallback, or the error itself."""
     match over:
         case Answered():
             return over.answer
-        case Lost():
+        case FailedCall():
             error = session.real(over.error)
             try:
                 is_answered = session.end(error, over.decision)
@@ -169,7 +172,7 @@ def _conclude(session: Session, over: Over) -> Any:
                 except Exception as second:
                     caused(second, error)
                     raise
-                if answer.__class__ is CoroutineType:
+                if answer.__class__ is COROUTINE:
                     answer.close()
                     remark(error, "mulligan: the fallback is a coroutine, the call is not")
                     raise error
@@ -192,24 +195,24 @@ def stream(  # noqa: C901 -- the generator protocol, in one place
 ) -> Generator[Any, Any, Any]:
     """The items of a stream, restarted unseen until the first one, committed from then on."""
     opening = _open(session, function, args, kwargs)
-    if isinstance(opening, Instead):
+    if isinstance(opening, FallbackItems):
         yield from opening.items
         return None
     if isinstance(opening, Answered):
         return opening.answer
-    items, item = opening
+    items, item, source = opening
     while True:
         session.delivered += 1
         try:
             sent = yield item
         except GeneratorExit:
             session.cancelled()
-            _close(items)
+            _close(source, items)
             raise
         except BaseException as thrown:
             if not hasattr(items, "throw"):
                 session.cancelled()
-                _close(items)
+                _close(source, items)
                 raise
             step: Callable[[Any], Any] = items.throw
             value: Any = thrown
@@ -224,9 +227,11 @@ def stream(  # noqa: C901 -- the generator protocol, in one place
             decision = session.broken(caught)
             session.tell()
             session.end(caught, decision)
+            _close(source)
             raise
         except BaseException:
             session.cancelled()
+            _close(source)
             raise
 
 
@@ -235,28 +240,32 @@ def _open(
     function: Callable[..., Iterable[Any]],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> Opened | Answered | Instead:
+) -> OpenedStream | Answered | FallbackItems:
     """The stream with its first item; what an empty one returned; or the fallback's items."""
-    session.work = function, args, kwargs
+    session.work, session.delivers = (function, args, kwargs), True
     error: Exception | None = None
-    over: Over | None = None
+    over: CallOutcome | None = None
     try:
         while True:
             over = wait(session, error, args, kwargs)
             if over is not None:
-                return Instead(_conclude(session, over))
+                return FallbackItems(_conclude(session, over))
             session.begin()
+            source: Any = None
             items: Any = None
             try:
                 limited = _limited(session, kwargs) if session.settings.timeout_to else kwargs
-                items = iter(function(*args, **limited))
-                opened = _first(items)
+                source = function(*args, **limited)
+                if is_manager(source):
+                    refuse(source, session.call.name)
+                items = iter(source)
+                opened = _first(items, source)
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught
-                _close(items)
+                _close(source, items)
             except BaseException:
                 session.cancelled()
-                _close(items)
+                _close(source, items)
                 raise
             else:
                 if isinstance(opened, Answered):
@@ -268,19 +277,23 @@ def _open(
         error = over = None
 
 
-def _first(items: Any) -> Opened | Answered:
+def _first(items: Any, source: Any) -> OpenedStream | Answered:
     """A stream with its first item, or what an empty one returned."""
     try:
-        return Opened(items, next(items))
+        return OpenedStream(items, next(items), source)
     except StopIteration as empty:
         return Answered(empty.value)
 
 
-def _close(items: object) -> None:
-    """Close a stream; what that raises must not take the place of what is on its way."""
-    close = getattr(items, "close", None)
-    if close is not None:
-        try:
-            close()
-        except Exception as trouble:  # noqa: BLE001 -- reported
-            report("stream", items, trouble)
+def _close(source: object, items: object = None) -> None:
+    """Close the iterator of a stream, then the stream itself, which has the connection.
+
+    What that raises must not take the place of what is on its way.
+    """
+    for stream in (items,) if items is source else (items, source):
+        close = getattr(stream, "close", None)
+        if close is not None:
+            try:
+                close()
+            except Exception as trouble:  # noqa: BLE001 -- reported
+                report("stream", stream, trouble)

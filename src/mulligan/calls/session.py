@@ -1,27 +1,24 @@
 """One call on its way through a driver: everything that does not wait.
 
 The two drivers differ in how they call and how they sleep, and in nothing else. What they share
-stands here, so that they can be read side by side.
+stands here, so that they can be read side by side. What may be a round trip to a store (`ask`,
+`leave`, `tell`, `book`) is apart from what runs code of the user's, so that a coroutine can wait
+for the one in a thread and do the other itself.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..core.call import Call
-from ..core.decision import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
-from ..core.duration import duration_text
-from ..core.events import (
-    Cancelled,
-    Ended,
-    Failed,
-    Recovered,
-    Succeeded,
-    Verified,
-)
-from ..errors import CircuitOpen, DeadlinePassed, LimitReached
-from .ambient import (
+from ..core.decisions import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
+from ..core.duration import duration_text, is_number
+from ..core.failure import Effects, Kind, Reach
+from ..errors import CircuitOpen, DeadlinePassed, LimitReached, NotAdmitted, SettingError
+from .clock import REAL
+from .context import (
     Context,
     ambient_context,
     ambient_task,
@@ -30,23 +27,29 @@ from .ambient import (
     key_around,
     restore,
 )
-from .announce import announce, safely, warn
-from .arguments import used_up
-from .entrance import Entrance
-from .notes import annotate, settled
-from .passage import Passage
-from .settings import NO_FALLBACK, Settings
-from .world import REAL
+from .emit import announce, report, safely, warn
+from .notes import annotate, binds, ended_inside
+from .one_shot_arguments import used_up
+from .settings import NO_FALLBACK, CallSettings
+from .several_requests import is_made_by_inner_guard, is_made_in_a_loop
 
 if TYPE_CHECKING:
     from contextvars import Token
 
-    from ..core.decision import Decision
-    from ..core.letters import UnderKey
+    from ..core.admission import Hold
+    from ..core.dead_letter import UnderKey
+    from ..core.decisions import Decision
+    from ..core.failure import Failure
     from ..core.story import Story
-    from ..errors import NotAdmitted
+    from .admissions import Admissions
 
 __all__ = ("Session",)
+
+# Out of tokens, a call ends a second later at most: long enough for a loop around it.
+_BREATH = 1.0
+
+# Timers of some clients are over a little before their time, in seconds.
+_EARLY = 0.01
 
 _ENDINGS = frozenset(Ending)
 
@@ -54,7 +57,11 @@ _ENDINGS = frozenset(Ending)
 _UNANSWERED = (Ending.UNKNOWN, Ending.CANCELLED)
 
 
-class Session(Passage):
+class OutOfTokens(NotAdmitted):
+    """A retry waited for tokens in vain; the call ends with its own last error."""
+
+
+class Session:
     """One call, from its first failure or, where somebody watches, from its start.
 
     Args:
@@ -70,9 +77,20 @@ class Session(Passage):
     """
 
     # Read before it is first written: most calls never touch these.
+    failure: Failure | None = None
+    _context: Context | None = None
+    _admissions: Admissions | None = None
+    _held_at: float | None = None  # since when it waits to be admitted, if it does
+    _asked_at = 0.0  # when the hold began that is being waited for
+    _hold: Hold | None = None  # the last one, until it is over
+    breath = 0.0  # seconds to wait before an end that a loop around the call would repeat at once
+    _is_last = False  # whether the attempt may take all that is left of the deadline, and no more
+    _is_weighed = False  # whether it is known what the call may take
+    _used_up = ""  # an argument that a second attempt would find empty
     last_error: BaseException | None = None
     work: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None  # what is called, with what
     under: UnderKey | None = None  # the key it is called under, for a dead letter
+    delivers = False  # whether it is a stream, which only reads until its first item
     delivered = 0  # items that a stream has handed over
     _cut: BaseException | None = None
     _before_cut: BaseException | None = None
@@ -83,7 +101,7 @@ class Session(Passage):
 
     def __init__(
         self,
-        settings: Settings,
+        settings: CallSettings,
         name: str,
         mark: int | None = None,
         started_at: float | None = None,
@@ -95,8 +113,8 @@ class Session(Passage):
         self.dice = settings.dice or here.dice
         self.task = task = ambient_task.get()
         policy = settings.policy
-        if settings.habits is not None:
-            policy = settings.habits.policy(self.clock.now())
+        if settings.recent_failures is not None:
+            policy = settings.recent_failures.policy(self.clock.now())
         deadline, deadline_at = policy.deadline, inf
         if deadline is not None or task is not None:
             now = self.clock.now()
@@ -122,12 +140,15 @@ class Session(Passage):
             mark = endings.count
         self.mark = mark
         self.key = key_around()
-        if settings.commons is not None or settings.admissions:
-            commons = None if settings.commons is None else settings.commons()
-            self._entrance = Entrance(settings.admissions, commons, self.clock)
+        find = settings.shared_target
+        if find is not None or settings.admissions:
+            from .admissions import Admissions  # loaded late: calls without a target need none
+
+            target = None if find is None else find()
+            self._admissions = Admissions(settings.admissions, target, self.clock)
             if self.call.attempt:
-                self._entrance.begun(mark)
-        self.is_bounded = deadline_at < inf or self._entrance is not None
+                self._admissions.begun(mark)
+        self.is_bounded = deadline_at < inf or self._admissions is not None
 
     # Before an attempt
 
@@ -167,7 +188,181 @@ class Session(Passage):
             self._cut, self._before_cut = error, self.last_error
         return error
 
+    # Being admitted
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether `ask` could take a round trip to a store."""
+        return self._admissions is not None and self._admissions.may_wait
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether what the calls share lives outside of this process."""
+        return self._admissions is not None and self._admissions.is_remote
+
+    def weigh(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Estimate once what the call may take, where somebody knows how."""
+        estimate, admissions = self.settings.estimate, self._admissions
+        if estimate is None or admissions is None or self._is_weighed:
+            return
+        self._is_weighed = True
+        try:
+            admissions.weigh(_counted(estimate(*args, **kwargs)))
+        except Exception as trouble:  # noqa: BLE001 -- who cannot count does not stand in the way
+            report("estimate", estimate, trouble)
+
+    def ask(self) -> Hold | None:
+        """Ask for admission: None if the attempt may be made, else how long to hold.
+
+        Raises:
+            NotAdmitted: The attempt must not be made.
+        """
+        if self._left() <= 0:
+            if self._hold is not None:
+                raise self._not_admitted(self._hold)
+            raise DeadlinePassed(self._who(), "the deadline passed before the attempt could begin")
+        return None if self._admissions is None else self._admissions.enter(self.call.attempt + 1)
+
+    def held(self, hold: Hold | None) -> Hold | None:
+        """`hold`, if it is short enough to wait for; announced before the wait.
+
+        Raises:
+            LimitReached: It is not, and the target lets nobody through.
+            CircuitOpen: It is not, and the target is down.
+        """
+        self._waited()
+        self._speak()
+        if hold is None:
+            self._held_at = None
+            return None
+        now = self.clock.now()
+        if self._held_at is None:
+            self._held_at = now
+        left = self._left_to_wait(hold, hold.answered_at, now)
+        least = hold.delay if hold.least is None else hold.least
+        if least >= left:
+            raise self._not_admitted(hold)
+        delay = min(hold.delay, left)
+        if self.settings.listeners:
+            waiting = self.call.attempt + 1
+            announce(self, "Held", attempt=waiting, delay=delay, because=hold.because)
+        self._hold, self._asked_at = hold, now
+        return hold if delay == hold.delay else replace(hold, delay=delay)
+
+    def _waited(self) -> None:
+        """Book the wait that is over. Waiting for a limit is no retrying and costs no budget."""
+        hold, self._hold = self._hold, None
+        if hold is None:
+            return
+        took = max(0.0, self.clock.now() - self._asked_at)
+        self.call.waited += took
+        if hold.reason != "limit":
+            self.call.spent += took
+            if self.task is not None:
+                self.task.charge(took)
+
+    def still(self) -> float:
+        """Seconds for which the call may go on with the wait that it is in."""
+        hold, admissions = self._hold, self._admissions
+        assert hold is not None  # noqa: S101 -- only after `held`
+        progress_at = hold.answered_at
+        if hold.waiter is not None and admissions is not None and admissions.target is not None:
+            progress_at = admissions.target.answered_at  # others may have been answered meanwhile
+        return self._left_to_wait(hold, progress_at, self.clock.now())
+
+    def _left_to_wait(self, hold: Hold, progress_at: float, now: float) -> float:
+        """Seconds for which the call may go on waiting to be admitted.
+
+        Args:
+            hold: What it waits for.
+            progress_at: When the target last answered a call.
+            now: The time.
+        """
+        call, policy = self.call, self.call.policy
+        held_at = now if self._held_at is None else self._held_at
+        began = held_at if call.first_failed_at is None else call.first_failed_at
+        # A queue that moves is worth waiting in: what counts is how long nothing has.
+        left = max(began, progress_at) + policy.bound - now
+        left = min(left, self._left(), began + max(policy.horizon, policy.bound) - now)
+        if hold.reason == "limit":
+            return min(left, max(held_at, progress_at) + policy.in_place - now)
+        if policy.budget is not None:
+            left = min(left, policy.budget - call.spent)
+        return left if self.task is None else min(left, self.task.budget_left())
+
+    def _not_admitted(self, hold: Hold) -> NotAdmitted:
+        least = hold.delay if hold.least is None else hold.least
+        if hold.reason == "outage":
+            return CircuitOpen(self._who(), max(least, hold.delay), hold.because)
+        if hold.reason == "tokens":
+            return OutOfTokens(self._who(), hold.because)
+        return LimitReached(self._who(), self.clock.wall() + hold.delay, hold.because)
+
     # After an attempt
+
+    def observe(self, answer: Any) -> None:
+        """Read what the answer states about limits, where somebody knows how."""
+        read, spent, admissions = self.settings.observe, self.settings.spent, self._admissions
+        if read is None or admissions is None:
+            return
+        try:
+            admissions.states(read(answer, now=self.clock.wall()))
+        except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
+            report("observer", read, trouble)
+        try:
+            if spent is not None and (took := spent(answer)) is not None:
+                admissions.took(_counted(took))
+        except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
+            report("observer", spent, trouble)
+
+    @property
+    def may_tell(self) -> bool:
+        """Whether `leave` could take a round trip to a store, after a success."""
+        return self._admissions is not None and self._admissions.may_tell
+
+    def leave(self) -> None:
+        """Tell who admitted the attempt that it has succeeded."""
+        if self._admissions is not None:
+            self._admissions.leave("succeeded")
+
+    def tell(self) -> None:
+        """Tell who admitted the attempt how it failed."""
+        if self._admissions is not None:
+            self._admissions.leave("failed", self.failure, is_cut=self._was_cut())
+
+    def _was_cut(self) -> bool:
+        """Whether the attempt ended because the caller had no more time, not because of the target.
+
+        A function that takes its limit as a parameter raises an error of its own at it.
+        """
+        failure = self.failure
+        if not self._is_last or failure is None or failure.status is not None:
+            return False
+        return failure.kind is Kind.TIMEOUT and self._left() <= _EARLY
+
+    def book(self, decision: Decision) -> Decision:
+        """`decision`, with the wait booked; or the end, where there is nothing to book it on."""
+        if not isinstance(decision, RetryAfter):
+            return decision
+        delay = decision.delay
+        if self._used_up:
+            decision = GiveUp(Ending.FINAL, f"not retried: {self._used_up}")
+        elif self.task is not None and not self.task.reserve(delay):
+            decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
+        elif self._admissions is not None and (why := self._unfunded(delay)):
+            # Whoever calls in a loop would make it the storm that the tokens prevent (E-C9).
+            self.breath = min(delay, _BREATH, max(self._left(), 0.0))
+            decision = GiveUp(Ending.TOKENS, why)
+        else:
+            self.call.waits(delay)
+            return decision
+        self.call.overruled(decision)
+        return decision
+
+    def _unfunded(self, delay: float) -> str:
+        if self._admissions is None or self.failure is None:
+            return ""
+        return self._admissions.reserve(self.failure, delay)
 
     def returned(self, answer: Any) -> None:
         """The function returned `answer`, and nobody objects: whatever comes now, it is done."""
@@ -175,7 +370,7 @@ class Session(Passage):
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
         self._exit()
-        if self._entrance is not None:
+        if self._admissions is not None:
             self.leave()
             self._speak()
         call, settings = self.call, self.settings
@@ -183,9 +378,9 @@ class Session(Passage):
             if self.task is not None and call.attempt > 1 and self._began_at is not None:
                 self.task.charge(self.clock.now() - self._began_at)
             if settings.listeners:
-                announce(self, Recovered, waited=call.waited, elapsed=self._elapsed())
+                announce(self, "Recovered", waited=call.waited, elapsed=self._elapsed())
         elif settings.wants_successes:
-            announce(self, Succeeded)
+            announce(self, "Succeeded")
         self.last_error = None
 
     def cancelled(self) -> None:
@@ -193,7 +388,7 @@ class Session(Passage):
         self._exit()
         self._give_back()
         if self.call.tries and self.settings.listeners:
-            announce(self, Cancelled, elapsed=self._elapsed())
+            announce(self, "Cancelled", elapsed=self._elapsed())
         self.last_error = None
 
     def failed(
@@ -201,7 +396,7 @@ class Session(Passage):
     ) -> Decision:
         """The attempt, made with these arguments, failed: read, judge, record, announce."""
         self.read(error, args, kwargs)
-        if self._entrance is not None:
+        if self._admissions is not None:
             self.tell()
         return self.announced(self.book(self.judged(error)))
 
@@ -218,49 +413,73 @@ class Session(Passage):
         self.failure = self.settings.classify(error, now=wall)
         self.last_error = error
         overhear = self.settings.overhear
-        if overhear is not None and self._entrance is not None:
-            self._entrance.states(overhear(error, now=wall))
+        if overhear is not None and self._admissions is not None:
+            self._admissions.states(overhear(error, now=wall))
 
     def judged(self, error: Exception) -> Decision:
         """What happens after `error`, which has been read."""
         call, failure, took = self.call, self.failure, self._took
         assert failure is not None  # noqa: S101 -- only after `read`
         now, wall = self._read_at
-        if self.settings.habits is not None:
-            self.settings.habits.note(failure.kind, now)
+        if self.settings.recent_failures is not None:
+            self.settings.recent_failures.note(failure.kind, now)
         if self.task is not None:
             call.allowance = self.task.budget_left()
             if took is not None and call.attempt > 1:
                 self.task.charge(took)
                 call.allowance -= took
-        passed = settled(error, self.mark)
-        if passed is not None:
+        passed = ended_inside(error, self.mark)
+        if passed is not None and self._is_final(passed, error):
             # A guard inside has already spent what there was to spend on this.
             self._passed = passed
             # A story from another version may know endings that we do not.
             ending = Ending(passed.ending) if passed.ending in _ENDINGS else Ending.EXHAUSTED
             return GiveUp(ending, passed.because, passed.retry_at)
+        if self._is_in_doubt(failure) and is_made_in_a_loop(error, is_block=self.work is None):
+            call.doubt = "the failed request was made in a loop; earlier ones may have succeeded"
+            failure = replace(failure, reach=Reach.MAYBE_APPLIED)
+        target = None if self._admissions is None else self._admissions.target
+        if target is not None:
+            call.is_down, call.has_gate = target.is_down, target.has_gate
+            call.progress_at = target.answered_at
         return call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
+
+    def _is_final(self, passed: Story, error: Exception) -> bool:
+        """Whether the ending of a guard inside is this call's ending, too.
+
+        A limit that the inner guard would not wait for proves that the inner call was not made. The
+        outer function may have done more than that call before it, unless it is that call.
+        """
+        if binds(passed):
+            return True
+        is_unsafe = self.call.effects is Effects.UNSAFE and passed.ending != Ending.UNKNOWN
+        return is_unsafe and is_made_by_inner_guard(error)
+
+    def _is_in_doubt(self, failure: Failure) -> bool:
+        """Whether `failure` would be repeated on the strength of what one request has proved."""
+        if self.call.effects is not Effects.UNSAFE or self.delivers:
+            return False
+        return failure.reach is not Reach.MAYBE_APPLIED
 
     def announced(self, decision: Decision) -> Decision:
         """`decision`, once everybody has been told."""
         if self.settings.listeners and self._passed is None:
             announce(
                 self,
-                Failed,
+                "Failed",
                 failure=self.failure,
                 decision=decision,
                 elapsed=self._elapsed(),
                 remark=self.call.remark,
             )
-        if self._entrance is not None:
+        if self._admissions is not None:
             self._speak()
         return decision
 
     def applied(self) -> None:
         """The last attempt, which may have been applied, was: the call has succeeded."""
         if self.settings.listeners:
-            announce(self, Verified, was_applied=True, decision=None)
+            announce(self, "Verified", was_applied=True, decision=None)
         self.succeeded()
 
     def not_applied(self) -> Decision:
@@ -274,14 +493,14 @@ class Session(Passage):
         self._speak()
         assert not isinstance(decision, Verify)  # noqa: S101 -- it was never applied
         if self.settings.listeners:
-            announce(self, Verified, was_applied=False, decision=decision)
+            announce(self, "Verified", was_applied=False, decision=decision)
         return decision
 
     def unverified(self, why: str) -> GiveUp:
         """Nobody could find out whether the attempt was applied."""
         decision = GiveUp(
             Ending.MAYBE_APPLIED,
-            f"not repeated: {self.call.name}() may have been applied, and {why}",
+            f"not retried: {self.call.name}() may have been applied, and {why}",
         )
         self.call.overruled(decision)
         return decision
@@ -299,7 +518,8 @@ class Session(Passage):
         """A stream failed after it had delivered something: committed, never replayed."""
         wall = self.clock.wall()
         self.failure = self.settings.classify(error, now=wall)
-        self._passed = settled(error, self.mark)
+        passed = ended_inside(error, self.mark)
+        self._passed = passed if passed is not None and binds(passed) else None
         items = "1 item" if self.delivered == 1 else f"{self.delivered} items"
         decision = GiveUp(Ending.COMMITTED, f"the stream had delivered {items}: not replayed")
         self.call.tries.append((self.failure, decision, None))
@@ -309,6 +529,8 @@ class Session(Passage):
         """The next attempt is not admitted: the last real error ends the call, if there is one."""
         self._give_back()
         ending = Ending.DEADLINE if isinstance(error, DeadlinePassed) else Ending.REFUSED
+        if isinstance(error, OutOfTokens):
+            ending = Ending.TOKENS
         until = error.until if isinstance(error, LimitReached) else None
         if isinstance(error, CircuitOpen) and error.retry_in < inf:
             until = self.clock.wall() + error.retry_in
@@ -327,7 +549,7 @@ class Session(Passage):
 
     def end(self, error: BaseException, decision: Park | GiveUp) -> bool:
         """Tell everybody that the call has ended; True if a fallback answers for it."""
-        if self._entrance is not None:
+        if self._admissions is not None:
             self._speak()
         settings, call = self.settings, self.call
         ending, retry_at = ending_of(decision)
@@ -348,10 +570,10 @@ class Session(Passage):
             "is_answered": is_answered,
         }
         if settings.listeners:
-            announce(self, Ended, **facts)
+            announce(self, "Ended", **facts)
         elif self._passed is None and (ending.is_exhaustion or is_answered):
             # Never silent: neither an exhaustion, nor an error that a fallback hides.
-            warn(self, Ended, **facts)
+            warn(self, "Ended", **facts)
         if ending.is_exhaustion and settings.on_exhausted is not None:
             safely("on_exhausted", settings.on_exhausted, error)
         # Nothing of ours keeps the error, hence its frames, alive.
@@ -359,6 +581,43 @@ class Session(Passage):
         return is_answered
 
     # Small things
+
+    def context(self) -> Context:
+        """What `current()` says about the attempt under way."""
+        call, known = self.call, self._context
+        if known is None or known.attempt != call.attempt:
+            metadata = self.settings.metadata
+            if self.task is not None:
+                metadata = {**self.task.metadata, **metadata}
+            failures = tuple(failure for failure, _, _ in call.tries)
+            first = known.first if known is not None else None
+            known = self._context = Context(
+                call.name, call.target, metadata, call.attempt, failures, first
+            )
+        return known
+
+    def _give_back(self) -> None:
+        """No attempt is made with what was admitted or scheduled."""
+        if self._admissions is not None:
+            self._admissions.leave("cancelled")
+        self._speak()
+
+    def _speak(self) -> None:
+        """Announce what changed while this call asked or was told."""
+        if self._admissions is not None and self._admissions.news:
+            news, self._admissions.news[:] = self._admissions.news[:], []
+            for event, facts in news:
+                if self.settings.listeners:
+                    announce(self, event, **facts)
+                elif event == "StoreLost" or facts.get("is_open"):
+                    warn(self, event, **facts)  # never silent
+
+    def _left(self) -> float:
+        deadline_at = self.call.deadline_at
+        return deadline_at - self.clock.now() if deadline_at < inf else inf
+
+    def _who(self) -> str:
+        return self.call.target or self.call.name or "the call"
 
     def _exit(self) -> None:
         token, self._token = self._token, None
@@ -368,3 +627,9 @@ class Session(Passage):
     def _elapsed(self) -> float:
         first = self.call.first_failed_at
         return 0.0 if first is None else self.clock.now() - first
+
+
+def _counted(tokens: float) -> float:
+    if not is_number(tokens) or not 0 <= tokens < inf:
+        raise SettingError(f"tokens need a number >= 0; got {tokens!r}")
+    return tokens

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..core.admission import Admission, Commons
-from ..core.events import Event
-from ..core.failure import Effects, Failure
-from ..core.policy import Policy
-from ..core.ports import Clock, Dice
-from ..core.timeouts import Timeouts
-from .habits import Habits
-
 if TYPE_CHECKING:
-    from ..core.letters import Lost
-    from ..errors import StoreError
+    from collections.abc import Callable, Iterable, Mapping
 
-__all__ = ("NO_FALLBACK", "Classify", "DeadLetters", "Settings")
+    from ..core.admission import Admission, SharedTarget
+    from ..core.dead_letter import ExhaustedCall
+    from ..core.events import Event
+    from ..core.failure import Effects, Failure
+    from ..core.policy import Policy
+    from ..core.ports import Clock, Dice
+    from ..core.timeouts import Timeouts
+    from ..errors import StoreError
+    from .recent_failures import RecentFailures
+
+from ..core.record import record
+
+__all__ = ("NO_FALLBACK", "CallSettings", "Classify", "DeadLetterWriter")
 
 
 class _NoFallback:
@@ -37,15 +38,15 @@ class Classify(Protocol):
     def __call__(self, error: BaseException, /, *, now: float) -> Failure: ...
 
 
-class DeadLetters(Protocol):
+class DeadLetterWriter(Protocol):
     """Where calls that ran out of something are written down.
 
     What is returned says why it was written elsewhere than in the store.
     """
 
-    def write(self, lost: Lost, /) -> StoreError | None: ...
+    def write(self, lost: ExhaustedCall, /) -> StoreError | None: ...
 
-    async def awrite(self, lost: Lost, /) -> StoreError | None: ...
+    async def awrite(self, lost: ExhaustedCall, /) -> StoreError | None: ...
 
 
 class Observe(Protocol):
@@ -54,15 +55,15 @@ class Observe(Protocol):
     def __call__(self, thing: Any, /, *, now: float) -> Iterable[Any]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Settings:
+@record(kw_only=True, eq=False)
+class CallSettings:
     """Everything a driver needs to know about the guard it works for.
 
     Args:
         policy: The rules.
         effects: What repeating does.
         classify: (exception, now=wall time) → Failure.
-        unheard: Told of an exhaustion or a lost store that no listener heard.
+        unheard: Told of an exhaustion, an opened breaker or a lost store that no listener heard.
         target: The dependency, or empty.
         listeners: Who hears of events.
         wants_successes: Whether one of them wants to hear of first successes.
@@ -75,13 +76,13 @@ class Settings:
         metadata: What `current().metadata` carries.
         admissions: Who is asked before each attempt, outermost first.
         letters: Where calls that ran out of something are written down, if anywhere.
-        commons: What all calls to the target share, in the world around the call; None without
-            a target.
+        shared_target: Finds what all calls to the target share, in the world around the call;
+            None without a target.
         observe: (answer, now=wall time) → what it stated about limits.
         estimate: Called with the call's arguments: tokens that it may take.
         spent: (answer) → tokens that it took; where somebody observes answers.
         overhear: (exception, now=wall time) → the same for failures.
-        habits: What the guard has seen fail lately, where its policy adapts.
+        recent_failures: What the guard has seen fail lately, where its policy adapts.
         clock: Instead of the world's.
         dice: Instead of the world's.
     """
@@ -101,12 +102,12 @@ class Settings:
     timeout_to: str = ""
     metadata: Mapping[str, object]
     admissions: tuple[Admission, ...] = ()
-    letters: DeadLetters | None = None
-    commons: Callable[[], Commons] | None = None
+    letters: DeadLetterWriter | None = None
+    shared_target: Callable[[], SharedTarget] | None = None
     observe: Observe | None = None
     estimate: Callable[..., float] | None = None
     spent: Callable[[Any], float | None] | None = None
     overhear: Observe | None = None
-    habits: Habits | None = None
+    recent_failures: RecentFailures | None = None
     clock: Clock | None = None
     dice: Dice | None = None

@@ -1,22 +1,22 @@
-"""The caller's own knowledge, added to what is built in.
+"""Classifier: the built-in rules, extended by the caller's own.
 
-A classifier is immutable: `adding` makes a new one, so that what one guard knows never changes
-what another does. Asked in this order: predicates (the last added first), types, codes, then
-everything that is built in. An explicit statement of the server still wins over all of them.
+A classifier is immutable: `adding` makes a new one, so that the rules of one guard never change
+those of another. Asked in this order: predicates (the last added first), types, codes, then the
+built-in rules. An explicit statement of the server (`x-should-retry`) overrides all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
 from ..core.failure import Failure, Kind, Reach
+from ..core.record import record
 from ..errors import SettingError
-from .answers import judge_response
 from .exceptions import classify_exception
-from .http import classify_response
+from .http import classify_response, judge_response
 
 __all__ = ("Classifier", "Judgement", "Predicate", "classifier")
 
@@ -34,7 +34,7 @@ _NOT_ANSWERED = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Classifier:
     """Reads errors and answers; `classifier` is the one without additions.
 
@@ -88,7 +88,7 @@ class Classifier:
         return classify_response(status, headers, body, now=now, codes=self.codes or None)
 
     def judge(self, result: object, *, now: float | None = None) -> Failure | None:
-        """The failure in a response object, or None; see `answers.judge_response`."""
+        """The failure in a response object, or None; see `http.judge_response`."""
         return judge_response(result, now=now, codes=self.codes or None)
 
     def _asked(self, error: BaseException) -> list[tuple[str, Predicate]]:

@@ -1,7 +1,7 @@
-"""An exception: what failed.
+"""The failure in an exception.
 
-By evidence first (status, headers, body), by class second, by what it was raised from third.
-Whatever a strange object does while it is looked at, the worst answer is `unknown`.
+Evidence on the exception (status, headers, body) is read first, its class second, the exception it
+was raised from third. An object that misbehaves while it is read gives `unknown`, never an error.
 
     error ──status, headers, body──▶ http
       ├──known class──▶ its kind; what it wraps may tell the reach
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.failure import Failure, Family, Kind, Reach
 from ..core.hint import Hint
-from ..core.text import presentable
+from ..core.redaction import presentable
 from ..errors import CircuitOpen, DeadlinePassed, FailedAnswer, LimitReached, MulliganError
-from .body import NOTHING
+from .bodies import NOTHING
 from .http import judge_evidence, judge_words
-from .known import BY_ERRNO, CIRCLE, SDK_ROOTS, Known, find
-from .shapes import Evidence, careful_get, evidence_in
+from .known_exceptions import BY_ERRNO, CIRCLE, CLIENT_ROOTS, GARBLED, SDK_ROOTS, Known, find
+from .objects import HttpEvidence, careful_get, evidence_in
 from .vocabulary import CODES
 
 if TYPE_CHECKING:
@@ -138,6 +138,8 @@ class _Reader:
         known = trait.known
         if known is None and trait.is_os:
             known = _by_errno(error, trait)
+        if known is None and trait.name == "json.JSONDecodeError" and _is_of_a_client(error):
+            known = GARBLED
         if known is not None:
             return self._closer(error, _of_class(error, trait, known))
         return self._behind(error, trait)
@@ -145,7 +147,7 @@ class _Reader:
     def _by_evidence(self, error: BaseException, trait: _Trait) -> Failure | None:
         """The failure in what the exception carries, or None where that says nothing."""
         if trait.is_rpc:
-            from .grpc_status import classify_rpc
+            from .grpc import classify_rpc
 
             failure = classify_rpc(error, now=self.now, codes=self.codes)
             if failure is not None:
@@ -181,7 +183,7 @@ class _Reader:
             return replace(failure, reach=Reach.MAYBE_APPLIED)
         return failure
 
-    def _is_telling(self, evidence: Evidence, trait: _Trait) -> bool:
+    def _is_telling(self, evidence: HttpEvidence, trait: _Trait) -> bool:
         """Whether evidence without a status of failure is enough: an error in a 200, a code."""
         status, _, body, text = evidence
         codes = body.codes
@@ -228,11 +230,11 @@ class _Reader:
         return None
 
     def _behind(self, error: BaseException, trait: _Trait) -> Failure:
-        """An exception nobody knows: perhaps what it came from is known."""
+        """An exception of an unknown class: read the one that it was raised from."""
         behind = error.__cause__
         if not (behind is not None or error.__suppress_context__ or isinstance(error, _MISTAKES)):
             behind = error.__context__
-        # KeyboardInterrupt and kin behind an error are no failure of anything.
+        # KeyboardInterrupt and the like behind an error are not failures.
         if isinstance(behind, Exception) and self._is_new(behind):
             found = self.read(behind)
             if found.kind is not Kind.UNKNOWN:
@@ -323,6 +325,20 @@ def _of_class(error: BaseException, trait: _Trait, known: Known) -> Failure:
         is_retriable=known.is_retriable,
         because=trait.name,
     )
+
+
+def _is_of_a_client(error: BaseException) -> bool:
+    """Whether a client library raised `error`: what it could not decode was a server's answer.
+
+    The same error of the caller's own `json.loads` is about anything.
+    """
+    traceback = error.__traceback__
+    while traceback is not None:
+        root = traceback.tb_frame.f_globals.get("__name__", "").partition(".")[0]
+        if root in CLIENT_ROOTS:
+            return True
+        traceback = traceback.tb_next
+    return False
 
 
 _DNS = Known(Kind.NETWORK, Reach.NEVER_SENT)

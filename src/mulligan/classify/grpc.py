@@ -1,7 +1,7 @@
-"""What a gRPC error says: a status code, details, trailing metadata.
+"""The failure in a gRPC error: a status code, details, trailing metadata.
 
-The code is mapped to the HTTP status that Google's own APIs use for it. UNAVAILABLE is the hard
-one: the client says it for a connection that never stood, the server for lack of capacity.
+The code is mapped to the HTTP status that Google's own APIs use for it. UNAVAILABLE is ambiguous:
+the client reports it for a connection that was never made, the server for lack of capacity.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.failure import Failure, Kind, Reach
 from ..core.hint import Hint
-from ..core.text import presentable
-from .body import Body
+from ..core.redaction import presentable
+from .bodies import Body
 from .headers import fold
 from .http import judge_evidence
-from .shapes import careful_get
+from .objects import careful_get
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,9 +42,9 @@ _RULES = {
     "ABORTED": _Rule(Kind.CONDITIONAL, 409),
     "OUT_OF_RANGE": _Rule(Kind.CLIENT, 400),
     "UNIMPLEMENTED": _Rule(Kind.SERVER, 501, is_retriable=False),
-    "INTERNAL": _Rule(Kind.SERVER, 500),
+    "INTERNAL": _Rule(Kind.SERVER, 500, Reach.MAYBE_APPLIED),
     "UNAVAILABLE": _Rule(Kind.SERVER, 503, Reach.MAYBE_APPLIED),
-    "DATA_LOSS": _Rule(Kind.SERVER, 500, is_retriable=False),
+    "DATA_LOSS": _Rule(Kind.SERVER, 500, Reach.MAYBE_APPLIED, is_retriable=False),
     "UNAUTHENTICATED": _Rule(Kind.AUTH, 401),
 }
 _NEVER_SENT = (

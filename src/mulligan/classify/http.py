@@ -1,44 +1,43 @@
-"""A status, headers, a body: what failed.
+"""The failure in an HTTP answer: from a status, headers and a body, or from a response object.
 
-The kind comes from `verdict`. Over it stand explicit statements (`x-should-retry`,
-`is_retriable`, gRPC push-back): where two of them disagree, the one that says no is believed.
+The kind comes from `status_kinds`. Explicit statements (`x-should-retry`, `is_retriable`, gRPC
+push-back) override it: where two of them disagree, the one that forbids a retry is believed.
 """
 
 from __future__ import annotations
 
+from datetime import timedelta, timezone
+from math import nan
 from typing import TYPE_CHECKING
 
-from ..core.failure import Failure, Kind, Reach
+from ..core.failure import Failure, Kind
 from ..core.hint import Hint
-from ..core.text import presentable
-from .body import NOTHING, Body, read_body
-from .body_hints import field_hint, text_hint
-from .headers import fold
-from .problem import failing_fields, stated_retriable
-from .quota_headers import Unit, exhausted, read_quotas
-from .retry_after import read_clocks, read_retry_after
-from .verdict import Verdict, speaks_of_a_plan, verdict, weigh
+from ..core.redaction import presentable
+from .bodies import NOTHING, Body, failing_fields, read_body, stated_retriable
+from .headers import fold, read_clocks, read_retry_after
+from .objects import response_evidence
+from .quotas import Unit, exhausted, read_quotas
+from .status_kinds import NO_WAIT, Verdict, reach_of, speaks_of_a_plan, verdict, weigh
+from .times.fields import reset_in_fields
+from .times.server_formats import may_state_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .quota_headers import Quota
+    from .quotas import Quota
+    from .times.server_formats import ResetTime
 
-__all__ = ("classify_response", "judge_evidence", "judge_words")
+__all__ = ("classify_response", "judge_evidence", "judge_response", "judge_words")
 
-# A middleman answered; whether the server did the work, he does not know. 52x are Cloudflare's.
-_MIDDLEMAN = frozenset((408, 502, 504, *range(520, 528), 530, 598, 599))
-# No sentence about waiting is believed where waiting cannot help.
-_NO_WAIT = frozenset((Kind.AUTH, Kind.CLIENT, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY))
-_NOBODY_KNOWS = Verdict(Kind.UNKNOWN, "an error that no rule knows")
+_UNKNOWN = Verdict(Kind.UNKNOWN, "an error that no rule knows")
 _LIMITS = frozenset((Kind.RATE_LIMIT, Kind.QUOTA, Kind.BILLING))
 # Windows from here on are a plan's, not a burst's.
 _PLAN_WINDOW = 3600.0
 _GITHUB_LEAST = 60.0
 # z.ai's usage limits name the time of their reset, but not that it is Beijing's.
 _ZAI_CODES = frozenset(("1308", "1310", "1316"))
-_ZAI_ZONE = "+0800"
-_ABOUT_WHEN = ("again", "retry", "wait", "reset", "access", "refresh", "until")
+_ZAI_ZONE = timezone(timedelta(hours=8))
+_MOST_WORDS = 4096
 
 
 def classify_response(
@@ -64,6 +63,33 @@ def classify_response(
     return judge_evidence(status, fold(headers), said, now=now, codes=codes)
 
 
+def judge_response(
+    result: object, *, now: float | None = None, codes: Mapping[str, Kind] | None = None
+) -> Failure | None:
+    """The failure in a response of httpx, requests, aiohttp or the like; None for anything else.
+
+    A response is known by its shape: a status beside headers. Its body is looked at only where
+    the client has read it already, so no stream is consumed.
+
+    Args:
+        result: What a call returned.
+        now: Our wall clock in epoch seconds. Without it, instants are measured against the
+            answer's own Date header, and are no hint where there is none; durations always are.
+        codes: The caller's own codes in lower case.
+    """
+    try:
+        evidence = response_evidence(result)
+        if evidence is None:
+            return None
+        status, headers, body, text = evidence
+        if status is not None and status < 400 and not body.is_error:
+            return None
+        clock = nan if now is None else now
+        return judge_evidence(status, headers, body, text=text, now=clock, codes=codes)
+    except Exception:  # noqa: BLE001 -- an object that only looks like a response is an answer
+        return None
+
+
 def judge_evidence(
     status: int | None,
     headers: Mapping[str, str],
@@ -86,14 +112,14 @@ def judge_evidence(
     # A 200 with an error inside is judged by the status inside, where there is one.
     effective = status if status is not None and status >= 400 else body.status
     words = body.message or text
-    lowered = words[:4096].lower()
+    lowered = words[:_MOST_WORDS].lower()
     hint = rejecting = None
     if headers or body.data is not None:
         hint, rejecting = _stated_hint(effective, headers, body, now)
     named = _codes(headers, body) if headers else body.codes
-    found = verdict(effective, named, lowered, codes) or _NOBODY_KNOWS
+    found = verdict(effective, named, lowered, codes) or _UNKNOWN
     if found.is_retriable is not False:
-        if hint is None and words and found.kind not in _NO_WAIT:
+        if hint is None and words and found.kind not in NO_WAIT:
             hint = _hint_in_words(words, lowered, headers, now, named)
         if hint is not None or found.kind in _LIMITS:
             found = weigh(
@@ -113,7 +139,12 @@ def judge_evidence(
     return Failure(
         kind=found.kind,
         message=presentable(words),
-        reach=_reach(effective, found),
+        reach=reach_of(
+            effective,
+            found.kind,
+            is_vague=found.is_vague and hint is None,
+            is_under_way=found.is_under_way,
+        ),
         hint=hint,
         status=status if status is not None else effective,
         code=None if body.code is None else presentable(body.code, 100),
@@ -121,11 +152,6 @@ def judge_evidence(
         because=because,
         fields=() if body.data is None else _fields(effective, found.kind, body),
     )
-
-
-def _reach(status: int | None, found: Verdict) -> Reach:
-    is_known = status not in _MIDDLEMAN and not found.is_under_way
-    return Reach.ANSWERED if is_known else Reach.MAYBE_APPLIED
 
 
 # Sentences that stood alone and named no time, with what they mean. A server that is down says
@@ -168,27 +194,35 @@ def _stated_hint(
         if millis.isascii() and millis.isdigit():
             hint = Hint.after(float(millis[:18]) / 1000, source="grpc-retry-pushback-ms")
     if hint is None and body.data is not None:
-        hint = field_hint(body.data, clocks=read_clocks(headers, now=now))
+        clocks = read_clocks(headers, now=now)
+        reset = reset_in_fields(body.data, now=clocks.theirs)
+        hint = None if reset is None else reset.hint_by(clocks, _body_source(reset))
     stated = read_quotas(headers, now=now) if headers else ()
     rejecting = exhausted(stated) if stated else None
     if rejecting is not None and not rejecting.is_exhausted and status != 429:
-        rejecting = None  # a reset that nobody says is needed is no reason to wait out a fault
+        rejecting = None  # no quota is used up: its reset does not end this failure
     if hint is None and rejecting is not None:
         hint = rejecting.hint
     return hint, rejecting
+
+
+def _body_source(reset: ResetTime) -> str:
+    return f"body {reset.source.partition(':')[0]}"
 
 
 def _hint_in_words(
     words: str, lowered: str, headers: Mapping[str, str], now: float, codes: tuple[str, ...]
 ) -> Hint | None:
     hint = None
-    for word in _ABOUT_WHEN:  # the patterns are dear, and most sentences need none of them
-        if word in lowered:
-            zone = _ZAI_ZONE if any(code in _ZAI_CODES for code in codes) else None
-            hint = text_hint(words, clocks=read_clocks(headers, now=now), zone=zone)
-            break
+    if may_state_time(lowered):
+        from .times.reset_time import find_reset
+
+        zone = _ZAI_ZONE if any(code in _ZAI_CODES for code in codes) else None
+        clocks = read_clocks(headers, now=now)
+        reset = find_reset(words[:_MOST_WORDS], now=clocks.theirs, zone=zone)
+        hint = None if reset is None else reset.hint_by(clocks, f'"{reset.source}"')
     if hint is None and ("secondary rate limit" in lowered or "abuse detection" in lowered):
-        # GitHub: at least a minute; whoever goes on while limited may be banned.
+        # GitHub: at least a minute; clients that continue while limited may be banned.
         return Hint.after(_GITHUB_LEAST, source="GitHub's secondary limit, at least a minute")
     return hint
 
@@ -206,7 +240,7 @@ def _statement(
         said.append((stated, f"body says is_retriable={str(stated).lower()}"))
     pushback = headers.get("grpc-retry-pushback-ms") if headers else None
     if pushback is not None:
-        # gRPC A6: negative means do not retry, and so does what is no number.
+        # gRPC A6: a negative or malformed number means do not retry.
         allowed = pushback.strip().isascii() and pushback.strip().isdigit()
         said.append((allowed, f"push-back of {presentable(pushback, 20)} ms"))
     if not said:

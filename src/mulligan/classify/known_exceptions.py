@@ -11,7 +11,16 @@ from typing import NamedTuple
 
 from ..core.failure import Kind, Reach
 
-__all__ = ("BY_ERRNO", "CIRCLE", "KNOWN", "SDK_ROOTS", "Known", "find")
+__all__ = (
+    "BY_ERRNO",
+    "CIRCLE",
+    "CLIENT_ROOTS",
+    "GARBLED",
+    "KNOWN",
+    "SDK_ROOTS",
+    "Known",
+    "find",
+)
 
 
 class Known(NamedTuple):
@@ -37,8 +46,8 @@ _NOT_CONNECTED = Known(Kind.TIMEOUT, Reach.NEVER_SENT)
 # A wrong address, an untrusted certificate, a circle of redirects: the caller's to repair (E-G4).
 _MISTAKE = Known(Kind.CLIENT, Reach.NEVER_SENT, is_retriable=False, wins=True)
 CIRCLE = Known(Kind.CLIENT, Reach.ANSWERED, is_retriable=False, wins=True)
-# An answer that cannot be read is no proof that nothing was done.
-_GARBLED = Known(Kind.BAD_ANSWER)
+# An answer that cannot be read does not prove that nothing was done.
+GARBLED = Known(Kind.BAD_ANSWER)
 _NO_KEY = Known(Kind.AUTH, Reach.NEVER_SENT, wins=True)
 
 _HTTPX = {
@@ -55,13 +64,13 @@ _HTTPX = {
     "UnsupportedProtocol": _MISTAKE,
     "InvalidURL": _MISTAKE,
     "TooManyRedirects": CIRCLE,
-    "DecodingError": _GARBLED,
+    "DecodingError": GARBLED,
 }
 _SDK = {
     "APIConnectionError": _LOST,
     "APITimeoutError": _TOO_LATE,
-    "APIResponseValidationError": _GARBLED,
-    "LengthFinishReasonError": _GARBLED,
+    "APIResponseValidationError": GARBLED,
+    "LengthFinishReasonError": GARBLED,
     "ContentFilterFinishReasonError": Known(Kind.CONTENT_POLICY, Reach.ANSWERED, wins=True),
     "WebSocketConnectionClosedError": _LOST,
     "CredentialsError": _NO_KEY,
@@ -106,7 +115,7 @@ KNOWN: dict[str, dict[str, Known]] = {
         "InvalidURL": _MISTAKE,
         "NonHttpUrlClientError": _MISTAKE,
         "TooManyRedirects": CIRCLE,
-        "ContentTypeError": _GARBLED,
+        "ContentTypeError": GARBLED,
     },
     "requests": {
         "ConnectionError": _LOST,
@@ -122,8 +131,8 @@ KNOWN: dict[str, dict[str, Known]] = {
         "InvalidHeader": _MISTAKE,
         "URLRequired": _MISTAKE,
         "TooManyRedirects": CIRCLE,
-        "InvalidJSONError": _GARBLED,
-        "ContentDecodingError": _GARBLED,
+        "InvalidJSONError": GARBLED,
+        "ContentDecodingError": GARBLED,
     },
     "urllib3": {
         "ProtocolError": _LOST,
@@ -139,7 +148,7 @@ KNOWN: dict[str, dict[str, Known]] = {
         "LocationValueError": _MISTAKE,
         "ProxySchemeUnsupported": _MISTAKE,
         "InvalidHeader": _MISTAKE,
-        "DecodeError": _GARBLED,
+        "DecodeError": GARBLED,
     },
     "botocore": {
         "HTTPClientError": _LOST,
@@ -177,6 +186,10 @@ KNOWN: dict[str, dict[str, Known]] = {
 
 # Packages whose exceptions speak for a service: their codes, even their words, are evidence.
 SDK_ROOTS = frozenset(("anthropic", "botocore", "google", "grpc", "litellm", "openai"))
+# Packages that send requests: what they cannot decode is an answer.
+CLIENT_ROOTS = SDK_ROOTS | {
+    *("aiohttp", "httpcore", "httpcore2", "httpx", "httpx2", "requests", "urllib3", "websockets")
+}
 
 # By this platform's numbers; on Linux 32, 101, 104, 110, 111, 113.
 BY_ERRNO: dict[int, Known] = {

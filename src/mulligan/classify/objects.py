@@ -1,15 +1,16 @@
-"""Evidence in objects of unknown classes: status, headers, body, code.
+"""Status, headers, body and code of exceptions and responses of unknown classes.
 
-Nothing here calls a method of the object, reads a stream, or lets a property of it raise. A body
-is taken only where the client has read it already.
+No method of the object is called, no stream is read, and a property that raises is survived. A body
+is used only where the client has read it already.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .body import NOTHING, Body, read_body
+from .bodies import NOTHING, Body, read_body
 from .headers import fold
 
 if TYPE_CHECKING:
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
     Get = Callable[[object, str, None], Any]
 
-__all__ = ("Evidence", "careful_get", "evidence_in", "response_evidence")
+__all__ = ("HttpEvidence", "careful_get", "evidence_in", "response_evidence")
 
 
-class Evidence(NamedTuple):
+class HttpEvidence(NamedTuple):
     """What an object says about an HTTP answer.
 
     Args:
@@ -48,7 +49,7 @@ def careful_get(thing: object, name: str, default: None = None) -> Any:
         return default
 
 
-def evidence_in(error: BaseException, *, is_known: bool) -> Evidence:
+def evidence_in(error: BaseException, *, is_known: bool) -> HttpEvidence:
     """What `error` carries. `is_known`: its package speaks HTTP, so a bare `code` is a status."""
     try:
         return _evidence(error, getattr, is_known)
@@ -56,7 +57,7 @@ def evidence_in(error: BaseException, *, is_known: bool) -> Evidence:
         return _evidence(error, careful_get, is_known)
 
 
-def _evidence(error: BaseException, get: Get, is_known: bool) -> Evidence:  # noqa: FBT001 -- private, and its callers say what it is
+def _evidence(error: BaseException, get: Get, is_known: bool) -> HttpEvidence:  # noqa: FBT001 -- private, and its callers say what it is
     response = get(error, "response", None)
     if isinstance(response, dict):
         return _botocore(response, error)
@@ -69,6 +70,8 @@ def _evidence(error: BaseException, get: Get, is_known: bool) -> Evidence:  # no
     if response is not None:
         status = _status_on(response, get) if status is None else status
         headers = get(response, "headers", None) if headers is None else headers
+    if is_known and (provider := get(error, "litellm_response_headers", None)) is not None:
+        headers = provider  # litellm's own response is made up, and its headers are empty
     if details is not None and not isinstance(details, _JSON):
         details = None
     if status is None and (is_known or headers is not None or details is not None):
@@ -83,7 +86,7 @@ def _evidence(error: BaseException, get: Get, is_known: bool) -> Evidence:  # no
         said = _with_codes(said, code, kind)
     text = get(error, "message", None)
     folded = _NO_HEADERS if headers is None else fold(headers)
-    return Evidence(status, folded, said, text if isinstance(text, str) else "")
+    return HttpEvidence(status, folded, said, text if isinstance(text, str) else "")
 
 
 def _status_on(thing: object, get: Get) -> int | None:
@@ -94,7 +97,7 @@ def _status_on(thing: object, get: Get) -> int | None:
     return None
 
 
-def _botocore(response: dict[Any, Any], error: BaseException) -> Evidence:
+def _botocore(response: dict[Any, Any], error: BaseException) -> HttpEvidence:
     """``{"Error": {"Code", "Message"}, "ResponseMetadata": {"HTTPStatusCode", "HTTPHeaders"}}``."""
     metadata = response.get("ResponseMetadata")
     metadata = metadata if isinstance(metadata, dict) else {}
@@ -103,18 +106,18 @@ def _botocore(response: dict[Any, Any], error: BaseException) -> Evidence:
     body = read_body({"code": said.get("Code"), "message": said.get("Message")})
     status = status_of(metadata.get("HTTPStatusCode"))
     text = body.message or str(error)
-    return Evidence(status, fold(metadata.get("HTTPHeaders")), body, text)
+    return HttpEvidence(status, fold(metadata.get("HTTPHeaders")), body, text)
 
 
-def response_evidence(response: object) -> Evidence | None:
-    """What a response object of any HTTP client says; None where it is no response."""
+def response_evidence(response: object) -> HttpEvidence | None:
+    """What a response object of any HTTP client says; None for other objects."""
     status = _status_on(response, careful_get)
     headers = careful_get(response, "headers")
     if status is None or headers is None:
         return None
     reason = careful_get(response, "reason_phrase") or careful_get(response, "reason")
     said = read_body(body_of(response, careful_get))
-    return Evidence(status, fold(headers), said, reason if isinstance(reason, str) else "")
+    return HttpEvidence(status, fold(headers), said, reason if isinstance(reason, str) else "")
 
 
 def status_of(value: object) -> int | None:
@@ -160,14 +163,7 @@ def _with_codes(body: Body, *codes: object) -> Body:
         if isinstance(code, str) and 0 < len(code) <= 200:
             lowered = code.lower()
             if lowered not in body.codes and not lowered.isdigit():
-                body = Body(
-                    data=body.data,
-                    message=body.message,
-                    # What the body said is more specific than what the client made of it.
-                    codes=(lowered, *body.codes),
-                    code=body.code or code,
-                    status=body.status,
-                    is_error=body.is_error,
-                    quotas=body.quotas,
-                )
+                # What the body said is more specific than what the client made of it.
+                known = (lowered, *body.codes)
+                body = replace(body, codes=known, code=body.code or code)
     return body

@@ -13,18 +13,33 @@ from enum import StrEnum
 
 from ..core.failure import Kind
 from ..errors import SettingError
+from .pattern_cost import worst_case
 from .times.zones import named_zone
 
-__all__ = ("Entry", "Meaning", "Pack", "PackError", "Packs", "Voice", "pack_from")
+__all__ = (
+    "TEXT_LENGTH",
+    "Entry",
+    "Meaning",
+    "Pack",
+    "PackError",
+    "Packs",
+    "Voice",
+    "check_cost",
+    "pack_from",
+)
 
 # A pattern with more than this in it is several entries.
 _LONGEST = 2000
 _LONGEST_WITH_PARTS = 20_000
+# What a message is cut to before it is matched.
+TEXT_LENGTH = 4000
+# Two `.*` in one pattern pass this; one does not, and neither does what is bounded: `.{0,80}`.
+_MOST_STEPS = 1e11
 # {window}: a part. {1,20} is a number of times.
 _PART = re.compile(r"\{(?P<name>[a-z][a-z_]*)\}")
 
 
-# \d and \s are no letters.
+# \d and \s are not letters.
 _CLASS = re.compile(r"\\[a-zA-Z]")
 _LETTER = re.compile(r"[A-Za-z]")
 
@@ -121,7 +136,7 @@ class Packs:
         """Every entry with its pack: users' own first, then those of `agent`."""
         order = self._orders.get(agent)
         if order is None:
-            # What belongs to nobody stays last, even if a program is called so.
+            # The generic pack stays last, even if a program has its name.
             users = [pack for pack in self.packs if not pack.is_builtin]
             own = [
                 pack
@@ -152,6 +167,9 @@ def pack_from(
         raise PackError("a pack needs at least one [[entry]]")
     parts = _parts(data.get("parts", {}))
     read = [_entry(entry, index, parts) for index, entry in enumerate(entries)]
+    if not is_builtin:  # those that came with Mulligan are tested, which takes longer than to load
+        for index, entry in enumerate(read):
+            check_cost(entry.match.pattern, f"entry[{index}] {entry.id}")
     names = [entry.id for entry in read]
     twice = next((one for one in names if names.count(one) > 1), None)
     if twice is not None:
@@ -243,12 +261,22 @@ def _pattern(text: str, parts: Mapping[str, str], key: str) -> re.Pattern[str]:
     return pattern
 
 
+def check_cost(pattern: str, key: str) -> None:
+    """Refuse a pattern that could take minutes on a single message."""
+    if worst_case(pattern, TEXT_LENGTH) > _MOST_STEPS:
+        raise PackError(
+            f"match could take minutes on {TEXT_LENGTH} characters: something that repeats stands "
+            "in something that repeats, or twice in a row; bound it, as in .{0,80} for .*",
+            key,
+        )
+
+
 def _compiled(text: str, key: str) -> re.Pattern[str]:
     try:
         return re.compile(text, re.IGNORECASE)
     except (re.error, RecursionError, OverflowError) as error:
         what = "it" if key.startswith("parts.") else "match"
-        raise PackError(f"{what} is no regular expression: {error}", key) from None
+        raise PackError(f"{what} is not a regular expression: {error}", key) from None
 
 
 def _means(text: str, key: str, name: str) -> Kind | Meaning:

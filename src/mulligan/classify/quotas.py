@@ -1,26 +1,26 @@
-"""What an answer's headers say about limits: how much is left, when it is refilled.
+"""Rate-limit headers: how much of each limit is left, and when it is refilled.
 
-Read on every answer, not only on rejections, so the usual answer without such headers costs one
-pass over the names. Malformed values are left out; what is left still counts.
+They are read on every answer, not only on rejections, so the usual answer without such headers
+costs one pass over the names. Malformed values are skipped; the others still count.
 """
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.hint import Hint
-from .headers import fold
-from .instants import Clocks, number, when
-from .retry_after import read_clocks
+from ..core.lazy_pattern import lazy
+from ..core.record import record
+from .headers import fold, read_clocks, read_retry_after
+from .times.server_formats import ClockPair, number, when
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ("Quota", "Unit", "exhausted", "quotas", "read_quotas")
+    from ..core.hint import Hint
+
+__all__ = ("Quota", "Unit", "exhausted", "limit_hint", "quotas", "read_quotas")
 
 
 class Unit(StrEnum):
@@ -33,7 +33,7 @@ class Unit(StrEnum):
     SHARE = "share"  # a part of 1: how much of a plan's window is left, not how many calls
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Quota:
     """One dimension of a limit, as the server stated it.
 
@@ -101,7 +101,7 @@ def read_quotas(headers: Mapping[str, str], *, now: float) -> tuple[Quota, ...]:
             _named(drafts, name, value)
     # The shortest instant is an epoch of nine digits; without one the Date header is not read.
     has_instant = any(draft.reset and len(draft.reset) > 8 for draft in drafts.values())
-    clocks = read_clocks(headers, now=now) if has_instant else Clocks(now, now)
+    clocks = read_clocks(headers, now=now) if has_instant else ClockPair(now, now)
     found = [draft.quota(dimension, clocks) for dimension, draft in drafts.items()]
     return tuple([quota for quota in found if quota is not None])
 
@@ -119,6 +119,15 @@ def exhausted(stated: Iterable[Quota]) -> Quota | None:
     return max(rejecting, key=lambda quota: quota.reset_in or 0.0, default=None)
 
 
+def limit_hint(headers: Mapping[str, str], *, now: float) -> Hint | None:
+    """When folded headers say to come back: Retry-After, else the reset of what is used up."""
+    hint = read_retry_after(headers, now=now)
+    if hint is None:
+        quota = exhausted(read_quotas(headers, now=now))
+        hint = None if quota is None else quota.hint
+    return hint
+
+
 class _Draft:
     """A quota while its headers are being collected."""
 
@@ -133,7 +142,7 @@ class _Draft:
         self.source = ""
         self.status = ""
 
-    def quota(self, dimension: str, clocks: Clocks) -> Quota | None:
+    def quota(self, dimension: str, clocks: ClockPair) -> Quota | None:
         remaining = 0.0 if self.status == "rejected" else self.remaining
         if self.status.startswith("allowed") and remaining is None:
             return None  # a window that lets us pass must not be taken for the one that did not
@@ -225,7 +234,7 @@ def _anthropic(drafts: dict[str, _Draft], rest: str, value: str) -> None:
     """``requests-remaining``, ``input-tokens-reset``, ``unified-5h-utilization`` and kin."""
     dimension, _, field = rest.rpartition("-")
     if "overage" in dimension or "fallback" in dimension:
-        return  # what happens beyond the plan is no limit of the plan
+        return  # paid usage beyond the plan is not a limit of the plan
     name = "anthropic-ratelimit-" + rest
     if not dimension.startswith("unified"):
         if field in _FIELDS:
@@ -260,9 +269,9 @@ def _codex(drafts: dict[str, _Draft], rest: str, value: str) -> None:
         draft.put("reset", value, "x-codex-" + rest)
 
 
-_ITEM = re.compile(r'(?:"((?:[^"\\]|\\.){0,256})"|([A-Za-z0-9*_./:-]{1,256}))((?:\s*;[^,]*)?)')
-_PARAMETER = re.compile(r";\s*([a-z*][a-z0-9_.*-]*)\s*=\s*(?:\"([^\"]*)\"|([^;,\s]+))")
-_INTEGER = re.compile(r"[0-9]{1,15}")
+_ITEM = lazy(r'(?:"((?:[^"\\]|\\.){0,256})"|([A-Za-z0-9*_./:-]{1,256}))((?:\s*;[^,]*)?)')
+_PARAMETER = lazy(r";\s*([a-z*][a-z0-9_.*-]*)\s*=\s*(?:\"([^\"]*)\"|([^;,\s]+))")
+_INTEGER = lazy(r"[0-9]{1,15}")
 _COUNTED = {"content-bytes": Unit.BYTES, "concurrent-requests": Unit.CONCURRENT}
 
 

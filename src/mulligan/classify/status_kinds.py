@@ -1,20 +1,21 @@
-"""Which kind of failure a status, codes, words add up to.
+"""The kind of failure for a status, codes and words: the only status table.
 
-The questions, in this order; the first answer wins:
+The questions are asked in this order, and the first answer wins:
 
     the caller's own codes  ▶  is it under way?  ▶  can it ever pass?  ▶  the vendor's codes
     ▶  the vendor's words  ▶  the status
 
-Then the verdict is weighed against a reset: time heals what money would otherwise have to.
+`weigh` then corrects the kind in the light of a reset: a limit that names a reset recovers by
+waiting, whatever its words say about money.
 """
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.failure import Kind
+from ..core.failure import Kind, Reach
+from ..core.lazy_pattern import lazy
 from .vocabulary import (
     CODES,
     NEVER_PASSES,
@@ -30,19 +31,61 @@ from .vocabulary import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("Verdict", "speaks_of_a_plan", "verdict", "weigh")
+__all__ = (
+    "NO_WAIT",
+    "Verdict",
+    "asks_too_much",
+    "reach_of",
+    "speaks_of_a_plan",
+    "verdict",
+    "weigh",
+)
 
 
 class Verdict(NamedTuple):
     """A kind, what decided it, and whether that settles it whatever else is said.
 
-    `is_under_way` is true of a request that the server is working on, for an earlier attempt.
+    `is_under_way` is true of a request that the server is working on, for an earlier attempt;
+    `is_vague` of a word that repeats the status and does not say what became of the request.
     """
 
     kind: Kind
     because: str
     is_retriable: bool | None = None
     is_under_way: bool = False
+    is_vague: bool = False
+
+
+# No sentence about waiting is believed where waiting cannot help; a header or a field is.
+NO_WAIT = frozenset((Kind.AUTH, Kind.CLIENT, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY))
+_REFUSALS = frozenset(
+    (
+        *(Kind.RATE_LIMIT, Kind.QUOTA, Kind.BILLING, Kind.OVERLOADED, Kind.AUTH, Kind.CLIENT),
+        *(Kind.CONDITIONAL, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY),
+    )
+)
+# A server that crashes half-way answers 500, and a gateway answers 502 or 504 for a server of which
+# it has heard nothing. Only these 5xx say that the work was not started: not implemented,
+# version not
+# supported, log in to the network first; and 503 and 529 where they speak of capacity or of a time.
+_NOT_BEGUN = frozenset((501, 505, 511))
+_NO_CAPACITY = frozenset((503, 529))
+
+
+def reach_of(
+    status: int | None, kind: Kind, *, is_vague: bool = False, is_under_way: bool = False
+) -> Reach:
+    """How far a request came that was answered: by HTTP, or in a program's words.
+
+    `ANSWERED` where the answer proves that the server has not done what was asked.
+    """
+    if status in _NOT_BEGUN:
+        return Reach.ANSWERED
+    is_server = status is not None and status >= 500 and status not in _NO_CAPACITY
+    is_refused = kind in _REFUSALS and not is_vague
+    if is_server or status == 408 or is_under_way or not is_refused:
+        return Reach.MAYBE_APPLIED
+    return Reach.ANSWERED
 
 
 _STATUS: dict[int, Kind] = {
@@ -70,14 +113,20 @@ _AT_IT = (
     r"|(?:still|already) processing)"
 )
 _OTHER = r"(?:another|previous|earlier|same|original|duplicate|concurrent)"
-_UNDER_WAY = re.compile(
+_UNDER_WAY = lazy(
     rf"idempoten.{{0,120}}{_AT_IT}|{_AT_IT}.{{0,120}}idempoten"
     rf"|{_OTHER}[^.]{{0,20}} request\b[^.]{{0,60}}{_NOW}"
     rf"|request (?:is )?(?:already|still) {_NOW}"
 )
 
-_ZERO_LIMIT = re.compile(r"limit: ?0\b(?!\.)")
-_LIMIT_REQUESTED = re.compile(r"limit:? ([0-9]{1,12})\b.{0,40}requested:? ~?([0-9]{1,12})\b")
+_ZERO_LIMIT = lazy(r"limit: ?0\b(?!\.)")
+# 10000, 10,000, 10.000, 10 000: three digits behind a separator are thousands.
+_COUNT = r"([0-9]{1,3}(?:[,._'’ \u00a0\u202f][0-9]{3})+(?![0-9])|[0-9]{1,12}(?!\.?[0-9]))"
+_LIMIT_REQUESTED = lazy(
+    rf"(?i)\blimit:?\s{{0,2}}{_COUNT}(?:(?!\blimit\b).){{0,80}}?"
+    rf"\brequested:?\s{{0,2}}[~about ]{{0,7}}{_COUNT}",
+)
+_SEPARATORS = lazy("[^0-9]")
 
 
 def verdict(
@@ -134,18 +183,26 @@ def _by_size(status: int | None, lowered: str) -> Verdict | None:
     """What no waiting can help: a request larger than the limit, a limit of nothing."""
     if not lowered or (status != 413 and Kind.BILLING not in room_beside(status)):
         return None
-    if "requested" in lowered:
-        sizes = _LIMIT_REQUESTED.search(lowered)
-        is_larger = sizes is not None and int(sizes[2]) > int(sizes[1])
-    else:
-        is_larger = False
-    if is_larger or any(phrase in lowered for phrase in NEVER_PASSES):
+    if asks_too_much(lowered) or any(phrase in lowered for phrase in NEVER_PASSES):
         return Verdict(
             Kind.CONTEXT_LENGTH, "the request is larger than the limit", is_retriable=False
         )
     if "limit:" in lowered and _ZERO_LIMIT.search(lowered):
         return Verdict(Kind.BILLING, "the limit is 0", is_retriable=False)
     return None
+
+
+def asks_too_much(text: str) -> bool:
+    """Whether the words state a limit and a request that is larger than the whole of it.
+
+    Two numbers decide what no word says: "Limit 10,000, Used 9,900, Requested 500" passes by
+    waiting, "Limit 10,000, Requested 12,500" never does.
+    """
+    found = _LIMIT_REQUESTED.search(text) if "equested" in text else None
+    if found is None:
+        return False
+    limit, asked = (int(_SEPARATORS.sub("", each)) for each in found.groups())
+    return 0 < limit < asked
 
 
 def _by_code(status: int | None, codes: tuple[str, ...]) -> Verdict | None:
@@ -169,11 +226,11 @@ def _by_status(status: int | None, codes: tuple[str, ...]) -> Verdict | None:
     if status is None:
         for code in reversed(codes):
             if code in VAGUE_CODES:
-                return Verdict(VAGUE_CODES[code], f"code {code}")
+                return Verdict(VAGUE_CODES[code], f"code {code}", is_vague=True)
         return None
     if status == 503 and "unavailable" in codes:
-        # Google's word for a lack of capacity.
-        return Verdict(Kind.OVERLOADED, "status 503 UNAVAILABLE")
+        # Google's word for a lack of capacity, but also for a backend that was lost half-way.
+        return Verdict(Kind.OVERLOADED, "status 503 UNAVAILABLE", is_vague=True)
     return _of_status(status)
 
 
@@ -195,6 +252,8 @@ def weigh(
         has_reset: Whether the server said when.
         is_plan: Whether the limit is a plan's window rather than a burst's.
     """
+    if found.is_retriable is False:
+        return found
     kind, because = found.kind, found.because
     to: Kind | None = None
     if has_reset:
@@ -207,7 +266,7 @@ def weigh(
         return found if to is None else Verdict(to, f"{because} with a reset")
     if kind is Kind.RATE_LIMIT and any(phrase in lowered for phrase in SPENT):
         return Verdict(Kind.BILLING, "words about money, without a reset")
-    if kind is Kind.QUOTA and status == 402:
+    if kind in (Kind.QUOTA, Kind.RATE_LIMIT) and status == 402:
         return Verdict(Kind.BILLING, f"{because}, without a reset")
     if kind is Kind.RATE_LIMIT and is_plan:
         return Verdict(Kind.QUOTA, f"{because}, of a plan")

@@ -1,8 +1,8 @@
-"""Vendors' words for what went wrong, as tables.
+"""Vendors' codes and phrases for failures, as tables.
 
-A code is a word that a program was meant to read, so it counts wherever the status leaves room
-for it. A phrase stands in a sentence meant for people, so it counts only where no code spoke.
-Phrases are plain lower-case substrings: they are looked for on every failure.
+A code is a word written for programs, so it counts wherever the status leaves room for it. A phrase
+is part of a sentence written for people, so it counts only where no code was found. Phrases are
+plain lower-case substrings, because every failure is searched for them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from ..core.failure import Kind
 
 __all__ = (
     "CODES",
+    "FROM_WORDS",
     "NEVER_PASSES",
     "OTHER_PAYLOAD",
     "PLAN",
@@ -176,6 +177,8 @@ _PHRASES: tuple[tuple[Kind, tuple[str, ...]], ...] = (
     ),
 )
 
+# What codes and words decide beside a status; of anything else the status knows more.
+FROM_WORDS = frozenset((*_CODES, *(kind for kind, _ in _PHRASES)))
 _ALL = frozenset(Kind)
 _LIMITS = frozenset((Kind.RATE_LIMIT, Kind.QUOTA, Kind.BILLING))
 _TOO_MUCH = frozenset((Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY))

@@ -1,4 +1,4 @@
-"""The command line: knows everything, decides nothing.
+"""The command line: the list of commands, loaded when used, and the format of errors.
 
 One file a command. The group names them with their one-line help, and imports a command's file
 only when that command runs: `mulligan --help` must not load what `mulligan run` needs.
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..config.secret_variables import mask_environment_secrets
 from ..errors import FileError, MulliganError
 
 if TYPE_CHECKING:
@@ -23,24 +24,47 @@ __all__ = ("Unusable", "main", "script")
 
 # name → (module, help in one line). Every module has one click command named `command`.
 _COMMANDS: dict[str, tuple[str, str]] = {
-    "allow": (".allow", "Let everybody call a target, however often it fails."),
-    "block": (".block", "Let nobody call a target, until a hand says otherwise."),
-    "classify": (".classify", "Say what a program's output means, and when its limit resets."),
-    "cancel": (".cancel", "End a run for good."),
-    "completion": (".completion", "Print what makes a shell complete these commands."),
-    "dead": (".dead", "List, show, replay or purge calls that ran out of everything."),
-    "explain": (".explain", "Print a policy: what is retried, how often, how long it waits."),
-    "faults": (".faults", "Serve a provider that fails on command, and see what was asked of it."),
-    "worker": (".worker", "Wake the runs that are due."),
-    "resume": (".resume", "Go on with a run where it stands."),
-    "run": (".run", "Run an agent program that survives limits, crashes and reboots."),
-    "runs": (".runs", "List runs: what goes on, and what came of the last ones."),
-    "show": (".show", "Show everything about one run, or what it printed."),
-    "git": (".git", "List what runs have set aside in a git tree, and give it back."),
-    "lint": (".lint", "Check plans and policies before they run."),
-    "packs": (".packs", "List the packs of patterns, or check them."),
-    "reset": (".reset", "Forget what was counted and believed about a target."),
-    "status": (".status", "Say how it stands with every target: breaker, gate, tokens."),
+    "allow": (".commands.allow", "Let calls and runs start despite known limits and failures."),
+    "block": (".commands.block", "Block all calls to a target, or all runs of a program."),
+    "classify": (
+        ".commands.classify",
+        "Classify a program's output: kind of failure, reset time.",
+    ),
+    "cancel": (".commands.cancel", "Cancel a run; it cannot be resumed."),
+    "completion": (".commands.completion", "Print the shell completion script."),
+    "dead": (".commands.dead", "List, show, replay or purge dead letters: calls given up on."),
+    "doctor": (
+        ".commands.doctor",
+        "Check the journal, store and folders of runs; explain repairs.",
+    ),
+    "explain": (
+        ".commands.explain",
+        "Print a policy: what is retried, how often, how long it waits.",
+    ),
+    "faults": (
+        ".commands.faults",
+        "Serve a fake provider that fails on command; show its requests.",
+    ),
+    "worker": (".commands.worker", "Wake the runs that are due."),
+    "resume": (".commands.resume", "Resume a run where it stopped."),
+    "run": (".commands.run", "Run an agent program that survives limits, crashes and reboots."),
+    "runs": (".commands.runs", "List runs: active ones, and the results of recent ones."),
+    "show": (".commands.show", "Show one run in detail, or its output."),
+    "git": (".commands.git", "List changes that runs have set aside in git, and restore them."),
+    "lint": (".commands.lint", "Check plans and policies before they run."),
+    "packs": (".commands.packs", "List or check pattern packs."),
+    "reset": (
+        ".commands.reset",
+        "Forget the limits of runs, or the shared state of a target.",
+    ),
+    "simulate": (
+        ".commands.simulate",
+        "Simulate how policies recover from a server's failures.",
+    ),
+    "status": (
+        ".commands.status",
+        "Show limits that runs have hit, and the state of every target.",
+    ),
 }
 
 EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
@@ -74,7 +98,7 @@ class _Commands(click.Group):
             return super().resolve_command(ctx, args)
         from difflib import get_close_matches
 
-        from ..core.text import clean
+        from ..core.redaction import clean
 
         near = get_close_matches(args[0].lower(), _COMMANDS, n=1)
         raise Unusable(
@@ -123,8 +147,8 @@ def _say_version(ctx: click.Context, _option: click.Parameter, is_asked: bool) -
 def _group() -> None:
     """The right second chance for AI agents.
 
-    Every failure of a model call, a tool call or a whole agent program is read once, judged once
-    and answered once: wait, park, correct, verify, switch, or stop.
+    Mulligan classifies each failure of a model call, a tool call or an agent program, and
+    decides what to do about it: retry, wait for a reset, park, verify or stop.
     """
 
 
@@ -132,7 +156,7 @@ def script() -> None:
     """The installed command: `main`, and then out by the shortest way.
 
     An orderly end of the interpreter closes the journal, and SQLite then folds it up and removes
-    what the next command has to make again: three waits for the disk that nobody needs.
+    what the next command has to make again: three unnecessary waits for the disk.
     """
     _fill_streams()
     try:
@@ -140,7 +164,7 @@ def script() -> None:
     except SystemExit as done:
         code = done.code if isinstance(done.code, int) else 0 if done.code is None else 1
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):  # whoever read it went away
+            with suppress(OSError):  # the reader has closed it
                 stream.flush()
         os._exit(code)
 
@@ -161,6 +185,7 @@ def _fill_streams() -> None:
 
 def main(argv: list[str] | None = None) -> None:
     """Run the command; exits, never returns. Errors of ours read `error:` then `hint:`."""
+    mask_environment_secrets()
     try:
         code = _group.main(argv, prog_name="mulligan", standalone_mode=False) or 0
         sys.stdout.flush()  # here, where a reader that went away can still be answered
@@ -171,7 +196,7 @@ def main(argv: list[str] | None = None) -> None:
     except click.ClickException as error:
         hint = getattr(error, "hint", "")
         if not hint and isinstance(error, click.UsageError) and error.ctx is not None:
-            hint = f"{error.ctx.command_path} --help lists what it takes"
+            hint = f"{error.ctx.command_path} --help lists its options"
         said = error.format_message().removesuffix(".")
         _complain(said[:1].lower() + said[1:], hint)
         sys.exit(error.exit_code)
@@ -185,7 +210,7 @@ def main(argv: list[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # The reader went away (`mulligan … | head`): nothing is wrong, and nothing can be said.
+        # The reader went away (`mulligan … | head`): no problems found, and nothing can be said.
         # What is still in the buffer goes nowhere, or the interpreter would complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)

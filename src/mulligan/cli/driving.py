@@ -1,35 +1,45 @@
-"""What the commands that run something share."""
+"""Shared by `run`, `resume` and `worker`: check options, create or claim a run, run it."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+from math import ceil
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import FileError, SettingError, StoreError
-from ..run.agents.adapter import Refused
-from ..run.begin import Asked, go, machine, make, policy_of
-from ..run.desk import Desk, NoSuchRun
-from ..run.prune import prune_daily
-from ..run.showing import showing
-from ..run.steps import PLAN, Moved
-from ..run.stop import Stop, signals
+from ..core.duration import duration_text
+from ..errors import FileError, SettingError
+from ..run.agents.adapter import CommandRefused
+from ..run.attempt.options import RunRequest, policy_of, request_of
+from ..run.journal.entries import PLAN, RunRescheduled
+from ..run.journal.retention import prune_daily
+from ..run.journal.store import NoSuchRun, RunStore
+from ..run.process.environment import credentials, environment_of
+from ..run.process.stop import Stop, signals
+from ..run.setup import drive_run, make_run, real_platform
+from ..run.show.choose import showing
+from ..run.show.wording import clock
 from . import Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from ..run.desk import Claimed
-    from ..run.state import RunState
+    from ..run.journal.state import RunState
+    from ..run.journal.store import ClaimedRun
 
 __all__ = ("check_name", "notice_argv", "resume_run", "run_command", "working_folder")
 
+EX_TEMPFAIL = 75
+# What a shell says of a program that wrote to a pipe without a reader.
+_UNREAD = 141
+
+_OVER = frozenset({"done", "cancelled"})
 _NAME = "write it without them"
-_HELP = "mulligan run --help lists what it takes"
+_HELP = "mulligan run --help lists its options"
 
 
 def run_command(
@@ -47,12 +57,19 @@ def run_command(
     own_retries: int | None,
     restart: bool,
     final_only: bool,
+    stream: bool,
     park: str,
     notify: str,
     is_json: bool,
+    is_now: bool,
 ) -> int:
     """Make a run of `words`, and drive it."""
-    asked = Asked(
+    if final_only and stream:
+        raise Unusable(
+            "--final-only and --stream contradict each other",
+            "--final-only prints the last attempt, --stream all attempts as they come",
+        )
+    asked = RunRequest(
         agent=agent,
         policy=str(Path(policy).absolute()) if policy.endswith(".toml") else policy,
         attempts=attempts,
@@ -62,7 +79,7 @@ def run_command(
         deadline=deadline,
         own_retries=own_retries,
         may_restart=restart,
-        is_final_only=final_only,
+        is_final_only=final_only or (False if stream else None),
         is_notified=bool(notify),
     )
     check_name(name)
@@ -70,11 +87,11 @@ def run_command(
         _check_policy(asked)
     told = notice_argv(notify)
     folder = working_folder(cwd)
-    desk = Desk()
+    runs = RunStore()
     with signals(Stop()) as stop:
         try:
-            claimed, stdin = make(
-                desk,
+            claimed, stdin = make_run(
+                runs,
                 words,
                 asked,
                 cwd=str(folder),
@@ -83,21 +100,23 @@ def run_command(
                 name=name,
                 stdin=0,
             )
-        except Refused as refused:
+        except CommandRefused as refused:
             raise Unusable(refused.because, refused.hint) from None
         except SettingError as error:
             raise Unusable(str(error), _HELP) from None
         if told:
-            from ..run.notice import remember
+            from ..run.show.notify import remember
 
-            remember(desk.files(claimed.id), told)
+            remember(runs.files(claimed.id), told)
         return _go(
-            desk,
+            runs,
             claimed,
+            environ=os.environ,
             stop=stop,
             is_json=is_json,
             stdin=stdin,
             is_parked_by_exit=park == "exit",
+            is_now=is_now,
         )
 
 
@@ -105,49 +124,63 @@ def resume_run(
     run: str | None,
     *,
     is_now: bool,
+    horizon: float | None,
     restart: bool,
+    is_here: bool,
     park: str,
     report: str,
     cost_limit: float | None,
     is_json: bool,
 ) -> int:
-    """Take a run in hand, and drive it from where it stands."""
-    desk = Desk()
-    id_ = desk.find(run) if run else _newest(desk)
-    state = desk.look(id_)
+    """Take a run, and drive it from where it stands."""
+    runs = RunStore()
+    id_ = runs.find(run) if run else _newest(runs)
+    state = runs.look(id_)
     assert state is not None  # noqa: S101 -- it was found
-    _check_resumable(desk, id_, state, report, cost_limit)
-    for missing in sorted(_credentials(state.made.variables) - os.environ.keys()):
-        click.echo(f"mulligan: {missing} was set when the run was made, and is not now", err=True)
+    if state.status == "done":
+        click.echo(f"mulligan: run {id_} is done; mulligan show {id_} shows the result", err=True)
+        return 0
+    _check_resumable(runs, id_, state, report, cost_limit)
+    _check_here(runs, id_, state, is_here=is_here)
+    environ = environment_of(state.made, os.environ)
+    for missing in sorted(credentials(state.made.variables) - environ.keys()):
+        click.echo(
+            f"mulligan: {missing} was set when the run was created, and is not set now", err=True
+        )
+    now = time()
+    if not is_now and _is_far(id_, state, now, horizon):
+        return EX_TEMPFAIL
     with signals(Stop()) as stop:
-        now = time()
-        claimed = desk.claim(id_, now, is_by_hand=True)
-        if is_now or state.status in {"paused", "failed", "limited"}:
-            desk.write(claimed, Moved(now, now, "taken up by hand"), "resumed")
+        claimed = runs.claim(id_, now, is_by_hand=True)
+        state = runs.look(id_)
+        assert state is not None  # noqa: S101 -- this process holds it
+        if state.status in _OVER:  # between the look and the claim
+            runs.release(claimed)
+            _check_resumable(runs, id_, state, report, cost_limit)
+        if not runs.is_here(state.made):
+            runs.adopt(claimed, now)
+        if moved := _moved(state, now, horizon, is_now=is_now):
+            runs.write(claimed, moved, "resumed")
         if state.made.agent == PLAN:
-            from ..run.planning import allow_cost, revive
-            from ..run.work import ByHand
-            from .planning import drive_plan
+            from ..run.attempt.options import ManualResume
+            from .plans import drive_plan
 
-            if cost_limit is not None:
-                allow_cost(desk, id_, cost_limit)
-            if state.status in {"failed", "limited"}:
-                revive(desk, id_, now)
-            if is_now:
-                revive(desk, id_, now, is_waking=True)
+            how = {"horizon": horizon, "cost_limit": cost_limit}
+            _ready_plan(runs, id_, state, now, is_now=is_now, **how)
             return drive_plan(
-                desk,
+                runs,
                 claimed,
                 stop=stop,
-                environ=os.environ,
+                environ=environ,
                 is_json=is_json,
                 report=report,
                 is_parked_by_exit=park == "exit",
-                by_hand=ByHand(is_now, restart),
+                by_hand=ManualResume(is_now, restart),
             )
         return _go(
-            desk,
+            runs,
             claimed,
+            environ=environ,
             stop=stop,
             is_json=is_json,
             is_parked_by_exit=park == "exit",
@@ -156,49 +189,124 @@ def resume_run(
         )
 
 
+def _ready_plan(
+    runs: RunStore,
+    id_: str,
+    state: RunState,
+    now: float,
+    *,
+    horizon: float | None,
+    cost_limit: float | None,
+    is_now: bool,
+) -> None:
+    """Let the agents of a plan go on as its user asked."""
+    from ..run.plan.drive import allow_cost, revive
+
+    if cost_limit is not None:
+        allow_cost(runs, id_, cost_limit)
+    if state.status in {"failed", "limited"}:
+        revive(runs, id_, now, is_now=is_now, horizon=horizon)
+    if is_now:
+        revive(runs, id_, now, is_waking=True)
+
+
+def _moved(
+    state: RunState, now: float, horizon: float | None, *, is_now: bool
+) -> RunRescheduled | None:
+    """When a resumed run continues; None for when it would anyway."""
+    is_stated = state.status in {"waiting", "limited"} and not is_now
+    until = max(now, state.until or now) if is_stated else now
+    is_open = state.status not in {"paused", "failed", "limited"}
+    if is_open and not is_now and horizon is None:
+        return None
+    return RunRescheduled(now, until, "resumed by the user", horizon=horizon)
+
+
+def _is_far(id_: str, state: RunState, now: float, horizon: float | None) -> bool:
+    """Whether the run is limited beyond its horizon, and not waited for here; then that is said."""
+    if state.status != "limited" or state.until is None or state.made.agent == PLAN:
+        return False
+    bounds = (horizon, state.horizon, policy_of(request_of(state.made.terms)).horizon)
+    bound = next(each for each in bounds if each is not None)
+    left = state.until - now
+    if left <= bound:
+        return False
+    until, resume = clock(state.until, now), f"mulligan resume {id_}"
+    click.echo(
+        f"mulligan: run {id_} is limited until {until}, in {duration_text(left)}: beyond the "
+        f"horizon of {duration_text(bound)}\n"
+        f"mulligan: to continue then: mulligan worker; to wait for it here: {resume} --horizon "
+        f"{ceil(left / 86_400)}d; to try now: {resume} --now",
+        err=True,
+    )
+    return True
+
+
 def _check_resumable(
-    desk: Desk, id_: str, state: RunState, report: str, cost_limit: float | None
+    runs: RunStore, id_: str, state: RunState, report: str, cost_limit: float | None
 ) -> None:
     """Refuse what cannot go on, or not here, before anything is changed."""
-    if state.status in {"done", "cancelled"}:
+    if state.status in _OVER:
         raise Unusable(
-            f"run {id_} is {state.status}: nothing is left to go on with",
-            f"mulligan show {id_} tells what came of it",
+            f"run {id_} is {state.status}: it cannot be resumed",
+            f"mulligan show {id_} shows the result",
         )
     if state.made.parent:
         raise Unusable(
-            f"run {id_} is an agent of the plan {state.made.parent}, which looks after it",
-            f"mulligan resume {state.made.parent} goes on with both",
-        )
-    if state.made.host != os.uname().nodename or state.made.user != os.geteuid():
-        raise Unusable(
-            f"run {id_} belongs to user {state.made.user} on {state.made.host}: "
-            f"its sessions and files are there",
-            "resume it there",
+            f"run {id_} is an agent of the plan {state.made.parent}, which controls it",
+            f"mulligan resume {state.made.parent} resumes both",
         )
     if state.made.agent == PLAN:
-        from ..run.planning import plan_of
-        from .planning import check_report
+        from ..run.plan.drive import plan_of
+        from .plans import check_report
 
         check_report(report)
-        plan_of(desk, id_)  # before it is taken up: one that is gone is no reason to change it
+        plan_of(runs, id_)  # before it is resumed: a missing plan must not change the run
     elif report or cost_limit is not None:
         option = "--report" if report else "--cost-limit"
-        raise Unusable(f"{option} is for plans", f"mulligan show {id_} tells what came of it")
+        raise Unusable(f"{option} is for plans", f"mulligan show {id_} shows the result")
 
 
-def _go(desk: Desk, claimed: Claimed, *, stop: Stop, is_json: bool, **how: Any) -> int:
-    """Drive the run in our hand, and show it."""
-    state = desk.look(claimed.id)
-    assert state is not None  # noqa: S101 -- it is in our hand
-    with showing(desk, claimed.id, state, stop=stop, environ=os.environ, is_json=is_json) as view:
-        code = go(desk, claimed, environ=os.environ, view=view, stop=stop, world=machine(), **how)
-    with contextlib.suppress(StoreError):  # old runs are no reason for a new one to fail
-        prune_daily(desk, time())
+def _check_here(runs: RunStore, id_: str, state: RunState, *, is_here: bool) -> None:
+    """Refuse a run of another machine or user, unless its user says that it belongs here now."""
+    if is_here or runs.is_here(state.made):
+        return
+    raise Unusable(
+        f"run {id_} was made by user {state.made.user} on {state.made.host}: its sessions and "
+        f"files are there",
+        f"resume it there; if they are here now, mulligan resume {id_} --here adopts it",
+    )
+
+
+def _go(
+    runs: RunStore,
+    claimed: ClaimedRun,
+    *,
+    environ: Mapping[str, str],
+    stop: Stop,
+    is_json: bool,
+    **how: Any,
+) -> int:
+    """Drive the run that this process holds, and show it."""
+    state = runs.look(claimed.id)
+    assert state is not None  # noqa: S101 -- this process holds it
+    shown = showing(runs, claimed.id, state, stop=stop, environ=environ, is_json=is_json)
+    with shown as (view, streams):
+        code = drive_run(
+            runs, claimed, environ=environ, view=view, stop=stop, platform=real_platform(), **how
+        )
+    if not code and streams.is_unread:
+        # What was done is done; but the reader does not have all of the answer.
+        click.echo(
+            f"mulligan: its output was not fully read: mulligan show {claimed.id} --answer",
+            err=True,
+        )
+        code = _UNREAD
+    prune_daily(runs, time())
     return code
 
 
-def _check_policy(asked: Asked) -> None:
+def _check_policy(asked: RunRequest) -> None:
     """Refuse rules that do not exist now: they are not read before something fails."""
     try:
         policy_of(asked)
@@ -209,7 +317,7 @@ def _check_policy(asked: Asked) -> None:
 
 
 def check_name(name: str) -> None:
-    """Refuse what is no line of text."""
+    """Refuse what is not a line of text."""
     if not name.isprintable():
         raise Unusable(f"--name needs a line of text; {name!r} has control characters", _NAME)
 
@@ -218,7 +326,7 @@ def working_folder(cwd: str) -> Path:
     """The folder that was asked for, without links and dots, as `resume` sees it from within."""
     folder = (Path(cwd) if cwd.startswith("/") else _here() / cwd).resolve()
     if not folder.is_dir():
-        raise Unusable(f"--cwd needs a folder; {folder} is none", "make it, or name another")
+        raise Unusable(f"--cwd needs a folder; {folder} is not one", "make it, or name another")
     return folder
 
 
@@ -248,26 +356,21 @@ def _here() -> Path:
         ) from None
 
 
-def _folders(desk: Desk, id_: str, state: RunState) -> Iterator[Path]:
+def _folders(runs: RunStore, id_: str, state: RunState) -> Iterator[Path]:
     """Where a run is looked for: its folder; of a plan also the one that its agents run in."""
     yield Path(state.made.cwd)
     if state.made.agent == PLAN:
-        from ..run.planning import plan_of
+        from ..run.plan.drive import plan_of
 
         with contextlib.suppress(NoSuchRun):
-            plan, _, cwd = plan_of(desk, id_)
+            plan, _, cwd = plan_of(runs, id_)
             yield (cwd / plan.cwd).resolve()
 
 
-def _newest(desk: Desk) -> str:
+def _newest(runs: RunStore) -> str:
     """The newest run of this folder that can go on."""
     here = _here()
-    for id_, state in desk.all():
-        if state.status not in {"done", "cancelled"} and here in _folders(desk, id_, state):
+    for id_, state in runs.all():
+        if state.status not in {"done", "cancelled"} and here in _folders(runs, id_, state):
             return id_
-    raise Unusable(f"no run in {here} can go on", "mulligan runs lists what there is")
-
-
-def _credentials(names: list[str]) -> set[str]:
-    """Those of `names` without which a program could be locked out."""
-    return {each for each in names if each.endswith(("_KEY", "_TOKEN", "_SECRET"))}
+    raise Unusable(f"no run in {here} can be resumed", "mulligan runs lists them")

@@ -1,4 +1,4 @@
-"""What `mulligan faults` is told: by options, by a file, by both.
+"""Settings of `mulligan faults`, from options and from a file.
 
 An option wins over the file, each for itself. What would have no effect is refused.
 """
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import click
 
 from ..errors import FileError
-from ..faults.file import Settings, read_toml
-from ..faults.limits import Limits
+from ..faults.file import FaultSettings, read_toml
+from ..faults.limits import ClientLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,14 +40,16 @@ file_option = click.option(
     help="Read rules, limits and more from a TOML file.",
 )
 _LIMIT_OPTIONS = (
-    click.option("--limit", metavar="N/TIME", help="Requests that each client has: 50/60s."),
-    click.option("--token-limit", metavar="N/TIME", help="Tokens that each client has: 40000/60s."),
+    click.option("--limit", metavar="N/TIME", help="Requests allowed per client: 50/60s."),
+    click.option("--token-limit", metavar="N/TIME", help="Tokens allowed per client: 40000/60s."),
     click.option(
         "--counting",
         type=click.Choice(["bucket", "fixed", "sliding"]),
-        help="How limits count.  [default: bucket]",
+        help="How a limit is counted.  [default: bucket]",
     ),
-    click.option("--count-refusals", is_flag=True, help="A refused request costs one, too."),
+    click.option(
+        "--count-refusals", is_flag=True, help="Count refused requests against the limit."
+    ),
 )
 
 
@@ -68,7 +70,7 @@ class LimitOptions:
     count_refusals: bool
 
     @property
-    def parsed(self) -> Limits | None:
+    def parsed(self) -> ClientLimits | None:
         """The limits; None if no option speaks of any."""
         if self.limit is None and self.token_limit is None:
             if self.counting is not None or self.count_refusals:
@@ -76,7 +78,7 @@ class LimitOptions:
                     "--counting and --count-refusals need a --limit or a --token-limit"
                 )
             return None
-        return Limits.parse(
+        return ClientLimits.parse(
             requests=self.limit,
             tokens=self.token_limit,
             counting=self.counting or "bucket",
@@ -84,10 +86,10 @@ class LimitOptions:
         )
 
 
-def merged(file: Limits | None, options: Limits | None) -> Limits:
+def merged(file: ClientLimits | None, options: ClientLimits | None) -> ClientLimits:
     """The limits of both; for requests and for tokens, the option wins."""
     if file is None or options is None:
-        return options or file or Limits()
+        return options or file or ClientLimits()
     return replace(
         options,
         requests=options.requests or file.requests,
@@ -116,9 +118,9 @@ def _string(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def read_file(path: Path | None) -> Settings:
+def read_file(path: Path | None) -> FaultSettings:
     """What the file says; without one, nothing."""
-    return Settings() if path is None else read_toml(read_text(path), file=str(path))
+    return FaultSettings() if path is None else read_toml(read_text(path), file=str(path))
 
 
 def read_text(path: Path) -> str:

@@ -1,8 +1,9 @@
-"""How long a pattern takes on text that is made to hurt it.
+"""Times patterns of packs on hostile text.
 
-Lengths grow slowly, and the first slow one ends the search: a pattern with catastrophic
-backtracking doubles its time with every character, so it is caught at thirty, not at four
-thousand. Texts repeat the pattern's own words, because a pattern is slow on what almost fits it.
+Patterns that could take exponential time are refused before they get here
+(`classify.pattern_cost`); this finds those that are merely slow. Lengths grow slowly, and the
+first slow one ends the search. Texts repeat the pattern's own words, because a pattern is slow on
+what almost fits it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import re
 import time
 from typing import TYPE_CHECKING
 
+from ..classify.pattern_packs import TEXT_LENGTH
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("LIMIT_SECONDS", "TEXT_LENGTH", "slowest")
+__all__ = ("LIMIT_SECONDS", "slowest")
 
-# What a message is cut to before it is matched.
-TEXT_LENGTH = 4000
 LIMIT_SECONDS = 0.05
 _LENGTHS = (8, 12, 16, 20, 24, 28, 32, 40, 64, 256, 1000, TEXT_LENGTH)
 _SEEDS = ("a", " ", "0", "a ", "0.", "- ", "you've hit your limit ", "(", "aA0_-. ")
@@ -53,6 +54,6 @@ def _seeds(pattern: str) -> Iterator[str]:
 
 
 def _search(pattern: re.Pattern[str], text: str) -> float:
-    began = time.thread_time()  # of the processor: others' work is no fault of a pattern
+    began = time.thread_time()  # of the processor: other processes do not count
     pattern.search(text)
     return time.thread_time() - began

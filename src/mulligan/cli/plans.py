@@ -1,4 +1,4 @@
-"""`mulligan run PLAN.toml`: the phases of a plan, or what they would be."""
+"""`mulligan run PLAN.toml` and its `--dry-run`."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ import click
 from ..config.dump import as_data
 from ..core.duration import duration_text
 from ..core.policy import Policy
-from ..core.text import clean, mask, printable
+from ..core.redaction import clean, mask, printable
 from ..errors import GitRefused, GitStopped, SettingError, TreeBusy
-from ..run.begin import machine
-from ..run.desk import Desk
+from ..run.attempt.recovery import longest_wait, run_policy
 from ..run.git import interruptible
-from ..run.plan_checks import available
-from ..run.plan_file import load_plan
-from ..run.plan_lint import lint_plan
-from ..run.plan_view import PlanTable
-from ..run.planning import conduct, make_plan, plan_of
-from ..run.prompts import command_for, variables_of
-from ..run.recovery import longest_wait, run_policy
-from ..run.stop import Stop, signals
-from ..run.streams import Streams
-from ..run.words import money
+from ..run.journal.store import RunStore
+from ..run.plan.check import available
+from ..run.plan.drive import conduct, make_plan, plan_of
+from ..run.plan.lint import lint_plan
+from ..run.plan.load import load_plan
+from ..run.plan.prompts import command_for, variables_of
+from ..run.process.stop import Stop, signals
+from ..run.setup import real_platform
+from ..run.show.plan_view import PlanTable
+from ..run.show.streams import Streams
+from ..run.show.wording import money
 from . import Unusable
-from .running import check_name, notice_argv, working_folder
+from .driving import check_name, notice_argv, working_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ..run.desk import Claimed
-    from ..run.plan import Agent, Phase, Plan
-    from ..run.work import ByHand
+    from ..run.attempt.options import ManualResume
+    from ..run.journal.store import ClaimedRun
+    from ..run.plan.model import Agent, Phase, Plan
 
 __all__ = ("check_report", "drive_plan", "run_plan", "show_plan")
 
@@ -53,6 +53,7 @@ _ELSEWHERE = {
     "own_retries": "an agent's args or env",
     "restart": "an agent, as may_restart",
     "final_only": "no place: agents of a plan print into files",
+    "stream": "no place: agents of a plan print into files",
 }
 
 
@@ -71,7 +72,7 @@ def run_plan(
         if given is not None and given is not False and given != "":  # 0 is something to say
             raise Unusable(
                 f"--{option.replace('_', '-')} is for a bare command",
-                f"in a plan it belongs into {place}",
+                f"in a plan it belongs in {place}",
             )
     cwd, name, notify = options.pop("cwd"), options.pop("name"), options.pop("notify")
     check_name(name)
@@ -100,12 +101,12 @@ def _run(
 ) -> int:
     """Make a run of `plan`, and drive it."""
     check_report(report)
-    desk = Desk()
+    runs = RunStore()
     with signals(Stop()) as stop:
         try:
             with interruptible(stop):
                 claimed = make_plan(
-                    desk,
+                    runs,
                     plan,
                     folder=folder,
                     cwd=home,
@@ -121,7 +122,7 @@ def _run(
             hint = f"nothing was started{'' if isinstance(wrong, TreeBusy) else seen}"
             raise Unusable(str(wrong), hint) from None
         return drive_plan(
-            desk,
+            runs,
             claimed,
             stop=stop,
             environ=os.environ,
@@ -137,7 +138,7 @@ def check_report(file: str) -> None:
     if not file:
         return
     if not path.parent.is_dir():
-        why = f"there is no folder {clean(str(path.parent))!r}"
+        why = f"there is not a folder {clean(str(path.parent))!r}"
     elif path.is_dir():
         why = "it is a folder"
     elif not os.access(path if path.exists() else path.parent, os.W_OK):
@@ -148,37 +149,38 @@ def check_report(file: str) -> None:
 
 
 def drive_plan(
-    desk: Desk,
-    claimed: Claimed,
+    runs: RunStore,
+    claimed: ClaimedRun,
     *,
     stop: Stop,
     environ: Mapping[str, str],
     is_json: bool = False,
+    is_table_refused: bool = False,
     report: str = "",
     is_parked_by_exit: bool = False,
-    by_hand: ByHand | None = None,
+    by_hand: ManualResume | None = None,
 ) -> int:
-    """Drive the plan in our hand, and show it; the exit code."""
-    plan, *_ = plan_of(desk, claimed.id)
+    """Drive the plan that this process holds, and show it; the exit code."""
+    plan, *_ = plan_of(runs, claimed.id)
     with PlanTable(
         plan,
         run=claimed.id,
         streams=Streams(stop),
-        environ=environ,
+        environ={**environ, "TERM": "dumb"} if is_table_refused else environ,
         is_json=is_json,
         report=Path(report) if report else None,
     ) as table:
         code = conduct(
-            desk,
+            runs,
             claimed,
-            environ=os.environ,
-            world=machine(),
+            environ=environ,
+            platform=real_platform(),
             table=table,
             stop=stop,
             is_parked_by_exit=is_parked_by_exit,
             by_hand=by_hand,
         )
-        # Whoever goes on with the report must not take one of yesterday for it.
+        # A reader of the report must not get that of an earlier run.
         return code or int(table.is_unreported)
 
 
@@ -286,7 +288,7 @@ def _policy(phase: Phase) -> str:
 
 def _waits(policy: Policy) -> str:
     longest, by = longest_wait(policy)
-    over = "" if policy.deadline is None else f"is over after {duration_text(policy.deadline)}"
+    over = "" if policy.deadline is None else f"ends after {duration_text(policy.deadline)}"
     if by == "deadline":
         return f"{over}, waits included"
     most = f"waits {duration_text(longest)} at most" if longest else "never waits"
@@ -299,7 +301,7 @@ def _policy_of(phase: Phase) -> Policy:
 
 
 def _timeout(phase: Phase, agent: Agent) -> str:
-    """How long an attempt may take, whoever says so."""
+    """How long an attempt may take, and which setting says so."""
     policy, own = _policy_of(phase), agent.timeout
     found = [(own, ""), (policy.deadline, ", by its deadline")]
     if own is None and policy.timeouts is not None:

@@ -1,4 +1,4 @@
-"""A run that is named on the command line."""
+"""Finds the run that an argument names: by id, prefix or name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from ..run.desk import Desk
+    from ..run.journal.store import RunStore
 
 __all__ = ("RUN", "RunName", "newest")
 
@@ -47,10 +47,10 @@ class RunName(click.ParamType[str]):
             return []
 
     def _offered(self) -> list[tuple[str, str]]:
-        from ..run.desk import Desk
+        from ..run.journal.store import RunStore
 
         offered = []
-        for id_, state in Desk().all():
+        for id_, state in RunStore().all():
             if self._is_open and state.status in {"done", "cancelled"}:
                 continue
             about = f"{state.status}: {state.made.command}"
@@ -61,6 +61,6 @@ class RunName(click.ParamType[str]):
 RUN: Any = RunName()
 
 
-def newest(desk: Desk) -> str:
+def newest(runs: RunStore) -> str:
     """The newest run there is; empty if there is none."""
-    return next((id_ for id_, _ in desk.all()), "")
+    return next((id_ for id_, _ in runs.all()), "")

@@ -1,54 +1,73 @@
-"""The store that a command looks into, with the options that name it."""
+"""Options that name a store, and the stores that status commands open."""
 
 from __future__ import annotations
 
 import os
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ..core.breaker import BREAKER
 from ..core.duration import seconds
-from ..core.gate import GATE
-from ..core.text import clean
-from ..core.tokens import TOKENS
-from ..errors import SettingError
-from ..stores.url import open_store, printable, sqlite_path
-from . import Unusable
+from ..core.redaction import clean
+from ..errors import SettingError, StoreError
+from ..shared.breaker import BREAKER
+from ..shared.gate.gate import GATE
+from ..shared.retry_tokens import TOKENS
+from ..stores.home import home
+from ..stores.open import open_store, printable, sqlite_path
+from . import EXIT_FAILED, Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ..core.ports import Store
 
 __all__ = (
     "ENVIRONMENT",
+    "NothingMatched",
+    "Stores",
     "known",
+    "nearest",
     "opened",
+    "scope_of",
     "scope_option",
     "span_option",
     "store_option",
+    "stores_of",
     "suspect",
     "target_argument",
 )
 
 ENVIRONMENT = "MULLIGAN_STORE"
 
+_NAME_IT = (
+    f"give the store that the guards share, with --store or {ENVIRONMENT}: "
+    f"sqlite:PATH or redis://HOST"
+)
+
 store_option: Callable[..., Any] = click.option(
     "--store",
     "url",
     metavar="URL",
-    help=f"Where the state is shared: sqlite:PATH or redis://HOST.  [default: ${ENVIRONMENT}]",
+    help=(
+        f"The store that the guards share: sqlite:PATH or redis://HOST.  [default: ${ENVIRONMENT}]"
+    ),
 )
 
 scope_option: Callable[..., Any] = click.option(
     "--scope",
     default="",
     metavar="ACCOUNT",
-    help="The account, as the guard names it in scope=; without it, the guards that name none.",
+    help="For guards: the account, as in scope=, or its hash as shown by status.  [none]",
 )
+
+
+class NothingMatched(Unusable):
+    """A name that means nothing in any store."""
+
+    exit_code = EXIT_FAILED
 
 
 def _named(_context: click.Context, _argument: click.Parameter, text: str) -> str:
@@ -60,7 +79,7 @@ def _named(_context: click.Context, _argument: click.Parameter, text: str) -> st
     return text
 
 
-target_argument: Callable[..., Any] = click.argument("target", callback=_named)
+target_argument: Callable[..., Any] = click.argument("target", metavar="NAME", callback=_named)
 
 
 def _span(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
@@ -75,8 +94,43 @@ span_option: Callable[..., Any] = click.option(
     "span",
     metavar="TIME",
     callback=_span,
-    help="For how long, such as 90s, 2h or 1h30m; without it, until another hand.",
+    help="How long, such as 90s, 2h or 1h30m.  [until another block, allow or reset]",
 )
+
+
+class Stores(NamedTuple):
+    """The stores that matter.
+
+    Args:
+        guards: The store that guards share, if one is named.
+        runs: The stores in which runs of this user find limits.
+    """
+
+    guards: Store | None
+    runs: tuple[Store, ...]
+
+
+def stores_of(url: str | None, *, must_exist: bool = True, is_made: bool = False) -> Stores:
+    """The store at `url` or MULLIGAN_STORE, and that of the runs of this user.
+
+    Args:
+        url: Where guards share their state; None for MULLIGAN_STORE.
+        must_exist: Whether a file of guards that does not exist is refused, and not made.
+        is_made: Whether the store of runs is made, where no run has needed it yet.
+    """
+    url = url or os.environ.get(ENVIRONMENT, "")
+    guards = opened(url, must_exist=must_exist) if url else None
+    own = None
+    try:
+        file = home() / "state.db"
+        own = open_store(f"sqlite:{file}") if is_made or file.exists() else None
+    except StoreError:
+        if guards is None:
+            raise
+    if guards is None and own is None:
+        raise Unusable("no run of this user has hit a limit, and no store was given", _NAME_IT)
+    is_one = guards is not None and own is not None and guards.url == own.url
+    return Stores(guards, tuple(each for each in (guards, None if is_one else own) if each))
 
 
 def opened(url: str | None, *, must_exist: bool = True) -> Store:
@@ -84,20 +138,18 @@ def opened(url: str | None, *, must_exist: bool = True) -> Store:
     url = url or os.environ.get(ENVIRONMENT, "")
     if not url:
         raise Unusable(
-            "no store is named, and what other processes keep in memory cannot be seen",
-            f"name the store that the guards share, with --store or {ENVIRONMENT}: "
-            f"sqlite:PATH or redis://HOST",
+            "no store was given, and the memory of other processes cannot be read", _NAME_IT
         )
     if url.startswith("memory:"):
         raise Unusable(
-            "memory: belongs to one process, and this is another one",
-            "let the guards share a store, sqlite:PATH or redis://HOST, and name it here",
+            "memory: belongs to another process",
+            "let the guards share a store, sqlite:PATH or redis://HOST, and give it here",
         )
     path = sqlite_path(url)
     if must_exist and path and not Path(path).expanduser().exists():
         raise Unusable(
             f"{printable(url)}: no such file",
-            "a guard makes it at its first call; is this the path that the guards use?",
+            "a guard creates it at its first call; is this the path that the guards use?",
         )
     try:
         return open_store(url)
@@ -118,11 +170,25 @@ def known(store: Store) -> list[tuple[str, str]]:
     return sorted({(key.target, key.scope) for key in keys})
 
 
+def scope_of(store: Store, target: str, scope: str) -> str:
+    """The hash of `scope`: of the account that it names, or the one whose hash begins like it."""
+    scopes = [hashed for name, hashed in known(store) if name == target and hashed]
+    if scope and store.scoped(scope) not in scopes:
+        begins = [each for each in scopes if len(scope) >= 4 and each.startswith(scope)]
+        if len(begins) == 1:
+            return begins[0]
+    return store.scoped(scope)
+
+
 def suspect(store: Store, target: str) -> None:
     """Remark on a target of which nothing is known, on stderr."""
     names = sorted({name for name, _ in known(store)})
-    if target in names:
-        return
-    near = get_close_matches(target, names, n=1)
-    guess = f"; did you mean {clean(near[0], 80)!r}?" if near else ""
-    click.echo(f"note: nothing has gone wrong at {clean(target, 80)!r} so far{guess}", err=True)
+    if target not in names:
+        guess = nearest(target, names)
+        click.echo(f"note: no failure of {clean(target, 80)!r} is known so far{guess}", err=True)
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A question whether another name was meant; empty if none is near."""
+    near = get_close_matches(name, list(names), n=1)
+    return f"; did you mean {clean(near[0], 80)!r}?" if near else ""

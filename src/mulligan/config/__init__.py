@@ -1,1 +1,1 @@
-"""Files into the core's dataclasses: one loader, one kind of error message."""
+"""Configuration files: policies, packs, and the error messages of both."""

@@ -1,4 +1,4 @@
-"""A policy as plain data, in the shape its file has.
+"""Dumps a policy as plain data, in the shape of a policy file.
 
 What is written here loads again as an equal policy. A validator is a function and stays behind.
 """

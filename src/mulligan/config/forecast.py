@@ -1,4 +1,4 @@
-"""The waits that a rule would make if the server never named a time.
+"""Forecast of a rule's waits if the server names no time.
 
 Every jitter of ours is symmetric around its median, so the median of a sum of waits is the sum
 of their medians, and totals can be added up row by row.
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from ..core.policy import Policy, Rule
 
-__all__ = ("Wait", "attempts_within", "distinct_rules", "time_for_waits", "upcoming")
+__all__ = ("ForecastWait", "attempts_within", "distinct_rules", "time_for_waits", "upcoming")
 
 # Attempts of a rule that is bounded by time alone are counted up to here.
 _MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wait:
+class ForecastWait:
     """The wait after one failed attempt, and all waits up to it.
 
     Args:
@@ -43,7 +43,7 @@ class Wait:
     total_most: float
 
 
-def upcoming(rule: Rule) -> Iterator[Wait]:
+def upcoming(rule: Rule) -> Iterator[ForecastWait]:
     """The waits of `rule` without hints, one by one; endless where attempts are."""
     backoff = rule.missing_hint or rule.backoff
     totals = (0.0, 0.0, 0.0)
@@ -52,7 +52,7 @@ def upcoming(rule: Rule) -> Iterator[Wait]:
         after += 1
         bounds = backoff.bounds(after)
         totals = (totals[0] + bounds[0], totals[1] + bounds[1], totals[2] + bounds[2])
-        yield Wait(
+        yield ForecastWait(
             after=after,
             least=bounds[0],
             median=bounds[1],

@@ -1,4 +1,4 @@
-"""Where in a TOML file a key stands.
+"""Finds the line of a key in a TOML file.
 
 tomllib does not say, so a file that turned out wrong is read a second time, statement by
 statement: every statement of a TOML document is a small document itself, and the first lines

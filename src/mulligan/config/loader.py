@@ -1,4 +1,4 @@
-"""A policy from a TOML file.
+"""Loads a policy from a TOML file.
 
 The dataclasses of the core are the schema: there is no second list of keys to keep in step.
 """
@@ -13,9 +13,9 @@ from pydantic import TypeAdapter
 
 from ..core.policy import Policy
 from ..core.presets import preset
-from .nearest import POLICY_WORDS
-from .shape import Misshapen, resolve
+from .policy_schema import Misshapen, resolve
 from .source import Source, read
+from .suggestions import POLICY_WORDS
 from .validate import validated
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .lines import KeyPath
-    from .nearest import Words
+    from .suggestions import FileKeys
 
 __all__ = ("load_policy", "policy_from")
 
@@ -35,7 +35,7 @@ def load_policy(path: str | os.PathLike[str]) -> Policy:
         path: The file. Without a ``name`` in it, the policy is called like the file.
 
     Raises:
-        FileError: It cannot be read, is no TOML, or says something that cannot be meant. The
+        FileError: It cannot be read, is not TOML, or has an invalid setting. The
             error names the line, the key and the nearest known key.
     """
     return policy_from(read(path), name=Path(path).stem)
@@ -47,7 +47,7 @@ def policy_from(
     name: str,
     data: Mapping[str, Any] | None = None,
     at: KeyPath = (),
-    words: Words = POLICY_WORDS,
+    words: FileKeys = POLICY_WORDS,
     presets: Callable[[str], Policy] = preset,
 ) -> Policy:
     """The policy that `source` describes, called `name` unless it names itself.
@@ -81,7 +81,7 @@ def _adapter() -> TypeAdapter[Policy]:
 def _refuse_short_horizon(
     source: Source, policy: Policy, own: Mapping[str, Any], at: KeyPath
 ) -> None:
-    """`Policy` lifts the horizon to `in_place`; somebody who wrote both did not ask for that."""
+    """`Policy` lifts the horizon to `in_place`; an author who wrote both did not ask for that."""
     wanted = Policy(in_place=0, horizon=own["horizon"]).horizon
     if wanted < policy.in_place:
         raise source.error(

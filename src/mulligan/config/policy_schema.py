@@ -1,4 +1,4 @@
-"""What a policy file may say beyond the fields of `Policy`.
+"""Schema of policy files: what they accept beyond the fields of `Policy`.
 
 A file starts from a preset or from nothing, counts in attempts or in retries, and names a
 service instead of its timeouts. All of that is resolved here, before the values are checked:
@@ -18,8 +18,8 @@ from ..core.presets import PRESETS, preset
 from ..core.timeouts import SERVICE_TIMEOUTS
 from ..errors import SettingError
 from .dump import ANY, OFF, SHARED, as_data, backoff_data, rule_data, timeouts_data
-from .nearest import guess
 from .source import shown
+from .suggestions import guess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -150,7 +150,7 @@ def _backoff(start: dict[str, Any] | None, own: dict[str, Any]) -> dict[str, Any
     return {**start, **own}
 
 
-# Who may enter is no business of a file that is read by many, printed and committed.
+# Passwords do not belong in a file that is shared, printed and committed.
 _WITH_PASSWORD = re.compile(r"://[^/?#]*:[^/?#]*@")
 
 
@@ -158,7 +158,7 @@ def _check_store(store: object) -> None:
     if isinstance(store, str) and _WITH_PASSWORD.search(store):
         raise Misshapen(
             ("store",),
-            "carries a password, and a policy is no place for one",
+            "carries a password, and a policy must not contain one",
             "leave it out and give the address as MULLIGAN_STORE",
         )
 

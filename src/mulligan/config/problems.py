@@ -1,4 +1,4 @@
-"""What the validator found, in our words.
+"""Turns errors of the validator into our messages, with file, key and suggestion.
 
 The validator knows the path and the rule that was broken. What a person needs besides is the
 key as it stands in the file, the values that would do, and the nearest of them.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from .nearest import about_key, guess
 from .source import shown
+from .suggestions import about_key, guess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from .lines import KeyPath
-    from .nearest import Words
+    from .suggestions import FileKeys
 
 __all__ = ("problems",)
 
@@ -37,7 +37,7 @@ _NEEDS = {
 
 
 def problems(
-    error: ValidationError, data: Mapping[str, Any], words: Words
+    error: ValidationError, data: Mapping[str, Any], words: FileKeys
 ) -> list[tuple[KeyPath, str, str]]:
     """Each broken rule as its path, what was found, and a hint.
 
@@ -50,7 +50,7 @@ def problems(
 
 
 def _problem(
-    error: ErrorDetails, data: Mapping[str, Any], words: Words
+    error: ErrorDetails, data: Mapping[str, Any], words: FileKeys
 ) -> tuple[KeyPath, str, str]:
     path, table = _path(error["loc"], data)
     found, context = error["input"], error.get("ctx", {})
@@ -61,7 +61,7 @@ def _problem(
             known = _quoted(context["expected"])
             needs = f"needs one of {', '.join(known)}; got {shown(found)}"
             if kind == "enum" and error["loc"][-1] == "[key]":
-                needs = f"is no kind of failure; there are {', '.join(known)}"
+                needs = f"is not a kind of failure; the kinds are {', '.join(known)}"
             return path, needs, guess(found, known)
         case "union_tag_invalid":
             known = _quoted(context["expected_tags"])
@@ -74,7 +74,7 @@ def _problem(
             # Whatever the validator may learn to say is better than nothing.
             needs = f"needs {_NEEDS.get(kind, error['msg'].lower())}; got {shown(found)}"
             is_text = kind == "tuple_type" and isinstance(found, str)
-            hint = 'write ["…"], one text a word' if is_text else ""
+            hint = 'write ["…"], one string per word' if is_text else ""
             return path, "is missing" if kind == "missing" else needs, hint
 
 

@@ -1,4 +1,4 @@
-"""A TOML file, read whole before anything in it is believed.
+"""Reads a TOML file, with clear errors for what cannot be read.
 
 Nothing is executed, no variable is expanded, no other file is opened. Whatever is wrong leaves
 here as a `FileError` that names the file, the line, the key and what to do.
@@ -14,7 +14,7 @@ from datetime import date, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.text import clean, presentable
+from ..core.redaction import clean, presentable
 from ..errors import FileError
 from .lines import KeyPath, line_of, path_text
 
@@ -69,7 +69,7 @@ def read(path: str | os.PathLike[str]) -> Source:
         data = tomllib.loads(text)
     except RecursionError:
         raise FileError("not readable: nested too deeply", file=file) from None
-    except ValueError as error:  # a number of five thousand digits is no TOMLDecodeError
+    except ValueError as error:  # a number of five thousand digits does not raise TOMLDecodeError
         raise _not_toml(error, text, file) from None
     source = Source(file=file, text=text, data=data)
     _refuse_strange(source, data, ())

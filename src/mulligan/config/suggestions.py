@@ -1,6 +1,6 @@
-"""The key that was probably meant.
+"""Suggestions for misspelt keys of files.
 
-Other libraries have other words for the same things; whoever comes from one of them is told
+Other libraries have other words for the same things; users of those are told
 ours. For everything else the nearest spelling is offered.
 """
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..core.backoff import Exponential, Fixed, Linear, Schedule
 from ..core.failure import Kind
 from ..core.policy import Policy, Rule
-from ..core.sharing import Breaker, Gate, Tokens
+from ..core.shared_settings import Breaker, Gate, Tokens
 from ..core.timeouts import Timeouts
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
     from .lines import KeyPath
 
-__all__ = ("POLICY_WORDS", "Words", "about_key", "guess", "names", "policy_keys")
+__all__ = ("POLICY_WORDS", "FileKeys", "about_key", "guess", "names", "policy_keys")
 
 
-class Words(NamedTuple):
+class FileKeys(NamedTuple):
     """What one sort of file calls its keys.
 
     Args:
@@ -115,7 +115,7 @@ def guess(word: object, known: Iterable[str]) -> str:
     return f"did you mean {near!r}?" if near else ""
 
 
-def about_key(path: KeyPath, shape: str, words: Words) -> str:
+def about_key(path: KeyPath, shape: str, words: FileKeys) -> str:
     """What to do about the unknown key at the end of `path`.
 
     Args:
@@ -134,7 +134,7 @@ def about_key(path: KeyPath, shape: str, words: Words) -> str:
         return f"did you mean {near!r}?"
     for home, keys in words.homes:
         if key in keys:
-            return f"{key!r} belongs into {home}"
+            return f"{key!r} belongs in {home}"
     return f"known here: {', '.join(sorted(known))}" if known else ""
 
 
@@ -154,7 +154,7 @@ def policy_keys(table: KeyPath, shape: str) -> Collection[str]:
     return ()
 
 
-POLICY_WORDS = Words(
+POLICY_WORDS = FileKeys(
     known=policy_keys,
     synonyms=_SYNONYMS,
     homes=(

@@ -1,4 +1,4 @@
-"""Data of a file, checked against a dataclass.
+"""Validates the data of a file against a dataclass.
 
 The dataclass is the schema: there is no second list of keys to keep in step. What is wrong leaves
 here as a `FileError` about the key that stands first in the file.
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import ValidationError
 
 from .lines import line_of
-from .nearest import POLICY_WORDS
 from .problems import problems
+from .suggestions import POLICY_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
     from .lines import KeyPath
-    from .nearest import Words
     from .source import Source
+    from .suggestions import FileKeys
 
 __all__ = ("validated",)
 
@@ -35,7 +35,7 @@ def validated(
     data: Mapping[str, Any],
     *,
     at: KeyPath = (),
-    words: Words = POLICY_WORDS,
+    words: FileKeys = POLICY_WORDS,
     written: Callable[[KeyPath], KeyPath] = lambda path: path,
 ) -> T:
     """What `data` says.

@@ -1,4 +1,4 @@
-"""The zone in which this machine shows its clocks.
+"""The time zone of this machine.
 
 `TZ` first, then the link that /etc/localtime is; a name is worth more than an offset, because only
 a name knows when the clocks change.

@@ -1,1 +1,1 @@
-"""Everything that can be decided without looking at a clock, a die, a file or a socket."""
+"""The pure core: policies, failures, decisions. It reads no clock, random number or file."""

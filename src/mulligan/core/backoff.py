@@ -1,7 +1,7 @@
-"""How long to wait before the next attempt.
+"""Backoff strategies: how long to wait before the next attempt.
 
 Backoff is a function of two numbers and nothing else: which attempt failed, and one roll of
-the dice in [0, 1). Nobody here looks at a clock or owns a random generator, so every schedule
+the dice in [0, 1). Nothing here reads a clock or owns a random generator, so every schedule
 can be replayed and every bound can be proved.
 
 Each shape draws a curve; the jitter moves a wait around it. Two laws hold for every pair:
@@ -11,11 +11,12 @@ curve gives way: it saturates below the cap by what the jitter may add.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..errors import SettingError
 from .duration import is_number, seconds
+from .record import record
 from .schema import Seconds, tagged
 
 __all__ = ("Backoff", "Exponential", "Fixed", "Jitter", "Linear", "Schedule")
@@ -24,7 +25,7 @@ Jitter = Literal["none", "full", "equal", "additive", "proportional"]
 JITTERS: tuple[Jitter, ...] = ("none", "full", "equal", "additive", "proportional")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class _Jittered:
     """What all shapes share: a cap, and how the dice move a wait.
 
@@ -78,7 +79,7 @@ class _Jittered:
         Finite, not negative and at most `cap`, whatever the attempt and the roll.
         """
         if not 0.0 <= roll <= 1.0:
-            # A broken die, NaN included, is no reason to fail: it lands on a bound.
+            # A broken die, NaN included, does not fail: it lands on a bound.
             roll = 0.0 if roll < 0 else 1.0
         curve, cap, spread = self.curve(max(1, attempt)), self.cap, self.spread
         match self.jitter:
@@ -100,7 +101,7 @@ class _Jittered:
         return self.delay(attempt, 0.0), self.delay(attempt, 0.5), self.delay(attempt, 1.0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Exponential(_Jittered):
     """A wait that grows by `factor` with every attempt.
 
@@ -119,7 +120,7 @@ class Exponential(_Jittered):
     shape: Literal["exponential"] = field(default="exponential", repr=False)
 
     def __post_init__(self) -> None:
-        super(Exponential, self).__post_init__()
+        super(Exponential, self).__post_init__()  # noqa: UP008 -- slots are a second class
         object.__setattr__(self, "first", seconds(self.first, name="Exponential.first"))
         if not 0 < self.first <= self.cap:
             raise SettingError(
@@ -138,7 +139,7 @@ class Exponential(_Jittered):
             return self.cap
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Linear(_Jittered):
     """A wait that grows by `step` seconds with every attempt.
 
@@ -156,7 +157,7 @@ class Linear(_Jittered):
     shape: Literal["linear"] = field(default="linear", repr=False)
 
     def __post_init__(self) -> None:
-        super(Linear, self).__post_init__()
+        super(Linear, self).__post_init__()  # noqa: UP008 -- slots are a second class
         for each in ("first", "step"):
             object.__setattr__(self, each, seconds(getattr(self, each), name=f"Linear.{each}"))
         if not 0 < self.first <= self.cap:
@@ -168,7 +169,7 @@ class Linear(_Jittered):
         return self.first + self.step * min(attempt - 1, 10**9)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Fixed(_Jittered):
     """The same wait every time.
 
@@ -190,13 +191,13 @@ class Fixed(_Jittered):
             raise SettingError(f"Fixed needs wait > 0; got wait={self.wait:g}")
         if not self.cap:
             object.__setattr__(self, "cap", _room(self.wait, self.jitter, self.spread))
-        super(Fixed, self).__post_init__()
+        super(Fixed, self).__post_init__()  # noqa: UP008 -- slots are a second class
 
     def curve(self, attempt: int) -> float:  # noqa: ARG002 -- the point of this shape
         return self.wait
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Schedule(_Jittered):
     """A list of waits, the last of which repeats.
 
@@ -219,7 +220,7 @@ class Schedule(_Jittered):
         object.__setattr__(self, "waits", waits)
         if not self.cap:
             object.__setattr__(self, "cap", _room(max(waits), self.jitter, self.spread))
-        super(Schedule, self).__post_init__()
+        super(Schedule, self).__post_init__()  # noqa: UP008 -- slots are a second class
 
     def curve(self, attempt: int) -> float:
         return self.waits[min(attempt, len(self.waits)) - 1]

@@ -1,4 +1,4 @@
-"""The memory of one call: its attempts, its counters, its bounds.
+"""The state of one call: attempts, counters and bounds.
 
     Trying ──answered──▶ Done
        └──failed──▶ Judged ──RetryAfter──▶ Waiting ──▶ Trying
@@ -18,14 +18,14 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from .decide import decide
-from .decision import GiveUp, RetryAfter
+from .decisions import GiveUp, RetryAfter
 from .failure import Kind, Reach
-from .story import Story, Try
 
 if TYPE_CHECKING:
-    from .decision import Decision, Ending
+    from .decisions import Decision, Ending
     from .failure import Effects, Failure
     from .policy import Policy
+    from .story import Story
 
 __all__ = ("Call",)
 
@@ -38,17 +38,21 @@ class Call:
         effects: What happens if it is made twice.
         name: The function, for people.
         target: The dependency, or empty.
-        can_verify: Whether somebody can find out if an attempt was applied.
+        can_verify: Whether `verify` can find out if an attempt was applied.
         deadline_at: When everything must be over, on the same clock.
     """
 
     # Read before it is first written: a call that fails once never touches most of these.
     attempt = 1
     first_failed_at: float | None = None
-    fastest = inf  # the shortest attempt so far, where somebody measured
+    fastest = inf  # the shortest attempt so far, where measured
     spent = 0.0  # waits, and attempts after the first
     waited = 0.0
     allowance = inf  # what the task still allows; drivers keep it current
+    is_down = False  # whether the target is down, and the call waits for it to come back
+    has_gate = False  # whether a gate paces the calls to the target
+    progress_at = -inf  # when the target last answered any caller, as far as is known
+    doubt = ""  # why the function may have been applied, though the request that failed was not
     silent_limits = 0  # limits without a time: the provider breaks its contract (R-C18)
 
     def __init__(
@@ -78,7 +82,7 @@ class Call:
             now: The time on the clock of `deadline_at`.
             wall: The time in epoch seconds.
             roll: One roll of the dice.
-            took: How long the attempt took, if anybody measured it.
+            took: How long the attempt took, if measured.
         """
         kind, counts, unhinted = failure.kind, self.counts, self.unhinted
         counts[kind] = counts.get(kind, 0) + 1
@@ -121,7 +125,7 @@ class Call:
 
     @property
     def remark(self) -> str:
-        """What somebody should complain about to the provider, or nothing."""
+        """What to report to the provider, or nothing."""
         if self.silent_limits < 2:
             return ""
         return f"{self.target or 'the provider'} sent {self.silent_limits} limits without a time"
@@ -130,6 +134,8 @@ class Call:
         self, ending: Ending, because: str, *, retry_at: float | None, delivered: int
     ) -> Story:
         """All of it, in strings and numbers."""
+        from .story import Story, Try  # only calls that end badly have one
+
         tries = []
         for number, (failure, decision, took) in enumerate(self.tries, start=1):
             tries.append(

@@ -1,4 +1,4 @@
-"""Dead letters: calls that ran out of everything, written down.
+"""Dead letters: records of calls that ran out of attempts, time or budget.
 
     waiting ──replay──▶ replaying ──▶ replayed
                             ├──▶ failed again ──replay──▶ …
@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from .failure import Failure
 from .story import Story
 
-__all__ = ("Letter", "Lost", "Mark", "Record", "State", "UnderKey")
+__all__ = ("ExhaustedCall", "Letter", "Mark", "Record", "State", "UnderKey")
 
 State: TypeAlias = Literal["waiting", "replaying", "replayed", "failed", "refused"]
 
@@ -42,7 +42,7 @@ class UnderKey:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Lost:
+class ExhaustedCall:
     """A call that ran out of something, as it ends.
 
     Args:
@@ -95,7 +95,7 @@ class Letter:
         kind: What failed last.
         status: The HTTP status, if any.
         message: What was said, cleaned and masked.
-        retry_at: When it could pass, in epoch seconds, where somebody said so.
+        retry_at: When it could pass, in epoch seconds, if the server named it.
         home: The store it was written for, without its password; empty if that has no address.
     """
 

@@ -1,8 +1,8 @@
-"""The one judgement: after this failure of this call, what happens next.
+"""Decides what happens after a failure of a call: retry, park, verify or give up.
 
 The questions are asked in a fixed order, and the first one that ends the call gives the reason:
 
-    1. Did somebody state whether it can pass?          explicit statements win
+    1. Did the server state whether it can pass?          explicit statements win
     2. Does the policy have a rule for this kind?        unknown is raised, never retried
     3. Could a repeat do it twice?                       unsafe and maybe applied: verify
     4. Are attempts of this kind left?                   a counter a kind
@@ -19,7 +19,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from .decision import Decision, Ending, GiveUp, Park, RetryAfter, Verify
+from .decisions import Decision, Ending, GiveUp, Park, RetryAfter, Verify
 from .duration import duration_text
 from .failure import Effects, Failure, Kind, Reach
 
@@ -43,9 +43,13 @@ def decide(call: Call, failure: Failure, *, now: float, wall: float, roll: float
     if failure.reach is Reach.MAYBE_APPLIED and call.effects is Effects.UNSAFE:
         return _not_repeated(call, failure)
     count = call.counts[kind]
-    if rule.attempts is not None and count >= rule.attempts:
+    if rule.attempts is not None and count >= rule.attempts and not call.is_down:
         return _with_time(_exhausted(failure, count, rule.attempts), failure, wall)
-    delay = rule.wait(count, call.unhinted[kind], None if hint is None else hint.floor, roll)
+    is_queued = hint is None and (call.is_down or (rule.is_paced and call.has_gate))
+    delay = 0.0
+    if not is_queued:
+        floor = None if hint is None else hint.floor
+        delay = rule.wait(count, call.unhinted[kind], floor, roll)
     stop = _bounds(call, delay, now)
     if policy.most_attempts is not None and call.attempt >= policy.most_attempts:
         stop = _exhausted(failure, call.attempt, policy.most_attempts)
@@ -54,7 +58,7 @@ def decide(call: Call, failure: Failure, *, now: float, wall: float, roll: float
     if stop is not None:
         return _with_time(stop, failure, wall)
     if delay <= policy.in_place:
-        return RetryAfter(delay, _source(hint, delay))
+        return RetryAfter(delay, _source(hint, delay), is_queued)
     return _too_long(call, failure, delay, wall)
 
 
@@ -63,24 +67,24 @@ def _rule(call: Call, failure: Failure, rule: Rule | None) -> Rule | GiveUp:
     policy, kind = call.policy, failure.kind
     if failure.is_retriable is False:
         why = f": {failure.because}" if failure.because else ""
-        return GiveUp(Ending.FINAL, f"{_short(failure)} will not pass{why}")
+        return GiveUp(Ending.FINAL, f"{_short(failure)} is not retryable{why}")
     if failure.is_retriable:
         if failure.status == 422:
             return GiveUp(
-                Ending.FINAL, f"{_short(failure)} may pass once the call is corrected, not as it is"
+                Ending.FINAL, f"{_short(failure)} can succeed only once the call is corrected"
             )
         if rule is None or rule.check == "required":
-            # One more try is for conditions of which nobody says that they pass.
+            # One more try is for conditions that are not known to pass.
             rule = policy.rules.get(Kind.SERVER, rule)
     elif kind is Kind.UNKNOWN and rule is None:
-        return GiveUp(Ending.UNKNOWN, "not a failure that is known to pass")
+        return GiveUp(Ending.UNKNOWN, "unknown failures are not retried")
     elif failure.status is not None and not kind.is_limit and not policy.retries(failure.status):
         return GiveUp(
             Ending.FINAL, f"policy {policy.name!r} does not retry status {failure.status}"
         )
     if rule is None:
         return GiveUp(
-            Ending.FINAL, f"{_short(failure)} does not pass by waiting (policy {policy.name!r})"
+            Ending.FINAL, f"{_short(failure)} cannot be fixed by waiting (policy {policy.name!r})"
         )
     return rule
 
@@ -98,8 +102,8 @@ def _not_repeated(call: Call, failure: Failure) -> Verify | GiveUp:
         return Verify(f"{name} may have been applied ({_short(failure)})")
     return GiveUp(
         Ending.MAYBE_APPLIED,
-        f"not repeated: {name} may have been applied; "
-        f'if repeating is harmless write effects="read" or effects="idempotent"',
+        f"not retried: {name} may have been applied{f' ({call.doubt})' if call.doubt else ''}; "
+        f'if repeating is harmless, set effects="read" or effects="idempotent"',
     )
 
 
@@ -122,11 +126,15 @@ def _bounds(call: Call, delay: float, now: float) -> GiveUp | None:
             f"{duration_text(max(allowed, 0))} of it left",
         )
     first = call.first_failed_at
-    if first is not None and now - first + delay > policy.bound:
+    if first is None:
+        return None
+    since = max(first, call.progress_at)
+    if now - since + delay > policy.bound:
+        of = "the first failure" if since == first else "the target's last answer"
         return GiveUp(
             Ending.DEADLINE,
             f"waiting {duration_text(delay)} would end more than {duration_text(policy.bound)} "
-            f"after the first failure",
+            f"after {of}",
         )
     return None
 
@@ -150,7 +158,7 @@ def _too_late(call: Call, delay: float, left: float) -> GiveUp | None:
 
 def _condition(call: Call, failure: Failure, rule: Rule) -> GiveUp | None:
     """Question 7. A server that says it can pass has answered it."""
-    # RFC 8470: "too early" is over as soon as it has been said. One more try (E-G4).
+    # RFC 8470: "too early" has passed as soon as it has been said. One more try (E-G4).
     if failure.is_retriable or failure.status == 425:
         return None
     validator = call.policy.validator
@@ -159,12 +167,12 @@ def _condition(call: Call, failure: Failure, rule: Rule) -> GiveUp | None:
             return None
         return GiveUp(
             Ending.FINAL,
-            f"{_short(failure)} passes only if something changes, and no validator says so",
+            f"{_short(failure)} can succeed only after a change, and no validator reports one",
         )
     try:
         if validator(failure):
             return None
-        answer = "the validator says that nothing has changed"
+        answer = "the validator reports no change"
     except Exception as error:  # noqa: BLE001 -- a broken validator must not hide the failure
         answer = f"the validator raised {type(error).__name__}"
     return GiveUp(Ending.FINAL, f"{_short(failure)}: {answer}")
@@ -194,11 +202,11 @@ def _source(hint: Hint | None, delay: float) -> str:
 
 
 def _with_time(decision: GiveUp, failure: Failure, wall: float) -> GiveUp:
-    """`decision`, with the time the server named: whoever gives up should still say when."""
+    """`decision`, with the time the server named, so that giving up still reports it."""
     if failure.hint is None or decision.retry_at is not None:
         return decision
     return GiveUp(decision.ending, decision.because, wall + failure.hint.floor)
 
 
 def _short(failure: Failure) -> str:
-    return str(failure.kind) if failure.status is None else f"{failure.kind} {failure.status}"
+    return str(failure.kind) if failure.status is None else f"{failure.status} ({failure.kind})"

@@ -1,15 +1,15 @@
-"""What happens next, with the reason in one sentence.
+"""Decisions after a failure, each with its reason in one sentence.
 
 The union is closed: drivers match on it and end with `assert_never`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from .duration import duration_text
+from .record import record
 
 __all__ = ("Decision", "Ending", "GiveUp", "Park", "RetryAfter", "Verify", "ending_of")
 
@@ -23,11 +23,11 @@ class Ending(StrEnum):
     BUDGET = "budget"  # the time allowed for retrying is used up
     TOKENS = "tokens"  # so many calls to the target fail that retrying would keep it down
     PARKED = "parked"  # it can pass later; the wait is too long to be slept through
-    HORIZON = "horizon"  # it can pass later; the wait is too long for anybody
+    HORIZON = "horizon"  # it can pass later; the wait is longer than the horizon
     MAYBE_APPLIED = "maybe_applied"  # repeating could do it twice
     COMMITTED = "committed"  # a stream that has delivered something is not replayed
     REFUSED = "refused"  # breaker or gate did not let the next attempt through
-    CANCELLED = "cancelled"  # whoever made the call no longer wants it
+    CANCELLED = "cancelled"  # the caller no longer wants it
     UNKNOWN = "unknown"  # not understood, hence not repeated
 
     @property
@@ -48,26 +48,30 @@ _EXHAUSTIONS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class RetryAfter:
     """Wait `delay` seconds here, then try again.
 
     Args:
         delay: Seconds.
         source: Who said how long; empty for the backoff.
+        is_queued: Whether the call waits in the queue of its target, for as long as that takes.
     """
 
     delay: float
     source: str = ""
+    is_queued: bool = False
 
     @property
     def because(self) -> str:
-        # Put into words when somebody reads it: most retries succeed, and nobody does.
+        if self.is_queued:
+            return "retry as soon as the target admits it"
+        # Put into words only when read: most retries succeed, and their reasons are not read.
         said = f"as {self.source} says" if self.source else "by backoff"
-        return f"again in {duration_text(self.delay)}, {said}"
+        return f"retry in {duration_text(self.delay)}, {said}"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Park:
     """End the call now; the same call may be made at `until`, in epoch seconds."""
 
@@ -75,21 +79,21 @@ class Park:
     because: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Verify:
     """Find out first whether the call was applied; it must not be repeated blindly."""
 
     because: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class GiveUp:
     """End the call with its own exception.
 
     Args:
         ending: Why.
         because: Why, in one sentence.
-        retry_at: When it could pass, in epoch seconds, where somebody said so.
+        retry_at: When it could pass, in epoch seconds, if the server named it.
     """
 
     ending: Ending

@@ -1,4 +1,4 @@
-"""Durations as people write them.
+"""Durations: parsing and printing of ``90s``, ``1h30m``.
 
 Inside, a duration is float seconds. At the door it may be ``90``, ``"90s"``, ``"1h30m"`` or
 a timedelta.
@@ -6,19 +6,19 @@ a timedelta.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from math import inf, isfinite
 
 from ..errors import SettingError
+from .lazy_pattern import lazy
 
 __all__ = ("Duration", "duration_text", "is_number", "moment_text", "seconds")
 
 Duration = float | int | str | timedelta
 
 _UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
-_WHOLE = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h|d) ?)+")
+_PART = lazy(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
+_WHOLE = lazy(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|s|m|h|d) ?)+")
 
 
 def seconds(value: Duration, *, name: str = "duration", least: float = 0.0) -> float:

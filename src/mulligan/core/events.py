@@ -1,4 +1,4 @@
-"""What happened, as frozen facts for whoever listens.
+"""Events: frozen records of what happened, for listeners.
 
 One event a failed attempt, one for each call that ends in a way worth knowing. A call that
 succeeds at once makes no event unless a listener asked for successes. What calls share changes
@@ -8,9 +8,9 @@ with one of them: that call is named, and the listeners of its guard are told.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-from .decision import Decision, Ending
+from .decisions import Decision, Ending
 from .failure import Failure
 from .story import Story
 
@@ -19,6 +19,7 @@ __all__ = (
     "Cancelled",
     "Ended",
     "Event",
+    "EventName",
     "Failed",
     "GateShut",
     "Held",
@@ -68,7 +69,7 @@ class Failed(_Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified(_Happened):
-    """Somebody found out about an attempt that may have been applied.
+    """`verify` has answered whether an attempt was applied.
 
     Args:
         was_applied: Whether it was; if so, the call has succeeded.
@@ -159,7 +160,7 @@ class BreakerChanged(_Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateShut(_Happened):
-    """The target's gate was shut for everybody, by the answer to this attempt.
+    """The answer to this attempt shut the target's gate for all callers.
 
     Args:
         delay: Seconds until it opens.
@@ -172,7 +173,7 @@ class GateShut(_Happened):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreLost(_Happened):
-    """The store does not answer; this process goes on with a copy of its own.
+    """The store does not answer; this process continues with a copy of its own.
 
     Args:
         url: The store, without its password.
@@ -207,3 +208,16 @@ Event: TypeAlias = (
     | StoreLost
     | StoreBack
 )
+EventName: TypeAlias = Literal[
+    "Failed",
+    "Verified",
+    "Held",
+    "Recovered",
+    "Succeeded",
+    "Cancelled",
+    "Ended",
+    "BreakerChanged",
+    "GateShut",
+    "StoreLost",
+    "StoreBack",
+]

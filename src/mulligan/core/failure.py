@@ -1,34 +1,38 @@
-"""What went wrong, in one vocabulary for all vendors.
+"""Failure: what went wrong, in one vocabulary for all vendors.
 
-A failure is evidence that has been read once. Whoever decides what happens next looks at
+A failure is evidence that has been read once. The code that decides what happens next looks at
 the kind, the reach and the hint, never again at the status, the headers or the words.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from ..errors import SettingError
-from .hint import Hint
-from .nearest import nearest
-from .text import presentable
+from .record import record
+from .redaction import presentable
+from .suggestions import nearest
 
-__all__ = ("Effects", "Failure", "Family", "Kind", "Reach", "View")
+if TYPE_CHECKING:
+    from .hint import Hint
+
+__all__ = ("Effects", "Failure", "Family", "Kind", "Reach", "Retryability")
 
 
 class Family(StrEnum):
-    """Who knows when the call will succeed again (R-C2, R-C3)."""
+    """Kinds of failure, by who knows when the call will succeed again (R-C3)."""
 
-    NETWORK = "network"  # nobody: it may pass by itself, and the outcome is not known
+    NETWORK = "network"  # no one: it may pass by itself, and the outcome is unknown
     RATE_LIMIT = "rate_limit"  # the server
-    SERVER = "server"  # nobody, but the server has answered
+    SERVER = "server"  # no one, but the server has answered
     CLIENT = "client"  # the caller: the same call fails again
     UNKNOWN = "unknown"  # not understood, hence not repeated
 
 
-class View(StrEnum):
-    """The three-way view of R-C6."""
+class Retryability(StrEnum):
+    """Whether and how a failure may be retried, in three classes (R-C6)."""
 
     RETRYABLE = "retryable"
     RETRYABLE_WITH_BACKOFF = "retryable_with_backoff"
@@ -36,7 +40,7 @@ class View(StrEnum):
 
 
 class Kind(StrEnum):
-    """What failed. Each kind has one family and one place in the three-way view."""
+    """What failed. Each kind has one family and one `Retryability`."""
 
     RATE_LIMIT = "rate_limit"  # a short window
     QUOTA = "quota"  # a plan's window: it names or implies a reset
@@ -72,8 +76,8 @@ class Kind(StrEnum):
         return _FAMILY[self]
 
     @property
-    def view(self) -> View:
-        return _VIEW[self]
+    def retryability(self) -> Retryability:
+        return _RETRYABILITY[self]
 
     @property
     def is_limit(self) -> bool:
@@ -101,23 +105,23 @@ _FAMILY = {
     Kind.UNKNOWN: Family.UNKNOWN,
 }
 
-_VIEW_OF_FAMILY = {
-    Family.NETWORK: View.RETRYABLE,
-    Family.RATE_LIMIT: View.RETRYABLE_WITH_BACKOFF,
-    Family.SERVER: View.RETRYABLE,
-    Family.CLIENT: View.NON_RETRYABLE,
-    Family.UNKNOWN: View.NON_RETRYABLE,
+_RETRYABILITY_OF = {
+    Family.NETWORK: Retryability.RETRYABLE,
+    Family.RATE_LIMIT: Retryability.RETRYABLE_WITH_BACKOFF,
+    Family.SERVER: Retryability.RETRYABLE,
+    Family.CLIENT: Retryability.NON_RETRYABLE,
+    Family.UNKNOWN: Retryability.NON_RETRYABLE,
 }
 
-_VIEW = {kind: _VIEW_OF_FAMILY[family] for kind, family in _FAMILY.items()}
+_RETRYABILITY = {kind: _RETRYABILITY_OF[family] for kind, family in _FAMILY.items()}
 
 
 class Reach(StrEnum):
     """How far the call came. `MAYBE_APPLIED` is what makes a blind repeat dangerous."""
 
     NEVER_SENT = "never_sent"  # refused, no such host, connect timeout
-    MAYBE_APPLIED = "maybe_applied"  # a lost reply, or an answer from a middleman
-    ANSWERED = "answered"  # the server itself said that it failed
+    MAYBE_APPLIED = "maybe_applied"  # a lost reply, a crash (500), an answer from a gateway
+    ANSWERED = "answered"  # the server refused it: a limit, no capacity, a mistake of the caller
 
 
 class Effects(StrEnum):
@@ -141,7 +145,7 @@ class Effects(StrEnum):
         return self is not Effects.UNSAFE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Failure:
     """One failure, read once.
 
@@ -156,6 +160,8 @@ class Failure:
             nobody made one.
         because: What decided the kind, in a clause: ``status 503``, ``body says is_retriable``.
         fields: For a 422: the failing fields, each with what is wrong about it (R-C12).
+        model: For a limit: the model or the family of models that it is about, as it was stated;
+            empty where it names none, and is about the whole account.
     """
 
     kind: Kind
@@ -167,6 +173,7 @@ class Failure:
     is_retriable: bool | None = None
     because: str = ""
     fields: tuple[tuple[str, str], ...] = ()
+    model: str = ""
 
     def __post_init__(self) -> None:
         if self.kind.__class__ is not Kind:
@@ -177,14 +184,14 @@ class Failure:
         return self.kind.family
 
     @property
-    def view(self) -> View:
-        """The three-way view, an explicit statement included."""
+    def retryability(self) -> Retryability:
+        """Its class, an explicit statement included."""
         if self.is_retriable is None:
-            return self.kind.view
+            return self.kind.retryability
         if not self.is_retriable:
-            return View.NON_RETRYABLE
+            return Retryability.NON_RETRYABLE
         is_limit = self.kind.is_limit
-        return View.RETRYABLE_WITH_BACKOFF if is_limit else View.RETRYABLE
+        return Retryability.RETRYABLE_WITH_BACKOFF if is_limit else Retryability.RETRYABLE
 
     def cleaned(self) -> Failure:
         """This failure with all its words fit to be stored: for those that users make."""
@@ -194,9 +201,10 @@ class Failure:
             code=None if self.code is None else presentable(self.code, 100),
             because=presentable(self.because),
             fields=tuple((presentable(name, 100), presentable(said)) for name, said in self.fields),
+            model=presentable(self.model, 100),
         )
 
     def __str__(self) -> str:
-        """``rate_limit 429: too many requests``, as it stands in notes and logs."""
-        label = str(self.kind) if self.status is None else f"{self.kind} {self.status}"
+        """``429 (rate_limit): too many requests``, as it stands in notes and logs."""
+        label = str(self.kind) if self.status is None else f"{self.status} ({self.kind})"
         return f"{label}: {self.message}" if self.message else label

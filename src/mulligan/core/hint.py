@@ -1,16 +1,16 @@
-"""What the server said about when.
+"""Hint: when the server said that a call may be made again.
 
-A hint is always a future: zero, the past and what cannot be read are no hint at all, so
+A hint is always a future: zero, the past and what cannot be read give no hint, so
 that a server with a slow clock can never turn a wait into a hot loop.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from math import isfinite
 
 from ..errors import SettingError
+from .record import record
 
 __all__ = ("Confidence", "Hint", "Precision")
 
@@ -33,7 +33,7 @@ class Confidence(StrEnum):
 _MARGIN = {Precision.EXACT: 0.0, Precision.SECOND: 1.0, Precision.MINUTE: 60.0}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Hint:
     """When the server will listen again, as it was stated.
 
@@ -72,7 +72,7 @@ class Hint:
         precision: Precision = Precision.EXACT,
         confidence: Confidence = Confidence.HIGH,
     ) -> Hint | None:
-        """The hint for `delay`, or None where the delay is no usable future."""
+        """The hint for `delay`, or None where the delay is not a usable future time."""
         try:
             delay = float(delay)
         except OverflowError:  # a whole number of a thousand digits

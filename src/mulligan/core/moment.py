@@ -1,4 +1,4 @@
-"""Points in time that several processes share.
+"""Points in time that several processes share: deadlines and leases.
 
 A store says what time it is, once for every transition, and the transition writes down when
 something is over. Three things go wrong with shared clocks: a machine boots and its steady clock
@@ -9,7 +9,7 @@ clock is gone, but it can never last longer than it was meant to.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .record import record
 
 __all__ = ("Due", "Lease", "Moment")
 
@@ -17,9 +17,9 @@ __all__ = ("Due", "Lease", "Moment")
 _SLACK = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Due:
-    """When something is over.
+    """When something ends.
 
     Args:
         at: On the steady clock of `era`.
@@ -35,7 +35,7 @@ class Due:
     wall: float | None = None
 
     def left(self, moment: Moment) -> float:
-        """Seconds until it is over; 0 if it is. Never more than `span`."""
+        """Seconds until it ends; 0 if it has. Never more than `span`."""
         if self.era == moment.era and moment.now >= self.at - self.span - _SLACK:
             left = self.at - moment.now
         elif self.wall is not None:
@@ -45,7 +45,7 @@ class Due:
         return min(max(left, 0.0), self.span)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Moment:
     """What time it is, as the store has it.
 
@@ -68,9 +68,9 @@ class Moment:
         return Due(self.now + span, span, self.era, self.wall + span)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Lease:
-    """Something handed out until `due`; `id` is chosen by whoever asked."""
+    """Something handed out until `due`; `id` is chosen by the caller."""
 
     id: str
     due: Due

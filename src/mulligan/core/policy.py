@@ -1,4 +1,4 @@
-"""The table of rules: how each kind of failure is answered.
+"""Policy: the table of rules that says how each kind of failure is handled.
 
 A policy is data. It says nothing about a call in progress, knows no clock, and can be compared,
 printed and loaded from a file. Kinds without a rule are not retried.
@@ -7,23 +7,29 @@ printed and loaded from a file. Kinds without a rule are not retried.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal
+from dataclasses import field, replace
+from typing import Annotated, Any, Literal, NoReturn, TypeVar
 
 from ..errors import SettingError
 from .backoff import SHAPES, Backoff, Exponential
 from .duration import Duration, is_number, seconds
 from .failure import Effects, Failure, Kind
-from .frozen import FrozenDict
+from .record import record
 from .schema import Seconds
-from .sharing import Breaker, Gate, Tokens
+from .shared_settings import Breaker, Gate, Tokens
 from .timeouts import Timeouts
 
-__all__ = ("Check", "HintMode", "Policy", "Rule")
+__all__ = ("Check", "FrozenDict", "HintMode", "Policy", "Rule", "WhenOpen")
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 # replace: the server's time instead of the backoff. at_least: the longer of the two.
 # Never their sum, never sooner than the hint.
 HintMode = Literal["replace", "at_least"]
+
+# What a call does while the target's breaker is open, or its retry tokens are used up.
+WhenOpen = Literal["wait", "fail"]
 
 # Whether the policy's validator is asked before a repeat: never; if there is one; or always, so
 # that without one the failure is final.
@@ -32,11 +38,31 @@ Check = Literal["never", "if_given", "required"]
 # The longest wait that R-B14 allows, and the default horizon.
 _SIX_HOURS = 21_600.0
 
-# How long waiting and starting may go on after the first failure, where nobody says.
-_FIVE_MINUTES = 300.0
+# The longest that the target may give no sign of life, by default; and the longest single
+# wait that is slept through. Limits of providers are counted in minutes; longer ones are parked.
+_QUARTER_OF_AN_HOUR = 900.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenDict(dict[K, V]):
+    """A dict for the tables of a policy: presets are shared by the whole process.
+
+    A dict all the same, so that it can be compared, copied, pickled and written as JSON.
+    """
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a policy's tables cannot be changed; make a new one with replace()")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = _refuse
+    setdefault = update = _refuse  # pyright: ignore[reportAssignmentType] -- both are overloaded
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (dict(self),)
+
+
+@record(kw_only=True)
 class Rule:
     """How one kind of failure is answered.
 
@@ -47,13 +73,16 @@ class Rule:
         hint: What a time the server named does to the backoff.
         missing_hint: The wait for a limit without a time, where it differs from `backoff`.
         check: Whether the policy's validator has a say.
+        is_paced: Whether a limit without a time waits at the target's gate, where there is one,
+            and not for its own backoff.
     """
 
     attempts: int | None = 5
-    backoff: Backoff = Exponential()  # noqa: RUF009 -- frozen
+    backoff: Backoff = Exponential()
     hint: HintMode = "replace"
     missing_hint: Backoff | None = None
     check: Check = "never"
+    is_paced: bool = False
 
     def __post_init__(self) -> None:
         if self.attempts is not None and not _is_count(self.attempts):
@@ -92,7 +121,7 @@ class Rule:
         return (self.missing_hint or self.backoff).delay(unhinted, roll)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Policy:
     """What is retried, how often, how long, and when to stop.
 
@@ -105,9 +134,13 @@ class Policy:
         deadline: Seconds from the start of a call to its end, cutting a running attempt where it
             can be cut; None for none.
         most_attempts: Attempts of all kinds together; None where each rule counts for itself.
-        patience: Seconds from the first failure in which a wait may end and an attempt may start;
-            a running attempt is not cut. None means 300, or `in_place` or `deadline` where one of
-            them is longer: who allows an hour for the call wants its limits waited for.
+        patience: Seconds without progress in which a wait may end and an attempt may start,
+            counted from the first failure, or from the last answer that the target gave to
+            anybody while this call waited for its turn; a running attempt is not cut. None means
+            15 minutes, or `in_place` or `deadline` where one of them is longer: a caller that
+            allows an hour for the call wants its limits waited for.
+        when_open: ``wait`` for the probe of an open breaker and for retry tokens, or ``fail`` at
+            once. None waits, except where the guard has a fallback.
         budget: Seconds that one call may spend on waits and on attempts after the first.
         in_place: The longest wait that is slept through; a longer one parks the call.
         horizon: The longest wait at all; beyond it the call gives up and says when.
@@ -117,7 +150,7 @@ class Policy:
         breaker: When a target is not called any more; None for never (R-K9).
         breakers: The same for targets of these names, instead of `breaker`.
         gate: How a target's limits are read; None to read none.
-        tokens: How much retrying a target allows everybody together; None for any amount.
+        tokens: How much retrying a target allows all its callers together; None for any amount.
         store: The address of the store where these are shared, unless a guard or the environment
             names another.
         validator: Asked before a repeat where a rule's `check` says so: has the condition changed?
@@ -130,16 +163,17 @@ class Policy:
     deadline: Seconds | None = None
     most_attempts: int | None = None
     patience: Seconds | None = None
+    when_open: WhenOpen | None = None
     budget: Seconds | None = None
-    in_place: Seconds = 120.0
+    in_place: Seconds = _QUARTER_OF_AN_HOUR
     horizon: Seconds = _SIX_HOURS
     timeouts: Timeouts | None = None
     codes: Mapping[str, Kind] = field(default_factory=dict)
     key_ttl: Seconds | None = None
-    breaker: Breaker | None = Breaker()  # noqa: RUF009 -- frozen
+    breaker: Breaker | None = Breaker()
     breakers: Mapping[str, Breaker] = field(default_factory=dict)
-    gate: Gate | None = Gate()  # noqa: RUF009 -- frozen
-    tokens: Tokens | None = Tokens()  # noqa: RUF009 -- frozen
+    gate: Gate | None = Gate()
+    tokens: Tokens | None = Tokens()
     store: str = ""
     validator: Annotated[Callable[[Failure], bool] | None, "python only"] = None
 
@@ -166,6 +200,8 @@ class Policy:
             raise SettingError(
                 f"most_attempts needs a whole number >= 1, or None; got {self.most_attempts!r}"
             )
+        if self.when_open not in {None, "wait", "fail"}:
+            raise SettingError(f"when_open needs wait or fail; got {self.when_open!r}")
         if self.deadline is not None and self.deadline <= 0:
             raise SettingError(f"deadline needs more than 0 s; got {self.deadline:g}")
         if self.horizon < self.in_place:
@@ -185,10 +221,10 @@ class Policy:
 
     @property
     def bound(self) -> float:
-        """Seconds after the first failure at which waiting and starting end."""
+        """Seconds without progress after which waiting and starting end."""
         if self.patience is not None:
             return self.patience
-        return max(_FIVE_MINUTES, self.in_place, self.deadline or 0.0)
+        return max(_QUARTER_OF_AN_HOUR, self.in_place, self.deadline or 0.0)
 
     def retries(self, status: int) -> bool:
         """Whether an HTTP status may be retried at all under this policy."""
@@ -203,6 +239,7 @@ class Policy:
         budget: Duration | None = None,
         in_place: Duration | None = None,
         horizon: Duration | None = None,
+        when_open: WhenOpen | None = None,
         validator: Callable[[Failure], bool] | None = None,
     ) -> Policy:
         """This policy with some of its bounds changed; None leaves a bound as it is.
@@ -232,6 +269,8 @@ class Policy:
             changes["rules"] = {
                 kind: replace(rule, attempts=attempts) for kind, rule in self.rules.items()
             }
+        if when_open is not None:
+            changes["when_open"] = when_open
         if validator is not None:
             changes["validator"] = validator
         return replace(self, **changes) if changes else self  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What the core asks of the world, one small protocol each.
+"""Protocols that the core expects: clock, listener, store, journal.
 
 Implementations live in drivers, stores, telemetry and testing. A contract suite under
 tests/contracts runs against every implementation of a port.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from .entry import Entry
+    from ..stores.entries import JournalLine
+    from ..stores.machine import Key, Machine, Operation
     from .events import Event
-    from .machine import Key, Machine, Operation
     from .moment import Moment
 
 __all__ = ("Clock", "Dice", "Journal", "Keys", "Listener", "State", "Store")
@@ -49,7 +49,7 @@ class Dice(Protocol):
 
 
 class Listener(Protocol):
-    """Whoever wants to know what happened: any callable that takes an event.
+    """A listener: any callable that takes an event.
 
     Set the attribute ``successes = True`` on it to hear of first attempts that succeed, too:
     such calls then no longer take the calm path.
@@ -61,7 +61,7 @@ class Listener(Protocol):
 class State(Protocol):
     """Shared state that makes calls better and must never stop them: breaker, gate, tokens.
 
-    It fails open: whoever uses it goes on with a copy of its own while the store is down. Every
+    It fails open: each process continues with a copy of its own while the store is down. Every
     method answers within 250 ms or raises `StoreDown`.
     """
 
@@ -99,7 +99,7 @@ class Journal(Protocol):
     What it has acknowledged survives the death of every process involved.
     """
 
-    def append(self, stream: str, entry: Entry, /) -> int:
+    def append(self, stream: str, entry: JournalLine, /) -> int:
         """Write `entry` at the end of `stream`; its place, counted from 1.
 
         Raises:
@@ -107,7 +107,7 @@ class Journal(Protocol):
         """
         ...
 
-    def read(self, stream: str, /, after: int = 0) -> tuple[Entry, ...]:
+    def read(self, stream: str, /, after: int = 0) -> tuple[JournalLine, ...]:
         """The entries of `stream` behind place `after`, in order."""
         ...
 
@@ -116,12 +116,12 @@ class Journal(Protocol):
         ...
 
     def forget(self, stream: str, /) -> None:
-        """Remove `stream` with all its entries and epochs; one that does not exist is no error."""
+        """Remove `stream` with all its entries and epochs; a missing one is not an error."""
         ...
 
-    async def aappend(self, stream: str, entry: Entry, /) -> int: ...
+    async def aappend(self, stream: str, entry: JournalLine, /) -> int: ...
 
-    async def aread(self, stream: str, /, after: int = 0) -> tuple[Entry, ...]: ...
+    async def aread(self, stream: str, /, after: int = 0) -> tuple[JournalLine, ...]: ...
 
 
 class Store(Protocol):

@@ -1,21 +1,20 @@
-"""Policies with a name.
+"""Presets: policies with a name.
 
 `default` is our own judgement; the others are published tables, kept to the number, so that a
 team that follows one of them finds its own rules here. Tests hold each against REQUIREMENTS.
 
-A preset is built when it is asked for: nobody pays for six tables to use one.
+A preset is built when it is asked for: using one does not build the other six.
 """
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from ..errors import SettingError
 from .backoff import Exponential, Fixed, Linear, Schedule
 from .failure import Effects, Kind
 from .policy import Policy, Rule
-from .sharing import Breaker, Gate
+from .shared_settings import Breaker, Gate
 from .timeouts import Timeouts
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ _TRANSIENT = (
     Kind.TIMEOUT,
 )
 
-# R-K1, R-K2: a model's server that is down stays down for longer than others.
-_BY_TARGET = {"anthropic": Breaker(failures=3, open_for=120)}
+# R-K1, R-K2 as the tables have them: so many failures in a row, always open for as long.
+_MINUTE = Breaker(failures=5, open_for=60, open_at_least=60)
 
 _cache: dict[str, Policy] = {}
 
@@ -44,6 +43,8 @@ def preset(name: str) -> Policy:
     if found is None:
         build = PRESETS.get(name)
         if build is None:
+            from difflib import get_close_matches
+
             near = get_close_matches(name, PRESETS, n=1)
             guess = f"; did you mean {near[0]!r}?" if near else ""
             raise SettingError(f"no preset {name!r}; there are {', '.join(PRESETS)}{guess}")
@@ -53,8 +54,8 @@ def preset(name: str) -> Policy:
 
 def _default() -> Policy:
     """Limits are bounded by time, faults by attempts as well."""
-    fault = Rule(attempts=5, backoff=Exponential(first=0.5, cap=30))
-    limit = Rule(attempts=None, backoff=Exponential(first=1, cap=60))
+    fault = Rule(attempts=10, backoff=Exponential(first=0.5, cap=30))
+    limit = Rule(attempts=None, backoff=Exponential(first=1, cap=60), is_paced=True)
     return Policy(
         name="default",
         rules={
@@ -64,10 +65,9 @@ def _default() -> Policy:
             Kind.SERVER: fault,
             Kind.NETWORK: fault,
             Kind.TIMEOUT: fault,
-            # One more try, if somebody can say that the condition has changed (R-A3).
+            # One more try, if a validator reports that the condition has changed (R-A3).
             Kind.CONDITIONAL: Rule(attempts=2, backoff=Exponential(first=1), check="required"),
         },
-        breakers=_BY_TARGET,
     )
 
 
@@ -79,7 +79,8 @@ def _skill() -> Policy:
         rules=dict.fromkeys(_TRANSIENT, rule),
         statuses=frozenset({429, 502, 503, 504}),
         effects=Effects.IDEMPOTENT,
-        breakers=_BY_TARGET,
+        breaker=_MINUTE,
+        when_open="fail",  # R-K6, R-K8
     )
 
 
@@ -99,6 +100,8 @@ def _tools() -> Policy:
             Kind.TIMEOUT: network,
         },
         budget=30,  # R-B18
+        breaker=_MINUTE,
+        when_open="fail",
     )
 
 
@@ -120,7 +123,8 @@ def _pattern() -> Policy:
             ),
         },
         effects=Effects.IDEMPOTENT,
-        breaker=Breaker(successes=2),  # R-K4
+        breaker=Breaker(failures=5, open_for=60, open_at_least=60, successes=2),  # R-K4
+        when_open="fail",  # retry, then the breaker, then fail at once
         gate=Gate(low=10, high=20),
     )
 
@@ -132,7 +136,8 @@ def _surface() -> Policy:
         name="surface",
         rules=dict.fromkeys(_TRANSIENT, rule),
         effects=Effects.IDEMPOTENT,
-        breaker=Breaker(open_for=30),  # R-K2
+        breaker=Breaker(failures=5, open_for=30, open_at_least=30),  # R-K2
+        when_open="fail",
         gate=Gate(keep=5),
     )
 
@@ -162,6 +167,8 @@ def _subagent() -> Policy:
         rules=dict.fromkeys(_TRANSIENT, rule),
         timeouts=Timeouts(total=300, shrink=0.8),
         patience=900,
+        breaker=_MINUTE,
+        when_open="fail",
     )
 
 

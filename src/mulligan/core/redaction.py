@@ -1,4 +1,4 @@
-"""Other people's words, made fit to be stored or shown.
+"""Redaction: masks secrets and control characters in text that is stored or shown.
 
 Whatever a server, a program or an exception said passes `presentable` once, when it becomes
 a Failure. Everything behind that point can be logged, printed and journaled as it stands.
@@ -6,52 +6,45 @@ a Failure. Everything behind that point can be logged, printed and journaled as 
 
 from __future__ import annotations
 
-import re
+from .lazy_pattern import lazy
+from .published_keys import mask_published_keys
 
-__all__ = ("MASK", "clean", "mask", "presentable", "printable")
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Callable, Sequence
+
+__all__ = (
+    "MASK",
+    "clean",
+    "mask",
+    "presentable",
+    "printable",
+    "secret_values",
+    "take_secret_values_from",
+)
 
 MASK = "[masked]"
 
 # ANSI/OSC sequences first, whole; then what is left of control and bidi characters.
-_ESCAPES = re.compile(
+_ESCAPES = lazy(
     r"\x1b\][^\x07\x1b]{0,4096}(?:\x07|\x1b\\)?"  # OSC … BEL | ST
     r"|\x1b[PX^_][^\x1b]{0,4096}(?:\x1b\\)?"  # DCS, SOS, PM, APC
     r"|[\x1b\x9b][\[()#;?]*[0-9;:]*[A-Za-z0-9=><~]?"  # CSI and the short ones
 )
-_CONTROLS = re.compile(
+_CONTROLS = lazy(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"
     "\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff]"  # lone surrogates cannot be encoded
 )
-_BLANKS = re.compile(r"[ \t\n]+")
+_BLANKS = lazy(r"[ \t\n]+")
 
 # One cheap look before the careful one: most messages contain none of these. Plain searches in
 # lower case cost a microsecond, the same list as one pattern ten times that.
 _SUSPICIOUS = (
     *("auth", "bearer", "basic", "digest", "negotiate", "cookie", "token", "secret", "pass"),
-    *(
-        "pwd",
-        "key",
-        "credential",
-        "sig",
-        "session",
-        "aiza",
-        "akia",
-        "asia",
-        "eyj",
-        "ya29",
-        "sg.",
-        "sid",
-        "code=",
-        "hvs.",
-        "webhooks",
-        "://",
-    ),
-)
-_SUSPICIOUS_DASHED = ("sk-", "pk-", "rk-", "xox", "glpat-", "xai-", "pplx-", "nvapi-", "tvly-")
-_SUSPICIOUS_SCORED = (
-    *("sk_", "pk_", "rk_", "gho_", "ghp_", "ghs_", "ghu_", "ghr_", "github_pat_"),
-    *("hf_", "gsk_", "npm_", "r8_", "whsec_", "dop_v1_", "code_verifier"),
+    *("pwd", "key", "credential", "sig", "session", "sid", "code=", "code_verifier", "webhooks"),
+    "://",
 )
 _NAMES = (
     r"(?:[a-z0-9_.-]{0,40}(?:api[ _-]?keys?|(?:access|account|subscription|signing|encryption"
@@ -72,24 +65,22 @@ _START = r"(?<![A-Za-z0-9])"  # \b takes a letter of any script for a part of th
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # -----BEGIN PRIVATE KEY----- … to its end, or to ours
     (
-        re.compile(
-            r"(?s)-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|$)"
-        ),
+        lazy(r"(?s)-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}-----|$)"),
         MASK,
     ),
     # Authorization: Bearer x   Proxy-Authorization: Digest a="b", c="d"   Cookie: a=b; c=d
-    (re.compile(rf"(?i){_START}((?:set-)?cookie2?\s*[:=]\s*)[^\r\n]+"), rf"\1{MASK}"),
+    (lazy(rf"(?i){_START}((?:set-)?cookie2?\s*[:=]\s*)[^\r\n]+"), rf"\1{MASK}"),
     (
-        re.compile(rf"(?i){_START}((?:proxy-)?authorization\s*[:=]\s*digest\s)[^\r\n]+"),
+        lazy(rf"(?i){_START}((?:proxy-)?authorization\s*[:=]\s*digest\s)[^\r\n]+"),
         rf"\1{MASK}",
     ),
     (
-        re.compile(rf"(?i){_START}((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?)[^\r\n\"',}}]+"),
+        lazy(rf"(?i){_START}((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?)[^\r\n\"',}}]+"),
         rf"\1{MASK}",
     ),
     (
         # A word of letters alone is prose: "token provided", "basic authentication".
-        re.compile(
+        lazy(
             rf"(?i){_START}((?:bearer|basic|token|apikey|digest|negotiate)\s+)"
             r"(?![a-z]+(?![A-Za-z0-9._~+/=|:-]))[A-Za-z0-9._~+/=|:-]{8,}"
         ),
@@ -97,29 +88,36 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     # "api_key": "x"   ('x-api-key', 'x')   \"api_key\": \"x\"
     (
-        re.compile(
+        lazy(
             rf"(?i)(\\?[\"'](?:{_NAMES}|{_COMMON})\\?[\"']\s*[:=,]\s*)(?:{_QUOTED}|[^\s,}}\]\"'\\]+)"
         ),
         rf'\1"{MASK}"',
     ),
     # password=x   token: x   ?key=x&…   api_key%3Dx   --api-key x   <password>x
+    # — but not what a message says about a file: /etc/passwd: not executable
     (
-        re.compile(
-            rf"(?i){_START}((?:{_NAMES}\s*(?:=>|[=:\uff1a]|%3d)|{_COMMON}\s*(?:=|%3d))\s*)(?!\s|\[masked)(?:{_QUOTED}|[^\s&\"',;}}\])]+)"
+        lazy(
+            rf"(?i){_START}((?:{_NAMES}\s*(?:=>?|%3d)|(?<!/){_NAMES}\s*[:\uff1a]"
+            rf"|{_COMMON}\s*(?:=|%3d))\s*)(?!\s|\[masked)(?:{_QUOTED}|[^\s&\"',;}}\])]+)"
         ),
         rf"\1{MASK}",
     ),
-    (re.compile(rf"(?i)(--?{_NAMES}\s)(?![\s-]|\[masked)\S+"), rf"\1{MASK}"),
-    (re.compile(rf"(?i)(<{_NAMES}>)[^<]+"), rf"\1{MASK}"),
-    # scheme://user:secret@host — up to the last @ before the path
+    (lazy(rf"(?i)(--?{_NAMES}\s)(?![\s-]|\[masked)\S+"), rf"\1{MASK}"),
+    (lazy(rf"(?i)(<{_NAMES}>)[^<]+"), rf"\1{MASK}"),
+    # scheme://user:secret@host — up to the last @ before the path. A secret may contain slashes; a
+    # port followed by a path with an @ in it is none, where the scheme is the web's.
     (
-        re.compile(rf"(?i){_START}([a-z][a-z0-9+.-]{{0,20}}://)[^\s/\"']{{1,2000}}@"),
+        lazy(
+            rf"(?i){_START}([a-z][a-z0-9+.-]{{0,20}}://)"
+            r"(?:(?<!http://)(?<!https://)[^\s/:@\"']{0,200}:[^\s\"']{1,2000}"
+            r"|[^\s/:@\"']{0,200}:(?![0-9]{1,5}(?:/|$))[^\s\"']{1,2000}|[^\s/\"']{1,2000})@"
+        ),
         rf"\1{MASK}@",
     ),
     # password is x   API key x is not valid   token 'x' expired   refreshToken => x
-    # — where the value is no plain word: it has a digit in it
+    # — where the value is not a plain word: it has a digit in it
     (
-        re.compile(
+        lazy(
             r"(?i)((?:password|passphrase|key|token|secret) ?(?:provided|given|used|is|was|:)?:? "
             r"[\"']?)(?=[^\s0-9]{0,64}[0-9])[^\s\"']{8,}"
         ),
@@ -127,23 +125,11 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     ),
     # Addresses that are secrets themselves.
     (
-        re.compile(
+        lazy(
             r"(?i)(hooks\.slack\.com/services/|/api/webhooks/[0-9]+/|/bot(?=[0-9]{4,20}:))"
             r"[^\s/?\"']+(?:/[^\s?\"']+)?"
         ),
         rf"\1{MASK}",
-    ),
-    # Keys that are known by their looks.
-    (
-        re.compile(
-            rf"{_START}(?:(?:sk|pk|rk)[-_](?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{{12,}}"
-            r"|gh[opsur]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[A-Za-z0-9_-]{16,}"
-            r"|xox[abeprs]-[A-Za-z0-9-]{10,}|AIza[A-Za-z0-9_-]{10,}|ya29\.[A-Za-z0-9_-]{16,}"
-            r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])|(?:hf|gsk|npm|r8|whsec|dop_v1)_[A-Za-z0-9]{16,}"
-            r"|hvs\.[A-Za-z0-9_-]{16,}|(?:xai|pplx|nvapi|tvly)-[A-Za-z0-9_-]{16,}|SG\.[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]*)?"
-            r"|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)"
-        ),
-        MASK,
     ),
 )
 
@@ -166,21 +152,19 @@ def printable(text: str) -> str:
 
 
 def mask(text: str) -> str:
-    """`text` with everything that looks like a secret replaced by ``[masked]``."""
-    if not _is_suspicious(text.lower()):
-        return text
-    for pattern, replacement in _RULES:
-        text = pattern.sub(replacement, text)
-    return text
+    """`text` with everything that looks like a secret replaced by ``[masked]``.
 
-
-def _is_suspicious(lowered: str) -> bool:
-    for suspect in _SUSPICIOUS:
-        if suspect in lowered:
-            return True
-    if "-" in lowered and any(suspect in lowered for suspect in _SUSPICIOUS_DASHED):
-        return True
-    return "_" in lowered and any(suspect in lowered for suspect in _SUSPICIOUS_SCORED)
+    Three kinds: values known to be secret (`secret_values`), whatever stands beside a name that
+    only secrets have, and keys that are known by their looks.
+    """
+    for value in secret_values():
+        if value in text:
+            text = text.replace(value, MASK)
+    lowered = text.lower()
+    if any(suspect in lowered for suspect in _SUSPICIOUS):
+        for pattern, replacement in _RULES:
+            text = pattern.sub(replacement, text)
+    return mask_published_keys(text, MASK)
 
 
 def presentable(text: str, limit: int = 500) -> str:
@@ -207,3 +191,19 @@ def _whole_words(text: str, limit: int) -> str:
     text = text[:limit]
     end = max(text.rfind(" "), text.rfind("\n"), text.rfind("\t"))
     return text[: end + 1] if end >= 0 else text
+
+
+# The core reads no environment: who knows secret values installs a source for them, once
+# (`config.secret_variables` does, for every front door).
+_source: Callable[[], Sequence[str]] = tuple
+
+
+def secret_values() -> Sequence[str]:
+    """The values to mask, the longest first, so that none leaves the end of another standing."""
+    return _source()
+
+
+def take_secret_values_from(source: Callable[[], Sequence[str]]) -> None:
+    """Ask `source` for the values from now on. It is called for each text that is masked."""
+    global _source  # noqa: PLW0603 -- what must not be shown does not depend on who shows it
+    _source = source

@@ -1,4 +1,4 @@
-"""Settings of what all callers of one target share.
+"""Settings of breaker, gate and retry tokens, which all callers of a target share.
 
 Numbers only. How a breaker, a gate or a bucket of tokens goes by them stands in `breaker`, `gate`
 and `tokens`; a policy can be read without loading any of these.
@@ -6,22 +6,34 @@ and `tokens`; a policy can be read without loading any of these.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..errors import SettingError
 from .duration import is_number, seconds
+from .record import record
 from .schema import Seconds
 
 __all__ = ("Breaker", "Gate", "Tokens")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Breaker:
     """When to stop calling, and when to try again.
 
+    Without `failures` and `rate` it goes by both, and by numbers that chance does not reach: ten
+    failures in a row, fourteen where all of them ended within two seconds (many calls that run
+    into one bad second are one event), or more than half of the calls in the window. Where one
+    of the two is given, that one alone opens it.
+
     Args:
         failures: Failures in a row that open it (R-K1).
-        open_for: Seconds it stays open (R-K2).
+        rate: The share of calls in the window that open it by failing, once chance no longer
+            explains it: three standard deviations beyond the share.
+        calls: Calls that must have ended in the window before their share says anything.
+        window: Seconds over which shares are counted.
+        slow: A call that takes longer than this many seconds is slow; None if none is.
+        slow_rate: The share of slow calls in the window that opens it.
+        open_for: The longest it stays open, in seconds, unless the server asked for more (R-K2).
+        open_at_least: The shortest. In between it stays open for a seventh of the time that the
+            target has been down, so that a recovery is noticed soon after it happened.
         probes: Calls let through at a time once that has passed (R-K3).
         successes: Probes that must be answered to close it (R-K4).
         lease: Seconds after which a probe that has not come back is given up.
@@ -29,22 +41,43 @@ class Breaker:
             reach the target has a broken network, not a broken target (E-B15).
     """
 
-    failures: int = 5
+    failures: int | None = None
+    rate: float | None = None
+    calls: int = 20
+    window: Seconds = 30.0
+    slow: Seconds | None = None
+    slow_rate: float = 0.9
     open_for: Seconds = 60.0
+    open_at_least: Seconds = 1.0
     probes: int = 1
     successes: int = 1
     lease: Seconds = 30.0
     quorum: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("failures", "probes", "successes", "quorum"):
+        for name in ("failures", "calls", "probes", "successes", "quorum"):
             value = getattr(self, name)
+            if value is None and name == "failures":
+                continue
             if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 raise SettingError(f"Breaker.{name} needs a whole number >= 1; got {value!r}")
-        _spans(self, "open_for", "lease")
+        for name in ("rate", "slow_rate"):
+            share = getattr(self, name)
+            if share is None and name == "rate":
+                continue
+            if share is None or not is_number(share) or not 0 < share <= 1:
+                raise SettingError(
+                    f"Breaker.{name} needs a share above 0 and up to 1, such as 0.5; got {share!r}"
+                )
+        _spans(self, "open_for", "open_at_least", "lease", "window")
+        if self.slow is not None:
+            _spans(self, "slow")
+        if self.open_at_least > self.open_for:
+            # Shortening the longest shortens the shortest, too.
+            object.__setattr__(self, "open_at_least", self.open_for)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Gate:
     """How a gate reads what it is told.
 
@@ -54,8 +87,8 @@ class Gate:
         high: Above this many, no longer.
         lease: Seconds after which a probe that has not come back is given up.
         block: The longest that a block of permits is leased for, in seconds.
-        horizon: The longest that a rejection is believed, in seconds. No plan has a longer window
-            than a month.
+        horizon: The longest that a rejection or a stated reset is believed, in seconds: then one
+            call looks again.
         scout: Whether the first call goes ahead alone, to learn what the answers state.
     """
 
@@ -64,7 +97,7 @@ class Gate:
     high: float = 0.0
     lease: Seconds = 30.0
     block: Seconds = 10.0
-    horizon: Seconds = 31 * 86_400.0
+    horizon: Seconds = 21_600.0
     scout: bool = False
 
     def __post_init__(self) -> None:
@@ -74,21 +107,21 @@ class Gate:
             raise SettingError(f"Gate needs low <= high; got low={self.low:g}, high={self.high:g}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Tokens:
     """How many retry tokens there are, and what a retry costs.
 
     Args:
         capacity: The most there can be: a quiet day must not bank a storm (E-C1).
         transient: What a retry costs after a fault.
-        throttle: What it costs after a limit.
+        throttle: What it costs after a limit; the gate paces those.
         success: What a call that succeeds at once puts in.
         floor: Retries that may always be under way, however empty the bucket (E-C6).
     """
 
     capacity: float = 500.0
     transient: float = 14.0
-    throttle: float = 5.0
+    throttle: float = 0.0
     success: float = 1.0
     floor: int = 3
 

@@ -1,4 +1,4 @@
-"""Everything that happened to one call, told in plain values.
+"""Story: all attempts, waits and reasons of one call that failed, in plain values.
 
 A story holds no exception, no frame, no argument: it can be kept, logged, pickled and compared
 without keeping anything else alive.
@@ -6,9 +6,8 @@ without keeping anything else alive.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .duration import duration_text, moment_text
+from .record import record
 
 __all__ = ("Story", "Try")
 
@@ -30,7 +29,7 @@ _WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Try:
     """One failed attempt and what was decided about it.
 
@@ -57,7 +56,7 @@ class Try:
     took: float | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Story:
     """One call that ended without success.
 
@@ -69,7 +68,7 @@ class Story:
         attempts: Attempts made in total.
         waited: Seconds spent waiting between them.
         tries: The failed attempts, in order.
-        retry_at: When the same call could pass, in epoch seconds, where somebody said so.
+        retry_at: When the same call could pass, in epoch seconds, if the server named it.
         delivered: Items a stream had handed over when it broke.
         remark: What the provider should be told, or empty.
     """
@@ -105,8 +104,8 @@ class Story:
     def __str__(self) -> str:
         """The whole story, a line an attempt."""
         lines = [
-            f"attempt {each.attempt}: {each.kind}"
-            + (f" {each.status}" if each.status is not None else "")
+            f"attempt {each.attempt}: "
+            + (each.kind if each.status is None else f"{each.status} ({each.kind})")
             + (f": {each.message}" if each.message else "")
             + f" → {each.because}"
             for each in self.tries

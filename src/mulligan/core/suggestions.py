@@ -1,4 +1,4 @@
-"""What was probably meant by a word that nobody knows."""
+"""Suggestions for misspelt words: the nearest known one."""
 
 from __future__ import annotations
 

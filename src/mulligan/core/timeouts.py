@@ -1,11 +1,12 @@
-"""How long one attempt may take, part by part."""
+"""Timeouts of one attempt: connect, read, write, pool and total."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from ..errors import SettingError
 from .duration import is_number, seconds
+from .record import record
 from .schema import Seconds
 
 __all__ = ("SERVICE_TIMEOUTS", "Timeouts")
@@ -16,12 +17,13 @@ _PARTS = ("connect", "read", "write", "pool", "total")
 _LEAST = 0.001
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Timeouts:
     """Time limits of one attempt, in seconds; None where there is none.
 
-    A retried timeout gets less time, not more: whoever was too slow twice is not worth waiting
-    for a third time (R-B19). After *k* timeouts each limit is multiplied by ``shrink**k``.
+    A retried timeout gets less time, not more: a target that was too slow twice is not worth
+    waiting for a third time (R-B19). After *k* timeouts each limit is multiplied by
+    ``shrink**k``.
 
     Args:
         connect: To open the connection.

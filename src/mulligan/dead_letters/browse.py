@@ -1,4 +1,4 @@
-"""The front of dead letters: look at them, replay them, throw them away."""
+"""Public API of dead letters: list, replay and purge them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from ..core.duration import Duration, seconds
 from ..errors import SettingError
-from .dead_letters import letters_at
 from .replay import astray, hindrance, replay
+from .writer import letters_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..core.letters import Mark, Record, State
+    from ..core.dead_letter import Mark, Record, State
     from ..core.ports import Store
 
 __all__ = ("DeadLetters",)
@@ -90,7 +90,7 @@ class DeadLetters:
             return exact
         found = [record for record in self._letters.all() if record.letter.id.startswith(id)]
         if len(found) != 1 or not id:
-            many = f"{len(found)} letters begin with {id!r}; write more of it"
+            many = f"{len(found)} letters begin with {id!r}; give more characters"
             raise SettingError(many if found else f"no dead letter {id!r} in {self.url}")
         return found[0]
 
@@ -107,7 +107,7 @@ class DeadLetters:
         and not raised.
 
         Returns:
-            The mark; None if another replay is at it.
+            The mark; None if another replay is running.
 
         Raises:
             StoreError: The letter could not be claimed: nothing was called.

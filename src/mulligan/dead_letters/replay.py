@@ -1,4 +1,4 @@
-"""Dead letters made again, by one replay at a time.
+"""Replays dead letters, each by one replay at a time.
 
 A letter is claimed before it is touched, and marked before anything is called: two replays at once
 make one call, and a replay that is killed leaves a trace. A letter that was written under a key is
@@ -14,39 +14,41 @@ from dataclasses import replace
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
-from ..core.claims import Busy, Done
+from ..api.engine import Engine, name_of
+from ..calls import run_async as aio
+from ..calls import run_sync as sync
+from ..calls.clock import world
+from ..calls.function_kind import ASYNC, flavour
+from ..calls.session import Session
+from ..calls.settings import NO_FALLBACK
+from ..core.dead_letter import Mark
 from ..core.failure import Effects
-from ..core.letters import Mark
-from ..core.machine import Key
-from ..core.text import presentable
-from ..drivers import aio, keyed, sync
-from ..drivers.holding import Holding, Terms
-from ..drivers.keyed import KeyedSession
-from ..drivers.session import Session
-from ..drivers.settings import NO_FALLBACK
-from ..drivers.world import world
+from ..core.redaction import presentable
 from ..errors import MulliganError, NotKept, StoreError
-from .dead_letters import replaying
-from .engine import Engine, name_of
-from .flavour import ASYNC, flavour
-from .once import keyed_of
+from ..once import run as keyed
+from ..once.api import keyed_of
+from ..once.claims import Busy, Done
+from ..once.holder import KeyHold, OnceTerms
+from ..once.run import KeyedSession
+from ..stores.machine import Key
 from .replayable import known, rebuilt
+from .writer import replaying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..core.claims import Mine
-    from ..core.letters import Letter, Record, State
-    from ..stores.letters import Letters
+    from ..core.dead_letter import Letter, Record, State
+    from ..once.claims import Mine
     from .replayable import Replayable
+    from .storage import Letters
 
 __all__ = ("astray", "hindrance", "replay")
 
 _LEASE = 30.0
 _INTERRUPTED = "it was interrupted, and may have been made"
-# Seconds between tries to record that a call was made: nobody waits for an answer here.
+# Seconds between tries to record that a call was made: no caller waits here.
 _TRIES = (0.5, 1.0, 2.0, 4.0)
-# As long as anybody might still hold an old list of letters in his hand.
+# As long as an old list of letters may still be in use.
 _REMEMBERED = 30 * 86_400.0
 
 
@@ -60,7 +62,9 @@ def hindrance(letter: Letter) -> str:
     if letter.unfit:
         return letter.unfit
     if made is None:
-        return f"no function here is replayable as {letter.name!r}; --app names the module with it"
+        return (
+            f"no imported function is replayable as {letter.name!r}; --app names the module with it"
+        )
     if letter.secrets and made.supply is None:
         return (
             f"{letter.name!r} needs {', '.join(letter.secrets)}, which letters do not store; "
@@ -72,12 +76,12 @@ def hindrance(letter: Letter) -> str:
 def astray(letters: Letters, record: Record) -> str:
     """Why `record`, which waits in a file, is none of these letters; empty if it is.
 
-    Its key, and whoever else replays it, are known to the store that it was written for.
+    Its key, and other replays of it, are known to the store that it was written for.
     """
     home = record.letter.home
     if not record.spooled or home in {"", letters.store.url}:
         return ""
-    return f"it waits for {home}; replay it with that store"
+    return f"it belongs to the store {home}; replay it with that store"
 
 
 def replay(letters: Letters, letter: Letter) -> Mark | None:
@@ -124,8 +128,8 @@ def replay(letters: Letters, letter: Letter) -> Mark | None:
     return mark
 
 
-def _finish(holding: Holding, letter: Letter) -> None:
-    """Record that the call was made: from here on nobody makes it again.
+def _finish(holding: KeyHold, letter: Letter) -> None:
+    """Record that the call was made: from here on it is not made again.
 
     Raises:
         StoreError: The store does not take it, and the next process to ask would not know.
@@ -143,9 +147,9 @@ def _finish(holding: Holding, letter: Letter) -> None:
             return
 
 
-def _holding(letters: Letters, letter: Letter) -> Holding:
-    return Holding(
-        Terms(
+def _holding(letters: Letters, letter: Letter) -> KeyHold:
+    return KeyHold(
+        OnceTerms(
             keys=letters.store.keys,
             place=Key("dead letters", f"letter/{letter.id}"),
             key=letter.id,
@@ -165,7 +169,7 @@ def _already(letters: Letters, letter: Letter) -> Mark:
 
 
 def _claimed(letters: Letters, letter: Letter) -> Mark | None:
-    """What came of the letter, now that nobody else has it."""
+    """The result of the letter, which is claimed now."""
     record = letters.get(letter.id)
     if record is None or record.state == "replayed":
         return None if record is None else record.marks[-1]
@@ -224,7 +228,7 @@ def _call(letters: Letters, letter: Letter) -> str:
         _awaited(letter.loop, keyed.arun, under, function, args, kwargs)
     else:
         keyed.run(under, function, args, kwargs)
-    return "" if under.is_done else "it had been done under its key meanwhile"
+    return "" if under.is_done else "its operation has been done under its key since"
 
 
 def _supplied(made: Replayable, letter: Letter) -> dict[str, Any]:
@@ -253,16 +257,16 @@ def _engine(made: Replayable, letter: Letter) -> Engine:
     way = keyed_of(made.function)
     if way is not None:
         return way.engine
-    # Its breaker, gate and tokens have settings that nobody here knows.
+    # Its breaker, gate and tokens have settings that are unknown here.
     alone: Any = {"effects": letter.effects, "breaker": False, "gate": False, "tokens": False}
     return Engine(letter.target, alone)
 
 
-def _under(letters: Letters, letter: Letter, function: Any) -> Holding:
+def _under(letters: Letters, letter: Letter, function: Any) -> KeyHold:
     under, way = letter.under, keyed_of(function)
     assert under is not None  # noqa: S101 -- asked before
-    return Holding(
-        Terms(
+    return KeyHold(
+        OnceTerms(
             keys=letters.store.keys,
             place=Key(letter.target, under.part),
             key=under.key,

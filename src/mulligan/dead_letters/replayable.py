@@ -1,7 +1,7 @@
-"""Functions whose calls may be written down with their arguments, to be made again later.
+"""The decorator `replayable`: functions whose arguments may be stored in dead letters.
 
 Nothing is stored of a function that did not ask for it: arguments are the user's data. Those that
-are secrets are never stored; whoever replays is asked for them.
+are secrets are never stored; they are supplied at replay.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from inspect import Parameter, signature, unwrap
 from typing import Any, TypeVar
 
-from ..core.text import clean, mask
+from ..api.engine import name_of
+from ..api.guard import Guard
+from ..calls.function_kind import ASYNC_GENERATOR, GENERATOR, flavour
+from ..core.redaction import clean, mask
 from ..errors import SettingError
-from .engine import name_of
-from .flavour import ASYNC_GENERATOR, GENERATOR, flavour
-from .guard import Guard
-from .identity import check_parameters
+from ..once.operation import check_parameters
 
 __all__ = ("Replayable", "fit", "known", "rebuilt", "replayable", "replayable_of")
 
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _MARK = "__mulligan_replayable__"
 
-# More than a call's arguments should be; a letter is no place for files.
+# More than a call's arguments should be; a letter must not contain files.
 _LARGEST = 256 * 1024
 
 _known: dict[str, Replayable] = {}
@@ -112,7 +112,7 @@ def known() -> Mapping[str, Replayable]:
 
 
 def replayable_of(function: Any) -> Replayable | None:
-    """How `function` can be replayed; None if nobody said so."""
+    """How `function` can be replayed; None if it is not replayable."""
     found = getattr(function, _MARK, None)
     return found if isinstance(found, Replayable) else None
 

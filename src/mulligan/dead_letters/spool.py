@@ -1,7 +1,7 @@
-"""Letters that their store would not take, in files of this machine.
+"""Spool files for letters that could not be written to their store.
 
-One file a letter, readable by its owner alone, written whole or not at all. A folder that anybody
-else could write to is no place for them.
+One file a letter, readable by its owner alone, written whole or not at all. A folder that other
+users can write to is refused.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .home import home, private_folder
+from ..stores.home import home, private_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ("Spool",)
+__all__ = ("LetterSpool",)
 
 _LONGEST = 4 * 1024 * 1024
 
 
-class Spool:
+class LetterSpool:
     """The folder of letters that wait for their store.
 
     Args:
@@ -35,7 +35,7 @@ class Spool:
         """Where they are; made if it does not exist.
 
         Raises:
-            StoreError: It cannot be made, or belongs to somebody else.
+            StoreError: It cannot be made, or belongs to another user.
         """
         return private_folder(self._folder or home() / "dead")
 
@@ -73,6 +73,6 @@ class Spool:
         return found
 
     def remove(self, name: str) -> None:
-        """Forget the text called `name`; one that does not exist is no error."""
+        """Forget the text called `name`; a missing one is not an error."""
         with suppress(FileNotFoundError):
             (self.folder / f"{name}.json").unlink()

@@ -1,7 +1,7 @@
 """Dead letters in a store's journal, one stream a letter.
 
 A letter whose store is down goes to the spool of this machine, and from there to the store as soon
-as somebody works with it. It may stand in both for a moment: the id says that it is one. Its caller
+as a command uses it. It may stand in both for a moment: the id says that it is one. Its caller
 is held up for a quarter of a second at most, so a store that takes longer may have it as well.
 """
 
@@ -12,12 +12,12 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..core.entry import Entry
-from ..core.letters import Letter, Mark, Record
-from ..core.text import clean
+from ..core.dead_letter import Letter, Mark, Record
+from ..core.redaction import clean
 from ..errors import MulliganError, StoreDown, StoreError
+from ..stores.entries import JournalLine
 from ..threads import awithin, within
-from .spool import Spool
+from .spool import LetterSpool
 
 if TYPE_CHECKING:
     from ..core.ports import Store
@@ -36,7 +36,7 @@ def new_id() -> str:
     return f"{time.time_ns() // 1000:013x}{os.urandom(3).hex()}"
 
 
-def put_aside(letter: Letter, trouble: MulliganError, spool: Spool) -> None:
+def put_aside(letter: Letter, trouble: MulliganError, spool: LetterSpool) -> None:
     """Keep `letter` in a file, since its store cannot be used; if that fails say so aloud."""
     import logging
 
@@ -47,7 +47,7 @@ def put_aside(letter: Letter, trouble: MulliganError, spool: Spool) -> None:
     except FileExistsError:
         return  # it waits there, and that was said
     except (OSError, StoreError) as second:
-        log.error(  # noqa: TRY400 -- the traceback of a full disk helps nobody
+        log.error(  # noqa: TRY400 -- the traceback of a full disk does not help
             "dead letter %s (%s) could be written neither to the store (%s) nor to a file (%s)",
             letter.id,
             what,
@@ -66,8 +66,8 @@ class Letters:
         spool: Where letters go that it does not take.
     """
 
-    def __init__(self, store: Store, spool: Spool | None = None) -> None:
-        self.store, self.spool = store, spool or Spool()
+    def __init__(self, store: Store, spool: LetterSpool | None = None) -> None:
+        self.store, self.spool = store, spool or LetterSpool()
 
     def write(self, letter: Letter) -> StoreError | None:
         """Write `letter` down: in the store, else in the spool, else in the log.
@@ -97,7 +97,7 @@ class Letters:
 
     def _append(self, letter: Letter) -> StoreError | None:
         try:
-            self.store.journal.append(f"{_STREAM}{letter.id}", Entry(_FIRST, letter.pack()))
+            self.store.journal.append(f"{_STREAM}{letter.id}", JournalLine(_FIRST, letter.pack()))
         except StoreError as trouble:
             return self._aside(letter, trouble)
         except Exception as error:  # noqa: BLE001 -- a store that is being closed raises anything
@@ -164,14 +164,14 @@ class Letters:
             letter = record.letter
             if letter.home not in {"", self.store.url}:
                 continue
-            self.store.journal.append(f"{_STREAM}{letter.id}", Entry(_FIRST, letter.pack()))
+            self.store.journal.append(f"{_STREAM}{letter.id}", JournalLine(_FIRST, letter.pack()))
             self.spool.remove(letter.id)
             brought += 1
         return brought
 
     def mark(self, letter: Letter, mark: Mark) -> None:
         """Write down what was done about `letter`."""
-        entry = Entry(f"mark {os.urandom(6).hex()}", mark.pack())
+        entry = JournalLine(f"mark {os.urandom(6).hex()}", mark.pack())
         self.store.journal.append(f"{_STREAM}{letter.id}", entry)
 
     def forget(self, letter: Letter) -> None:

@@ -1,4 +1,4 @@
-"""What becomes of a call that ran out of everything: it is written down.
+"""Writes a dead letter for a call that ran out of attempts, time or budget.
 
 Everything in a letter passes the masker. An argument that the masker would change is not stored at
 all, since a changed argument must never be sent again.
@@ -10,23 +10,23 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..core.letters import Letter
-from ..core.text import mask, presentable
-from ..drivers.ambient import ambient_world
-from ..drivers.notes import write_off, written
+from ..api.engine import name_of
+from ..calls.context import ambient_world
+from ..calls.notes import write_off, written
+from ..core.dead_letter import Letter
+from ..core.redaction import mask, presentable
 from ..errors import MulliganError, SettingError
-from ..stores.letters import Letters, new_id, put_aside
-from ..stores.spool import Spool
-from .engine import name_of
+from ..shared.target import STORE, store_for
 from .replayable import fit, replayable_of
-from .shared import STORE, store_for
+from .spool import LetterSpool
+from .storage import Letters, new_id, put_aside
 
 if TYPE_CHECKING:
-    from ..core.letters import Lost, UnderKey
+    from ..core.dead_letter import ExhaustedCall, UnderKey
     from ..core.ports import Store
     from ..errors import StoreError
 
-__all__ = ("Undertaker", "letters_at", "replaying")
+__all__ = ("GuardLetterWriter", "letters_at", "replaying")
 
 # A replay could not see that the operation was done after all.
 _APART = "its key is kept in another store than the letter; give both one store"
@@ -35,7 +35,7 @@ _APART = "its key is kept in another store than the letter; give both one store"
 replaying: ContextVar[bool] = ContextVar("mulligan.replaying", default=False)
 
 
-class Undertaker:
+class GuardLetterWriter:
     """Writes letters for one guard.
 
     Args:
@@ -59,7 +59,7 @@ class Undertaker:
             store_for(where)  # an address that cannot be meant shows where it is written
         self._where, self._store, self._otherwise = where, store, otherwise
 
-    def write(self, lost: Lost) -> StoreError | None:
+    def write(self, lost: ExhaustedCall) -> StoreError | None:
         """Write a letter about a call, unless a guard inside has.
 
         Returns:
@@ -71,7 +71,7 @@ class Undertaker:
         letters, letter = found
         return letters.write(letter)
 
-    async def awrite(self, lost: Lost) -> StoreError | None:
+    async def awrite(self, lost: ExhaustedCall) -> StoreError | None:
         """Like `write`, without holding up the loop."""
         found = self._found(lost)
         if found is None:
@@ -79,7 +79,7 @@ class Undertaker:
         letters, letter = found
         return await letters.awrite(letter)
 
-    def _found(self, lost: Lost) -> tuple[Letters, Letter] | None:
+    def _found(self, lost: ExhaustedCall) -> tuple[Letters, Letter] | None:
         """The letter about a call, with where it goes; None if there is nothing left to write."""
         if replaying.get() or written(lost.error, lost.since):
             return None
@@ -92,7 +92,7 @@ class Undertaker:
             ):
                 letter = replace(letter, arguments=None, unfit=_APART)
         except MulliganError as trouble:  # an address in the environment that cannot be meant
-            put_aside(letter, trouble, Spool())
+            put_aside(letter, trouble, LetterSpool())
             return None
         return letters, letter
 
@@ -105,8 +105,8 @@ class Undertaker:
 def letters_at(store: Store | str | None, otherwise: str = "") -> Letters:
     """The letters of `store`, ``MULLIGAN_STORE``, or a file of this user's.
 
-    Not of this process's memory, unless somebody says so: what is written down there is lost with
-    the process, and nobody could read it from outside.
+    Not of this process's memory, unless asked for: what is written there is lost with the
+    process, and cannot be read from outside.
     """
     import os
 
@@ -119,7 +119,7 @@ def letters_at(store: Store | str | None, otherwise: str = "") -> Letters:
     return Letters(store_for(store, otherwise))
 
 
-def letter_of(lost: Lost) -> Letter:
+def letter_of(lost: ExhaustedCall) -> Letter:
     """The letter about a call."""
     made = replayable_of(lost.function)
     arguments: dict[str, Any] | None = None

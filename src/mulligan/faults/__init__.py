@@ -1,8 +1,8 @@
-"""A provider that fails on command.
+"""The fault server: a fake provider that fails on command.
 
 A real HTTP server on loopback that SDKs, programs and plain HTTP clients take for the vendor.
 Nothing here is loaded by `import mulligan`, and nothing beyond the standard library is needed to
-serve: raw resets and half-sent chunks are easier to do by hand than through a server library.
+serve: raw resets and half-sent chunks are easier to write directly than through a server library.
 
 The way of one request, a file each:
 
@@ -17,9 +17,37 @@ argument, and what has state (`service`, `desk`, `rest`, `ledger`) has neither c
 
 from __future__ import annotations
 
-from .ledger import Entry, Ledger, Totals
-from .limits import Limits
-from .script import Script
-from .server import FaultServer
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .ledger import LedgerEntry, RequestLedger, Totals
+    from .limits import ClientLimits
+    from .script import Script
+    from .server import FaultServer
 
-__all__ = ("Entry", "FaultServer", "Ledger", "Limits", "Script", "Totals")
+# Loaded when first used: pytest loads the plugin in this package in every project that has Mulligan
+# installed, and most of their runs start no server.
+_HOME = {
+    "LedgerEntry": "ledger",
+    "FaultServer": "server",
+    "RequestLedger": "ledger",
+    "ClientLimits": "limits",
+    "Script": "script",
+    "Totals": "ledger",
+}
+
+__all__ = ("ClientLimits", "FaultServer", "LedgerEntry", "RequestLedger", "Script", "Totals")
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

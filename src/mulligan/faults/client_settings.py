@@ -1,4 +1,4 @@
-"""How to make a program take the server for its provider.
+"""Environment and settings that point programs at the fault server.
 
 Everything is done by environment variables where the program has them. Codex takes its provider
 from a file only, and Gemini wants its settings to say that a key is how it logs in: they get a home

@@ -1,4 +1,4 @@
-"""What there is to send for a step, in the vendor's words.
+"""Composes the answer of a step in the format of the vendor.
 
 Composing needs no state: the step, the request and the time make the answer. What the wire then
 does to it is the business of `delivery`.
@@ -10,16 +10,16 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .delivery import Answer
-from .desk import LIMIT
-from .stated import retry_after, stated_wait
+from .delivery import PlannedResponse
+from .refusal_times import retry_after, stated_wait
+from .step_choice import LIMIT
 from .toolcall import tool_call
-from .vendors import Asked, Reply, Stream, Trouble, Vendor, Voice, sse
+from .vendors import ClientRequest, ResponseStream, Trouble, Vendor, VendorErrors, VendorReply, sse
 
 if TYPE_CHECKING:
-    from .desk import Decided
-    from .menu import Fault
+    from .fault_names import Fault
     from .rest import Applied
+    from .step_choice import Decided
 
 __all__ = ("applied", "good", "refusal", "restated", "stated", "trouble_of")
 
@@ -31,7 +31,7 @@ _TOOLS = frozenset({"shell", "write", "call"})
 _REST_ERROR = {"error": {"code": "overloaded", "message": "try again later"}}
 
 
-def trouble_of(decided: Decided, asked: Asked, id_: str, now: float) -> Trouble:
+def trouble_of(decided: Decided, asked: ClientRequest, id_: str, now: float) -> Trouble:
     """Why the request is refused, if it is: everything a vendor needs to say so."""
     fault, turn = decided.fault, decided.turn
     retriable = fault.text("retriable")
@@ -52,7 +52,9 @@ def trouble_of(decided: Decided, asked: Asked, id_: str, now: float) -> Trouble:
     )
 
 
-def refusal(voice: Voice, fault: Fault, trouble: Trouble, headers: dict[str, str]) -> Answer | None:
+def refusal(
+    voice: VendorErrors, fault: Fault, trouble: Trouble, headers: dict[str, str]
+) -> PlannedResponse | None:
     """The refusal that the step asks for; None if it asks for a good answer."""
     if fault.name == "html":
         return _gateway(fault, headers, trouble.now)
@@ -61,14 +63,14 @@ def refusal(voice: Voice, fault: Fault, trouble: Trouble, headers: dict[str, str
     if fault.status is not None and fault.status < 400:
         is_good = fault.status < 300
         ordered = {**headers, **_ordered(fault, trouble.now)}
-        return None if is_good else Answer(status=fault.status, headers=ordered)
+        return None if is_good else PlannedResponse(status=fault.status, headers=ordered)
     said = voice.refusal(trouble)
     if said.status == 200 and trouble.asked.is_stream:  # Gemini blocks content so
-        only = Stream(frames=(sse(said.body),), middle=0)
-        return Answer(status=200, headers=headers, stream=only)
+        only = ResponseStream(frames=(sse(said.body),), middle=0)
+        return PlannedResponse(status=200, headers=headers, stream=only)
     headers = {**headers, "content-type": said.content_type, **dict(said.headers)}
     headers |= _ordered(fault, trouble.now)
-    return Answer(status=said.status, headers=headers, body=_json(said.body))
+    return PlannedResponse(status=said.status, headers=headers, body=_json(said.body))
 
 
 def _ordered(fault: Fault, now: float) -> dict[str, str]:
@@ -86,20 +88,20 @@ def _ordered(fault: Fault, now: float) -> dict[str, str]:
 
 def good(
     vendor: Vendor, fault: Fault, trouble: Trouble, headers: dict[str, str], text: str
-) -> Answer:
+) -> PlannedResponse:
     """A vendor's good answer, whole or as events; some faults spoil it on the way."""
     asked = trouble.asked
     call = tool_call(fault, asked) if fault.name in _TOOLS else None
     words = "" if fault.name == "empty" or call else fault.text("text") or text
-    reply = Reply(id=trouble.id, text=words, call=call, now=trouble.now)
+    reply = VendorReply(id=trouble.id, text=words, call=call, now=trouble.now)
     if asked.is_stream:
-        return Answer(
+        return PlannedResponse(
             status=200,
             headers=headers,
             stream=vendor.stream(asked, reply),
             error_event=vendor.error_event(trouble),
         )
-    return Answer(
+    return PlannedResponse(
         status=200,
         headers={**headers, "content-type": "application/json"},
         body=_json(vendor.page(asked, reply)),
@@ -107,11 +109,11 @@ def good(
     )
 
 
-def applied(done: Applied, fault: Fault, headers: dict[str, str]) -> Answer:
+def applied(done: Applied, fault: Fault, headers: dict[str, str]) -> PlannedResponse:
     """The resource's answer to a request that it has carried out."""
     page = done.page
     kind = "application/json" if page.status < 400 else "application/problem+json"
-    return Answer(
+    return PlannedResponse(
         status=page.status,
         headers={**headers, **dict(page.headers), "content-type": kind},
         body=b"" if fault.name == "empty" else _json(page.body),
@@ -119,17 +121,17 @@ def applied(done: Applied, fault: Fault, headers: dict[str, str]) -> Answer:
     )
 
 
-def restated(answer: Answer, fault: Fault) -> Answer:
+def restated(answer: PlannedResponse, fault: Fault) -> PlannedResponse:
     """A good answer with the good status that the script names, without a body if it has none."""
     if fault.status is None or fault.status >= 300 or answer.status >= 300:
         return answer
     if fault.status not in _EMPTY:
         return replace(answer, status=fault.status)
     headers = {name: value for name, value in answer.headers.items() if name != "content-type"}
-    return Answer(status=fault.status, headers=headers)
+    return PlannedResponse(status=fault.status, headers=headers)
 
 
-def stated(decided: Decided, answer: Answer, now: float) -> float | None:
+def stated(decided: Decided, answer: PlannedResponse, now: float) -> float | None:
     """Seconds that this answer tells the client to stay away; None if it tells nothing usable."""
     if decided.turn.reset_at is not None:
         return decided.turn.reset_at - now
@@ -138,12 +140,12 @@ def stated(decided: Decided, answer: Answer, now: float) -> float | None:
     return stated_wait(answer.headers, decided.fault.text("retry-after"), now)
 
 
-def _gateway(fault: Fault, headers: dict[str, str], now: float) -> Answer:
+def _gateway(fault: Fault, headers: dict[str, str], now: float) -> PlannedResponse:
     status = fault.count("status") or 502
     title = f"<head><title>{status}</title></head>"
     page = f"<html>\r\n{title}\r\n<body><h1>{status}</h1></body>\r\n</html>\r\n"
     headers = {**headers, "content-type": "text/html", **_ordered(fault, now)}
-    return Answer(status=status, headers=headers, body=page.encode())
+    return PlannedResponse(status=status, headers=headers, body=page.encode())
 
 
 def _json(body: object) -> bytes:

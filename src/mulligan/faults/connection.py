@@ -19,19 +19,19 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from .control import control
-from .delivery import Act, Close, ClosePort, Hang, Pause, Reset, Send
-from .wire import BODY_LIMIT, BadRequest, Request, read_head, whole
+from .delivery import Act, Close, ClosePort, DeliveryPause, Hang, Reset, Send
+from .wire import BODY_LIMIT, BadRequest, HttpRequest, read_head, whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import SupportsIndex
 
-    from .ledger import Entry
+    from .ledger import LedgerEntry
     from .service import Handled, Service
 
 __all__ = ("Connection", "Incoming")
 
-# Nobody sends headers of this size.
+# Real headers are smaller than this.
 _HEAD_LIMIT = 64 * 1024
 # How a client begins that expects TLS.
 _TLS = b"\x16"
@@ -89,7 +89,7 @@ class Connection:
         service: Who decides.
         reader, writer: The two directions.
         admits: Whether a Host and an Origin may talk to us.
-        closes_port: Called with seconds when nobody may connect for a while.
+        closes_port: Called with seconds when the port is to be closed for a while.
         hears: Told of each request once its answer is decided.
     """
 
@@ -101,7 +101,7 @@ class Connection:
         *,
         admits: Callable[[dict[str, str]], bool],
         closes_port: Callable[[float], None],
-        hears: Callable[[Entry], None] | None,
+        hears: Callable[[LedgerEntry], None] | None,
     ) -> None:
         self._service, self._reader, self._writer = service, reader, writer
         self._admits, self._closes_port, self._hears = admits, closes_port, hears
@@ -125,7 +125,7 @@ class Connection:
             self._send(431, "the headers are too long")
             await self._linger()
         except Exception as error:
-            # A bug of ours must never look like a fault that somebody ordered.
+            # A bug of ours must never look like a fault that was ordered.
             self._send(500, f"the fault server itself failed: {error!r}")
             raise
         finally:
@@ -141,7 +141,7 @@ class Connection:
             raise BadRequest(421, "this Host or Origin may not talk to the fault server")
         if head.headers.get("expect", "").lower() == "100-continue" and not head.is_old:
             self._writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request = Request(head=head, body=await self._body(head.length))
+        request = HttpRequest(head=head, body=await self._body(head.length))
         # The wall clock: resets and dates are stated in it.
         began_at, now = self._reader.begun(), time.time()
         own = control(self._service, request, now)
@@ -180,7 +180,7 @@ class Connection:
         body = bytearray()
         while True:
             written = (await self._reader.readuntil(b"\r\n")).split(b";")[0].strip()
-            # Not all that int() takes: -5 and 0x2 are no sizes.
+            # Not all that int() takes: -5 and 0x2 are not sizes.
             if not _SIZE.fullmatch(written):
                 raise BadRequest(400, f"not the size of a chunk: {written[:20]!r}")
             size = int(written, 16)
@@ -217,7 +217,7 @@ class Connection:
             ledger.finish(number, "reset" if self._is_cut and ending == "left" else ending)
         return True
 
-    def _tell(self, entry: Entry) -> None:
+    def _tell(self, entry: LedgerEntry) -> None:
         if self._hears is None:
             return
         try:
@@ -227,7 +227,7 @@ class Connection:
             _LOG.exception("hears failed for request %s", entry.number)
 
     async def _act(self, act: Act) -> str | None:
-        """Carry it out; None if the connection goes on, else how it ended."""
+        """Carry it out; None if the connection stays open, else how it ended."""
         match act:
             case Send(data):
                 self._writer.write(data)
@@ -239,7 +239,7 @@ class Connection:
                 # hold up five hundred others.
                 await asyncio.sleep(0)
                 return None
-            case Pause(seconds):
+            case DeliveryPause(seconds):
                 return "left" if await self._is_left_in(seconds) else None
             case Hang(seconds):
                 return "left" if await self._is_left_in(seconds, reads=True) else None
@@ -253,7 +253,7 @@ class Connection:
                 return "done"
 
     async def _is_left_in(self, seconds: float, *, reads: bool = False) -> bool:
-        """Wait until the client leaves or the time is over; whether it left.
+        """Wait until the client leaves or the time has passed; whether it left.
 
         With `reads`, what it still sends is thrown away: nothing of it will be answered, and
         unread it could keep the end from being seen.

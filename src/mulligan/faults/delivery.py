@@ -1,4 +1,4 @@
-"""An answer as what happens on the connection.
+"""Deliveries: what is sent on a connection for one answer, and when.
 
 A delivery is a list of acts: send these bytes, wait so long, fall silent, reset. Deciding on it
 needs no socket, so every half-sent chunk can be tested as data; carrying it out is the business
@@ -11,15 +11,25 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
-from .vendors import Stream
+from .vendors import ResponseStream
 from .wire import LAST_CHUNK, chunk, head, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .menu import Fault
+    from .fault_names import Fault
 
-__all__ = ("Act", "Answer", "Close", "ClosePort", "Hang", "Pause", "Reset", "Send", "deliver")
+__all__ = (
+    "Act",
+    "Close",
+    "ClosePort",
+    "DeliveryPause",
+    "Hang",
+    "PlannedResponse",
+    "Reset",
+    "Send",
+    "deliver",
+)
 
 # Long enough for what was sent to arrive before the reset destroys it.
 _SETTLE = 0.02
@@ -39,7 +49,7 @@ class Send:
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class DeliveryPause:
     """Wait so many seconds, then go on."""
 
     seconds: float
@@ -64,16 +74,16 @@ class Close:
 
 @dataclass(frozen=True, slots=True)
 class ClosePort:
-    """Let nobody connect for so many seconds; every connection there is, is reset."""
+    """Close the port for so many seconds, and reset every connection."""
 
     seconds: float
 
 
-Act = Send | Pause | Hang | Reset | Close | ClosePort
+Act = Send | DeliveryPause | Hang | Reset | Close | ClosePort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class PlannedResponse:
     """What there is to send, before anything goes wrong on the way.
 
     Args:
@@ -90,21 +100,21 @@ class Answer:
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b""
-    stream: Stream | None = None
+    stream: ResponseStream | None = None
     error_event: bytes = b""
     error_body: bytes = b""
     is_bodiless: bool = False
     is_chunked: bool = True
 
 
-def deliver(fault: Fault, answer: Answer, now: float) -> tuple[Act, ...]:
+def deliver(fault: Fault, answer: PlannedResponse, now: float) -> tuple[Act, ...]:
     """What happens on the connection when this answer meets this fault."""
     delay = fault.seconds("delay")
     acts = tuple(_acts(fault, answer, now))
-    return (Pause(delay), *acts) if delay else acts
+    return (DeliveryPause(delay), *acts) if delay else acts
 
 
-def _acts(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
+def _acts(fault: Fault, answer: PlannedResponse, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
     match fault.name:
         case "reset" | "lost":
             return (Reset(),)
@@ -130,12 +140,14 @@ def _hang(fault: Fault) -> Hang:
     return Hang() if lasts is None else Hang(lasts)
 
 
-def _gap(fault: Fault) -> Pause:
+def _gap(fault: Fault) -> DeliveryPause:
     lasts = fault.seconds("gap")
-    return Pause(_GAP if lasts is None else lasts)
+    return DeliveryPause(_GAP if lasts is None else lasts)
 
 
-def _streamed(fault: Fault, answer: Answer, stream: Stream, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
+def _streamed(  # noqa: PLR0911 -- one return a case
+    fault: Fault, answer: PlannedResponse, stream: ResponseStream, now: float
+) -> Iterable[Act]:
     headers = {
         **answer.headers,
         "content-type": stream.content_type,
@@ -151,14 +163,14 @@ def _streamed(fault: Fault, answer: Answer, stream: Stream, now: float) -> Itera
         case "stall":
             return [*begun, _hang(fault), Close()]
         case "drop":
-            return [*begun, Pause(_SETTLE), Reset()]
+            return [*begun, DeliveryPause(_SETTLE), Reset()]
         case "cut":
             missing = framed(stream.frames[min(len(some), len(stream.frames) - 1)])
             return [*begun, Send(missing[: len(missing) // 2]), Close()]
         case "truncate":
             return [*begun, end]
         case "error-event":
-            # Before the last frame at the latest: behind the end nobody reads it.
+            # Before the last frame at the latest: after the end it is not read.
             return [*begun[: len(stream.frames)], Send(framed(answer.error_event)), end]
         case "badjson":
             return [begun[0], Send(framed(b'data: {"id": "half an ev\n\n')), end]
@@ -170,7 +182,7 @@ def _streamed(fault: Fault, answer: Answer, stream: Stream, now: float) -> Itera
             return [begun[0], *(Send(framed(frame)) for frame in stream.frames), end]
 
 
-def _whole(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
+def _whole(fault: Fault, answer: PlannedResponse, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
     body = answer.body
     half = body[: len(body) // 2]
     full = whole(answer.status, answer.headers, body, now)
@@ -179,7 +191,7 @@ def _whole(fault: Fault, answer: Answer, now: float) -> Iterable[Act]:  # noqa: 
         case "stall":
             return [begun, _hang(fault), Close()]
         case "drop":
-            return [begun, Pause(_SETTLE), Reset()]
+            return [begun, DeliveryPause(_SETTLE), Reset()]
         case "cut":
             return [begun, Close()]
         case "truncate":

@@ -1,4 +1,4 @@
-"""Everything the server can be told to do, by name.
+"""The catalogue of faults: names, options and help texts.
 
 The menu is data: the script reads names and options against it, `mulligan faults menu` prints
 it, and a test orders every dish once.
@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from ..core.duration import seconds
 from ..errors import SettingError
 from .grammar import pieces, quoted, unquoted
-from .stated import retry_after
+from .refusal_times import retry_after
 
 __all__ = (
     "COMMON_OPTIONS",

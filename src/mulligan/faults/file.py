@@ -1,4 +1,4 @@
-"""A script in a file, where a line of text is not enough.
+"""Fault scripts in TOML files.
 
 seed = 7
 script = "503:0.1, ok"          # for what no rule below covers
@@ -22,15 +22,15 @@ from difflib import get_close_matches
 from typing import Any
 
 from ..errors import FileError, SettingError
-from .limits import Limits
+from .limits import ClientLimits
 from .rest import check_names
-from .script import Rule, Script
+from .script import Script, ScriptRule
 
-__all__ = ("Settings", "read_toml")
+__all__ = ("FaultSettings", "read_toml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class FaultSettings:
     """What a file says; None is what it does not say.
 
     Args:
@@ -43,9 +43,9 @@ class Settings:
         honours_keys: Whether they honour ``Idempotency-Key``.
     """
 
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[ScriptRule, ...] = ()
     rest: Script | None = None
-    limits: Limits | None = None
+    limits: ClientLimits | None = None
     seed: int | None = None
     text: str | None = None
     resources: tuple[str, ...] | None = None
@@ -78,7 +78,7 @@ _LIMITS: dict[str, type] = {
 _NAMES = {str: "a string", int: "a number", bool: "true or false", list: "a list", dict: "a table"}
 
 
-def read_toml(text: str, *, file: str) -> Settings:
+def read_toml(text: str, *, file: str) -> FaultSettings:
     """The settings that `text` writes; a FileError names the key and the nearest known one."""
     try:
         data = tomllib.loads(text)
@@ -88,7 +88,7 @@ def read_toml(text: str, *, file: str) -> Settings:
     rules = [
         _rule(each, file, f"rules[{index}]") for index, each in enumerate(data.get("rules", ()))
     ]
-    return Settings(
+    return FaultSettings(
         rules=tuple(rules),
         rest=Script(rules=_parsed(data["script"], file, "script")) if "script" in data else None,
         limits=_limits(data["limits"], file) if "limits" in data else None,
@@ -99,10 +99,10 @@ def read_toml(text: str, *, file: str) -> Settings:
     )
 
 
-def _limits(table: Any, file: str) -> Limits:
+def _limits(table: Any, file: str) -> ClientLimits:
     _check(table, _LIMITS, file, "limits")
     try:
-        return Limits.parse(**table)
+        return ClientLimits.parse(**table)
     except SettingError as error:
         raise FileError(str(error), file=file, key="limits") from None
 
@@ -114,7 +114,7 @@ def _resources(names: list[Any], file: str) -> tuple[str, ...]:
         raise FileError(str(error), file=file, key="resources") from None
 
 
-def _rule(table: Any, file: str, key: str) -> Rule:
+def _rule(table: Any, file: str, key: str) -> ScriptRule:
     _check(table, _RULE, file, key)
     if "steps" not in table:
         raise FileError("a rule needs steps", file=file, key=key, hint='steps = "429x2, ok"')
@@ -124,7 +124,7 @@ def _rule(table: Any, file: str, key: str) -> Rule:
     return _parsed(f"{written} -> {table['steps']}", file, f"{key}.steps")[0]
 
 
-def _parsed(text: str, file: str, key: str) -> tuple[Rule, ...]:
+def _parsed(text: str, file: str, key: str) -> tuple[ScriptRule, ...]:
     try:
         return Script.parse(text).rules
     except SettingError as error:

@@ -1,4 +1,4 @@
-"""Where a script may be split.
+"""Splits the text of a script.
 
 Not inside parentheses, nor inside double quotes: ``shell(echo ":)" -> x)`` is one step. A value
 that is one quoted string is taken without its quotes; any other keeps them, as JSON and shells

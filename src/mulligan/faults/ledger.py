@@ -1,7 +1,7 @@
-"""Everything that was asked of the server, with what it changed.
+"""The ledger: every request to the fault server, and its effects.
 
 The ledger answers the questions a test has: how many requests, how many effects, was one of them
-made twice, and did anybody ask again before the time that the server had named?
+made twice, and did a client ask again before the time that the server had named?
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-__all__ = ("Entry", "Ledger", "Totals")
+__all__ = ("LedgerEntry", "RequestLedger", "Totals")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LedgerEntry:
     """One request.
 
     Args:
@@ -91,7 +91,7 @@ class Totals:
     outcomes: dict[str, int]
 
 
-class Ledger:
+class RequestLedger:
     """A list that grows. Written by one thread; any thread may read.
 
     Args:
@@ -100,7 +100,7 @@ class Ledger:
 
     def __init__(self, opened_at: float) -> None:
         self.opened_at = opened_at
-        self._entries: list[Entry] = []
+        self._entries: list[LedgerEntry] = []
         self._effects: set[tuple[str, ...]] = set()
         self._closed: dict[tuple[str, str], tuple[float, float]] = {}
 
@@ -124,7 +124,7 @@ class Ledger:
         """Forget what clients were told: another script is another server."""
         self._closed.clear()
 
-    def add(self, entry: Entry) -> Entry:
+    def add(self, entry: LedgerEntry) -> LedgerEntry:
         """Note a request; its number and whether its effect is a duplicate are found here."""
         entry = replace(entry, number=len(self._entries) + 1)
         if entry.effect:
@@ -151,7 +151,7 @@ class Ledger:
             self._entries[number - 1] = replace(self._entries[number - 1], ending=ending)
 
     @property
-    def entries(self) -> tuple[Entry, ...]:
+    def entries(self) -> tuple[LedgerEntry, ...]:
         return tuple(self._entries)
 
     @property

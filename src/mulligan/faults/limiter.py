@@ -1,4 +1,4 @@
-"""How much a client may ask for, counted as vendors count it.
+"""Rate limiters of the fault server: bucket, fixed window, sliding window.
 
 Three ways to count differ in when what was taken comes back, and that is what the quota headers
 tell.
@@ -20,7 +20,16 @@ from math import ceil, floor
 
 from ..errors import SettingError
 
-__all__ = ("Counting", "Limit", "Meter", "Verdict", "charge", "look", "postpone", "whole_seconds")
+__all__ = (
+    "Counting",
+    "LimitVerdict",
+    "Meter",
+    "RateLimit",
+    "charge",
+    "look",
+    "postpone",
+    "whole_seconds",
+)
 
 
 class Counting(StrEnum):
@@ -32,7 +41,7 @@ class Counting(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limit:
+class RateLimit:
     """A limit: so much in so long.
 
     Args:
@@ -69,7 +78,7 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class LimitVerdict:
     """What a limit says about one request.
 
     Args:
@@ -85,7 +94,7 @@ class Verdict:
     retry_after: float | None
 
 
-def look(limit: Limit, meter: Meter, cost: float, now: float) -> Verdict:
+def look(limit: RateLimit, meter: Meter, cost: float, now: float) -> LimitVerdict:
     """What the limit says about a request of that cost, without taking anything."""
     meter = _settled(limit, meter, now)
     free = limit.capacity - meter.taken
@@ -93,13 +102,13 @@ def look(limit: Limit, meter: Meter, cost: float, now: float) -> Verdict:
     if cost <= free + 1e-9:
         after = charge(limit, meter, cost, now)
         remaining = max(0, floor(limit.capacity - after.taken + 1e-9))
-        return Verdict(
+        return LimitVerdict(
             is_admitted=True,
             remaining=remaining,
             reset_at=_full_at(limit, after, now),
             retry_after=0.0,
         )
-    return Verdict(
+    return LimitVerdict(
         is_admitted=False,
         remaining=max(0, floor(free + 1e-9)),
         reset_at=_full_at(limit, meter, now),
@@ -107,7 +116,7 @@ def look(limit: Limit, meter: Meter, cost: float, now: float) -> Verdict:
     )
 
 
-def charge(limit: Limit, meter: Meter, cost: float, now: float) -> Meter:
+def charge(limit: RateLimit, meter: Meter, cost: float, now: float) -> Meter:
     """The meter after taking `cost`; more than is there takes all of it."""
     meter = _settled(limit, meter, now)
     cost = min(cost, limit.capacity - meter.taken)
@@ -118,7 +127,7 @@ def charge(limit: Limit, meter: Meter, cost: float, now: float) -> Meter:
     return replace(meter, taken=meter.taken + cost)
 
 
-def postpone(limit: Limit, meter: Meter, now: float) -> Meter:
+def postpone(limit: RateLimit, meter: Meter, now: float) -> Meter:
     """The meter after a refused request that counts all the same.
 
     Where all is taken already there is nothing left to take, and hammering would cost nothing;
@@ -133,7 +142,7 @@ def postpone(limit: Limit, meter: Meter, now: float) -> Meter:
     return charge(limit, meter, 1.0, now)
 
 
-def _settled(limit: Limit, meter: Meter, now: float) -> Meter:
+def _settled(limit: RateLimit, meter: Meter, now: float) -> Meter:
     """The meter as time has left it."""
     if limit.counting is Counting.FIXED:
         begin = floor(now / limit.window) * limit.window
@@ -147,7 +156,7 @@ def _settled(limit: Limit, meter: Meter, now: float) -> Meter:
     return Meter(taken=max(0.0, meter.taken - back), at=now)
 
 
-def _full_at(limit: Limit, meter: Meter, now: float) -> float:
+def _full_at(limit: RateLimit, meter: Meter, now: float) -> float:
     match limit.counting:
         case Counting.FIXED:
             return meter.at + limit.window
@@ -157,7 +166,7 @@ def _full_at(limit: Limit, meter: Meter, now: float) -> float:
             return now + meter.taken * limit.window / limit.capacity
 
 
-def _room_in(limit: Limit, meter: Meter, missing: float, now: float) -> float:
+def _room_in(limit: RateLimit, meter: Meter, missing: float, now: float) -> float:
     """Seconds until `missing` more is free; more than 0."""
     match limit.counting:
         case Counting.FIXED:

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 
 from ..core.duration import seconds
 from ..errors import SettingError
-from .limiter import Counting, Limit, Meter, Verdict, charge, look, postpone
+from .limiter import Counting, LimitVerdict, Meter, RateLimit, charge, look, postpone
 
-__all__ = ("Account", "Admission", "Limits", "admit")
+__all__ = ("ClientLimits", "ClientUsage", "LimitCheck", "admit")
 
 _WRITTEN = re.compile(r"([0-9]{1,12})/([0-9][0-9.a-z]*)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ClientLimits:
     """What each client may use; None is no limit.
 
     Args:
@@ -28,8 +28,8 @@ class Limits:
         counts_refusals: Whether a refused request costs a request.
     """
 
-    requests: Limit | None = None
-    tokens: Limit | None = None
+    requests: RateLimit | None = None
+    tokens: RateLimit | None = None
     counts_refusals: bool = False
 
     @classmethod
@@ -40,7 +40,7 @@ class Limits:
         tokens: str | None = None,
         counting: str = "bucket",
         counts_refusals: bool = False,
-    ) -> Limits:
+    ) -> ClientLimits:
         """Limits as the command line writes them: ``50/60s``."""
         if counting not in set(Counting):
             raise SettingError(f"limits count as bucket, fixed or sliding; got {counting!r}")
@@ -52,14 +52,14 @@ class Limits:
         )
 
 
-def _limit(text: str | None, name: str, counting: Counting) -> Limit | None:
+def _limit(text: str | None, name: str, counting: Counting) -> RateLimit | None:
     if text is None:
         return None
     found = _WRITTEN.fullmatch(text.replace(" ", ""))
     if found is None:
         raise SettingError(f"a limit of {name} is written like 50/60s; got {text!r}")
     window = found[2] if found[2][-1].isalpha() else found[2] + "s"
-    return Limit(
+    return RateLimit(
         capacity=int(found[1]),
         window=seconds(window, name=f"the window of {name}"),
         counting=counting,
@@ -67,7 +67,7 @@ def _limit(text: str | None, name: str, counting: Counting) -> Limit | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class ClientUsage:
     """What one client has used."""
 
     requests: Meter = field(default_factory=Meter)
@@ -75,7 +75,7 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class LimitCheck:
     """What the limits say about one request; a dimension without a limit is None.
 
     Args:
@@ -84,9 +84,9 @@ class Admission:
         tokens: What the limit of tokens says.
     """
 
-    limits: Limits
-    requests: Verdict | None = None
-    tokens: Verdict | None = None
+    limits: ClientLimits
+    requests: LimitVerdict | None = None
+    tokens: LimitVerdict | None = None
 
     @property
     def is_admitted(self) -> bool:
@@ -108,14 +108,14 @@ class Admission:
 
 
 def admit(
-    limits: Limits, account: Account, *, tokens: int, now: float
-) -> tuple[Admission, Account]:
+    limits: ClientLimits, account: ClientUsage, *, tokens: int, now: float
+) -> tuple[LimitCheck, ClientUsage]:
     """What the limits say about a request of that many tokens, and the account after it.
 
     A refusal that counts pushes the next turn away, so its wait is read from the account that it
     leaves behind: who waits as told is admitted.
     """
-    said = Admission(
+    said = LimitCheck(
         limits=limits,
         requests=_asked(limits.requests, account.requests, 1.0, now),
         tokens=_asked(limits.tokens, account.tokens, tokens, now),
@@ -126,24 +126,24 @@ def admit(
             by_request = charge(limits.requests, by_request, 1.0, now)
         if limits.tokens is not None:
             by_token = charge(limits.tokens, by_token, tokens, now)
-        return said, Account(requests=by_request, tokens=by_token)
+        return said, ClientUsage(requests=by_request, tokens=by_token)
     if limits.counts_refusals and limits.requests is not None:
         by_request = postpone(limits.requests, by_request, now)
-    said = Admission(
+    said = LimitCheck(
         limits=limits,
         requests=_refused(limits.requests, said.requests, by_request, 1.0, now),
         tokens=_refused(limits.tokens, said.tokens, by_token, tokens, now),
     )
-    return said, Account(requests=by_request, tokens=by_token)
+    return said, ClientUsage(requests=by_request, tokens=by_token)
 
 
-def _asked(limit: Limit | None, meter: Meter, cost: float, now: float) -> Verdict | None:
+def _asked(limit: RateLimit | None, meter: Meter, cost: float, now: float) -> LimitVerdict | None:
     return None if limit is None else look(limit, meter, cost, now)
 
 
 def _refused(
-    limit: Limit | None, said: Verdict | None, meter: Meter, cost: float, now: float
-) -> Verdict | None:
+    limit: RateLimit | None, said: LimitVerdict | None, meter: Meter, cost: float, now: float
+) -> LimitVerdict | None:
     """What a limit says about a request that one of the limits has refused: it took nothing."""
     if limit is None or said is None:
         return None

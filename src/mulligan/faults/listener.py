@@ -1,9 +1,9 @@
-"""The port: who may connect, if anybody can.
+"""The listening socket, which `refuse` closes and reopens.
 
-A refused connection cannot be scripted request by request: nobody is there to read the request. So
+A refused connection cannot be scripted request by request: no code reads the request. So
 ``refuse`` closes the port for a while. The address stays bound meanwhile, without listening, and
-without SO_REUSEADDR: with it, any other server could take the port. Whoever takes it all the same,
-in the moment between the two sockets, is waited for.
+without SO_REUSEADDR: with it, any other server could take the port. A program that takes it all
+the same, in the moment between the two sockets, is waited for.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .connection import Connection, Incoming
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .ledger import Entry
+    from .ledger import LedgerEntry
     from .service import Service
 
-__all__ = ("Listener",)
+__all__ = ("PortListener",)
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 # The kernel cuts it to its own limit (4096 on today's Linux).
@@ -34,7 +34,7 @@ _RETRY = 0.1
 _LOG = logging.getLogger("mulligan.faults")
 
 
-class Listener:
+class PortListener:
     """Accepts connections for a service.
 
     Args:
@@ -52,7 +52,7 @@ class Listener:
         host: str,
         port: int,
         allowed_hosts: tuple[str, ...] = (),
-        hears: Callable[[Entry], None] | None = None,
+        hears: Callable[[LedgerEntry], None] | None = None,
     ) -> None:
         self._service, self._hears = service, hears
         self._hosts = {name.lower() for name in (*_LOOPBACK, host, *allowed_hosts)}
@@ -63,7 +63,7 @@ class Listener:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
-        """Accept connections; raises MulliganError if somebody else has the address."""
+        """Accept connections; raises MulliganError if another program has the address."""
         loop = asyncio.get_running_loop()
         sock = self._bind()
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -140,7 +140,7 @@ class Listener:
         try:
             await connection.run()
         except asyncio.CancelledError:
-            pass  # the server stops; nobody waits for this task's result
+            pass  # the server stops; the result of this task is not awaited
         finally:
             self._connections.discard(connection)
             self._tasks.discard(task)
@@ -148,7 +148,7 @@ class Listener:
     def _admits(self, headers: dict[str, str]) -> bool:
         """Whether Host is one of ours, and Origin, if a browser sent one.
 
-        Without this a page in somebody's browser could talk to the server through a name that
+        Without this a web page in a browser could talk to the server through a name that
         resolves to loopback.
         """
         origin = headers.get("origin")

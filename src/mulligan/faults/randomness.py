@@ -1,4 +1,4 @@
-"""Luck that can be replayed.
+"""Random numbers that can be replayed from a seed.
 
 A roll is a function of the seed and of what it is rolled for, never of what was rolled before.
 Two clients that race each other therefore cannot change one another's fate, as they would with

@@ -1,4 +1,4 @@
-"""What a refusal states about when, in all the ways that it can be stated.
+"""Formats in which a refusal can state its time: headers, dates, bodies.
 
 A value goes out as the script wrote it, garbage included. Only dates are computed: ``date+5s`` is
 the HTTP date five seconds from now, ``rfc850+5s`` and ``asctime+5s`` the same in the two older

@@ -1,4 +1,4 @@
-"""Talking to a fault server that runs elsewhere.
+"""Client for a fault server in another process.
 
 Proxies from the environment are not used: the server is on loopback, and a proxy that answered for
 it would be believed.
@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, Request, build_opener
 
 from ..errors import MulliganError, SettingError
+from .control import CONTROL
 
 __all__ = ("DEFAULT_PORT", "address", "ask")
 
@@ -47,13 +48,14 @@ def ask(
     Args:
         url: Where it is, as `address` gave it.
         path: One of its own paths.
-        names: What a fault server's answer has, and nobody else's.
+        names: What only a fault server's answer has.
         method: ``GET`` to ask, others to change something.
         body: What it is told.
         kind: The content type of that.
     """
     data = None if body is None else body.encode()
-    request = Request(url + path, data=data, method=method, headers={"content-type": kind})  # noqa: S310 -- address() admits http only
+    headers = {"content-type": kind, CONTROL: "1"}
+    request = Request(url + path, data=data, method=method, headers=headers)  # noqa: S310 -- address() admits http only
     try:
         with build_opener(ProxyHandler({})).open(request, timeout=_TIMEOUT) as response:
             found = json.load(response)

@@ -1,4 +1,4 @@
-"""A plain JSON resource whose writes can be counted.
+"""A JSON resource whose writes are counted.
 
 ``POST /invoices`` creates one, and nothing stops a client from creating it twice: that is what
 the ledger is for. A client that sends an ``Idempotency-Key`` gets the first answer again instead
@@ -19,13 +19,13 @@ from .vendors import Json, Page, Refusal, Trouble
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .limits import Admission
+    from .limits import LimitCheck
 
 __all__ = ("Applied", "Resource", "Rest", "check_names")
 
 _STATUSES = {"overloaded": 503, "plan": 429, "limit": 429, "billing": 402, "context": 413}
 _STATUSES |= {"model": 404, "policy": 422, "auth": 401}
-# Other digits than ours are no number here, nor are more than anybody will create.
+# Only ASCII digits are a number here, and not too many of them.
 _NUMBER = re.compile(r"[0-9]{1,12}")
 # What a later, equal request can hope for, where the script does not say it.
 _MAY_PASS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -168,7 +168,7 @@ class Rest:
             status=status, body=body, headers=headers, content_type="application/problem+json"
         )
 
-    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:
+    def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:
         found = {"x-request-id": id_}
         if admission is None or admission.limits.requests is None or admission.requests is None:
             return found

@@ -1,4 +1,4 @@
-"""What the server does with which request.
+"""Fault scripts: rules, steps and their parser.
 
 A script is a list of steps, and **the first step that applies answers**. A step applies while
 its count is not used up (``429x2``), while the time is in its window (``0-15s:529``), when its
@@ -31,13 +31,13 @@ from typing import TYPE_CHECKING
 
 from ..core.duration import seconds
 from ..errors import SettingError
+from .fault_names import Fault, order
 from .grammar import pieces
-from .menu import Fault, order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("Rule", "RuleState", "Script", "Step", "Turn", "take")
+__all__ = ("RuleState", "Script", "ScriptRule", "ScriptStep", "Turn", "take")
 
 # A plan's limit that does not say how long: five hours, the shortest window vendors sell.
 _PLAN = 5 * 3600.0
@@ -54,7 +54,7 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ScriptStep:
     """One step: what is answered, and when it applies.
 
     Args:
@@ -91,7 +91,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class ScriptRule:
     """Steps for some requests.
 
     Args:
@@ -101,7 +101,7 @@ class Rule:
         client: A name; empty for any, ``*`` for each client on its own.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[ScriptStep, ...]
     method: str = ""
     path: str = ""
     client: str = ""
@@ -137,7 +137,7 @@ class RuleState:
     asked: int = 0
 
     @classmethod
-    def of(cls, rule: Rule) -> RuleState:
+    def of(cls, rule: ScriptRule) -> RuleState:
         return cls(used=(0,) * len(rule.steps), resets=(None,) * len(rule.steps))
 
 
@@ -160,7 +160,7 @@ _OK = Turn(fault=Fault(name="ok"))
 
 
 def take(
-    rule: Rule, state: RuleState, *, now: float, roll: Callable[[int], float]
+    rule: ScriptRule, state: RuleState, *, now: float, roll: Callable[[int], float]
 ) -> tuple[Turn, RuleState]:
     """The turn of the next request, and the state after it.
 
@@ -195,7 +195,7 @@ def take(
 class Script:
     """Rules in order; the first that covers a request decides. None covers it: ok."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ScriptRule, ...]
 
     @classmethod
     def parse(cls, text: str) -> Script:
@@ -214,7 +214,7 @@ class Script:
         return "; ".join(map(str, self.rules)) or "ok"
 
 
-def _rule(text: str) -> Rule:
+def _rule(text: str) -> ScriptRule:
     *selector, steps = pieces(text, "->", 1)
     chosen: dict[str, str] = {}
     for word in " ".join(selector).split():
@@ -236,20 +236,20 @@ def _rule(text: str) -> Rule:
     if not written:
         raise SettingError(f"a rule needs at least one step, such as ok; got {text.strip()!r}")
     last = len(written) - 1
-    return Rule(
+    return ScriptRule(
         steps=tuple(_step(piece, is_last=index == last) for index, piece in enumerate(written)),
         **chosen,
     )
 
 
-def _step(text: str, *, is_last: bool) -> Step:
+def _step(text: str, *, is_last: bool) -> ScriptStep:
     found = _STEP.fullmatch(text)
     if found is None:
         raise SettingError(
             f"a step is written like 429, 429x2, 503:0.3, 0-15s:529 or stall(3); got {text!r}"
         )
     pieces(found["arguments"] or "", ",")  # ok(a)(b) matches as well, and is none
-    step = Step(fault=order(found["name"], found["arguments"]))
+    step = ScriptStep(fault=order(found["name"], found["arguments"]))
     if found["chance"] is not None:
         step = replace(step, chance=_chance(found["chance"], text))
     if found["since"] is not None or found["until"] is not None:
@@ -257,7 +257,7 @@ def _step(text: str, *, is_last: bool) -> Step:
         step = replace(step, since=since, until=until)
     if found["count"] is not None:
         step = replace(step, count=int(found["count"]))
-    elif not is_last and step == Step(fault=step.fault) and step.lasts is None:
+    elif not is_last and step == ScriptStep(fault=step.fault) and step.lasts is None:
         step = replace(step, count=1)
     return step
 

@@ -1,4 +1,4 @@
-"""The fault server as tests hold it.
+"""FaultServer: the server in a thread, for tests.
 
 It runs in a thread with an event loop of its own, so that a synchronous test, an asyncio test, a
 trio test and a program in another process all see the same thing: a real server.
@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from ..errors import MulliganError
-from .limits import Limits
-from .listener import Listener
-from .pointing import direct, environment, pointer_of, settings
+from .client_settings import direct, environment, pointer_of, settings
+from .limits import ClientLimits
+from .listener import PortListener
 from .rest import Resource
 from .script import Script
 from .service import Service
@@ -27,7 +27,7 @@ from .service import Service
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .ledger import Entry, Ledger, Totals
+    from .ledger import LedgerEntry, RequestLedger, Totals
 
 __all__ = ("FaultServer",)
 
@@ -62,7 +62,7 @@ class FaultServer:
         self,
         script: str | Script = "ok",
         *,
-        limits: Limits | None = None,
+        limits: ClientLimits | None = None,
         seed: int = 0,
         text: str | None = None,
         host: str = "127.0.0.1",
@@ -70,18 +70,18 @@ class FaultServer:
         allowed_hosts: tuple[str, ...] = (),
         resources: tuple[str, ...] = ("invoices",),
         honours_keys: bool = True,
-        hears: Callable[[Entry], None] | None = None,
+        hears: Callable[[LedgerEntry], None] | None = None,
     ) -> None:
         given = {} if text is None else {"text": text}
         self._service = Service(
             script=_script(script),
-            limits=limits or Limits(),
+            limits=limits or ClientLimits(),
             resource=Resource(resources, honours_keys=honours_keys),
             now=time.time(),
             seed=seed,
             **given,
         )
-        self._listener = Listener(
+        self._listener = PortListener(
             self._service, host=host, port=port, allowed_hosts=allowed_hosts, hears=hears
         )
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -179,7 +179,7 @@ class FaultServer:
             file.write_text(settings(program, self.url), encoding="utf-8")
         return found
 
-    def set(self, script: str | Script, limits: Limits | None = None) -> None:
+    def set(self, script: str | Script, limits: ClientLimits | None = None) -> None:
         """Begin another script, from the next request on."""
         parsed = _script(script)
         self._ask(lambda: self._service.set(parsed, limits))
@@ -189,12 +189,12 @@ class FaultServer:
         self._ask(lambda: self._service.clear(time.time()))
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> RequestLedger:
         # Through the server's own thread: what was answered before this line is noted by then.
         return self._ask(lambda: self._service.ledger)
 
     @property
-    def requests(self) -> tuple[Entry, ...]:
+    def requests(self) -> tuple[LedgerEntry, ...]:
         """The requests to a vendor's API or a resource, in order of arrival."""
         return tuple(entry for entry in self.ledger.entries if entry.vendor != "other")
 

@@ -1,4 +1,4 @@
-"""The provider: a request goes in with the time, a delivery comes out.
+"""The provider without I/O: a request and the time go in, a delivery comes out.
 
 The service owns everything that changes while the server runs (how far the script has come, what
 each client has used, the resource, the ledger) and knows nothing about sockets.
@@ -10,22 +10,22 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from .aside import aside, names_asides, voice_of
 from .compose import applied, good, refusal, restated, stated, trouble_of
-from .delivery import Act, Answer, deliver
-from .desk import LIMIT, OK, Desk
-from .ledger import Entry, Ledger
-from .luck import identity
+from .delivery import Act, PlannedResponse, deliver
+from .ledger import LedgerEntry, RequestLedger
+from .randomness import identity
 from .rest import Rest
-from .vendors import VENDORS, Asked, Vendor
+from .side_requests import anything, aside, is_aside, names_asides, voice_of
+from .step_choice import LIMIT, OK, StepChooser
+from .vendors import VENDORS, ClientRequest, Vendor
 
 if TYPE_CHECKING:
-    from .file import Settings
-    from .limits import Limits
-    from .menu import Fault
+    from .fault_names import Fault
+    from .file import FaultSettings
+    from .limits import ClientLimits
     from .rest import Resource
     from .script import Script
-    from .wire import Head, Request
+    from .wire import Head, HttpRequest
 
 __all__ = ("Handled", "Service")
 
@@ -53,7 +53,7 @@ class Handled:
     """
 
     acts: tuple[Act, ...]
-    entry: Entry
+    entry: LedgerEntry
 
 
 class Service:
@@ -72,14 +72,14 @@ class Service:
         self,
         *,
         script: Script,
-        limits: Limits,
+        limits: ClientLimits,
         resource: Resource,
         now: float,
         seed: int = 0,
         text: str = _TEXT,
     ) -> None:
-        self.ledger = Ledger(now)
-        self._desk = Desk(script, limits, seed)
+        self.ledger = RequestLedger(now)
+        self._desk = StepChooser(script, limits, seed)
         self._resource, self._seed, self._text = resource, seed, text
         self._answered = 0
 
@@ -87,12 +87,14 @@ class Service:
     def script(self) -> Script:
         return self._desk.script
 
-    def set(self, script: Script, limits: Limits | None = None) -> None:
+    def set(self, script: Script, limits: ClientLimits | None = None) -> None:
         """Begin another script, with full accounts; the ledger and what was created stay."""
-        self._desk = Desk(script, self._desk.limits if limits is None else limits, self._seed)
+        self._desk = StepChooser(
+            script, self._desk.limits if limits is None else limits, self._seed
+        )
         self.ledger.reopen()
 
-    def change(self, settings: Settings) -> None:
+    def change(self, settings: FaultSettings) -> None:
         """Do what a file says; what it does not say stays, but for the accounts."""
         self._seed = self._seed if settings.seed is None else settings.seed
         self._text = self._text if settings.text is None else settings.text
@@ -101,9 +103,9 @@ class Service:
 
     def clear(self, now: float) -> None:
         """Begin another ledger."""
-        self.ledger = Ledger(now)
+        self.ledger = RequestLedger(now)
 
-    def handle(self, request: Request, now: float, *, began_at: float | None = None) -> Handled:
+    def handle(self, request: HttpRequest, now: float, *, began_at: float | None = None) -> Handled:
         """Decide on a request, carry out what it changes, note it.
 
         Args:
@@ -113,14 +115,14 @@ class Service:
         """
         head, (vendor, asked) = request.head, _whose(request)
         is_rest = vendor is None and self._resource.covers(head.path)
-        is_aside = not is_rest and (vendor is None or asked.is_count)
+        is_besides = not is_rest and is_aside(head, vendor, asked)
         voice = vendor or (_REST if is_rest else voice_of(head))
         entry = self._entry(request, voice.name, asked, now)
         began_at = now if began_at is None else began_at
         is_early = self.ledger.is_closed(entry.client, entry.vendor, began_at, now)
         entry = replace(entry, is_early=is_early)
         rule = self._desk.rule_for(entry.method, entry.path, entry.client)
-        if is_aside and (rule is None or not names_asides(rule)):
+        if is_besides and (rule is None or not names_asides(rule)):
             entry = replace(entry, vendor="other", outcome="aside", is_early=False)
             return self._handled(OK, aside(head, vendor, asked), entry, head, now)
         decided = self._desk.decide(
@@ -143,12 +145,14 @@ class Service:
             )
             entry = replace(entry, effect=done.effect)
             answer = answer or applied(done, fault, headers)
-        elif is_aside:
+        elif is_besides:
             answer = answer or aside(head, vendor, asked)
         elif vendor is not None:
             answer = answer or good(vendor, fault, trouble, headers, self._text)
+        elif answer is None and not is_rest:
+            answer = anything(head)
         # What resets before it reaches the resource has no answer, and needs none.
-        answer = restated(answer or Answer(status=200), fault)
+        answer = restated(answer or PlannedResponse(status=200), fault)
         wait = stated(decided, answer, now)
         if wait is not None:
             sent_at = now + (fault.seconds("delay") or 0.0)
@@ -156,16 +160,18 @@ class Service:
         return self._handled(fault, answer, replace(entry, outcome=str(fault)), head, now)
 
     def _handled(
-        self, fault: Fault, answer: Answer, entry: Entry, head: Head, now: float
+        self, fault: Fault, answer: PlannedResponse, entry: LedgerEntry, head: Head, now: float
     ) -> Handled:
         status = None if fault.name in _WITHOUT_HEAD else answer.status
         entry = self.ledger.add(replace(entry, status=status))
         answer = replace(answer, is_bodiless=entry.method == "HEAD", is_chunked=not head.is_old)
         return Handled(acts=deliver(fault, answer, now), entry=entry)
 
-    def _entry(self, request: Request, vendor: str, asked: Asked, now: float) -> Entry:
+    def _entry(
+        self, request: HttpRequest, vendor: str, asked: ClientRequest, now: float
+    ) -> LedgerEntry:
         head = request.head
-        return Entry(
+        return LedgerEntry(
             number=0,
             at=now,
             after=now - self.ledger.opened_at,
@@ -181,16 +187,16 @@ class Service:
         )
 
 
-def _whose(request: Request) -> tuple[Vendor | None, Asked]:
+def _whose(request: HttpRequest) -> tuple[Vendor | None, ClientRequest]:
     head, body = request.head, request.json
     for vendor in VENDORS:
         asked = vendor.read(head.method, head.path, head.query, body)
         if asked is not None:
             return vendor, asked
-    return None, Asked()
+    return None, ClientRequest()
 
 
-def _client(request: Request) -> str:
+def _client(request: HttpRequest) -> str:
     named = request.head.headers.get("x-client")
     if named:
         return named[:40]

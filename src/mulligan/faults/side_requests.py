@@ -1,7 +1,8 @@
-"""What programs ask besides: models, token counts, whether anybody is there.
+"""Answers to side requests of programs: models, token counts, telemetry, health.
 
 None of it takes a step of the script or is counted, unless a rule names it: a client that looks
-for its model before each prompt would otherwise use up the faults meant for the prompts.
+for its model before each prompt would otherwise use up the faults meant for the prompts. Any other
+path belongs to no API, and gets what the script says: a client of any API can be tried here.
 """
 
 from __future__ import annotations
@@ -10,17 +11,22 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from .delivery import Answer
+from .delivery import PlannedResponse
 from .rest import Rest
-from .vendors import ANTHROPIC, CHAT, GEMINI, Asked, Json, Vendor, Voice
+from .vendors import ANTHROPIC, CHAT, GEMINI, ClientRequest, Json, Vendor, VendorErrors
 
 if TYPE_CHECKING:
-    from .script import Rule
+    from .script import ScriptRule
     from .wire import Head
 
-__all__ = ("aside", "names_asides", "voice_of")
+__all__ = ("anything", "aside", "is_aside", "names_asides", "voice_of")
 
 _REST = Rest()
+# Agent programs post telemetry and look for updates at paths of their own, which change often.
+_PROGRAMS = re.compile(
+    r"(?i)claude-cli|codex|gemini-?cli|opencode|qwen-?code|copilot|cline|\bpi/|aider|continue"
+)
+_TELEMETRY = re.compile(r".*(?:event_logging|telemetry|statsig|analytics).*")
 _MODEL = re.compile(r".*/models/([^/:]+)")
 # Where prompts go. A rule that covers one of these was not written for what is asked besides.
 _PROMPTS = (
@@ -31,15 +37,31 @@ _PROMPTS = (
 )
 
 
-def names_asides(rule: Rule) -> bool:
-    """Whether the rule has a path that is nobody's prompt: ``/v1/models``, not ``/v1/*``."""
+def names_asides(rule: ScriptRule) -> bool:
+    """Whether the rule has a path that no API uses for prompts: ``/v1/models``, not ``/v1/*``."""
     client = "" if rule.client == "*" else rule.client
     prompts = (rule.covers(method="POST", path=path, client=client) for path in _PROMPTS)
     return bool(rule.path) and not any(prompts)
 
 
-def voice_of(head: Head) -> Voice:
-    """Whose words a refusal takes where the path belongs to no API of ours."""
+def is_aside(head: Head, vendor: Vendor | None, asked: ClientRequest) -> bool:
+    """Whether the request is none of those that the script is about."""
+    if vendor is not None:
+        return asked.is_count
+    if voice_of(head) is not _REST or _body(head, None, asked) is not None:
+        return True
+    if not head.path.startswith("/") or _TELEMETRY.fullmatch(head.path):  # OPTIONS *
+        return True
+    return _PROGRAMS.search(head.headers.get("user-agent", "")) is not None
+
+
+def anything(head: Head) -> PlannedResponse:
+    """The good answer to a path that belongs to no API."""
+    return _answer(200, {"ok": True, "method": head.method, "path": head.path})
+
+
+def voice_of(head: Head) -> VendorErrors:
+    """Whose words a refusal takes where the path belongs to no known API."""
     if "anthropic-version" in head.headers:
         return ANTHROPIC
     if head.path.startswith("/v1beta/"):
@@ -47,19 +69,22 @@ def voice_of(head: Head) -> Voice:
     return CHAT if head.path.startswith("/v1/") else _REST
 
 
-def aside(head: Head, vendor: Vendor | None, asked: Asked) -> Answer:
+def aside(head: Head, vendor: Vendor | None, asked: ClientRequest) -> PlannedResponse:
     """The good answer, or that there is none."""
     status, body = 200, _body(head, vendor, asked)
     if body is None:
         status, body = 404, {"error": {"message": f"the fault server has no {head.path}"}}
-    return Answer(
-        status=status,
-        headers={"content-type": "application/json"},
-        body=json.dumps(body).encode(),
+    return _answer(status, body)
+
+
+def _answer(status: int, body: Json) -> PlannedResponse:
+    content = json.dumps(body).encode()
+    return PlannedResponse(
+        status=status, headers={"content-type": "application/json"}, body=content
     )
 
 
-def _body(head: Head, vendor: Vendor | None, asked: Asked) -> Json | None:
+def _body(head: Head, vendor: Vendor | None, asked: ClientRequest) -> Json | None:
     if vendor is not None:
         return vendor.count(asked)
     if head.path.endswith("/models"):

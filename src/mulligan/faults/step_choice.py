@@ -1,4 +1,4 @@
-"""Which step a request takes.
+"""Chooses the step of a script for a request.
 
 Limits come first, as at a provider's front door: who is refused there never reaches the script and
 takes no step of it.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .limits import Account, Admission, Limits, admit
-from .luck import roll
-from .menu import Fault
-from .script import Rule, RuleState, Script, Turn, take
+from .fault_names import Fault
+from .limits import ClientLimits, ClientUsage, LimitCheck, admit
+from .randomness import roll
+from .script import RuleState, Script, ScriptRule, Turn, take
 
-__all__ = ("LIMIT", "OK", "Decided", "Desk")
+__all__ = ("LIMIT", "OK", "Decided", "StepChooser")
 
 OK = Fault(name="ok")
 # What the limits say; not on the menu, since no script can order it.
@@ -30,14 +30,14 @@ class Decided:
     """
 
     turn: Turn
-    admission: Admission | None = None
+    admission: LimitCheck | None = None
 
     @property
     def fault(self) -> Fault:
         return self.turn.fault
 
 
-class Desk:
+class StepChooser:
     """Keeps how far the script has come and what each client has used.
 
     Args:
@@ -46,12 +46,12 @@ class Desk:
         seed: The same seed, the same luck.
     """
 
-    def __init__(self, script: Script, limits: Limits, seed: int) -> None:
+    def __init__(self, script: Script, limits: ClientLimits, seed: int) -> None:
         self.script, self.limits, self._seed = script, limits, seed
-        self._accounts: dict[str, Account] = {}
+        self._accounts: dict[str, ClientUsage] = {}
         self._states: dict[tuple[int, str], RuleState] = {}
 
-    def rule_for(self, method: str, path: str, client: str) -> Rule | None:
+    def rule_for(self, method: str, path: str, client: str) -> ScriptRule | None:
         """The rule that decides, if there is one."""
         index = self.script.find(method=method, path=path, client=client)
         return None if index is None else self.script.rules[index]
@@ -60,7 +60,7 @@ class Desk:
         """The step for this request; what it uses is taken from its client's account."""
         admission = None
         if self.limits.requests is not None or self.limits.tokens is not None:
-            account = self._accounts.get(client, Account())
+            account = self._accounts.get(client, ClientUsage())
             admission, self._accounts[client] = admit(self.limits, account, tokens=tokens, now=now)
             if not admission.is_admitted:
                 return Decided(turn=Turn(fault=LIMIT), admission=admission)

@@ -11,10 +11,10 @@ import json
 import shlex
 from typing import TYPE_CHECKING
 
-from .vendors import Asked, Json, Tool, ToolCall, a_list, a_table
+from .vendors import ClientRequest, Json, Tool, ToolCall, a_list, a_table
 
 if TYPE_CHECKING:
-    from .menu import Fault
+    from .fault_names import Fault
 
 __all__ = ("tool_call",)
 
@@ -27,7 +27,7 @@ _PATHS = ("file_path", "filepath", "path", "absolute_path", "filename")
 _CONTENTS = ("content", "contents", "file_text", "text")
 
 
-def tool_call(fault: Fault, asked: Asked) -> ToolCall:
+def tool_call(fault: Fault, asked: ClientRequest) -> ToolCall:
     """The call that the fault asks for, in terms of what the client offers."""
     if fault.name == "call":
         arguments: Json = json.loads(fault.text("arguments") or "{}")
@@ -42,7 +42,7 @@ def tool_call(fault: Fault, asked: Asked) -> ToolCall:
     return _filled(tool or Tool(name=_WRITERS[0]), ((_PATHS, path), (_CONTENTS, content)))
 
 
-def _shell(command: str, asked: Asked) -> ToolCall:
+def _shell(command: str, asked: ClientRequest) -> ToolCall:
     # A client that offers no such tool still gets a call of the usual form: what it does then
     # is worth seeing, too.
     tool = _pick(asked.tools, _SHELLS) or Tool(name=_SHELLS[0])

@@ -1,7 +1,7 @@
-"""HTTP/1.1 as bytes.
+"""HTTP/1.1 parsing.
 
 Reading is strict where a lenient reader could be fooled (one length, no folded lines) and writing
-is by hand, because half of what this server sends is wrong on purpose.
+is written here, because half of what this server sends is wrong on purpose.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = (
     "LAST_CHUNK",
     "BadRequest",
     "Head",
-    "Request",
+    "HttpRequest",
     "chunk",
     "head",
     "read_head",
@@ -79,7 +79,7 @@ class Head:
 
 
 @dataclass(frozen=True, kw_only=True)  # no slots: a body is parsed once, and kept
-class Request:
+class HttpRequest:
     """A whole request."""
 
     head: Head
@@ -131,7 +131,7 @@ def _no_number(text: str) -> None:
 
 
 def _is_deep(value: object) -> bool:
-    """Whether it is nested deeper than anybody means; what is could not be written again."""
+    """Whether it is nested too deeply to be written again."""
     layer = [value]
     for _ in range(_DEEPEST):
         layer = [

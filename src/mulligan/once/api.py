@@ -1,7 +1,7 @@
-"""Doing something once, under a key.
+"""Public API of idempotency keys: options of `once` and `once_per`.
 
 A key stands for one operation of the user's, however often it is asked for and by however many
-processes. Keys fail closed: where nobody can say whether it has been done, it is not done.
+processes. Keys fail closed: if the store cannot say whether it has been done, it is not done.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from functools import update_wrapper
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.canonical import digest
+from ..api.engine import name_of
+from ..calls.clock import REAL, world
+from ..calls.function_kind import ASYNC, ASYNC_GENERATOR, GENERATOR, flavour
 from ..core.duration import Duration, duration_text, seconds
 from ..core.failure import Effects
-from ..core.machine import Key
-from ..drivers.holding import Holding, Terms
-from ..drivers.keyed import KeyedSession, arun, run
-from ..drivers.world import REAL, world
+from ..dead_letters.replayable import replayable_of
 from ..errors import SettingError
-from .engine import name_of
-from .flavour import ASYNC, ASYNC_GENERATOR, GENERATOR, flavour
-from .identity import arguments_of, check_object, check_parameters, fingerprint_of, key_of
-from .replayable import replayable_of
-from .shared import store_for
+from ..shared.target import store_for
+from ..stores.machine import Key
+from .fingerprint import digest
+from .holder import KeyHold, OnceTerms
+from .operation import arguments_of, check_object, check_parameters, fingerprint_of, key_of
+from .run import KeyedSession, arun, run
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
+    from ..api.engine import Engine
     from ..core.policy import Policy
-    from .engine import Engine
 
 __all__ = ("Once", "aonce", "keyed_of", "new_key", "once", "once_per")
 
@@ -59,8 +59,8 @@ class Once:
         scope: Whose operation it is, where the hash is the key: caller, run, step.
         exclude: Parameters that may differ between repeats of one operation: times, clients.
         ttl: How long the result is kept. Default: the policy's `key_ttl`, else a day.
-        lease: How long a holder may be silent before somebody else may go on. It is renewed
-            while the function runs, so this is no limit for the function.
+        lease: How long a holder may be silent before another caller may take the key. It is renewed
+            while the function runs, so this does not limit the function.
         dump: (answer) → JSON, for answers that are not.
         load: (JSON) → answer, for those who are handed what was kept.
 
@@ -216,12 +216,12 @@ def _session(  # noqa: PLR0917 -- a call, whole
     # Not by the store's salt, which lives in another file: a salt that is lost would free every
     # key. Neither the key nor the scope can be read from it.
     part = digest(["once", engine.options.get("scope", ""), key])
-    terms = Terms(
+    terms = OnceTerms(
         keys=store.keys,
         place=Key(settings.target, f"once/{part}"),
         key=key,
         fingerprint=fingerprint_of(function, arguments, exclude),
-        # Nobody renews a lease in virtual time, and nobody dies in it.
+        # In virtual time leases are not renewed, and holders do not die.
         lease=seconds(way.lease) if clock is REAL.clock else ttl,
         ttl=ttl,
         dump=way.dump,
@@ -229,7 +229,7 @@ def _session(  # noqa: PLR0917 -- a call, whole
     )
     # The key makes a repeat harmless, as far as the function sends it along.
     keyed = replace(settings, effects=Effects.KEYED)
-    return KeyedSession(keyed, name_of(function), Holding(terms))
+    return KeyedSession(keyed, name_of(function), KeyHold(terms))
 
 
 def _way(key: str | Once) -> Once:

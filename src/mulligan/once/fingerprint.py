@@ -1,4 +1,4 @@
-"""What a value is, whatever it was written like.
+"""Canonical form of a value, for fingerprints: equal arguments give equal bytes.
 
 Two calls are the same operation if their arguments mean the same: the order of keys, the spelling
 of ``é`` in one code point or two, 1 and 1.0 make no difference (E-F9). What only looks alike does:
@@ -43,7 +43,7 @@ def canonical(value: object, *, name: str, is_strict: bool = True) -> Any:
         is_strict: Whether a value that has no such form is an error; else its type stands for it.
 
     Raises:
-        SettingError: Nobody can tell whether two of these are the same. Only where that is strict,
+        SettingError: Two of these cannot be compared. Only where that is strict,
             and nothing else, whatever the value's own methods raise.
     """
     try:
@@ -135,7 +135,7 @@ class _Reader:
             return ["uuid", str(value)]
         return self._unknown(
             value,
-            f"holds a {_kind(value)}, and nobody can tell whether two of these are the same; "
+            f"holds a {_kind(value)}, and two of these cannot be compared; "
             f"exclude=({self._name!r},), or give the call a key of its own",
         )
 

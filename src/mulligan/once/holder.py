@@ -1,7 +1,7 @@
-"""One key on behalf of one call: everything about it that does not wait.
+"""One call's use of one key: claim, renew, store the result, without waiting.
 
 The value of a key is an envelope, because "it was done, but what came of it is not JSON" must be
-kept as well: the effect has happened, so nobody may do it again.
+kept as well: the effect has happened, so no caller may do it again.
 """
 
 from __future__ import annotations
@@ -9,29 +9,33 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from ..core.claims import Done, Drop, Finish, Mine, Mismatch, Renew, Take
+from ..core.dead_letter import UnderKey
 from ..core.duration import duration_text
-from ..core.letters import UnderKey
-from ..core.machine import Key
 from ..core.ports import Keys
-from ..core.text import presentable
+from ..core.record import record
+from ..core.redaction import presentable
 from ..errors import KeyReused, NotKept
-from .bells import ring
-from .keeper import KEEPER
-from .unrecorded import offer, remembered
+from ..stores.machine import Key
+from .claims import Done, Drop, Finish, Mine, Mismatch, Renew, Take
+from .pending import offer, remembered
+from .renewal import RENEWALS
+from .wakeups import ring
 
 if TYPE_CHECKING:
-    from ..core.claims import Busy
+    from .claims import Busy
 
-__all__ = ("Holding", "Terms")
+__all__ = ("KeyHold", "OnceTerms")
+
+# At most so many seconds pass until a store that was down is asked again: others wait for the key.
+_SOON = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+@record(kw_only=True)
+class OnceTerms:
     """On what terms something is done once.
 
     Args:
@@ -65,10 +69,10 @@ class Terms:
         )
 
 
-class Holding:
+class KeyHold:
     """One caller's hold on a key."""
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: OnceTerms) -> None:
         self.terms = terms
         self.label = presentable(terms.key, 100)
         self._holder = os.urandom(8).hex()
@@ -82,8 +86,14 @@ class Holding:
         return Take(holder=self._holder, fingerprint=terms.fingerprint, lease=terms.lease)
 
     def finish(self, value: str) -> Finish:
-        ttl = self.terms.ttl
-        return Finish(holder=self._holder, epoch=self._epoch, value=value, ttl=ttl)
+        terms = self.terms
+        return Finish(
+            holder=self._holder,
+            epoch=self._epoch,
+            fingerprint=terms.fingerprint,
+            value=value,
+            ttl=terms.ttl,
+        )
 
     def drop(self, *, in_doubt: bool = False) -> Drop:
         doubt = self.terms.ttl if in_doubt else 0.0
@@ -101,7 +111,7 @@ class Holding:
             raise KeyReused(self.label, self._differs(answer.fingerprint))
         if isinstance(answer, Mine):
             self._epoch = answer.epoch
-            KEEPER.add(self._renewal, self.terms.lease / 3)
+            RENEWALS.add(self._renewal, self.terms.lease / 3)
         return answer
 
     def known(self) -> Done | None:
@@ -130,8 +140,8 @@ class Holding:
         return self._epoch > 0
 
     def end(self) -> None:
-        """The key is somebody else's, or done."""
-        KEEPER.remove(self._renewal)
+        """Another caller holds the key, or it is done."""
+        RENEWALS.remove(self._renewal)
         self._epoch = 0
         ring(self.terms.place)
 
@@ -192,33 +202,40 @@ class Holding:
     def renew(self) -> float | None:
         """Renew the lease; seconds until the next time, or None if the key is lost."""
         terms, epoch = self.terms, self._epoch
-        renew = Renew(holder=self._holder, epoch=epoch, lease=terms.lease)
+        renew = Renew(
+            holder=self._holder, epoch=epoch, fingerprint=terms.fingerprint, lease=terms.lease
+        )
         try:
             is_held = terms.keys.transact(terms.place, renew)
         except Exception:  # noqa: BLE001 -- a store that is being closed raises anything
-            return terms.lease / 6  # what is left of the lease is enough for another try
+            return _soon(terms)  # what is left of the lease is enough for another try
         return terms.lease / 3 if is_held else None
 
     def leave(self) -> None:
         """Give the key back soon: for callers that cannot wait, or do not know if they have it."""
-        KEEPER.remove(self._renewal)
-        KEEPER.add(_Leaving(self), 0.0)
+        RENEWALS.remove(self._renewal)
+        RENEWALS.add(_Leaving(self), 0.0)
 
     def settle(self, finish: Finish) -> None:
         """Have the result recorded as soon as the store takes it; this process knows it by now."""
-        KEEPER.remove(self._renewal)
+        RENEWALS.remove(self._renewal)
         offer(self.terms, finish)
         self._epoch = 0
 
 
+def _soon(terms: OnceTerms) -> float:
+    """Seconds until a store that did not answer is asked again."""
+    return min(terms.lease / 6, _SOON)
+
+
 class _Renewal:
-    """Renews a key as long as somebody still means to use it.
+    """Renews a key as long as a caller may still use it.
 
     A coroutine that is never awaited, or a task that is thrown away with its loop, ends nothing: it
     is collected. Its key must not be renewed for ever, so nothing here keeps the holding alive.
     """
 
-    def __init__(self, holding: Holding) -> None:
+    def __init__(self, holding: KeyHold) -> None:
         self._holding, self.keys = ref(holding), holding.terms.keys
 
     def act(self) -> float | None:
@@ -229,8 +246,9 @@ class _Renewal:
 class _Leaving:
     """A caller was cancelled, or lost the store's answer, and the key may be its own."""
 
-    def __init__(self, holding: Holding) -> None:
+    def __init__(self, holding: KeyHold) -> None:
         self._holding, self.keys = holding, holding.terms.keys
+        self._until = monotonic() + holding.terms.lease
 
     def act(self) -> float | None:
         terms, take = self._holding.terms, self._holding.take()
@@ -240,6 +258,7 @@ class _Leaving:
                 drop = Drop(holder=take.holder, epoch=answer.epoch, doubt=terms.ttl)
                 terms.keys.transact(terms.place, drop)
         except Exception:  # noqa: BLE001 -- the same
-            return None  # the lease ends by itself
+            # Others need not wait for the end of the lease, if the store is back before it.
+            return _soon(terms) if monotonic() < self._until else None
         ring(terms.place)
         return None

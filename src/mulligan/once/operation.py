@@ -1,4 +1,4 @@
-"""Which operation a call is: its function with its arguments, by name.
+"""The operation of a call: its function and arguments, as the key's fingerprint sees them.
 
 What is hidden from here cannot be told apart: a lambda or a closure brings values along that no
 signature shows, a bound method an account. Where the arguments are all there is to go by, those
@@ -13,16 +13,16 @@ from inspect import Parameter, signature, unwrap
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..core.canonical import canonical, digest
+from ..api.engine import name_of
 from ..errors import SettingError
-from .engine import name_of
+from .fingerprint import canonical, digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 __all__ = ("arguments_of", "check_object", "check_parameters", "fingerprint_of", "key_of")
 
-# What the first parameter of a method is called, by everybody.
+# Usual names of the first parameter of a method.
 _OBJECT, _CLASS = "self", "cls"
 
 
@@ -77,7 +77,7 @@ def check_object(function: Callable[..., Any]) -> None:
     """Refuse a method whose arguments would be all there is to go by.
 
     Raises:
-        SettingError: It is one: its object is no argument, and may be an account.
+        SettingError: It is one: its object is not an argument, and may be an account.
     """
     try:
         first = next(iter(signature(function).parameters), "")
@@ -205,7 +205,7 @@ def _refuse_hidden(function: Any) -> None:
         what = "an object"
     if what:
         raise SettingError(
-            f"{name_of(function)} is {what}: it brings values along that are no arguments, so two "
+            f"{name_of(function)} is {what}: it brings values along that are not arguments, so two "
             f"operations could look like one; say whose it is with scope=, or give it a key"
         )
 

@@ -1,4 +1,4 @@
-"""What has been done under a key without a record of it yet.
+"""Results that could not be recorded yet, and are offered to the store again.
 
 The effect has happened. The store that should know went away meanwhile, or the caller did; so this
 process knows, for as long as the store would have, and offers the result until it is taken. Whoever
@@ -11,32 +11,34 @@ import atexit
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from ..core.claims import Done, Mismatch
-from .bells import ring
-from .keeper import KEEPER
+from .claims import Done, Mismatch
+from .renewal import RENEWALS
+from .wakeups import ring
 
 if TYPE_CHECKING:
-    from ..core.claims import Finish
-    from ..core.machine import Key
-    from .holding import Terms
+    from ..stores.machine import Key
+    from .claims import Finish
+    from .holder import OnceTerms
 
 __all__ = ("offer", "remembered")
 
-# How soon a result is offered again, and at most how much later; it doubles in between.
-_SOON, _LATE = 1.0, 60.0
+# How soon a result is offered again, and at most how much later; it doubles in between. It is
+# offered several times in a lease, however long the store has been away: once it is back, the
+# result has to be recorded before another caller may take the key.
+_SOON, _LATE, _IN_A_LEASE = 1.0, 60.0, 6
 
 # By the identity of the keys, which an offer keeps alive.
 _offers: dict[tuple[int, Key], _Offer] = {}
 
 
-def offer(terms: Terms, finish: Finish) -> None:
+def offer(terms: OnceTerms, finish: Finish) -> None:
     """Remember what came of it, and have it recorded as soon as the store takes it."""
     made = _Offer(terms, finish)
     _offers[made.place] = made
-    KEEPER.add(made, 0.0)
+    RENEWALS.add(made, 0.0)
 
 
-def remembered(terms: Terms) -> Done | Mismatch | None:
+def remembered(terms: OnceTerms) -> Done | Mismatch | None:
     """What this process knows of the key of `terms` and the store does not."""
     found = _offers.get((id(terms.keys), terms.place)) if _offers else None
     if found is None or found.is_over:
@@ -49,10 +51,11 @@ def remembered(terms: Terms) -> Done | Mismatch | None:
 class _Offer:
     """A result that the store has not taken yet."""
 
-    def __init__(self, terms: Terms, finish: Finish) -> None:
+    def __init__(self, terms: OnceTerms, finish: Finish) -> None:
         self.keys, self.finish, self.fingerprint = terms.keys, finish, terms.fingerprint
         self.place = (id(terms.keys), terms.place)
         self._until, self._delay = monotonic() + terms.ttl, _SOON
+        self._latest = min(terms.lease / _IN_A_LEASE, _LATE)
 
     @property
     def is_over(self) -> bool:
@@ -64,8 +67,8 @@ class _Offer:
             self.keys.transact(place, self.finish)
         except Exception:  # noqa: BLE001 -- a store that is being closed raises anything
             if not self.is_over:
-                delay, self._delay = self._delay, min(self._delay * 2, _LATE)
-                return delay
+                delay, self._delay = self._delay, self._delay * 2
+                return min(delay, self._latest)
         # Taken; or not, because a successor has taken over, and then its result is the one.
         if _offers.get(self.place) is self:
             del _offers[self.place]
@@ -75,7 +78,7 @@ class _Offer:
 
 @atexit.register
 def _at_the_end() -> None:
-    """Offer everything once more: after this nobody knows it."""
+    """Offer everything once more: after this it is unknown."""
     for each in list(_offers.values()):
         if each.act() is not None:
             break  # the store is still away; the others need not wait for it one by one

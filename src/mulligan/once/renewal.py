@@ -1,9 +1,10 @@
-"""The thread that keeps what others hold, one a store.
+"""The thread that renews leases of keys, one per store.
 
-A key is leased, and its holder may take longer than the lease. So somebody renews it meanwhile:
+A key is leased, and its holder may take longer than the lease. So it is renewed meanwhile:
 neither the thread that runs the function, which is busy, nor the event loop, which a careless
-function may block. All holders in one store share one thread; it ends when nobody needs it. A store
-that hangs must not cost the holders in another one their leases, so no two stores share one.
+function may block. All holders in one store share one thread; it ends when no holder needs it.
+A store that hangs must not cost the holders in another one their leases, so no two stores share
+one.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
 
-from .announce import report
+from ..calls.emit import report
 
 if TYPE_CHECKING:
     from ..core.ports import Keys
 
-__all__ = ("KEEPER", "Job", "Keeper")
+__all__ = ("RENEWALS", "RenewalJob", "RenewalThreads")
 
 
-# How long a thread sleeps before it looks whether anybody still needs it: a lease may be a day.
+# How long a thread sleeps before it looks whether a holder still needs it: a lease may be a day.
 _NAP = 1.0
 
 
-class Job(Protocol):
+class RenewalJob(Protocol):
     """Something to do now and then."""
 
     @property
@@ -34,11 +35,11 @@ class Job(Protocol):
         ...
 
     def act(self) -> float | None:
-        """Do it; seconds until it is to be done again, or None if it is over. Must not raise."""
+        """Do it; seconds until it is to be done again, or None if it has ended. Must not raise."""
         ...
 
 
-class Keeper:
+class RenewalThreads:
     """Does jobs when they are due, in threads of its own."""
 
     def __init__(self) -> None:
@@ -48,11 +49,11 @@ class Keeper:
     def _begin_anew(self) -> None:
         # A forked child holds nothing: its parent does, and renews it.
         self._changed = Condition()
-        self._due: dict[Job, float] = {}
+        self._due: dict[RenewalJob, float] = {}
         # By the identity of the keys, which a job keeps alive: until when each thread sleeps.
         self._threads: dict[int, float] = {}
 
-    def add(self, job: Job, delay: float) -> None:
+    def add(self, job: RenewalJob, delay: float) -> None:
         """Do `job` `delay` seconds from now."""
         due, lane = monotonic() + delay, id(job.keys)
         with self._changed:
@@ -67,7 +68,7 @@ class Keeper:
             elif due < self._threads[lane]:
                 self._changed.notify_all()
 
-    def remove(self, job: Job) -> None:
+    def remove(self, job: RenewalJob) -> None:
         """Forget `job`; one that is being done is done to its end."""
         with self._changed:
             self._due.pop(job, None)
@@ -98,7 +99,7 @@ class Keeper:
                         del self._due[job]
                     else:
                         self._due[job] = monotonic() + again
-            del job, mine  # what it holds is nobody's while the thread waits
+            del job, mine  # not referenced while the thread waits
 
 
-KEEPER = Keeper()
+RENEWALS = RenewalThreads()

@@ -1,7 +1,7 @@
-"""The drivers for what is done once: claim, call, keep.
+"""Runs a function once under a key: claim, call, store the result.
 
 The claim stands around all attempts of a call, so the key is written down before anything is sent
-(E-F1) and is the same for every attempt. Whoever comes second waits for the first one's result.
+(E-F1) and is the same for every attempt. A second caller waits for the result of the first.
 
     take ──Mine──▶ call ──answer──▶ finish ──▶ answer
       │              └──error────▶ drop ────▶ error        a failure is never kept (E-F6)
@@ -16,27 +16,28 @@ from __future__ import annotations
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from ..core.claims import Busy, Done
-from ..core.events import Held, StoreLost
+from ..calls import run_async as aio
+from ..calls import run_sync as sync
+from ..calls.emit import announce
+from ..calls.session import Session
 from ..core.failure import Kind, Reach
 from ..errors import KeyBusy, StoreDown, StoreError
-from . import aio, sync
-from .announce import announce
-from .bells import AsyncBell, Bell, listening
-from .session import Session
+from .claims import Busy, Done
+from .wakeups import TaskWakeup, ThreadWakeup, listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from ..calls.settings import CallSettings
     from ..core.admission import Hold
-    from ..core.claims import Mine
-    from .holding import Holding
-    from .settings import Settings
+    from .claims import Mine
+    from .holder import KeyHold
 
 __all__ = ("KeyedSession", "arun", "run")
 
-# How soon a waiter looks at the store again; a holder in this process rings.
-_FIRST_LOOK, _SLOWER, _LAST_LOOK = 0.01, 1.5, 0.5
+# How soon a waiter looks at the store again; a holder in this process rings. A lease runs out under
+# the eyes of waiters (`once.claims`), so they look several times in one.
+_FIRST_LOOK, _SLOWER, _LAST_LOOK, _IN_A_LEASE = 0.01, 1.5, 0.5, 12
 
 
 class KeyedSession(Session):
@@ -48,39 +49,40 @@ class KeyedSession(Session):
         holding: The key.
     """
 
-    is_done = False  # whether the function itself succeeded; a fallback is no success
+    is_done = False  # whether the function itself succeeded; a fallback is not a success
     _answer: Any = None  # what it returned
     _refusal: KeyBusy | None = None
     _look = _FIRST_LOOK
     _gives_up_at: float | None = None
 
-    def __init__(self, settings: Settings, name: str, holding: Holding) -> None:
+    def __init__(self, settings: CallSettings, name: str, holding: KeyHold) -> None:
         super().__init__(settings, name)
         self.holding, self.key = holding, holding.terms.key
         if settings.letters is not None:
             self.under = holding.terms.under()
 
     def busy(self, answer: Busy) -> float | None:
-        """Somebody else has the key: seconds until we look again, or None if we cannot wait."""
+        """Another caller has the key: seconds until we look again, or None if we cannot wait."""
         call, now, because = self.call, self.clock.now(), f"{self.holding.label!r} is being done"
         if self._gives_up_at is None:
             self._gives_up_at = min(now + self.settings.policy.in_place, call.deadline_at)
             if self.settings.listeners:
                 delay = min(answer.retry_in, self._gives_up_at - now)
-                announce(self, Held, attempt=1, delay=max(delay, 0.0), because=because)
+                announce(self, "Held", attempt=1, delay=max(delay, 0.0), because=because)
         left = self._gives_up_at - now
         if left <= 0:
             self._refusal = KeyBusy(self._who(), answer.retry_in, f"{because} by another caller")
             self.is_bounded = True  # so that `ask` is called, and says so
             return None
-        look, self._look = self._look, min(self._look * _SLOWER, _LAST_LOOK)
+        slowest = min(_LAST_LOOK, self.holding.terms.lease / _IN_A_LEASE)
+        look, self._look = self._look, min(self._look * _SLOWER, slowest)
         return min(look * (0.5 + self.dice.roll()), left)
 
     @property
     def is_in_doubt(self) -> bool:
         """Whether an attempt that failed or never ended may have been applied.
 
-        An error that nobody understands is most often the program's own, about these arguments:
+        An unknown error is most often the program's own, about these arguments:
         it must be possible to correct them.
         """
         tries, attempt = self.call.tries, self.call.attempt
@@ -108,7 +110,7 @@ class KeyedSession(Session):
 
 
 def _overtaken(session: KeyedSession) -> None:
-    """Say that a result is discarded: the one thing here that nobody else would notice."""
+    """Log that a result is discarded: nothing else would show it."""
     import logging
 
     logging.getLogger("mulligan").warning(
@@ -128,7 +130,7 @@ def _unrecorded(session: KeyedSession, error: Exception) -> None:
     if session.settings.listeners:
         label = session.holding.label
         because = f"{label!r} was done, which could not be recorded yet ({trouble.because})"
-        announce(session, StoreLost, url=trouble.url, because=because)
+        announce(session, "StoreLost", url=trouble.url, because=because)
 
     logging.getLogger("mulligan").warning(
         "%s was done as operation %r, which could not be recorded yet (%s)",
@@ -146,10 +148,10 @@ def run(
 ) -> Any:
     """Call `function` under its key, or hand out what came of it before."""
     holding = session.holding
-    found = _claim(session)
-    if isinstance(found, Done):
-        return holding.replayed(found)
     try:
+        found = _claim(session)
+        if isinstance(found, Done):
+            return holding.replayed(found)
         answer = sync.run(session, function, args, kwargs)
     except BaseException:
         if session.is_done:
@@ -166,19 +168,21 @@ def run(
 
 
 def _claim(session: KeyedSession) -> Mine | Busy | Done:
-    """Take the key, waiting for whoever has it; Busy if we waited for nothing."""
+    """Take the key, waiting for its holder; Busy if that was in vain."""
     holding, terms = session.holding, session.holding.terms
-    bell = Bell()
+    bell = ThreadWakeup()
     with listening(terms.place, bell):
         while True:
             known = holding.known()
             if known is not None:
                 return known
             try:
-                found = holding.taken(terms.keys.transact(terms.place, holding.take()))
-            except StoreError:
+                answer = terms.keys.transact(terms.place, holding.take())
+            except BaseException:
+                # Interrupted, or the store's answer was lost: the key may be ours.
                 holding.leave()
                 raise
+            found = holding.taken(answer)
             delay = session.busy(found) if isinstance(found, Busy) else None
             if delay is None:
                 return found
@@ -223,9 +227,13 @@ def _drop(session: KeyedSession) -> None:
     if not holding.is_held:
         return
     try:
-        terms.keys.transact(terms.place, holding.drop(in_doubt=session.is_in_doubt))
+        drop = holding.drop(in_doubt=session.is_in_doubt)
+        terms.keys.transact(terms.place, drop)
     except Exception:  # noqa: BLE001, S110 -- the caller's own error is on its way
         pass  # the lease ends by itself
+    except BaseException:
+        holding.leave()
+        raise
     finally:
         holding.end()
 
@@ -264,24 +272,21 @@ async def _driven(session: KeyedSession, work: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def _aclaim(session: KeyedSession) -> Mine | Busy | Done:
-    """Take the key, waiting for whoever has it; Busy if we waited for nothing."""
+    """Take the key, waiting for its holder; Busy if that was in vain."""
     holding, terms = session.holding, session.holding.terms
-    bell = AsyncBell()
+    bell = TaskWakeup()
     with listening(terms.place, bell):
         while True:
             known = holding.known()
             if known is not None:
                 return known
             try:
-                found = holding.taken(await terms.keys.atransact(terms.place, holding.take()))
-            except StoreError:
-                holding.leave()
-                raise
-            except Exception:
-                raise
+                answer = await terms.keys.atransact(terms.place, holding.take())
             except BaseException:
+                # Cancelled, or the store's answer was lost: the key may be ours.
                 holding.leave()
                 raise
+            found = holding.taken(answer)
             delay = session.busy(found) if isinstance(found, Busy) else None
             if delay is None:
                 return found

@@ -1,6 +1,6 @@
-"""How the waiters of one process learn that a key is free or done.
+"""Wakes callers of this process that wait for a key.
 
-Whoever ends its hold on a key rings; whoever waits for that key looks at once. A ring that is
+The holder of a key rings when it ends; callers that wait for the key look at once. A ring that is
 missed costs a moment: waiters look at the store now and then in any case, because the holder may
 be in another process.
 """
@@ -11,28 +11,28 @@ from contextlib import contextmanager, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from .aio_time import on_trio
-from .world import REAL
+from ..calls.async_time import on_trio
+from ..calls.clock import REAL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ..core.machine import Key
     from ..core.ports import Clock
+    from ..stores.machine import Key
 
-__all__ = ("AsyncBell", "Bell", "listening", "ring")
+__all__ = ("TaskWakeup", "ThreadWakeup", "listening", "ring")
 
 _waiting: dict[Key, list[Callable[[], object]]] = {}
 
 
 def ring(place: Key) -> None:
-    """Wake whoever waits for `place` in this process."""
+    """Wake the callers that wait for `place` in this process."""
     for bell in tuple(_waiting.get(place, ())):
         bell()
 
 
 @contextmanager
-def listening(place: Key, bell: Bell | AsyncBell) -> Iterator[None]:
+def listening(place: Key, bell: ThreadWakeup | TaskWakeup) -> Iterator[None]:
     """Hear what is rung for `place`."""
     rings = _waiting.setdefault(place, [])
     rings.append(bell.ring)
@@ -44,7 +44,7 @@ def listening(place: Key, bell: Bell | AsyncBell) -> Iterator[None]:
             _waiting.pop(place, None)
 
 
-class Bell:
+class ThreadWakeup:
     """What a thread waits at."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Bell:
         self._rung.clear()
 
 
-class AsyncBell:
+class TaskWakeup:
     """What a task waits at, on asyncio as on trio; any thread may ring it."""
 
     def __init__(self) -> None:
@@ -78,7 +78,7 @@ class AsyncBell:
         self._rung = self._event()
 
     def ring(self) -> None:
-        with suppress(RuntimeError):  # its loop has ended; nobody waits any more
+        with suppress(RuntimeError):  # its loop has ended; no caller waits any more
             self._call(self._rung.set)
 
     async def wait(self, clock: Clock, delay: float) -> None:

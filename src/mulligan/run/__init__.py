@@ -10,21 +10,21 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .from_python import run_plan
-    from .plan import Agent, Phase, Plan
-    from .plan_file import load_plan
-    from .plan_report import AgentReport, Decision, PhaseReport, Report
+    from .api import run_plan
+    from .plan.load import load_plan
+    from .plan.model import Agent, Phase, Plan
+    from .plan.report import AgentReport, Decision, PhaseReport, Report
 
 _HOME = {
-    "Agent": "plan",
-    "AgentReport": "plan_report",
-    "Decision": "plan_report",
-    "Phase": "plan",
-    "PhaseReport": "plan_report",
-    "Plan": "plan",
-    "Report": "plan_report",
-    "load_plan": "plan_file",
-    "run_plan": "from_python",
+    "Agent": "plan.model",
+    "AgentReport": "plan.report",
+    "Decision": "plan.report",
+    "Phase": "plan.model",
+    "PhaseReport": "plan.report",
+    "Plan": "plan.model",
+    "Report": "plan.report",
+    "load_plan": "plan.load",
+    "run_plan": "api",
 }
 
 __all__ = (

@@ -5,23 +5,25 @@ from __future__ import annotations
 import os
 from contextlib import contextmanager
 from pathlib import Path
+from signal import raise_signal
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
-from .begin import machine
-from .desk import Desk
-from .plan_view import PlanTable
-from .planning import conduct, make_plan
-from .stop import Stop, signals
-from .streams import Streams
+from ..config.secret_variables import MaskingSecretsOf
+from .journal.store import RunStore
+from .plan.drive import conduct, make_plan
+from .process.stop import Stop, signals
+from .setup import real_platform
+from .show.plan_view import PlanTable
+from .show.streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .plan import Plan
-    from .plan_report import Report
-    from .schedule import PhaseState
-    from .state import RunState
+    from .journal.state import RunState
+    from .plan.model import Plan
+    from .plan.report import Report
+    from .plan.schedule import PhaseState
 
 __all__ = ("run_plan",)
 
@@ -56,19 +58,22 @@ def run_plan(
         GitError: A phase wants its tree cleaned, and there is none that can be.
         KeyboardInterrupt: Ctrl-C was pressed in the main thread. The agents were ended, and can be
             resumed.
+
+    SIGTERM, SIGHUP and SIGQUIT end the agents in the same way, and are then passed on to whatever
+    handled them before: by default they end the process.
     """
     own = dict(os.environ if environ is None else environ)
     home = Path(folder or ".").absolute()
-    desk = Desk()
+    runs = RunStore()
     try:
-        with _stopping() as stop:
+        with MaskingSecretsOf(own), _stopping() as stop:
             claimed = make_plan(
-                desk,
+                runs,
                 plan,
                 folder=home,
                 cwd=home / cwd,
                 environ=own,
-                now=machine().clock.wall(),
+                now=real_platform().clock.wall(),
                 name=name,
             )
             table = None
@@ -77,10 +82,10 @@ def run_plan(
             kept = _Kept(table)
             try:
                 conduct(
-                    desk,
+                    runs,
                     claimed,
                     environ=own,
-                    world=machine(),
+                    platform=real_platform(),
                     table=kept,
                     stop=stop,
                     is_parked_by_exit=is_parked,
@@ -88,10 +93,12 @@ def run_plan(
             finally:
                 if table is not None:
                     table.close()
-            if stop.reason == "interrupt":
-                raise KeyboardInterrupt
     finally:
-        desk.close()
+        runs.close()
+    if stop.reason == "interrupt":
+        raise KeyboardInterrupt
+    if stop.signal:
+        raise_signal(stop.signal)
     assert kept.report is not None  # noqa: S101 -- whoever conducts reports at the end
     return kept.report
 

@@ -1,71 +1,128 @@
 """Wakes the runs that are due.
 
-A parked run is a few lines in a journal. A worker looks through them, takes in hand what is due,
-or what a dead supervisor left behind, and drives it until it ends or has to wait again. Any number
-of workers may look through one journal: the claim lets exactly one of them wake a run.
+A parked run is a few lines in a journal. A worker looks through them, takes what is due, or what a
+dead supervisor left behind, and drives it until it ends or has to wait again. Any number of workers
+may look through one journal: the claim lets exactly one of them wake a run.
+
+A run that waits for a limit is woken early if the limit is lifted meanwhile: by a model's answer to
+another run of the account, or by ``mulligan reset`` or ``allow``. A limit counts as lifted only if
+this worker has seen it before: a run may wait for a limit that is shared with no other.
+
+A run that cannot be driven is told of and left alone until it changes. One that met a trouble that
+passes, such as a full disk, is tried again later, with growing waits.
 """
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import MulliganError
-from .desk import InOtherHands
+from ..errors import Fenced, MulliganError, StoreError
+from .attempt.runner import FAR, GLANCE, LIFTED, SPREAD
+from .journal.entries import RunRemark, RunRescheduled
+from .journal.store import RunHeld, UnreadableRun
+from .process.launch import TRANSIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .desk import Claimed, Desk
-    from .state import RunState
-    from .stop import Stop
-    from .work import World
+    from .attempt.options import Platform
+    from .journal.state import RunState
+    from .journal.store import ClaimedRun, RunStore
+    from .process.stop import Stop
 
-__all__ = ("Worker", "is_due")
+__all__ = ("Worker", "is_due", "is_passing")
+
+# Seconds until a run that met a trouble is tried again: at first, and at most.
+_FIRST, _MOST = 5.0, 600.0
 
 
 def is_due(state: RunState, now: float) -> bool:
-    """Whether a run should go on by itself now: its time has come, or its supervisor died.
+    """Whether a run should go on by itself now: it is due, or its supervisor died.
 
-    What somebody interrupted by hand goes on by hand.
+    A limit beyond the horizon is not waited for by the process that started the run; a worker goes
+    on when it is due. What its user interrupted goes on when its user says so.
     """
     if state.made.parent:
         return False  # its plan wakes it
-    if state.made.host != os.uname().nodename or state.made.user != os.geteuid():
-        return False  # its sessions and files are elsewhere
-    if state.status == "waiting":
+    if state.status in {"waiting", "limited"}:
         return state.until is None or state.until <= now
     return state.status in {"new", "running"}
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether the same may work later though nothing about the run has changed."""
+    if isinstance(error, OSError):
+        return error.errno in TRANSIENT
+    # A store that is down or full is so for every run; a thread is refused where there are many.
+    is_full = isinstance(error, MemoryError) or "start new thread" in str(error)
+    return is_full or (isinstance(error, StoreError) and not isinstance(error, Fenced))
+
+
+class _Trouble(NamedTuple):
+    """Why a run is left alone.
+
+    Args:
+        changes: What had changed about it then: once that is more, it is looked at again.
+        until: When it is tried again, on the monotonic clock; None for never.
+        wait: Seconds that it waits until then.
+    """
+
+    changes: int
+    until: float | None = None
+    wait: float = 0.0
+
+
+class _Watched(NamedTuple):
+    """What is known of the limit that a run waits for.
+
+    Args:
+        changes: What had changed about the run when it was looked at.
+        at: When that was, on the monotonic clock.
+        is_limited: Whether the limit held.
+    """
+
+    changes: int
+    at: float
+    is_limited: bool
 
 
 class Worker:
     """Wakes runs, a few at a time.
 
     Args:
-        desk: Where runs are kept.
-        drive: Drives a run in our hand until it ends or has to wait: (claimed, state).
+        runs: Where runs are kept.
+        drive: Drives a run that this process holds until it ends or has to wait.
         stop: Set to end it; what is under way is interrupted, and stays due.
-        world: Time, luck and processes.
+        platform: Time, luck and processes.
         jobs: How many runs at once.
         failed: Told of runs that cannot be driven: (id, error).
+        lacking: Says what this process lacks to drive a run, empty for nothing: (id, state). Such a
+            run stays parked.
+        is_limited: Says whether the limit that a run waits for still holds, None where it cannot
+            be known: (id, state).
     """
 
     def __init__(
         self,
-        desk: Desk,
+        runs: RunStore,
         *,
-        drive: Callable[[Claimed, RunState], object],
+        drive: Callable[[ClaimedRun, RunState], object],
         stop: Stop,
-        world: World,
+        platform: Platform,
         jobs: int,
         failed: Callable[[str, Exception], None],
+        lacking: Callable[[str, RunState], str] = lambda _id, _state: "",
+        is_limited: Callable[[str, RunState], bool | None] = lambda _id, _state: None,
     ) -> None:
-        self._desk, self._run, self._stop = desk, drive, stop
-        self._world, self._jobs, self._failed = world, jobs, failed
+        self._runs, self._run, self._stop = runs, drive, stop
+        self._platform, self._jobs, self._failed, self._lacking = platform, jobs, failed, lacking
+        self._is_limited = is_limited
+        self._watched: dict[str, _Watched] = {}
         self._under_way: dict[str, Thread] = {}
-        self._hopeless: dict[str, int] = {}
+        self._troubles: dict[str, _Trouble] = {}
+        self._known: dict[str, tuple[int, RunState | None]] = {}
 
     def work(self, *, is_once: bool, glance: float) -> int:
         """Wake what is due, until stopped; how many runs were woken.
@@ -77,54 +134,168 @@ class Worker:
         woken = 0
         while not self._stop.is_set:
             self._under_way = {id_: run for id_, run in self._under_way.items() if run.is_alive()}
-            found = self._wake()
+            try:
+                found = self._wake()
+            except (StoreError, OSError) as error:
+                if is_once or not is_passing(error):
+                    raise
+                self._failed("the journal", error)
+                found = 0
             woken += found
             if is_once and not found and not self._under_way:
                 break
-            self._world.wait(self._stop, min(glance, 0.05) if is_once else glance)
+            self._platform.wait(self._stop, min(glance, 0.05) if is_once else glance)
         for thread in self._under_way.values():
             thread.join()
         return woken
 
     def _wake(self) -> int:
-        """Take in hand what is due, as far as there is room."""
-        woken, now = 0, self._world.clock.wall()
-        for id_ in self._desk.ids():
-            if len(self._under_way) >= self._jobs:
+        """Take what is due, as far as there is room."""
+        woken, now = 0, self._platform.clock.wall()
+        if len(self._under_way) >= self._jobs:
+            return 0
+        counts = self._runs.steps_of()
+        self._troubles = {id_: each for id_, each in self._troubles.items() if id_ in counts}
+        self._known = {id_: each for id_, each in self._known.items() if id_ in counts}
+        self._watched = {id_: each for id_, each in self._watched.items() if id_ in counts}
+        for id_, count in counts.items():
+            if len(self._under_way) >= self._jobs or self._stop.is_set:
                 break
-            state = None if id_ in self._under_way else self._desk.look(id_)
-            if state is None or not is_due(state, now) or self._hopeless.get(id_) == state.steps:
+            if id_ in self._under_way or "." in id_:  # a plan wakes its agents
                 continue
-            try:
-                claimed = self._desk.claim(id_, now)
-            except InOtherHands:
+            state = self._look(id_, count)
+            if state is None or self._is_left_alone(id_, state):
                 continue
-            except (MulliganError, OSError) as error:
-                self._give_up(id_, state.steps, error)
+            if not is_due(state, now):
+                if self._is_lifted(id_, state, now):
+                    self._wake_early(id_, now)
                 continue
-            # Another worker may have woken it between the look and the claim.
-            state = self._desk.look(id_)
-            if state is None or not is_due(state, now):
-                self._desk.release(claimed)
+            if self._runs.is_held(id_) or not self._runs.is_here(state.made):
                 continue
-            thread = Thread(target=self._drive, args=(claimed, state), name=f"run {id_}")
-            self._under_way[id_] = thread
-            thread.start()
-            woken += 1
+            woken += self._start(id_, state, now)
         return woken
 
-    def _drive(self, claimed: Claimed, state: RunState) -> None:
+    def _is_lifted(self, id_: str, state: RunState, now: float) -> bool:
+        """Whether the limit that a run waits for held when it was last looked at, and does not."""
+        if not state.waits_for_limit or (state.until or now) - now < FAR:
+            return False
+        before, at = self._watched.get(id_), self._platform.clock.now()
+        if before is not None and before.changes != state.changes:
+            before = None
+        if before is not None and at - before.at < GLANCE:
+            return False
+        try:
+            is_here = self._runs.is_here(state.made) and not self._runs.is_held(id_)
+            is_limited = self._is_limited(id_, state) if is_here else None
+        except (MulliganError, OSError):  # told where the run is due
+            is_limited = None
+        was_limited = before is not None and before.is_limited
+        self._watched[id_] = _Watched(
+            state.changes, at, is_limited=was_limited if is_limited is None else is_limited
+        )
+        return was_limited and is_limited is False
+
+    def _wake_early(self, id_: str, now: float) -> None:
+        """Make a run due soon whose limit was lifted; many of them are spread."""
+        try:
+            claimed = self._runs.claim(id_, now)
+        except RunHeld:
+            return
+        except (MulliganError, OSError) as error:
+            self._failed(id_, error)
+            return
+        with suppress(StoreError, OSError):
+            found = self._runs.look(id_)
+            if found is not None and found.waits_for_limit:
+                soon = now + self._platform.roll() * SPREAD
+                self._runs.write(
+                    claimed, RunRescheduled(now, soon, LIFTED), f"lifted-{found.steps}"
+                )
+        with suppress(StoreError, OSError):
+            self._runs.release(claimed)
+
+    def _look(self, id_: str, count: int) -> RunState | None:
+        """Where a run with so many steps stands; read once, most of them have ended long ago."""
+        known = self._known.get(id_)
+        if known is not None and known[0] == count:
+            return known[1]
+        state = None
+        try:
+            state = self._runs.look(id_)
+        except UnreadableRun as error:
+            self._give_up(id_, 0, error)
+        self._known[id_] = count, state
+        return state
+
+    def _start(self, id_: str, state: RunState, now: float) -> bool:
+        """Take a run that is due, and drive it in a thread; False if that cannot be."""
+        try:
+            if lacking := self._lacking(id_, state):
+                self._leave_parked(id_, state, lacking)
+                return False
+            claimed = self._runs.claim(id_, now)
+        except RunHeld:
+            return False
+        except (MulliganError, OSError) as error:
+            self._give_up(id_, state.changes, error)
+            return False
+        try:
+            # Another worker may have woken it between the look and the claim.
+            found = self._runs.look(id_)
+            if found is not None and is_due(found, now):
+                if found.status == "limited":
+                    self._runs.write(claimed, RunRescheduled(now, now, "it is due"), "due")
+                thread = Thread(target=self._drive, args=(claimed, found), name=f"run {id_}")
+                thread.start()
+                self._under_way[id_] = thread
+                return True
+        except (MulliganError, OSError, RuntimeError) as error:
+            self._give_up(id_, state.changes, error)
+        with suppress(StoreError, OSError):
+            self._runs.release(claimed)
+        return False
+
+    def _drive(self, claimed: ClaimedRun, state: RunState) -> None:
         try:
             self._run(claimed, state)
+            self._troubles.pop(claimed.id, None)
         except Exception as error:  # noqa: BLE001 -- one run's trouble must not end the others
-            self._give_up(claimed.id, state.steps, error)
-            with suppress(OSError):
-                self._desk.release(claimed)
+            found = None
+            with suppress(MulliganError, OSError):
+                found = self._runs.look(claimed.id)
+            self._give_up(claimed.id, (found or state).changes, error)
+            with suppress(StoreError, OSError):
+                self._runs.release(claimed)
 
-    def _give_up(self, id_: str, steps: int, error: Exception) -> None:
-        """Tell of a run that cannot go on.
+    def _is_left_alone(self, id_: str, state: RunState) -> bool:
+        trouble = self._troubles.get(id_)
+        if trouble is None or trouble.changes != state.changes:
+            return False
+        return trouble.until is None or self._platform.clock.now() < trouble.until
 
-        It is not looked at again until it changes: what failed to start now fails to start later.
-        """
-        self._hopeless[id_] = steps
+    def _leave_parked(self, id_: str, state: RunState, lacking: str) -> None:
+        """Leave a run as it is that needs what this process does not have; noted once."""
+        note = f"a worker did not wake it: {lacking}"
+        if all(each.text != note for each in state.remarks):
+            self._runs.note(
+                id_, RunRemark(self._platform.clock.wall(), note), f"lacking-{state.steps}"
+            )
+        found = self._runs.look(id_)
+        self._later(id_, (found or state).changes, MulliganError(f"it stays parked: {lacking}"))
+
+    def _give_up(self, id_: str, changes: int, error: Exception) -> None:
+        """Tell of a run that cannot go on, now or at all."""
+        if is_passing(error):
+            self._later(id_, changes, error)
+            return
+        self._troubles[id_] = _Trouble(changes)
         self._failed(id_, error)
+
+    def _later(self, id_: str, changes: int, error: Exception) -> None:
+        """Try a run again in a while; told once while nothing about it changes."""
+        before = self._troubles.get(id_)
+        is_new = before is None or before.changes != changes or not before.wait
+        wait = _FIRST if before is None or is_new else min(2 * before.wait, _MOST)
+        self._troubles[id_] = _Trouble(changes, self._platform.clock.now() + wait, wait)
+        if is_new:
+            self._failed(id_, error)

@@ -1,11 +1,15 @@
-"""Whether a target is worth calling.
+"""Circuit breaker: the pure state machine.
 
-    Closed ──`failures` in a row, by a quorum──▶ Open ──time passed──▶ half open
-       ▲                                          ▲                      │ │
-       │                                          └────a probe failed────┘ │
-       └──────────────────────`successes` probes were answered─────────────┘
+    Closed ──failures in a row, by a quorum──▶ Open ──time passed──▶ half open
+       │ ▲   ──too large a share in a window──▶  ▲                     │ │
+       │ │                                       └───a probe failed────┘ │
+       │ └─────────────────────`successes` probes were answered──────────┘
+       └──answers end a row, and count in the window
 
-Half open is no state of its own: it is an open breaker whose time has passed. So nothing has to
+It stays open for a seventh of the time for which the target has been down, within bounds: a
+recovery is then noticed at most 15 % later than it happened, at the cost of a probe now and then.
+
+Half open is not a state of its own: it is an open breaker whose time has passed. So nothing has to
 happen for it to be reached, it survives a restart, and asking can never recurse. What it adds is
 that probes are leased: a probe that hangs loses its lease, and another one is let through.
 
@@ -13,35 +17,38 @@ Every permit carries the generation it was given in. Opening and closing begin a
 result from an older generation changes nothing: a call that was under way when the breaker opened
 can neither close it nor keep it open.
 
-A hand on the breaker (`Hand`) is stronger than any result or timer.
+A hand on the breaker (`ManualOverride`) is stronger than any result or timer.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from math import sqrt
 from typing import Literal, TypeAlias
 
-from .failure import Failure, Family, Kind, Reach
-from .machine import Machine
-from .moment import Due, Lease, Moment
-from .sharing import Breaker
+from ..core.failure import Failure, Family, Kind, Reach
+from ..core.moment import Due, Lease, Moment
+from ..core.record import record
+from ..core.shared_settings import Breaker
+from ..stores.machine import Machine
 
 __all__ = (
     "BREAKER",
-    "Ask",
+    "MOST_UNHEARD",
+    "AskBreaker",
     "Breaker",
     "Circuit",
-    "Hand",
-    "Open",
+    "ManualOverride",
+    "OpenBreaker",
     "Passed",
     "Result",
     "Shut",
-    "Tell",
+    "TellBreaker",
     "verdict_on",
 )
 
 # Alive: the target answered, with an error that is the caller's. It counts for no more than that:
-# a probe has found somebody there. Neither: cancelled, or nothing is said about the target at all.
+# a probe was answered. Neither: cancelled, or nothing is said about the target at all.
 Result: TypeAlias = Literal["success", "failure", "alive", "neither"]
 
 _UNHEALTHY = frozenset({Kind.SERVER, Kind.OVERLOADED, Kind.NETWORK, Kind.TIMEOUT})
@@ -60,7 +67,38 @@ def verdict_on(failure: Failure) -> Result:
     return "alive" if is_answer and failure.reach is Reach.ANSWERED else "neither"
 
 
-@dataclass(frozen=True, slots=True)
+# Without `failures` and `rate`: so many in a row, so many if they ended within so many seconds of
+# each other, or such a share. Fourteen in a row happen once in 16,000 where half of all calls fail.
+_IN_A_ROW, _TOGETHER, _APART, _SHARE = 10, 14, 2.0, 0.5
+
+# The most calls of `TellBreaker.unheard` that count: long streams from before an outage must not
+# hide it.
+MOST_UNHEARD = 56
+
+# A window is counted in so many slices; the oldest is dropped as a new one begins.
+_SLICES = 10
+
+# Fewer failures than this in a window are forgotten with the next success.
+_WORTH_KEEPING = 3
+
+# Standard deviations by which a share must pass the setting: fewer calls need a larger share.
+_BEYOND_CHANCE = 3.0
+
+# It stays open for this share of the time that the target has been down.
+_SEVENTH = 1 / 7
+
+
+@record()
+class Slice:
+    """Calls that ended within one slice of the window."""
+
+    number: int
+    calls: int
+    failures: int
+    slow: int
+
+
+@record()
 class Circuit:
     """The state of a breaker.
 
@@ -71,9 +109,11 @@ class Circuit:
         generation: Rises whenever it opens or closes.
         probes: Probes under way.
         passed: Probes that have been answered since it opened.
-        hand: ``blocked`` or ``allowed`` by hand, else empty.
+        hand: ``blocked`` or ``allowed`` by the user, else empty.
         because: Why it is open, in a clause.
-        hand_until: When the hand goes away by itself, if whoever laid it on said so.
+        hand_until: When the block or allow ends by itself, if it has an end.
+        began: When the first failure of the streak ended: how long the target has been down.
+        window: What ended lately, while anything in it failed.
     """
 
     streak: int = 0
@@ -85,13 +125,21 @@ class Circuit:
     hand: str = ""
     because: str = ""
     hand_until: Due | None = None
+    began: Due | None = None
+    window: tuple[Slice, ...] = ()
+
+    def down_for(self, moment: Moment) -> float:
+        """Seconds since the first failure of the streak."""
+        if self.began is None or self.began.era != moment.era:
+            return 0.0
+        return max(0.0, moment.now - self.began.at)
 
     @property
     def is_calm(self) -> bool:
         """Whether a call may be made, and its success recorded nowhere."""
         if self.hand:
             return self.hand == "allowed" and self.hand_until is None
-        return not self.streak and self.until is None
+        return not self.streak and self.until is None and not self.window
 
     def untouched(self, moment: Moment) -> Circuit:
         """This circuit now; closed if a hand that was laid on for a time is gone."""
@@ -104,7 +152,7 @@ class Circuit:
         return 0.0 if self.until is None else self.until.left(moment)
 
 
-# A streak of failures is news for a day; nobody has called since.
+# A streak of failures is kept for a day without calls.
 _DAY = 86_400.0
 
 
@@ -114,20 +162,35 @@ def _keep(state: Circuit, moment: Moment) -> float:
     return float("inf") if state.hand else _DAY + state.retry_in(moment)
 
 
-BREAKER: Machine[Circuit] = Machine(name="breaker", start=Circuit(), keep=_keep)
+def _joined(base: Circuit, ours: Circuit, theirs: Circuit, moment: Moment) -> Circuit:
+    """Probes that were lent on either side are under way, and none is lent besides them.
+
+    What others found out is believed before what a process found out that was cut off: its network
+    may have been what was broken.
+    """
+    if theirs.hand or theirs.generation != base.generation:
+        return theirs
+    if ours.generation != theirs.generation:
+        return ours
+    before, now = ({probe.id for probe in each.probes} for each in (base, ours))
+    kept = [probe for probe in theirs.probes if probe.id in now or probe.id not in before]
+    known = before | {probe.id for probe in kept}
+    kept += [probe for probe in ours.probes if probe.id not in known and probe.due.left(moment) > 0]
+    passed = theirs.passed + max(0, ours.passed - base.passed)
+    return replace(theirs, probes=tuple(kept), passed=passed)
+
+
+BREAKER: Machine[Circuit] = Machine(name="breaker", start=Circuit(), keep=_keep, join=_joined)
 
 
 class _Step:
     """What every operation on this machine has."""
 
     __slots__ = ()
-
-    @property
-    def machine(self) -> Machine[Circuit]:
-        return BREAKER
+    machine = BREAKER
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Passed:
     """The call may be made."""
 
@@ -135,16 +198,17 @@ class Passed:
     is_probe: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Shut:
-    """The call must not be made."""
+    """The call must not be made; `is_probing` while it depends on a probe that is under way."""
 
     retry_in: float
     because: str
+    is_probing: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask(_Step):
+@record(kw_only=True)
+class AskBreaker(_Step):
     """May a call be made? `permit` names it; asking again with the same name answers the same."""
 
     permit: str
@@ -165,14 +229,15 @@ class Ask(_Step):
             return state, Passed(state.generation, is_probe=True)
         if len(live) >= self.settings.probes:
             soonest = min(probe.due.left(moment) for probe in live)
-            return state, Shut(soonest, f"{state.because}; a probe is under way")
+            because = f"{state.because}; a probe is under way"
+            return state, Shut(soonest, because, is_probing=True)
         live += (Lease(self.permit, moment.lease(self.settings.lease)),)
         return replace(state, probes=live), Passed(state.generation, is_probe=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tell(_Step):
-    """How a call ended that `Ask` let pass.
+@record(kw_only=True)
+class TellBreaker(_Step):
+    """How a call ended that `AskBreaker` let pass.
 
     Args:
         permit: Its name.
@@ -182,6 +247,10 @@ class Tell(_Step):
         settings: The breaker's.
         stated: Seconds for which the server asked to be left alone, if it did: the breaker then
             does not open for less.
+        is_slow: Whether it took longer than the breaker's `slow`.
+        unheard: Calls that have been under way for about as long as this one was, as far as is
+            known. They do not fail as it did: failures are often quicker than answers.
+        roll: One roll of the dice: breakers that share nothing do not probe all at once.
     """
 
     permit: str
@@ -190,6 +259,9 @@ class Tell(_Step):
     worker: str
     settings: Breaker
     stated: float = 0.0
+    is_slow: bool = False
+    unheard: int = 0
+    roll: float = 0.5
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
         """The result is whether this opened or closed the breaker."""
@@ -202,7 +274,8 @@ class Tell(_Step):
         is_late = not mine or mine[0].due.left(moment) <= 0
         is_well = self.result in ("success", "alive")
         if is_late and not (self.permit and is_well):
-            # Its lease is over: another probe speaks for the target now. An answer counts all the
+            # Its lease has expired: another probe speaks for the target now. An answer counts
+            # all the
             # same, or a target whose answers take longer than a lease would stay shut for ever.
             return state, False
         others = tuple([probe for probe in state.probes if probe.id != self.permit])
@@ -215,21 +288,82 @@ class Tell(_Step):
         return replace(state, passed=passed), False
 
     def _closed(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
-        if self.result == "success" and state.streak:
-            return Circuit(generation=state.generation), False
-        if self.result != "failure":
+        if self.result not in ("success", "failure"):
             return state, False
-        settings, voters = self.settings, state.voters
-        if self.worker not in voters and len(voters) < settings.quorum:
-            voters += (self.worker,)
-        state = replace(state, streak=state.streak + 1, voters=voters)
-        if state.streak >= settings.failures and len(voters) >= settings.quorum:
-            return self._opened(state, moment, f"{state.streak} failures in a row"), True
+        state = self._counted(state, moment)
+        if self.result == "failure":
+            settings, voters = self.settings, state.voters
+            if self.worker not in voters and len(voters) < settings.quorum:
+                voters += (self.worker,)
+            began = state.began if state.streak else moment.lease(0.0)
+            state = replace(state, streak=state.streak + 1, voters=voters, began=began)
+        elif state.streak:
+            state = replace(state, streak=0, voters=(), began=None)
+        is_amiss = self.result == "failure" or self.is_slow
+        if is_amiss and (why := self._why(state, moment)):
+            if state.began is None:  # slow answers, and none of them a failure
+                state = replace(state, began=moment.lease(0.0))
+            return self._opened(state, moment, why), True
         return state, False
 
+    def _counted(self, state: Circuit, moment: Moment) -> Circuit:
+        """With this call in the window; a window in which nothing is amiss is not kept."""
+        settings = self.settings
+        if settings.quorum > 1:
+            return state  # every worker counts its own calls; all of them share rows alone
+        if settings.failures is not None and settings.rate is None and settings.slow is None:
+            return state
+        is_amiss = self.result == "failure" or self.is_slow
+        if not state.window and not is_amiss:
+            return state
+        number = int(moment.now * _SLICES / settings.window)
+        old = [each for each in state.window if number - _SLICES < each.number <= number]
+        last = old.pop() if old and old[-1].number == number else Slice(number, 0, 0, 0)
+        last = Slice(
+            number,
+            last.calls + 1,
+            last.failures + (self.result == "failure"),
+            last.slow + self.is_slow,
+        )
+        window = (*old, last)
+        amiss = sum([each.failures + each.slow for each in window])
+        # What is left after a success must be worth it: while anything is kept, no call is calm.
+        is_kept = amiss >= _WORTH_KEEPING or (amiss and is_amiss)
+        return replace(state, window=window if is_kept else ())
+
+    def _why(self, state: Circuit, moment: Moment) -> str:
+        """Why it opens now; empty if it does not."""
+        settings = self.settings
+        if len(state.voters) < settings.quorum and self.result == "failure":
+            return ""
+        usual = settings.failures is None and settings.rate is None
+        most, unheard = settings.failures, 0
+        if usual:
+            unheard = min(self.unheard, MOST_UNHEARD)
+            most = _IN_A_ROW if state.down_for(moment) >= _APART else _TOGETHER
+            most = max(most, unheard)
+        if most is not None and state.streak >= most:
+            return f"{state.streak} failures in a row"
+        calls = sum([each.calls for each in state.window])
+        if calls < settings.calls:
+            return ""
+        rate = _SHARE if usual else settings.rate
+        failed = sum([each.failures for each in state.window])
+        if rate is not None and _is_beyond(failed, calls + unheard, rate):
+            return f"{failed} of {calls} calls failed within {settings.window:g}s"
+        slow = sum([each.slow for each in state.window])
+        if settings.slow is not None and _is_beyond(slow, calls, settings.slow_rate):
+            return f"{slow} of {calls} calls took longer than {settings.slow:g}s"
+        return ""
+
     def _opened(self, state: Circuit, moment: Moment, because: str) -> Circuit:
-        until = moment.lease(self.settings.open_for)
-        if self.stated > self.settings.open_for:
+        settings = self.settings
+        share = state.down_for(moment) * _SEVENTH
+        wait = min(max(share, settings.open_at_least), settings.open_for)
+        if settings.open_at_least < settings.open_for:
+            wait *= 0.9 + 0.2 * self.roll
+        until = moment.lease(wait)
+        if self.stated > wait:
             until = moment.stated(self.stated)
         return Circuit(
             streak=state.streak,
@@ -237,12 +371,19 @@ class Tell(_Step):
             until=until,
             generation=state.generation + 1,
             because=because,
+            began=state.began,
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Open(_Step):
-    """Open until a time that the server stated: believed at once, by everybody (E-B15)."""
+def _is_beyond(count: int, calls: int, share: float) -> bool:
+    """Whether `count` of `calls` is more than `share`, and chance does not explain it."""
+    chance = _BEYOND_CHANCE * sqrt(calls * share * (1 - share))
+    return count >= min(calls * share + chance, calls)
+
+
+@record(kw_only=True)
+class OpenBreaker(_Step):
+    """Open until a time that the server stated: believed at once, by all callers (E-B15)."""
 
     stated: float
     because: str
@@ -259,11 +400,11 @@ class Open(_Step):
         return opened, True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hand(_Step):
-    """Block or allow a target by hand, whatever its results; or take the hand away.
+@record(kw_only=True)
+class ManualOverride(_Step):
+    """Block or allow a target, whatever its results; or undo that.
 
-    No timer takes it away (E-B9), unless whoever lays it on says for how long.
+    It stays until it is undone (E-B9), or for the given time.
 
     Args:
         move: What to do; ``reset`` also forgets what the breaker had counted.
@@ -272,7 +413,7 @@ class Hand(_Step):
     """
 
     move: Literal["block", "allow", "reset"]
-    because: str = "blocked by hand"
+    because: str = "blocked manually"
     seconds: float | None = None
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:

@@ -1,34 +1,48 @@
-"""The breaker as the driver meets it: asked before each attempt, told after it.
+"""Circuit breaker of a target for one process: local counts, shared state in a store.
 
 Two circuits stand behind it. One belongs to this process and opens on what this process saw. The
 other is shared and opens when a quorum saw the same, so that a worker with a broken network stops
-itself and nobody else. Without a shared store the first is all there is.
+itself and no other process. Without a shared store the first is all there is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.admission import Admitted, Refused
-from ..core.breaker import BREAKER, Ask, Circuit, Open, Passed, Shut, Tell, verdict_on
+from ..core.record import record
 from ..errors import CircuitOpen
-from .view import View
+from ..stores.cache import CachedState
+from .breaker import (
+    BREAKER,
+    AskBreaker,
+    Circuit,
+    OpenBreaker,
+    Passed,
+    Shut,
+    TellBreaker,
+    verdict_on,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..core.admission import Answer, Outcome
-    from ..core.breaker import Breaker, Result
     from ..core.failure import Failure
-    from ..core.machine import Key
     from ..core.moment import Moment
     from ..core.ports import State
+    from ..stores.machine import Key
+    from .breaker import Breaker, Result
 
-__all__ = ("BreakerAdmission", "BreakerAlone")
+__all__ = ("BreakerAdmission",)
 
 
-@dataclass(frozen=True, slots=True)
+# Failures in a row after which the next one may open a breaker.
+_FEW = 4
+
+
+@record()
 class _Ticket:
     """What an attempt was admitted with."""
 
@@ -36,6 +50,7 @@ class _Ticket:
     own: Passed
     shared_permit: str = ""
     shared: Passed | None = None
+    at: float | None = None  # when the attempt began, where it matters how long it takes
 
 
 class BreakerAdmission:
@@ -47,6 +62,7 @@ class BreakerAdmission:
         shared: Where it is shared, behind `FailOpen`; None for this process alone.
         quorum: Different processes that must have seen the failures before all of them stop.
         on_change: Told whether it has opened or closed, for how many seconds, and why.
+        roll: Rolls the dice: processes that share nothing must not probe together.
     """
 
     def __init__(
@@ -57,12 +73,13 @@ class BreakerAdmission:
         shared: State | None = None,
         quorum: int = 2,
         on_change: Callable[[bool, float, str], None] = lambda _is_open, _seconds, _because: None,
+        roll: Callable[[], float] = lambda: 0.5,
     ) -> None:
-        self.target, self._quorum = key.target, quorum
+        self.target, self._quorum, self._roll = key.target, quorum, roll
         self.settings = settings
         self._on_change = on_change
-        self._own = View(BREAKER, key)
-        self._shared = None if shared is None else View(BREAKER, key, shared)
+        self._own = CachedState(BREAKER, key)
+        self._shared = None if shared is None else CachedState(BREAKER, key, shared)
 
     @property
     def settings(self) -> Breaker:
@@ -82,7 +99,7 @@ class BreakerAdmission:
             return False
         return not _is_half_open(*self._shared.seen(now))
 
-    def has_news(self, ticket: object, stated: object) -> bool:  # noqa: ARG002 -- the gate's signature, too
+    def has_news(self, ticket: object) -> bool:
         """Whether a success with `ticket` is written down where others see it."""
         assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
         if self._shared is None or ticket.shared is None:
@@ -91,8 +108,15 @@ class BreakerAdmission:
 
     @property
     def is_calm(self) -> bool:
-        """Whether neither circuit, as last seen, has anything to say."""
+        """Whether neither circuit, as last seen, has anything to say, or measures slow calls."""
+        if self._settings.slow is not None:
+            return False
         return self._own.state.is_calm and (self._shared is None or self._shared.state.is_calm)
+
+    @property
+    def keeps(self) -> float:
+        """Seconds for which this process must remember it; the store remembers what is shared."""
+        return 0.0 if self._own.state.is_calm else self._own.keep
 
     def calm_ticket(self) -> object:
         """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
@@ -101,20 +125,44 @@ class BreakerAdmission:
             return _Ticket("", own)
         return _Ticket("", own, "", Passed(self._shared.state.generation))
 
+    @property
+    def is_open(self) -> bool:
+        """Whether either circuit, as last seen, lets no more than a probe through."""
+        shared = self._shared
+        return self._own.state.until is not None or (
+            shared is not None and shared.state.until is not None
+        )
+
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
+        """May an attempt be made? For a breaker that is used alone, where calls do not wait."""
+        answer = self.ask(now, wall)
+        if isinstance(answer, Shut):
+            return Refused(CircuitOpen(self.target, answer.retry_in, answer.because))
+        return Admitted(answer)
+
+    def ask(self, now: float, wall: float) -> object | Shut:
+        """May a call be made? A ticket for `leave`, or why not."""
         own = _asked(self._own, self._settings, now, wall)
         if isinstance(own[1], Shut):
-            return self._refused(own[1])
+            return own[1]
+        at = None if self._settings.slow is None else now
         if self._shared is None:
-            return Admitted(_Ticket(own[0], own[1]))
+            return _Ticket(own[0], own[1], at=at)
         permit, shared = _asked(self._shared, self._shared_settings, now, wall)
         if isinstance(shared, Shut):
             self._tell(self._own, own[0], own[1], "neither", now, wall)
-            return self._refused(shared)
-        return Admitted(_Ticket(own[0], own[1], permit, shared))
+            return shared
+        return _Ticket(own[0], own[1], permit, shared, at)
 
     def leave(
-        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
+        self,
+        ticket: object,
+        outcome: Outcome,
+        failure: Failure | None,
+        *,
+        now: float,
+        wall: float,
+        unheard: int = 0,
     ) -> None:
         assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
         result: Result = "success" if outcome == "succeeded" else "neither"
@@ -122,11 +170,27 @@ class BreakerAdmission:
         if failure is not None and outcome == "failed":
             result = verdict_on(failure)
             stated = 0.0 if failure.hint is None else failure.hint.floor
-        changed = self._tell(self._own, ticket.own_permit, ticket.own, result, now, wall, stated)
+        slow = self._settings.slow
+        is_slow = slow is not None and ticket.at is not None and now - ticket.at > slow
+        changed = self._tell(
+            self._own,
+            ticket.own_permit,
+            ticket.own,
+            result,
+            now,
+            wall,
+            stated=stated,
+            unheard=unheard,
+            is_slow=is_slow,
+        )
         if self._shared is not None and ticket.shared is not None:
             permit, passed = ticket.shared_permit, ticket.shared
-            # Where everybody's has changed with it, that is the news.
-            changed = self._tell(self._shared, permit, passed, result, now, wall, stated) or changed
+            # If the shared state has changed with it, report that.
+            own = changed
+            changed = self._tell(
+                self._shared, permit, passed, result, now, wall, stated=stated, unheard=unheard
+            )
+            changed = changed or own
         if changed is not None:
             state, moment = changed.look(now, wall)
             retry_in = state.retry_in(moment)
@@ -134,28 +198,37 @@ class BreakerAdmission:
 
     def _tell(  # noqa: PLR0917 -- the arguments of one operation
         self,
-        view: View[Circuit],
+        view: CachedState[Circuit],
         permit: str,
         passed: Passed,
         result: Result,
         now: float,
         wall: float,
+        *,
         stated: float = 0.0,
-    ) -> View[Circuit] | None:
+        unheard: int = 0,
+        is_slow: bool = False,
+    ) -> CachedState[Circuit] | None:
         """`view`, if this opened or closed its circuit."""
         # A success is news only to a circuit that counts failures; then it is worth a write.
         if not passed.is_probe and (
-            result in {"neither", "alive"} or (result == "success" and view.state.is_calm)
+            result in {"neither", "alive"}
+            or (result == "success" and view.state.is_calm and not is_slow)
         ):
             return None
         settings = self._settings if view is self._own else self._shared_settings
-        tell = Tell(
+        # Most failures open nothing, and need no luck.
+        may_open = result == "failure" and view.state.streak >= _FEW
+        tell = TellBreaker(
             permit=permit,
             generation=passed.generation,
             result=result,
             worker=view.worker,
             settings=settings,
             stated=stated,
+            is_slow=is_slow,
+            unheard=unheard,
+            roll=self._roll() if may_open else 0.5,
         )
         return view if view.do(tell, now, wall) else None
 
@@ -164,51 +237,24 @@ class BreakerAdmission:
         if not failure.kind.is_limit or failure.hint is None:
             return
         stated = failure.hint.floor
-        operation = Open(stated=stated, because=str(failure))
+        operation = OpenBreaker(stated=stated, because=str(failure))
         for view in (self._own, self._shared):
             if view is not None and view.do(operation, now, wall) and view is self._own:
                 self._on_change(True, stated, str(failure))  # noqa: FBT003 -- the callback's one flag
 
-    def _refused(self, shut: Shut) -> Refused:
-        return Refused(CircuitOpen(self.target, shut.retry_in, shut.because))
-
-
-class BreakerAlone:
-    """A breaker as guards without a gate use it: a limit that names a time opens it until then.
-
-    A gate does that better, where there is one: it paces calls, and does not stop them.
-
-    Args:
-        breaker: The target's.
-    """
-
-    __slots__ = ("_breaker", "calm_ticket", "enter", "has_news", "is_near")
-
-    def __init__(self, breaker: BreakerAdmission) -> None:
-        self._breaker = breaker
-        self.enter, self.calm_ticket = breaker.enter, breaker.calm_ticket
-        self.is_near, self.has_news = breaker.is_near, breaker.has_news
-
-    def leave(
-        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
-    ) -> None:
-        if failure is not None and outcome == "failed":
-            self._breaker.believe(failure, now, wall)
-        self._breaker.leave(ticket, outcome, failure, now=now, wall=wall)
-
 
 def _asked(
-    view: View[Circuit], settings: Breaker, now: float, wall: float
+    view: CachedState[Circuit], settings: Breaker, now: float, wall: float
 ) -> tuple[str, Passed | Shut]:
     """The permit's name and the answer; written down only if a probe may have been handed out."""
     state, moment = view.look(now, wall)
     if state.is_calm:
         return "", Passed(state.generation)
     if not _is_half_open(state, moment):
-        _, answer = Ask(permit="", settings=settings)(state, moment)
+        _, answer = AskBreaker(permit="", settings=settings)(state, moment)
         return "", answer
     permit = view.name()
-    return permit, view.do(Ask(permit=permit, settings=settings), now, wall)
+    return permit, view.do(AskBreaker(permit=permit, settings=settings), now, wall)
 
 
 def _is_half_open(state: Circuit, moment: Moment) -> bool:

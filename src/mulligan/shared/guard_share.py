@@ -1,6 +1,6 @@
-"""What a guard shares with the other callers of its target.
+"""The options of a guard that concern shared state.
 
-Its options say so, then its policy.
+An option wins over the policy.
 """
 
 from __future__ import annotations
@@ -9,47 +9,49 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..classify.quota_headers import Quota, quotas, read_quotas
-from ..classify.shapes import careful_get, evidence_in
+from ..classify.objects import careful_get, evidence_in
+from ..classify.quotas import Quota, quotas, read_quotas
 from ..core.presets import preset
-from ..core.sharing import Breaker, Gate, Tokens
+from ..core.shared_settings import Breaker, Gate, Tokens
 from ..errors import SettingError
-from .commons import Line, Parts, Wants, home_of
-from .glance import Glance
-from .shared import place_for, store_for
+from .admission import TargetCall
+from .gate.fast_path import QuotaFastPath
+from .target import place_for, store_for
+from .targets import TargetParts, TargetSettings, home_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ..api.options import GuardOptions
     from ..core.policy import Policy
     from ..core.ports import Store
-    from .commons import Home
-    from .options import GuardOptions
-    from .shared import Place
+    from .target import Target
+    from .targets import StoreTargets
 
-__all__ = ("Observer", "Sharing", "headers_of", "overhear", "sharing")
+__all__ = ("GuardTarget", "Observer", "headers_of", "overhear", "sharing")
 
 
-def sharing(target: str, policy: Policy, options: GuardOptions) -> Sharing | None:
+def sharing(target: str, policy: Policy, options: GuardOptions) -> GuardTarget | None:
     """What a guard of `target` shares; None if there is nothing.
 
     Raises:
         SettingError: An option that cannot be meant.
     """
-    if not target:
-        return None
     scope: object = options.get("scope", "")
     if not isinstance(scope, str):
         raise SettingError(f"scope needs the name of an account; got {scope!r}")
     wants = _wants(target, policy, options)
-    if wants == Wants(None, None, None):
+    if wants == TargetSettings(None, None, None):
         return None
-    return Sharing(target, scope, options.get("store"), policy.store, wants)
+    waits = policy.when_open != "fail"
+    if policy.when_open is None and "fallback" in options:
+        waits = False  # there is an answer at once
+    return GuardTarget(target, scope, options.get("store"), policy.store, wants, waits=waits)
 
 
-def _wants(target: str, policy: Policy, options: GuardOptions) -> Wants:
+def _wants(target: str, policy: Policy, options: GuardOptions) -> TargetSettings:
     breaker = policy.breakers.get(target, policy.breaker)
-    wants = Wants(
+    wants = TargetSettings(
         breaker=_wanted("breaker", Breaker, options.get("breaker", True), breaker),
         gate=_wanted("gate", Gate, options.get("gate", True), policy.gate),
         tokens=_wanted("tokens", Tokens, options.get("tokens", True), policy.tokens),
@@ -68,7 +70,7 @@ def _wanted(name: str, kind: type, given: object, usual: Any) -> Any:
     return usual if given else None
 
 
-class Sharing:
+class GuardTarget:
     """What one guard shares, wherever it is called.
 
     Args:
@@ -77,22 +79,31 @@ class Sharing:
         store: The guard's option.
         otherwise: What the policy says about the store.
         wants: The guard's settings.
+        waits: Whether its calls wait for a target that is down, and for retry tokens.
     """
 
     def __init__(
-        self, target: str, scope: str, store: Store | str | None, otherwise: str, wants: Wants
+        self,
+        target: str,
+        scope: str,
+        store: Store | str | None,
+        otherwise: str,
+        wants: TargetSettings,
+        *,
+        waits: bool = True,
     ) -> None:
-        self.wants = wants
+        self.wants, self._waits = wants, waits
+        self.overhear = None if wants.gate is None else overhear
         self._names = target, scope
         self._store, self._otherwise = store, otherwise
-        self.place: Place = place_for(target, scope, store, otherwise)
+        self.place: Target = place_for(target, scope, store, otherwise)
 
-    def __call__(self) -> Line:
+    def __call__(self) -> TargetCall:
         """The target's parts in the world around the call."""
         parts = self._parts()
         # Guards that met before have agreed; in a test's world the first one's settings count.
         parts.join(self.wants, is_strict=False)
-        return Line(parts, self.wants)
+        return TargetCall(parts, self.wants, waits=self._waits)
 
     def join(self) -> None:
         """Agree with the other guards of the target.
@@ -108,19 +119,19 @@ class Sharing:
             if value is not None:
                 self._parts().adjust(name, value)
 
-    def _parts(self) -> Parts:
+    def _parts(self) -> TargetParts:
         store = store_for(self._store, self._otherwise)
         home = home_of(store)
         place = home.place(*self._names)
         return place.parts or self._met(place, home)
 
     @staticmethod
-    def _met(place: Place, home: Home) -> Parts:
+    def _met(place: Target, home: StoreTargets) -> TargetParts:
         # Two guards of a target that fail at the same time must find the same parts.
         with home.lock:
             parts = place.parts
             if parts is None:
-                parts = Parts(place, home)
+                parts = TargetParts(place, home)
                 if place.has_default:
                     parts.join(_wants(place.target, preset("default"), {}))
                 place.parts = parts
@@ -140,7 +151,7 @@ class Observer:
 
     def __init__(self, read: Callable[[Any], Any], gate: Gate | None) -> None:
         self._read = read
-        self.glance = Glance(read, 0.0 if gate is None else max(gate.keep, gate.high))
+        self.glance = QuotaFastPath(read, 0.0 if gate is None else max(gate.keep, gate.high))
         self.__name__ = getattr(read, "__name__", type(read).__name__)
 
     def __call__(self, answer: Any, /, *, now: float) -> Iterable[Any]:

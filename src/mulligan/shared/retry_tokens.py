@@ -1,4 +1,4 @@
-"""How much retrying a target allows everybody together.
+"""Retry tokens: the pure state machine of how much retrying a target allows all its callers.
 
 Successes put tokens in, retries take them out, and a retry that succeeds puts its own back. While
 the target is well the bucket is full; while it is down the bucket empties and retrying stops,
@@ -6,22 +6,26 @@ long before the retries could keep it down. With 14 tokens a retry that happens 
 calls, with 5 at 32 %.
 
     free ──reserve──▶ reserved ──succeeded, or not used──▶ free
-                         └──failed, or its lease is over──▶ gone
+                         └──failed, or its lease expires──▶ gone
 
 A token is reserved when the retry is scheduled, not when it is sent: a thousand calls that sleep
 in backoff must not all believe in the same token (E-C2).
+
+Failures are often quicker than answers. A retry that has been under way for longer than any that
+failed will probably succeed: another retry may be scheduled with its tokens (`Reserve.expected`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from .failure import Failure, Reach
-from .machine import Machine
-from .moment import Due, Moment
-from .sharing import Tokens
+from ..core.failure import Failure, Reach
+from ..core.moment import Due, Moment
+from ..core.record import record
+from ..core.shared_settings import Tokens
+from ..stores.machine import Machine
 
-__all__ = ("TOKENS", "Allowed", "Bucket", "Fund", "Reserve", "Settle", "Tokens", "cost_of")
+__all__ = ("TOKENS", "Allowed", "Fund", "Reserve", "Settle", "TokenBucket", "Tokens", "cost_of")
 
 
 def cost_of(failure: Failure, tokens: Tokens) -> float:
@@ -31,7 +35,7 @@ def cost_of(failure: Failure, tokens: Tokens) -> float:
     return tokens.throttle if failure.kind.is_limit else tokens.transient
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Reservation:
     """Tokens that a scheduled retry holds."""
 
@@ -40,8 +44,8 @@ class Reservation:
     due: Due
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+@record()
+class TokenBucket:
     """The state of a target's tokens.
 
     Args:
@@ -53,29 +57,26 @@ class Bucket:
     spent: float = 0.0
     reserved: tuple[Reservation, ...] = ()
 
-    def left(self, tokens: Tokens) -> float:
-        """Tokens that can be reserved."""
-        return max(0.0, tokens.capacity - self.spent)
+    def left(self, tokens: Tokens, expected: float = 0.0) -> float:
+        """Tokens that can be reserved, with those that are `expected` back."""
+        return max(0.0, tokens.capacity - self.spent + expected)
 
 
-def _keep(state: Bucket, moment: Moment) -> float:  # noqa: ARG001 -- the shape of every `keep`
+def _keep(state: TokenBucket, moment: Moment) -> float:  # noqa: ARG001 -- the shape of every `keep`
     return 86_400.0
 
 
-TOKENS: Machine[Bucket] = Machine(name="tokens", start=Bucket(), keep=_keep)
+TOKENS: Machine[TokenBucket] = Machine(name="tokens", start=TokenBucket(), keep=_keep)
 
 
 class _Step:
     """What every operation on this machine has."""
 
     __slots__ = ()
-
-    @property
-    def machine(self) -> Machine[Bucket]:
-        return TOKENS
+    machine = TOKENS
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Allowed:
     """Whether the retry may be scheduled, and how many tokens are left."""
 
@@ -83,7 +84,7 @@ class Allowed:
     left: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Reserve(_Step):
     """May a retry be scheduled?
 
@@ -93,6 +94,8 @@ class Reserve(_Step):
         lease: Seconds after which its tokens are gone for good, should it never be settled.
         tokens: The target's settings.
         funds: Successes since this process last wrote.
+        expected: Tokens of retries that have been under way for longer than failed ones were: they
+            will probably succeed, and put them back.
     """
 
     id: str
@@ -100,21 +103,22 @@ class Reserve(_Step):
     lease: float
     tokens: Tokens
     funds: float = 0.0
+    expected: float = 0.0
 
-    def __call__(self, state: Bucket, moment: Moment) -> tuple[Bucket, Allowed]:
+    def __call__(self, state: TokenBucket, moment: Moment) -> tuple[TokenBucket, Allowed]:
         state = _funded(_tidied(state, moment), self.funds * self.tokens.success, self.tokens)
         if any(each.id == self.id for each in state.reserved):
             return state, Allowed(is_allowed=True, left=state.left(self.tokens))
-        left = state.left(self.tokens)
+        left = state.left(self.tokens, self.expected)
         if self.cost > left and len(state.reserved) >= self.tokens.floor:
             return state, Allowed(is_allowed=False, left=left)
         taken = min(self.cost, left)  # what the floor allows is not there to be taken
         reservation = Reservation(self.id, taken, moment.lease(self.lease))
-        after = Bucket(state.spent + taken, (*state.reserved, reservation))
+        after = TokenBucket(state.spent + taken, (*state.reserved, reservation))
         return after, Allowed(is_allowed=True, left=after.left(self.tokens))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Settle(_Step):
     """The retry has ended, or never began.
 
@@ -128,41 +132,41 @@ class Settle(_Step):
     is_returned: bool
     tokens: Tokens
 
-    def __call__(self, state: Bucket, moment: Moment) -> tuple[Bucket, float]:
+    def __call__(self, state: TokenBucket, moment: Moment) -> tuple[TokenBucket, float]:
         """The result is the number of tokens left."""
         state = _tidied(state, moment)
         mine = [each for each in state.reserved if each.id == self.id]
         if mine:
             back = mine[0].cost if self.is_returned else 0.0
             others = tuple([each for each in state.reserved if each.id != self.id])
-            state = Bucket(max(0.0, state.spent - back), others)
+            state = TokenBucket(max(0.0, state.spent - back), others)
         return state, state.left(self.tokens)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Fund(_Step):
     """`successes` calls have succeeded at once."""
 
     successes: float
     tokens: Tokens
 
-    def __call__(self, state: Bucket, moment: Moment) -> tuple[Bucket, float]:
+    def __call__(self, state: TokenBucket, moment: Moment) -> tuple[TokenBucket, float]:
         """The result is the number of tokens left."""
         state = _tidied(state, moment)
         state = _funded(state, self.successes * self.tokens.success, self.tokens)
         return state, state.left(self.tokens)
 
 
-def _tidied(state: Bucket, moment: Moment) -> Bucket:
+def _tidied(state: TokenBucket, moment: Moment) -> TokenBucket:
     """Without the reservations whose holders never came back."""
     live = tuple([each for each in state.reserved if each.due.left(moment) > 0])
     return state if len(live) == len(state.reserved) else replace(state, reserved=live)
 
 
-def _funded(state: Bucket, amount: float, tokens: Tokens) -> Bucket:
-    # Spent never exceeds the capacity: after it was lowered, the debt is lowered with it. What is
-    # reserved stays spent, or it would be there twice when it is given back.
-    spent = max(0.0, min(state.spent, tokens.capacity) - amount)
-    spent = max(spent, sum([each.cost for each in state.reserved]))
-    # Added in another order the same costs differ in the last digit; that is no change.
+def _funded(state: TokenBucket, amount: float, tokens: Tokens) -> TokenBucket:
+    # What is gone never exceeds the capacity: after that was lowered, the debt is lowered with it.
+    # What is reserved stays spent, or it would be there twice when it is given back.
+    reserved = sum([each.cost for each in state.reserved])
+    spent = reserved + max(0.0, min(state.spent - reserved, tokens.capacity) - amount)
+    # Added in another order the same costs differ in the last digit; that is not a change.
     return state if abs(spent - state.spent) < 1e-9 else replace(state, spent=spent)

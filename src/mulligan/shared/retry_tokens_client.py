@@ -1,21 +1,25 @@
-"""Retry tokens as the driver meets them: reserved when a retry is scheduled, settled after it.
+"""Retry tokens of a target for one process: reserved when a retry is scheduled, settled after it.
 
-No admission: an admission is asked when the wait is over, and a wait that ends in a refusal was
+No admission: an admission is asked when the wait has ended, and a wait that ends in a refusal was
 waited for nothing. The judgement asks here before it decides to wait (E-C2).
 """
 
 from __future__ import annotations
 
+from itertools import islice
+from math import inf
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from ..core.tokens import TOKENS, Fund, Reserve, Settle, cost_of
-from .view import View
+from ..stores.cache import CachedState
+from ..stores.forks import made_anew
+from .retry_tokens import TOKENS, Fund, Reserve, Settle, cost_of
 
 if TYPE_CHECKING:
     from ..core.failure import Failure
-    from ..core.machine import Key
     from ..core.ports import State
-    from ..core.tokens import Tokens
+    from ..stores.machine import Key
+    from .retry_tokens import Tokens
 
 __all__ = ("RetryTokens",)
 
@@ -24,6 +28,10 @@ _WORTH = 0.1
 
 # A reservation outlives the wait by this: the retry itself takes time, too.
 _MARGIN = 600.0
+
+# A retry will probably succeed once it has been under way for so many times as long as the slowest
+# that failed. Not all of them are counted where there are many.
+_OUTLIVED, _MOST_COUNTED = 1.2, 500
 
 
 class RetryTokens:
@@ -37,13 +45,41 @@ class RetryTokens:
 
     def __init__(self, key: Key, settings: Tokens, *, shared: State | None = None) -> None:
         self.settings = settings
-        self._view = View(TOKENS, key, shared)
+        self._view = CachedState(TOKENS, key, shared)
         self._funds = 0.0
+        self._slowest_failed = inf  # seconds that a retry took to fail; inf where none has
+        self.after_fork()
+        made_anew(self)
+
+    def after_fork(self) -> None:
+        # A forked child has sent none of the retries that are under way.
+        self._lock = Lock()
+        self._sent: dict[str, float] = {}  # when the retries under way were sent, oldest first
 
     @property
     def is_calm(self) -> bool:
         """Whether the bucket, as last seen, is full: a success need not be told."""
         return not self._view.state.spent
+
+    def has_some(self, now: float) -> bool:
+        """Whether a retry would get its tokens, as last seen."""
+        state, settings = self._view.state, self.settings
+        if len(state.reserved) < settings.floor:
+            return True
+        return state.left(settings, self._expected(now)) >= settings.transient
+
+    def _expected(self, now: float) -> float:
+        """Tokens of this process's retries that have outlived those that failed."""
+        latest = now - _OUTLIVED * self._slowest_failed
+        with self._lock:
+            oldest = islice(self._sent.values(), _MOST_COUNTED)
+            count = sum([sent_at < latest for sent_at in oldest])
+        return self.settings.transient * count
+
+    @property
+    def keeps(self) -> float:
+        """Seconds for which this process must remember it; the store remembers what is shared."""
+        return 0.0 if self._view.shared is not None or self.is_calm else self._view.keep
 
     def reserve(self, failure: Failure, delay: float, *, now: float, wall: float) -> str | None:
         """The name of a reservation for a retry in `delay` seconds; None if there is none left.
@@ -53,20 +89,37 @@ class RetryTokens:
         cost = cost_of(failure, self.settings)
         if not cost:
             return ""
+        if self.is_calm:
+            self._slowest_failed = inf
         name = self._view.name()
         funds, self._funds = self._funds, 0.0
         reserve = Reserve(
-            id=name, cost=cost, lease=delay + _MARGIN, tokens=self.settings, funds=funds
+            id=name,
+            cost=cost,
+            lease=delay + _MARGIN,
+            tokens=self.settings,
+            funds=funds,
+            expected=self._expected(now),
         )
         answer = self._view.do(reserve, now, wall)
-        self._view.look(now, wall)
         return name if answer.is_allowed else None
+
+    def sent(self, name: str, *, now: float) -> None:
+        """The retry is under way."""
+        with self._lock:
+            self._sent[name] = now
+            while self._sent[oldest := next(iter(self._sent))] < now - _MARGIN:
+                del self._sent[oldest]  # its lease is over
 
     def settle(self, name: str, *, is_returned: bool, now: float, wall: float) -> None:
         """The retry has ended: `is_returned` if it succeeded or was never made."""
+        with self._lock:
+            sent_at = self._sent.pop(name, None)
+            if sent_at is not None and not is_returned:
+                slowest = 0.0 if self._slowest_failed == inf else self._slowest_failed
+                self._slowest_failed = max(slowest, now - sent_at)
         settle = Settle(id=name, is_returned=is_returned, tokens=self.settings)
         self._view.do(settle, now, wall)
-        self._view.look(now, wall)
 
     def succeeded(self, *, now: float, wall: float) -> None:
         """A call succeeded at its first attempt."""
@@ -77,4 +130,3 @@ class RetryTokens:
         if self._view.shared is None or worth >= _WORTH * self.settings.capacity:
             funds, self._funds = self._funds, 0.0
             self._view.do(Fund(successes=funds, tokens=self.settings), now, wall)
-            self._view.look(now, wall)

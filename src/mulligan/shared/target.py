@@ -1,6 +1,4 @@
-"""Where the callers of a target meet.
-
-That is a store, in it the target's own place.
+"""Chooses the store and the target that a guard shares.
 
 An option wins over everything; then what a test has put in its place, the environment, what the
 policy says, and at last one memory for the whole process.
@@ -13,15 +11,15 @@ from __future__ import annotations
 
 import os
 
-from ..drivers.ambient import ambient_world
+from ..calls.context import ambient_world
 from ..errors import SettingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.ports import Store
-    from .commons import Parts
+    from .targets import TargetParts
 
-__all__ = ("ALONE", "STORE", "Place", "forget", "place_for", "place_in", "store_for")
+__all__ = ("ALONE", "IN_TASK", "STORE", "Target", "place_for", "place_in", "store_for")
 
 # The environment's word for where state is shared.
 STORE = "MULLIGAN_STORE"
@@ -45,7 +43,7 @@ def store_for(option: Store | str | None = None, otherwise: str = "") -> Store:
             return world.store
         option = os.environ.get(STORE) or otherwise or "memory:"
     if isinstance(option, str):
-        from ..stores.url import open_store
+        from ..stores.open import open_store
 
         return open_store(option)
     if not hasattr(option, "scoped"):
@@ -56,53 +54,41 @@ def store_for(option: Store | str | None = None, otherwise: str = "") -> Store:
     return option
 
 
-class Place:
+class Target:
     """What the callers of one target share in one store.
 
     Attributes:
-        is_calm: Whether a call may be made unasked, and its success told to nobody.
+        is_calm: Whether a call may be made unasked, and its success not reported.
         is_clear: Whether the same holds for answers that say that plenty is left (`glance`).
         has_default: Whether a guard that was given no settings is among the callers.
-        parts: Breaker, gate and tokens, once somebody needed them.
+        parts: Breaker, gate and tokens, once needed.
     """
 
-    __slots__ = ("has_default", "is_calm", "is_clear", "parts", "scope", "target")
+    __slots__ = ("__weakref__", "has_default", "is_calm", "is_clear", "parts", "scope", "target")
 
-    def __init__(self, target: str, scope: str, *, is_calm: bool = True) -> None:
+    def __init__(self, target: str, scope: str, *, is_calm: bool = False) -> None:
         self.target, self.scope, self.is_calm = target, scope, is_calm
         self.has_default = self.is_clear = False
-        self.parts: Parts | None = None
+        self.parts: TargetParts | None = None
 
 
-# Where calls without a target are: nobody else is there.
-ALONE = Place("", "")
+# Where calls without a target are: no other caller is there.
+ALONE = Target("", "", is_calm=True)
 
-# The places in the process's memory, which is a store like any other once it is needed.
-_here: dict[tuple[str, str], Place] = {}
+# Where calls inside a task are: the task counts them, so none of them is calm.
+IN_TASK = Target("", "", is_calm=False)
 
 
 def place_for(
     target: str, scope: str, option: Store | str | None = None, otherwise: str = ""
-) -> Place:
+) -> Target:
     """The place of `target`, for one account, where these options mean; in no test's world."""
-    option = option or os.environ.get(STORE) or otherwise or None
-    return place_in(None if option is None else store_for(option), target, scope)
+    option = option or os.environ.get(STORE) or otherwise or "memory:"
+    return place_in(store_for(option), target, scope)
 
 
-def place_in(store: Store | None, target: str, scope: str) -> Place:
-    """The place of `target` in `store`; None for the process's memory."""
-    if store is None:
-        place = _here.get((target, scope))
-        if place is None:
-            place = _here.setdefault((target, scope), Place(target, scope))
-        return place
-    from .commons import home_of
+def place_in(store: Store, target: str, scope: str) -> Target:
+    """The place of `target` in `store`."""
+    from .targets import home_of
 
     return home_of(store).place(target, scope)
-
-
-def forget() -> None:
-    """Forget what is shared in the process's memory, as a new process would; for tests."""
-    for place in _here.values():
-        place.parts, place.is_calm = None, True
-        place.is_clear = place.has_default = False

@@ -1,8 +1,13 @@
-"""What the callers of a target share, made of its parts.
+"""The targets of each store, with the breaker, gate and retry tokens that their callers share.
 
-One breaker, one gate and one bucket of tokens for each target, account and store, however many
-guards there are. In memory they live in this process alone; elsewhere every process has its own
-view of what the store holds, and goes on with that while the store is down.
+There is one of each for a target, account and store, however many guards there are. In memory
+they live in this process alone; elsewhere every process has its own view of what the store holds,
+and continues with that while the store is down.
+
+A target lives as long as a guard that uses it. What was found out there may outlive the guards: a
+breaker that is open or counts failures, a limit that is believed, tokens that are spent. It is
+kept until it has expired, so that a guard which is made for every call finds what the one
+before it has learnt. Everything else is freed with the last guard, its settings too.
 """
 
 from __future__ import annotations
@@ -11,38 +16,37 @@ from dataclasses import fields, replace
 from threading import Lock
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
-from ..core.events import BreakerChanged, GateShut, StoreBack, StoreLost
-from ..core.machine import Key
-from ..core.sharing import Breaker, Gate, Tokens
-from ..drivers.ambient import endings
-from ..drivers.entrance import tell
-from ..drivers.world import world
+from ..calls.admissions import tell
+from ..calls.clock import world
+from ..calls.context import ambient_world, endings
+from ..core.shared_settings import Breaker, Gate, Tokens
 from ..errors import SettingError, StoreError
-from ..stores.breaker_admission import BreakerAdmission, BreakerAlone
-from ..stores.failopen import FailOpen
+from ..stores.cache import FailOpen
 from ..stores.forks import made_anew
-from ..stores.gate_admission import GateAdmission
+from ..stores.machine import Key
 from ..stores.memory import Memory
-from ..stores.retry_tokens import RetryTokens
-from ..stores.url import open_store
-from ..stores.waiting import GateWaiter
-from .shared import Place, place_in
+from ..stores.open import open_store
+from .breaker_client import BreakerAdmission
+from .gate.client import GateAdmission
+from .gate.queue import TargetQueues
+from .retry_tokens_client import RetryTokens
+from .target import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ..core.admission import Admission
     from ..core.ports import State, Store
 
-__all__ = ("Home", "Line", "Parts", "Wants", "home_of")
+__all__ = ("StoreTargets", "TargetParts", "TargetSettings", "forget", "home_of")
 
 # Seconds to go without a store before it is asked again.
 _PAUSE = 1.0
 
+# What has expired is looked for each time that so many places were made, or as many as are kept.
+_SWEEP = 64
 
-class Wants(NamedTuple):
+
+class TargetSettings(NamedTuple):
     """What one guard shares with others; None for what it does without."""
 
     breaker: Breaker | None
@@ -50,7 +54,82 @@ class Wants(NamedTuple):
     tokens: Tokens | None
 
 
-class Home:
+class TargetTable:
+    """The places of one store."""
+
+    def __init__(self) -> None:
+        self._used: WeakValueDictionary[tuple[str, str], Target] = WeakValueDictionary()
+        self._known: dict[
+            tuple[str, str], tuple[TargetParts, float]
+        ] = {}  # and when it was last changed
+        self._held: list[Target] = []
+        self._until_sweep = _SWEEP
+        self.after_fork()
+        made_anew(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        """How many places are used, or have something to remember."""
+        with self._lock:
+            return len({*self._used, *self._known})
+
+    def get(self, target: str, scope: str) -> Target | None:
+        """The place of `target`, if a guard uses it."""
+        return self._used.get((target, scope))
+
+    def new(self, target: str, scope: str, *, is_held: bool) -> Target:
+        """The place of `target`, made now unless another thread has just done so.
+
+        Args:
+            target: The dependency.
+            scope: The account.
+            is_held: Whether it stays although no guard holds it.
+        """
+        key = target, scope
+        with self._lock:
+            place = self._used.get(key)
+            if place is not None:
+                return place
+            self._until_sweep -= 1
+            if self._until_sweep <= 0:
+                self._sweep()
+            parts, _ = self._known.get(key, (None, 0.0))
+            place = Target(target, scope)
+            if parts is not None:
+                parts.settle_in(place)
+            self._used[key] = place
+            if is_held:
+                self._held.append(place)
+        if parts is not None:
+            parts.refresh()
+        return place
+
+    def keep(self, parts: TargetParts) -> None:
+        """Remember `parts`, which have just changed, until what they know has expired."""
+        now = world().clock.now()
+        # Under the lock: a sweep must not drop what was changed after it had looked.
+        with self._lock:
+            self._known[parts.target, parts.scope] = parts, now
+
+    def _sweep(self) -> None:
+        now = world().clock.now()
+        for key, (parts, changed_at) in list(self._known.items()):
+            if now - changed_at >= parts.keeps:
+                del self._known[key]
+        self._until_sweep = max(_SWEEP, len(self._known))
+
+    def forget(self) -> None:
+        """Forget everything, as a new process would; for tests."""
+        with self._lock:
+            self._known.clear()
+            for place in list(self._used.values()):
+                place.parts, place.is_calm = None, False
+                place.is_clear = place.has_default = False
+
+
+class StoreTargets:
     """One store, with the places of its targets.
 
     Args:
@@ -66,16 +145,15 @@ class Home:
         is_here = isinstance(store, Memory)
         # A view without a store is the state itself; memory needs nothing behind it.
         self.state: State | None = None if is_here else FailOpen(store.state, self.changed, _PAUSE)
-        self._is_process = is_here and store is open_store("memory:")
-        self._places: dict[tuple[str, str], Place] = {}
+        self.places = TargetTable()
 
-    def place(self, target: str, scope: str) -> Place:
-        if self._is_process:
-            return place_in(None, target, scope)
-        place = self._places.get((target, scope))
+    def place(self, target: str, scope: str) -> Target:
+        place = self.places.get(target, scope)
         if place is None:
-            new = Place(target, scope, is_calm=self.state is None)
-            place = self._places.setdefault((target, scope), new)
+            # Guards hold their places, but not those in a test's world, which ends before they do.
+            around = ambient_world.get()
+            is_held = around is not None and around.store is self._store()
+            place = self.places.new(target, scope, is_held=is_held)
         return place
 
     def after_fork(self) -> None:
@@ -88,39 +166,44 @@ class Home:
     def changed(self, trouble: StoreError | None) -> None:
         """The store is down, or back."""
         if trouble is None:
-            tell(StoreBack, url=self.url)
+            tell("StoreBack", url=self.url)
         else:
-            tell(StoreLost, url=self.url, because=trouble.because)
+            tell("StoreLost", url=self.url, because=trouble.because)
 
 
 class _Homes:
     """Every store that is in use, with its home."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Any, Home] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Any, StoreTargets] = WeakKeyDictionary()
         self._lock = Lock()
         made_anew(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()
 
-    def of(self, store: Store) -> Home:
+    def of(self, store: Store) -> StoreTargets:
         with self._lock:
             home = self._known.get(store)
             if home is None:
-                home = self._known[store] = Home(store)
+                home = self._known[store] = StoreTargets(store)
             return home
 
 
 _homes = _Homes()
 
 
-def home_of(store: Store) -> Home:
+def home_of(store: Store) -> StoreTargets:
     """The home of `store`, the same one every time."""
     return _homes.of(store)
 
 
-class Parts:
+def forget() -> None:
+    """Forget what is shared in the process's memory, as a new process would; for tests."""
+    home_of(open_store("memory:")).places.forget()
+
+
+class TargetParts:
     """Breaker, gate and tokens of one place; each is made when a guard first wants it.
 
     Args:
@@ -128,21 +211,37 @@ class Parts:
         home: Where they are.
     """
 
-    def __init__(self, place: Place, home: Home) -> None:
-        self.place, self.home = place, home
+    def __init__(self, place: Target, home: StoreTargets) -> None:
+        self.target, self.scope, self.home = place.target, place.scope, home
+        self._place = ref(place)
         self._agreed: dict[str, Breaker | Gate | Tokens] = {}  # what guards have asked for
         self.settings: dict[str, Breaker | Gate | Tokens] = {}  # what is gone by
         self._scope: str | None = None if place.scope else ""
         self._scope_at = 0.0  # when to ask the store for its salt again
         self._made: dict[str, Any] = {}
         self._changed = -1  # endings at the breaker's last change
-        self._lock = Lock()
+        self.after_fork()
         made_anew(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()
+        self.waiting = TargetQueues()
 
-    def join(self, wants: Wants, *, is_strict: bool = True) -> None:
+    def settle_in(self, place: Target) -> None:
+        """Belong to `place`, made for the first guard after all others were gone.
+
+        With them went their settings; what is known stays.
+        """
+        self._place, place.parts = ref(place), self
+        self._agreed.clear()
+        self.settings.clear()
+
+    @property
+    def keeps(self) -> float:
+        """Seconds for which this must be remembered after its last change, if no guard is left."""
+        return max([each.keeps for each in list(self._made.values())], default=0.0)
+
+    def join(self, wants: TargetSettings, *, is_strict: bool = True) -> None:
         """Have what a guard wants among the settings.
 
         Raises:
@@ -152,7 +251,8 @@ class Parts:
             if wanted is None:
                 continue
             known = self._agreed.setdefault(name, wanted)
-            self.settings.setdefault(name, known)
+            if name not in self.settings:
+                self.adjust(name, known)
             if known == wanted:
                 continue
             if isinstance(known, Gate) and replace(known, scout=wanted.scout) == wanted:
@@ -161,7 +261,7 @@ class Parts:
                     self.adjust(name, wanted)
             elif is_strict:
                 raise SettingError(
-                    f"{self.place.target!r} has one {name} for all its guards; this one wants "
+                    f"{self.target!r} has one {name} for all its guards; this one wants "
                     f"{_short(wanted)}, another has {_short(known)}: give both the same, or "
                     f"another scope"
                 )
@@ -173,12 +273,17 @@ class Parts:
             self._made[name].settings = settings
 
     @property
+    def is_named(self) -> bool:
+        """Whether the store has named the account: from then on each part stays the same."""
+        return self._scope is not None
+
+    @property
     def is_known(self) -> bool:
         """Whether the place can be named in its store without asking the store."""
         return self._scope is not None or monotonic() < self._scope_at
 
     def part(self, name: str) -> Any:
-        """The part called `name`, which somebody wants."""
+        """The part called `name`, created if needed."""
         made = self._made.get(name)
         if made is not None and self._scope is not None:
             return made
@@ -190,7 +295,7 @@ class Parts:
             if scope is None:
                 state = None
             if name not in self._made:
-                key = Key(self.place.target, name, scope or "")
+                key = Key(self.target, name, scope or "")
                 self._made[name] = self._new(name, key, state)
             return self._made[name]
 
@@ -198,7 +303,7 @@ class Parts:
         """The account as the store writes it; None while the store cannot say."""
         was_lost = self._scope_at > 0
         try:
-            scope = self.home.scoped(self.place.scope)
+            scope = self.home.scoped(self.scope)
         except StoreError as trouble:
             self._scope_at = monotonic() + _PAUSE
             if not was_lost:
@@ -216,20 +321,31 @@ class Parts:
                 settings,
                 shared=state,
                 on_change=self._breaker_changed,
+                roll=_roll,
             )
         if isinstance(settings, Gate):
             return GateAdmission(
-                key, settings, roll=_roll, shared=state, on_shut=self._gate_was_shut
+                key,
+                settings,
+                roll=_roll,
+                shared=state,
+                on_shut=self._gate_was_shut,
+                waiting=self.waiting,
             )
         return RetryTokens(key, settings, shared=state)
 
     def _breaker_changed(self, is_open: bool, retry_in: float, because: str) -> None:  # noqa: FBT001 -- the callback's one flag
         self._changed = endings.count
-        tell(BreakerChanged, is_open=is_open, retry_in=retry_in, because=because)
+        is_awaited = self.waiting.queue.size or self.home.state is not None
+        if not is_open and is_awaited and "gate" in self.settings:
+            # All who waited would come at once; those in other processes, too.
+            clock = world().clock
+            self.part("gate").ease(clock.now(), clock.wall())
+        tell("BreakerChanged", is_open=is_open, retry_in=retry_in, because=because)
 
     @staticmethod
     def _gate_was_shut(delay: float, because: str) -> None:
-        tell(GateShut, delay=delay, because=because)
+        tell("GateShut", delay=delay, because=because)
 
     def has_changed_since(self, mark: int) -> bool:
         """Whether the breaker opened or closed after `mark` endings, or just then."""
@@ -238,89 +354,22 @@ class Parts:
     def refresh(self) -> None:
         """Say whether all is calm, now that something may have changed."""
         if self.home.state is None:
-            # Under the lock: whoever comes last has seen what all others did.
+            # Under the lock: the last one has seen what all others did.
             with self._lock:
-                made, place = self._made, self.place
+                made, place = self._made, self._place()
                 gate = made.get("gate")
                 rest = all(part.is_calm for name, part in made.items() if name != "gate")
-                place.is_calm = rest and (gate is None or gate.is_calm)
-                place.is_clear = rest and gate is not None and gate.has_plenty
-
-
-class Line:
-    """The parts of one place as one guard uses them (`core.admission.Commons`).
-
-    Args:
-        parts: The target's.
-        wants: The guard's.
-    """
-
-    __slots__ = ("_estimate", "_parts", "_waiter", "_wants")
-
-    def __init__(self, parts: Parts, wants: Wants) -> None:
-        self._parts, self._wants = parts, wants
-        self._waiter: GateWaiter | None = None
-        self._estimate = 0.0
-
-    @property
-    def admissions(self) -> tuple[Admission, ...]:
-        names = ("breaker", "gate")
-        return tuple([self._part(each) for each in names if getattr(self._wants, each)])
-
-    def _part(self, name: str) -> Any:
-        part = self._parts.part(name)
-        if name == "breaker":
-            return BreakerAlone(part) if self._wants.gate is None else part
-        if self._waiter is None or self._waiter.gate is not part:
-            self._waiter = GateWaiter(part, self._estimate)
-        return self._waiter
-
-    @property
-    def tokens(self) -> RetryTokens | None:
-        return None if self._wants.tokens is None else self._parts.part("tokens")
-
-    @property
-    def is_remote(self) -> bool:
-        return self._parts.home.state is not None
-
-    def is_near(self, *, now: float) -> bool:
-        if not self.is_remote:
-            return True
-        return self._parts.is_known and all(each.is_near(now) for each in self.admissions)  # type: ignore[attr-defined]
-
-    def is_news(self, asked: Sequence[tuple[Admission, object]], stated: Iterable[object]) -> bool:
-        if not self._parts.is_known:
-            return True
-        if self._wants.tokens is not None and not self._parts.part("tokens").is_calm:
-            return True
-        return any(
-            getattr(admission, "has_news", _never)(ticket, stated) for admission, ticket in asked
-        )
-
-    def calm_tickets(self, mark: int) -> list[tuple[Admission, object]]:
-        parts, tickets = self._parts, []
-        for name in ("breaker", "gate"):
-            # What began before the breaker changed says nothing about the target now (E-B4).
-            if getattr(self._wants, name) and (
-                name != "breaker" or not parts.has_changed_since(mark)
-            ):
-                part = self._part(name)
-                tickets.append((part, part.calm_ticket()))
-        return tickets
-
-    def weigh(self, tokens: float) -> None:
-        self._estimate = tokens
-
-    def settled(self) -> None:
-        self._parts.refresh()
+                is_calm = rest and (gate is None or gate.is_calm)
+                if place is not None:
+                    place.is_calm = is_calm
+                    place.is_clear = rest and gate is not None and gate.has_plenty
+            if is_calm:
+                return
+        self.home.places.keep(self)
 
 
 def _roll() -> float:
     return world().dice.roll()
-
-
-def _never(_ticket: object, _stated: object) -> bool:
-    return False
 
 
 def _short(settings: Any) -> str:

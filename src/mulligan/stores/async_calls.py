@@ -1,4 +1,4 @@
-"""The way from a coroutine to a store.
+"""Calls a store from a coroutine, in a thread.
 
 Work whose waiter is cancelled runs to its end: operations carry ids, so a lost answer can be asked
 for again.

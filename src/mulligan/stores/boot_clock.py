@@ -1,7 +1,7 @@
-"""The machine's own clock: steady since it booted, the same for all its processes.
+"""The clock since boot: steady, and the same for all processes of the machine.
 
 `time.monotonic` stops while a laptop sleeps, and a lease that sleeps with it would be held twice:
-once by its holder, once by whoever waited on another clock. Boot time goes on.
+once by its holder, once by a process that waited on another clock. Boot time continues.
 """
 
 from __future__ import annotations
@@ -11,10 +11,17 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
-__all__ = ("boot_id", "boot_time")
+from ..core.moment import Moment
 
-# macOS's CLOCK_MONOTONIC goes on during sleep, Linux's does not.
+__all__ = ("boot_id", "boot_moment", "boot_time")
+
+# macOS's CLOCK_MONOTONIC continues during sleep, Linux's does not.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def boot_moment() -> Moment:
+    """Now, by the clocks of this machine."""
+    return Moment(time.clock_gettime(_CLOCK), time.time(), boot_id())
 
 
 def boot_time() -> float:

@@ -1,17 +1,17 @@
-"""One line of a journal."""
+"""Entries of a journal, and the epochs that may write them."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ("Entry",)
+__all__ = ("JournalLine", "StreamLease")
 
 
-class Entry(NamedTuple):
+class JournalLine(NamedTuple):
     """One line of a journal.
 
     Args:
-        id: Chosen by whoever writes it; the same id is written once.
+        id: Chosen by the writer; the same id is written once.
         body: What is written, as JSON.
         epoch: The claim under which it is written; an older one is fenced.
     """
@@ -19,3 +19,17 @@ class Entry(NamedTuple):
     id: str
     body: str
     epoch: int = 0
+
+
+class StreamLease(NamedTuple):
+    """Who holds a stream of the journal, and when it last said so.
+
+    Args:
+        holder: Who.
+        boot: The boot in which `seen` means something.
+        seen: Seconds since that boot.
+    """
+
+    holder: str
+    boot: str
+    seen: float

@@ -1,7 +1,7 @@
-"""What must be made anew in the child of a fork.
+"""Callbacks that reset locks, threads and connections in a forked child.
 
 A lock that another thread held at the fork is never freed in the child, and a database connection
-must not be used by two processes. Whoever owns such a thing registers itself here.
+must not be used by two processes. Owners of such things register themselves here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Forkable(Protocol):
     """Something that a fork breaks."""
 
     def after_fork(self) -> None:
-        """Begin anew; runs in the child, before anything else of ours does."""
+        """Start over; runs in the child, before anything else of ours does."""
         ...
 
 

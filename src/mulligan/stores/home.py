@@ -1,7 +1,8 @@
-"""The folder in which Mulligan keeps what must outlive a process.
+"""The state folder, `MULLIGAN_HOME`.
 
-``$MULLIGAN_HOME``, else the platform's folder for the state of a user's programs. It is private:
-made with mode 0700, refused if it is somebody else's.
+``$MULLIGAN_HOME``, else the platform's folder for the state of a user's programs. It is made with
+mode 0700. One that exists keeps its mode: what Mulligan puts into it is readable by its owner alone
+in any case. It is refused if it belongs to another user, or if other users can write to it.
 """
 
 from __future__ import annotations
@@ -12,17 +13,22 @@ from pathlib import Path
 
 from ..errors import StoreError
 
-__all__ = ("home", "private_folder")
+__all__ = ("home", "home_path", "private_folder")
 
 
 def home() -> Path:
     """Where state is kept; made if it does not exist.
 
     Raises:
-        StoreError: It cannot be made, or belongs to somebody else.
+        StoreError: It cannot be made, belongs to another user, or others can write to it.
     """
+    return private_folder(home_path())
+
+
+def home_path() -> Path:
+    """Where state is kept, or would be."""
     named = os.environ.get("MULLIGAN_HOME")
-    return private_folder(Path(named).expanduser().absolute() if named else _platforms())
+    return Path(named).expanduser().absolute() if named else _platforms()
 
 
 def _platforms() -> Path:
@@ -36,10 +42,11 @@ def _platforms() -> Path:
 
 
 def private_folder(path: Path) -> Path:
-    """`path` as a folder that only its owner can enter, made if it does not exist.
+    """`path` as a folder that only its owner can change, made with mode 0700 if it does not exist.
 
     Raises:
-        StoreError: It cannot be made, is no folder, or belongs to somebody else.
+        StoreError: It cannot be made, is not a folder, belongs to another user, or others can write
+            to it.
     """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -47,11 +54,17 @@ def private_folder(path: Path) -> Path:
         if found.st_uid != os.geteuid():
             raise StoreError(
                 str(path),
-                f"the folder belongs to user {found.st_uid}, and this is user {os.geteuid()}; "
+                f"the folder belongs to user {found.st_uid}, but the current user is "
+                f"{os.geteuid()}; "
                 f"choose a folder of your own with MULLIGAN_HOME",
             )
-        if found.st_mode & 0o077:
-            path.chmod(0o700)
+        if found.st_mode & 0o022:
+            raise StoreError(
+                str(path),
+                f"other users can write to this folder (mode {found.st_mode & 0o7777:04o}), and "
+                f"could replace what is kept in it; run chmod go-w on it, or choose another with "
+                f"MULLIGAN_HOME",
+            )
     except OSError as trouble:
         raise StoreError(
             str(path),

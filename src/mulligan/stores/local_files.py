@@ -1,7 +1,7 @@
 """Files that only their owner can read, on disks that can lock.
 
-A store's file is created by nobody else, through no link, readable by nobody else. On a network
-file system two machines would believe in locks that the other cannot see.
+A store's file is created by this user, not through a link, and readable by this user only. On a
+network file system two machines would believe in locks that the other cannot see.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import StoreError
 
-__all__ = ("claimed", "file_system")
+__all__ = ("claimed", "file_system", "remote_file_system")
 
 _REMOTE = frozenset(
     {
@@ -24,15 +24,14 @@ _REMOTE_FUSE = ("ceph", "gluster", "gcs", "goofys", "rclone", "s3", "ssh")
 
 
 def claimed(path: Path, url: str) -> Path:
-    """`path` as a file of ours, created if it does not exist.
+    """`path` as a file of the current user, created if it does not exist.
 
     Raises:
         StoreError: It cannot be used safely.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        kind = file_system(path.parent)
-        if kind in _REMOTE or any(kind.startswith(f"fuse.{name}") for name in _REMOTE_FUSE):
+        if kind := remote_file_system(path.parent):
             raise StoreError(
                 url,
                 f"{path.parent} is on a network file system ({kind}), where locks cannot be "
@@ -48,7 +47,9 @@ def claimed(path: Path, url: str) -> Path:
     try:
         found = os.fstat(descriptor)
         if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode):
-            raise StoreError(url, f"{path} belongs to user {found.st_uid}; it must be a file of us")
+            raise StoreError(
+                url, f"{path} belongs to user {found.st_uid}; it must belong to the current user"
+            )
         if found.st_mode & 0o077:
             os.fchmod(descriptor, 0o600)
     finally:
@@ -56,8 +57,15 @@ def claimed(path: Path, url: str) -> Path:
     return path
 
 
+def remote_file_system(folder: Path) -> str:
+    """The type of the network file system that holds `folder`; empty if it is a local one."""
+    kind = file_system(folder)
+    is_remote = kind in _REMOTE or any(kind.startswith(f"fuse.{name}") for name in _REMOTE_FUSE)
+    return kind if is_remote else ""
+
+
 def file_system(folder: Path, mounts: str | None = None) -> str:
-    """The type of the file system that holds `folder`; empty where nobody says.
+    """The type of the file system that holds `folder`; empty if unknown.
 
     Args:
         folder: An existing folder.

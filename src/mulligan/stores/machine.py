@@ -1,4 +1,4 @@
-"""What a store can apply without understanding it.
+"""State machines that a store can apply without understanding them.
 
 A machine has a state; an operation is a pure function (state, moment) → (state, result). A store
 keeps the state and applies operations one at a time. Whatever an operation grants carries an id
@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from types import NoneType, UnionType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, get_args, get_origin
 from typing import get_type_hints as hints_of
 
-from .moment import Moment
+from ..core.moment import Moment
+from ..core.record import record
 
-__all__ = ("Key", "Machine", "Operation", "packed", "unpacked")
+__all__ = ("Key", "Machine", "Operation", "packed", "scoped", "unpacked")
 
 S = TypeVar("S")
 R_co = TypeVar("R_co", covariant=True)
@@ -38,7 +39,24 @@ class Key(NamedTuple):
     scope: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+def scoped(scope: str, salt: str) -> str:
+    """A salted hash of `scope`; empty for no scope.
+
+    The salt lives in the store, so that all who share it agree, and no one who finds a key
+    elsewhere can tell which entry is its.
+    """
+    if not scope:
+        return ""
+    from hashlib import blake2b  # loads OpenSSL, which most guards do not need
+
+    return blake2b(scope.encode(), key=salt.encode()[:64], digest_size=12).hexdigest()
+
+
+def _theirs(_base: Any, _ours: Any, theirs: Any, _moment: Moment) -> Any:
+    return theirs
+
+
+@record(kw_only=True)
 class Machine(Generic[S]):
     """How the state of one kind begins, is written down, and is forgotten.
 
@@ -46,11 +64,14 @@ class Machine(Generic[S]):
         name: What is kept, for tables and people.
         start: The state that nothing has happened to. It is never written down.
         keep: (state, moment) → seconds after which the state may be forgotten.
+        join: (base, ours, theirs, moment) → the state after a process that could not reach its
+            store has made `ours` of `base`, and all others `theirs`. Default: theirs.
     """
 
     name: str
     start: S
     keep: Callable[[S, Moment], float]
+    join: Callable[[S, S, S, Moment], S] = _theirs
 
     def pack(self, state: S) -> str | None:
         """The state as JSON; None for the state that nothing has happened to."""
@@ -77,7 +98,7 @@ class Operation(Protocol[S, R_co]):
     def machine(self) -> Machine[S]: ...
 
     def __call__(self, state: S, moment: Moment) -> tuple[S, R_co]:
-        """The state after it, and the answer to whoever asked."""
+        """The state after it, and the answer to the caller."""
         ...
 
 
@@ -95,7 +116,7 @@ def unpacked(shape: Any, data: Any) -> Any:
 
     Raises:
         ValueError: `data` does not have that shape. It came from a file or a server: another
-            version wrote it, or somebody who is not us.
+            version wrote it, or another program.
     """
     if get_origin(shape) is tuple:
         (each, _) = get_args(shape)

@@ -1,4 +1,4 @@
-"""Shared state of one process.
+"""The memory store: shared state of one process.
 
 The store that is always there, and the copy that others fall back to. States are immutable, so
 they are kept as they are; only a lock is needed to apply one transition at a time.
@@ -6,7 +6,7 @@ they are kept as they are; only a lock is needed to apply one transition at a ti
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..core.moment import Moment
 from ..errors import Fenced
 from .forks import made_anew
-from .scopes import scoped
+from .machine import scoped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..core.entry import Entry
-    from ..core.machine import Key, Machine, Operation
+    from .entries import JournalLine
+    from .machine import Key, Machine, Operation
 
 __all__ = ("Memory",)
 
 S = TypeVar("S")
 R = TypeVar("R")
 
-# States that may be forgotten are looked for once in so many writes.
+# States that may be forgotten are looked for once in so many writes, or as many as there are.
 _SWEEP = 1024
 
 
@@ -47,7 +47,7 @@ class Memory:
     def __init__(self, moments: Callable[[], Moment] = _process_time) -> None:
         self.state = self.keys = MemoryState(moments)
         self.journal = MemoryJournal()
-        self._salt = secrets.token_hex(16)
+        self._salt = os.urandom(16).hex()
 
     def scoped(self, scope: str) -> str:
         return scoped(scope, self._salt)
@@ -65,7 +65,7 @@ class MemoryState:
     def __init__(self, moments: Callable[[], Moment]) -> None:
         self._moments = moments
         self._states: dict[Key, tuple[Machine[Any], Any, float]] = {}
-        self._writes = 0
+        self._until_sweep = _SWEEP
         self._lock = Lock()
         made_anew(self)
 
@@ -87,11 +87,12 @@ class MemoryState:
             self._states.pop(key, None)
             return
         self._states[key] = machine, state, moment.now + machine.keep(state, moment)
-        self._writes += 1
-        if self._writes % _SWEEP == 0:
+        self._until_sweep -= 1
+        if self._until_sweep <= 0:
             for old, (_, _, forget_at) in list(self._states.items()):
                 if forget_at < moment.now:
                     del self._states[old]
+            self._until_sweep = max(_SWEEP, len(self._states))
 
     def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
         found = self._states.get(key)
@@ -118,14 +119,14 @@ class MemoryJournal:
     """Entries by stream."""
 
     def __init__(self) -> None:
-        self._streams: dict[str, dict[str, Entry]] = {}
+        self._streams: dict[str, dict[str, JournalLine]] = {}
         self._lock = Lock()
         made_anew(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()
 
-    def append(self, stream: str, entry: Entry) -> int:
+    def append(self, stream: str, entry: JournalLine) -> int:
         with self._lock:
             entries = self._streams.setdefault(stream, {})
             if entry.id in entries:
@@ -136,7 +137,7 @@ class MemoryJournal:
             entries[entry.id] = entry
             return len(entries)
 
-    def read(self, stream: str, after: int = 0) -> tuple[Entry, ...]:
+    def read(self, stream: str, after: int = 0) -> tuple[JournalLine, ...]:
         with self._lock:
             return tuple(self._streams.get(stream, {}).values())[after:]
 
@@ -148,8 +149,8 @@ class MemoryJournal:
         with self._lock:
             self._streams.pop(stream, None)
 
-    async def aappend(self, stream: str, entry: Entry) -> int:
+    async def aappend(self, stream: str, entry: JournalLine) -> int:
         return self.append(stream, entry)
 
-    async def aread(self, stream: str, after: int = 0) -> tuple[Entry, ...]:
+    async def aread(self, stream: str, after: int = 0) -> tuple[JournalLine, ...]:
         return self.read(stream, after)

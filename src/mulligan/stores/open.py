@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import atexit
+import re
 from threading import Lock
 from typing import TYPE_CHECKING
 
 from ..errors import SettingError
-from .address import printable
 from .forks import made_anew
 
 if TYPE_CHECKING:
     from ..core.ports import Store
 
 __all__ = ("open_store", "printable", "sqlite_path")
+
+_USER = re.compile(r"(?<=://)[^/?#]*@")
+_QUERY = re.compile(r"(?i)([?&][^=&]*(?:pass|token|secret|key)[^=&]*=)[^&#]*")
 
 
 class _Opened:
@@ -71,14 +74,19 @@ def _new(url: str) -> Store:
 
         return Memory()
     if path := sqlite_path(url):
-        from .sqlite import Sqlite
+        from .sqlite.store import Sqlite
 
         return Sqlite(path)
     if scheme in {"redis", "rediss", "unix"} and rest.startswith("//"):
-        from .redis import Redis
+        from .redis.store import Redis
 
         return Redis(url)
     raise SettingError(
         f"a store needs an address such as memory:, sqlite:PATH or redis://HOST; "
         f"got {printable(url)!r}"
     )
+
+
+def printable(url: str) -> str:
+    """`url` without user, password and anything in its query that sounds like one."""
+    return _QUERY.sub(r"\1[masked]", _USER.sub("", url))

@@ -1,1 +1,1 @@
-"""What happened, told to the outside: one listener a file."""
+"""Listeners for events: logging and counters."""

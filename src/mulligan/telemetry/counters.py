@@ -1,11 +1,11 @@
-"""Events as counters, for whoever wants numbers without a metrics library."""
+"""Counters: events as numbers, without a metrics library."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ..core.decision import RetryAfter
+from ..core.decisions import RetryAfter
 from ..core.events import BreakerChanged, Ended, Failed, GateShut, Recovered, StoreLost
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Events as records of the standard library's logging.
+"""LogListener: events as records of the standard library's logging.
 
 Every record carries the event's facts as fields (``record.mulligan``), so a JSON formatter needs
 no parsing. Messages in events are already cleaned and masked; nothing here adds words of others.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 
-from ..core.decision import RetryAfter
+from ..core.decisions import RetryAfter
 from ..core.duration import duration_text
 from ..core.events import (
     BreakerChanged,

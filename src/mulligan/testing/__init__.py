@@ -1,4 +1,4 @@
-"""Time under control, for tests of code that uses Mulligan.
+"""Testing tools: virtual time, fixed random numbers, scripted calls, the fault server.
 
 `virtual_time()` replaces the clock and the dice of everything that runs inside it: a test of a
 six-hour wait takes no time and gives the same answer every time. `FaultServer` is a provider that

@@ -1,4 +1,4 @@
-"""A clock that moves only when somebody waits or pushes it.
+"""VirtualClock: a clock that moves only when a call waits or a test advances it.
 
 Code that sleeps on it returns at once, at the time it wanted to wake. Many tasks at a time need a
 loop that knows the clock: `VirtualClock.run` for asyncio, ``trio.run(…, clock=clock.trio())`` for
@@ -12,13 +12,13 @@ import selectors
 import threading
 from typing import TYPE_CHECKING, Any
 
+from ..calls.async_time import asleep, on_trio
 from ..core.duration import Duration, seconds
-from ..drivers.aio_time import asleep, on_trio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-__all__ = ("VirtualClock",)
+__all__ = ("JumpingSelector", "VirtualClock", "VirtualLoop")
 
 # 2026-01-01T00:00:00Z: a date in the present, so that code which reads calendars feels at home.
 _EPOCH = 1_767_225_600.0
@@ -30,7 +30,7 @@ class VirtualClock:
     Args:
         wall: The epoch second at which it starts.
         autojump: Whether a sleep moves the clock. Without it, sleepers in other threads wait
-            until somebody calls `advance`.
+            until a test calls `advance`.
 
     Attributes:
         sleeps: Every delay that was slept, in the order in which the sleeps began.
@@ -86,6 +86,16 @@ class VirtualClock:
         await asleep(0)
         self.move_to(due)
 
+    def can_be_called(self, delay: float) -> bool:
+        """Whether a task that is about to sleep for `delay` can be called before its time.
+
+        It can on a loop of this clock's time; the sleep is noted, as in `asleep`.
+        """
+        is_ours = self._is_the_loops_time()
+        if is_ours:
+            self.sleeps.append(delay)
+        return is_ours
+
     def _is_the_loops_time(self) -> bool:
         if on_trio():
             import trio
@@ -102,7 +112,7 @@ class VirtualClock:
 
     def loop_factory(self) -> Callable[[], asyncio.AbstractEventLoop]:
         """For `asyncio.Runner(loop_factory=…)` and anyio's ``("asyncio", {"loop_factory": …})``."""
-        return lambda: _VirtualLoop(self)
+        return lambda: VirtualLoop(self)
 
     def trio(self) -> Any:
         """For `trio.run(…, clock=…)` and anyio's ``("trio", {"clock": …})``."""
@@ -111,12 +121,17 @@ class VirtualClock:
         return TrioClock(self)
 
 
-class _VirtualLoop(asyncio.SelectorEventLoop):
-    """An asyncio loop that never blocks: where it would wait for a timer, time jumps to it."""
+class VirtualLoop(asyncio.SelectorEventLoop):
+    """An asyncio loop that never blocks: where it would wait for a timer, time jumps to it.
 
-    def __init__(self, clock: VirtualClock) -> None:
+    Args:
+        clock: Whose time it has.
+        selector: What jumps; a new `JumpingSelector` by default.
+    """
+
+    def __init__(self, clock: VirtualClock, selector: JumpingSelector | None = None) -> None:
         self.virtual = clock
-        super().__init__(_JumpingSelector(clock))
+        super().__init__(selector or JumpingSelector(clock))
 
     def time(self) -> float:
         return self.virtual.now()
@@ -126,7 +141,13 @@ class _VirtualLoop(asyncio.SelectorEventLoop):
         await super().shutdown_default_executor()
 
 
-class _JumpingSelector(selectors.DefaultSelector):
+class JumpingSelector(selectors.DefaultSelector):
+    """Moves the clock to the next timer where a loop would wait for it.
+
+    Args:
+        clock: The clock.
+    """
+
     def __init__(self, clock: VirtualClock) -> None:
         self._clock = clock
         super().__init__()

@@ -1,4 +1,4 @@
-"""Dice that fall as told."""
+"""LoadedDice: a random generator with fixed results."""
 
 from __future__ import annotations
 

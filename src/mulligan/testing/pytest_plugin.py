@@ -1,4 +1,4 @@
-"""Fixtures for pytest, found by themselves once Mulligan is installed."""
+"""Fixtures for pytest, loaded by its plugin mechanism."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ("virtual_clock",)
 @pytest.fixture(autouse=True)
 def _nothing_shared_with_other_tests() -> None:
     """What guards share in the process's memory is forgotten before every test."""
-    shared = sys.modules.get("mulligan.api.shared")  # not loaded: no guard was made, either
-    if shared is not None:
-        shared.forget()
+    commons = sys.modules.get("mulligan.shared.targets")  # not loaded: no guard was made, either
+    if commons is not None:
+        commons.forget()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Calls that fail as told."""
+"""Scripted: a callable that fails as told."""
 
 from __future__ import annotations
 

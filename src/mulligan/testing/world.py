@@ -1,6 +1,6 @@
-"""Virtual time for a context: whoever runs inside sleeps on a VirtualClock.
+"""virtual_time: all guards in a context use a VirtualClock.
 
-State that guards share begins anew with it, so that no test meets the breakers of another.
+State that guards share starts empty, so that no test meets the breakers of another.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ..calls.clock import World
+from ..calls.context import ambient_world, surroundings
 from ..core.moment import Moment
-from ..drivers.ambient import ambient_world, replaced
-from ..drivers.world import World
 from ..stores.memory import Memory
 from .clock import VirtualClock
 from .dice import LoadedDice
@@ -38,9 +38,8 @@ def virtual_time(
     clock = clock or VirtualClock()
     store = store or Memory(lambda: Moment(clock.now(), clock.wall()))
     token = ambient_world.set(World(clock, dice or LoadedDice(), store))
-    replaced.worlds += 1
+    surroundings.exist = True
     try:
         yield clock
     finally:
-        replaced.worlds -= 1
         ambient_world.reset(token)

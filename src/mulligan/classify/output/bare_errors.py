@@ -1,8 +1,8 @@
-"""Errors that nothing introduces: "upstream returned status 429", "code=rate_limit_exceeded".
+"""Errors without an introduction: "upstream returned status 429", "code=rate_limit_exceeded".
 
-Such a line carries a status beside a word that says whose it is, or a code that only machines
-write. A person who talks about limits uses the same words, so anything that sounds like one
-(somebody who acts, a condition, a piece of code) is left alone.
+Such a line has a status beside a word that says where it comes from, or a code that only machines
+write. People who talk about limits use the same words, so a line that reads like a person (an
+acting subject, a condition) or like code is not an error.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ("Terse", "as_terse", "is_quoting", "is_somebody", "may_introduce")
+__all__ = ("BareError", "as_bare_error", "is_person", "is_quoting", "may_introduce")
 
 _STATUS = re.compile(
     r"\b(?:HTTP|status|status_code|code|error|returned|got|received|responded(?: with)?"
@@ -49,7 +49,7 @@ _ASIDE = re.compile(
     # Caused by: …   proxy/handler.go:412   acme::agent::llm: …
     r"|\bCaused by: |\b[\w./-]{1,80}\.\w{1,5}:\d{1,6}\b|\b\w{1,60}(?:::\w{1,60}){1,8}:?"
 )
-# The program prints `API Error: {…}`: what is quoted somebody else said.
+# The program prints `API Error: {…}`: a quotation is not an error.
 _QUOTES = re.compile(r"(?:^|\s)[\"'`](?!\s)")
 # A quotation that has begun and has not ended.
 _QUOTED = re.compile(r"(?:^|\s)(?:'(?!\s)[^']{0,200}|\"(?!\s)[^\"]{0,200}|`[^`]{0,200})$")
@@ -59,7 +59,7 @@ _INTRODUCTION = 120
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terse:
+class BareError:
     """An error that nothing introduced.
 
     Args:
@@ -69,7 +69,7 @@ class Terse:
     status: int | None = None
 
 
-def is_somebody(text: str) -> bool:
+def is_person(text: str) -> bool:
     """Whether `text` sounds like a person who talks, or like code."""
     return _PERSON.search(_ASIDE.sub(" ", text)) is not None
 
@@ -79,21 +79,21 @@ def is_quoting(text: str) -> bool:
     return _QUOTES.search(_ASIDE.sub(" ", text)) is not None
 
 
-def as_terse(text: str) -> Terse | None:
+def as_bare_error(text: str) -> BareError | None:
     """`text` as an error that nothing introduces; None if it may be a person who talks."""
     if len(text) > _LONGEST:
         return None
     status, code = _STATUS.search(text), _CODE.search(text)
     stated = status or code
-    if stated is None or is_somebody(text):
+    if stated is None or is_person(text):
         return None
     if _QUOTED.search(text[: stated.start()]):
         return None
-    return Terse(status=int(status["status"] or status["first"]) if status else None)
+    return BareError(status=int(status["status"] or status["first"]) if status else None)
 
 
 def may_introduce(message: str) -> bool:
     """Whether what stands before the first brace of `message` may introduce a body."""
     before = message[: message.find("{")]
     is_short = 0 < len(before) <= _INTRODUCTION
-    return is_short and not is_somebody(before) and not is_quoting(before)
+    return is_short and not is_person(before) and not is_quoting(before)

@@ -1,8 +1,7 @@
-"""An error object that a runtime dumped below an error, read line by line.
+"""An error object that a runtime printed below a stack trace, read line by line.
 
-``message: 'Rate limit reached …',`` stands in such a dump and in source code alike. So it counts
-only where a stack trace or the name of an error's cause leads to it, with a status or a code
-beside the message.
+``message: 'Rate limit reached …',`` occurs in such a dump and in source code alike. So it counts
+only below a stack trace or the name of an error's cause, with a status or a code beside it.
 """
 
 from __future__ import annotations
@@ -10,14 +9,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .bodies import error_words, opened, status_of
-from .echo import is_frame
+from ..bodies import opened, read_body
 from .evidence import Evidence, Role
+from .shown import is_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("dumped",)
+__all__ = ("dumped_error",)
 
 _PAIR = re.compile(
     r"\s{0,40}['\"]?(?P<key>message|error|detail|reason|code|type|status|statusCode|status_code"
@@ -36,7 +35,7 @@ _MOST_LINES = 200
 _NEAR = 24
 
 
-def dumped(lines: Sequence[str]) -> Evidence | None:
+def dumped_error(lines: Sequence[str]) -> Evidence | None:
     """The error that the last dump in `lines` tells of, or None."""
     first = max(0, len(lines) - _MOST_LINES)
     for index in range(len(lines) - 1, first - 1, -1):
@@ -63,18 +62,19 @@ def _evidence(lines: Sequence[str]) -> Evidence | None:
             text = found["text"]
             plain = None if text is None else _ESCAPE.sub(_unescaped, text)
             said[found["key"]] = int(found["number"]) if plain is None else opened(plain) or plain
-    words, status = error_words(said), status_of(said)
+    body = read_body(said)
+    code = body.code or ""
     # connect ETIMEDOUT: the code of the operating system says it all
-    text = words.text or (words.code if _SYSTEM.fullmatch(words.code) else "")
-    if not text or (status is None and not words.code):
+    text = body.words or (code if _SYSTEM.fullmatch(code) else "")
+    if not text or (body.status is None and not code):
         return None
     return Evidence(
         role=Role.FAILED,
         text=text,
-        aside=words.aside,
+        codes=body.codes,
         source="error that was dumped",
-        status=status,
-        code=words.code,
+        status=body.status,
+        code=code,
         is_event=False,
     )
 

@@ -1,11 +1,19 @@
-"""One piece of evidence that a program gave about how it ended."""
+"""One piece of evidence that a program gave about how it ended, and its usual makers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING, Any
 
-__all__ = ("Evidence", "Role")
+from ..bodies import opened, read_body
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+__all__ = ("Event", "Evidence", "Role", "bracketed", "ended", "progress", "role_only")
 
 
 class Role(Enum):
@@ -30,13 +38,14 @@ class Evidence:
     Args:
         role: What it says about the run.
         text: The message, as it was printed.
-        aside: What stands beside it and is matched but not shown: codes, reasons.
+        codes: Codes and reasons that stand beside it; matched but not shown.
         source: Where it stood, for people: ``claude result event``.
         agent: The program it gives away, if it does.
         status: An HTTP status.
         code: The vendor's word: ``insufficient_quota``.
         fields: The parsed JSON around it, where reset times may stand under known keys.
         is_limit: Whether the event itself says that a plan's limit was met.
+        is_written: Whether a model wrote it: the event counts the tokens of an answer.
         is_event: Whether the program reported it as an event of its own run; False for a body or
             a line, which it may merely have shown.
         is_doubtful: Whether code and answers look like this as often as errors do.
@@ -47,15 +56,73 @@ class Evidence:
 
     role: Role
     text: str = ""
-    aside: str = ""
+    codes: tuple[str, ...] = ()
     source: str = ""
     agent: str = ""
     status: int | None = None
     code: str = ""
     fields: object = field(default=None, repr=False)
     is_limit: bool = False
+    is_written: bool = False
     is_event: bool = True
     is_doubtful: bool = False
     is_introduced: bool = False
     is_fenced: bool = False
     line: int = 0
+
+    @property
+    def bracketed(self) -> str:
+        """The codes as patterns match them: ``[insufficient_quota]``."""
+        return bracketed(self.codes)
+
+
+def bracketed(codes: Iterable[str]) -> str:
+    """`codes` as patterns match them beside a message."""
+    return " ".join(f"[{code}]" for code in codes)
+
+
+Event = dict[str, Any]
+
+
+def ended(
+    event: Event, inner: object, source: str, agent: str, role: Role = Role.ENDED
+) -> Evidence:
+    """A failure that `inner` describes; the end of the run unless `role` says less."""
+    said = read_body(inner)
+    return Evidence(
+        role=role,
+        text=said.words,
+        codes=said.codes,
+        source=source,
+        agent=agent,
+        status=said.status,
+        code=said.code or "",
+        fields=event,
+    )
+
+
+def progress(source: str, agent: str) -> Callable[[Event], Evidence]:
+    """A reader of notices: the program is trying again by itself."""
+
+    def read(event: Event) -> Evidence:
+        data = event.get("data")
+        inner = data if isinstance(data, Mapping) else event
+        said = read_body(inner)
+        return Evidence(
+            role=Role.PROGRESS,
+            text=said.words,
+            codes=said.codes,
+            source=source,
+            agent=agent,
+            status=said.status,
+            code=said.code or "",
+            # The API's answer, if it was kept: its reset holds, the program's own delays do not.
+            fields=opened(str(inner.get("errorMessage") or "")),
+        )
+
+    return read
+
+
+def role_only(role: Role, agent: str = "") -> Callable[[Event], Evidence]:
+    """A reader of events that say nothing but that they happened."""
+    return lambda _: Evidence(role=role, agent=agent)

@@ -1,17 +1,17 @@
-"""HTTP headers that stand in text: a response that was printed, a dump of a debugger."""
+"""HTTP headers printed in text: a response with its headers, a dump of a debugger."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
-from .fields import reset_in_headers
+from ..quotas import limit_hint
+from ..times.server_formats import ResetTime
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..reset_time import ResetTime
-    from .kinds import World
+    from .meaning import ReadingContext
 
 __all__ = ("headers_reset", "is_plan_limit", "response_at")
 
@@ -38,9 +38,10 @@ _NEAR = 40
 _EPOCH = re.compile(r"\b[12]\d{9}\b")
 
 
-def headers_reset(lines: Sequence[str], world: World) -> ResetTime | None:
+def headers_reset(lines: Sequence[str], context: ReadingContext) -> ResetTime | None:
     """The reset that header lines state for the window that is used up."""
-    return reset_in_headers(_header_lines(lines), now=world.now)
+    hint = limit_hint(_header_lines(lines), now=context.now)
+    return None if hint is None else ResetTime.of(hint, now=context.now)
 
 
 def response_at(lines: Sequence[str], index: int, *, is_error: bool) -> Sequence[str]:

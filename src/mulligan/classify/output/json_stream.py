@@ -1,4 +1,4 @@
-"""One stream of output, split into JSON values that stand alone, the lines between them.
+"""Output split into JSON values that stand alone and the lines between them.
 
 Programs print one event a line, one pretty-printed value after human lines, an array of events,
 or an event in the middle of another line. A broken line stays text. The work is bounded: failed
@@ -12,10 +12,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .bodies import body_evidence
-from .inspected import inspected_object, may_be_inspected
-from .literals import LARGEST_LITERAL, python_object
-from .objects import failed_words
+from .error_bodies import body_evidence
+from .printed_objects import (
+    LARGEST_LITERAL,
+    failure_lines,
+    inspected_object,
+    may_be_inspected,
+    python_object,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +28,7 @@ __all__ = ("Line", "Value", "completed", "cut", "first_object", "pieces")
 
 # No line of prose is longer; what is longer is data, and only its head is matched.
 LINE_LIMIT = 8192
-# A pretty-printed value that is larger than this is no report of an error.
+# A pretty-printed value that is larger than this is not an error report.
 _LARGEST = 262_144
 # "{\"error\": …}" is a body that was quoted once more; any other quoted line is text.
 _OPENINGS = ("{", "[", '"{', '"[')
@@ -130,9 +134,9 @@ def _value(text: str, start: int, line: tuple[int, str]) -> tuple[Value | None, 
 
 
 def _is_report(data: Any) -> bool:
-    """Whether `data` is what a program reports at its end, whoever printed it."""
+    """Whether `data` is a program's report at its end."""
     is_result = data.get("type") == "result" and data.get("is_error") is True
-    return is_result or body_evidence(data) is not None or bool(failed_words(data))
+    return is_result or body_evidence(data) is not None or bool(failure_lines(data))
 
 
 def _printed(text: str, start: int) -> tuple[Any, int] | None:
@@ -175,7 +179,7 @@ def completed(text: str) -> Any:
     """The object that `text` is the beginning of, as far as it goes; None if it is none.
 
     Logs are cut, and so is what people copy. What was cut must be the last line: whatever stands
-    below it is no part of the object.
+    below it is not part of the object.
     """
     if not text.startswith(("{", "[{")) or len(text) > _LARGEST_CUT:
         return None

@@ -1,44 +1,47 @@
-"""Plain text, read from its end: the last thing that a program said about itself.
+"""The last error or banner in lines of text, read from the end.
 
-Whatever stands before later work was survived. So lines are taken from the last upwards, and
-reading stops once enough prose has passed: a banner with an answer below it is part of the answer.
+An error with work below it was survived. So lines are read from the last upwards, and reading stops
+once enough prose has passed: a banner with an answer below it is part of the answer.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...core.failure import Kind
-from ..pack import Meaning
-from ..reset_time import find_reset
+from ..bodies import read_body
+from ..pattern_packs import Meaning
+from ..times.reset_time import find_reset
 from ..times.zones import named_zone
-from .bodies import body_evidence, error_words, status_of
-from .echo import prose_words, shown
-from .fields import reset_in_fields
+from .bare_errors import as_bare_error, may_introduce
+from .error_bodies import body_evidence
+from .evidence import bracketed
 from .header_lines import headers_reset, is_plan_limit, response_at
-from .kinds import LIMITS, Judgement, World, by_status, goes_on, judge, squash, with_status
-from .prose import (
-    ANSWER,
-    PROSE_AFTER_ALL,
-    PROSE_AFTER_BANNER,
-    PROSE_AFTER_ERROR,
-    prose_after,
+from .json_stream import first_object
+from .meaning import (
+    LIMITS,
+    Judgement,
+    ReadingContext,
+    judge,
+    judge_status,
+    one_line,
+    talks_about_it,
+    with_status,
 )
-from .streams import first_object
-from .terse import as_terse, may_introduce
-from .voice import Spoken, speak
-from .wraps import continues, glued, is_rest, message_at
+from .shown import is_frame, is_survival, is_trailer, prose_words, shown
+from .speaker import SpokenLine, read_line
+from .wrapping import continues, is_rest, message_at, rejoined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-    from ..reset_time import ResetTime
+    from ..times.server_formats import ResetTime
 
-__all__ = ("Said", "last_word", "tries_again")
+
+__all__ = ("LastError", "last_error", "tries_again")
 
 # What terminal programs put in front of an error of their own.
 _MARK = re.compile(r"\s{0,8}[✕✗✘✖■❌⛔🛑🖐⚠]")
@@ -73,7 +76,7 @@ _LIMIT_CLASS = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class LastError:
     """The last word of a text.
 
     Args:
@@ -91,20 +94,22 @@ class Said:
     line: int = 0
 
 
-def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said | None:
+def last_error(
+    lines: Sequence[str], context: ReadingContext, *, has_failed: bool
+) -> LastError | None:
     """What `lines` say last about a failure, progress included; None if they say nothing.
 
     Args:
         lines: The text, line by line, each cut to what is matched.
-        world: Packs, agent, clock, zone.
+        context: Packs, agent, clock, zone.
         has_failed: Whether the program is known to have failed: then later prose does not matter.
     """
     echoed = list(shown(lines))
-    after = prose_after(lines, echoed)
+    after = _prose_after(lines, echoed)
     for is_weak in (False, True):
         looks = _LOOKS
         for index in range(len(lines) - 1, -1, -1):
-            if looks == 0 or (after[index] > PROSE_AFTER_ALL and not has_failed):
+            if looks == 0 or (after[index] > _PROSE_AFTER_ALL and not has_failed):
                 break
             line = lines[index]
             if echoed[index] or not line.strip():
@@ -112,48 +117,56 @@ def last_word(lines: Sequence[str], world: World, *, has_failed: bool) -> Said |
             if is_rest(lines, echoed, index):
                 continue
             looks -= 1
-            said, end = _at(lines, echoed, index, world, is_weak=is_weak, is_over=has_failed)
+            said, end = _at(lines, echoed, index, context, is_weak=is_weak, is_over=has_failed)
             if said is None or said.judgement.means is Meaning.NOT_FAILURE:
                 continue
             is_marked = said.is_error or _MARK.match(line) is not None
-            is_marked = is_marked and not line.startswith("> ")  # somebody quotes it
-            allowed = PROSE_AFTER_ERROR if is_marked else PROSE_AFTER_BANNER
+            is_marked = is_marked and not line.startswith("> ")  # a quotation
+            allowed = _PROSE_AFTER_ERROR if is_marked else _PROSE_AFTER_BANNER
             if after[end] > allowed and not has_failed:
                 continue
-            said = _in_more_words(said, lines, echoed, index, world)
-            return _with_reset_near(said, lines, echoed, index, world)
+            said = _in_more_words(said, lines, echoed, index, context)
+            return _with_reset_near(said, lines, echoed, index, context)
     return None
 
 
 def _in_more_words(
-    said: Said, lines: Sequence[str], echoed: Sequence[bool], index: int, world: World
-) -> Said:
+    said: LastError,
+    lines: Sequence[str],
+    echoed: Sequence[bool],
+    index: int,
+    context: ReadingContext,
+) -> LastError:
     """What is known by its status only, as a line just above said it with the same status."""
-    if not said.judgement.because.startswith("status "):
+    if said.judgement.by_status is None:
         return said
     for above in range(index - 1, max(-1, index - _NEAR), -1):
         if echoed[above] or not lines[above].strip():
             continue
-        other, _ = _at(lines, echoed, above, world, is_weak=False, is_over=True)
+        other, _ = _at(lines, echoed, above, context, is_weak=False, is_over=True)
         if other is None or not other.is_error or other.status not in (None, said.status):
             continue
-        if not other.judgement.because.startswith("status "):
+        if other.judgement.by_status is None:
             return other
     return said
 
 
 def _with_reset_near(
-    said: Said, lines: Sequence[str], echoed: Sequence[bool], index: int, world: World
-) -> Said:
+    said: LastError,
+    lines: Sequence[str],
+    echoed: Sequence[bool],
+    index: int,
+    context: ReadingContext,
+) -> LastError:
     """A limit that does not say when, with the time that a line just above or below it states."""
     if said.judgement.reset is not None:
         return said
     if said.judgement.means in LIMITS:
-        reset = _reset_above(said, lines, echoed, index, world)
-        reset = reset or _reset_below(lines, index, world)
+        reset = _reset_above(said, lines, echoed, index, context)
+        reset = reset or _reset_below(lines, index, context)
         return replace(said, judgement=replace(said.judgement, reset=reset))
     if said.judgement.means is Kind.BILLING:
-        reset = _reset_below(lines, index, world)
+        reset = _reset_below(lines, index, context)
         # A reset signal for machines means that it recovers, whatever the words (E-G1).
         if reset is not None and reset.source.lower().startswith("retry"):
             judgement = replace(said.judgement, means=Kind.RATE_LIMIT, reset=reset)
@@ -162,25 +175,29 @@ def _with_reset_near(
 
 
 def _reset_above(
-    said: Said, lines: Sequence[str], echoed: Sequence[bool], index: int, world: World
+    said: LastError,
+    lines: Sequence[str],
+    echoed: Sequence[bool],
+    index: int,
+    context: ReadingContext,
 ) -> ResetTime | None:
     for above in range(index - 1, max(-1, index - _NEAR), -1):
         if echoed[above] or not lines[above].strip():
             continue
-        other, _ = _at(lines[:index], echoed[:index], above, world, is_weak=True, is_over=True)
+        other, _ = _at(lines[:index], echoed[:index], above, context, is_weak=True, is_over=True)
         if other is None or other.judgement.means not in LIMITS:
             continue
         # "Retry after 2s" does not tell when a plan's window ends, unless both are one message.
         is_plan = said.judgement.means is Kind.QUOTA is not other.judgement.means
         is_one = not other.is_error and all(map(str.strip, lines[above:index]))
         reset = None if is_plan and not is_one else other.judgement.reset
-        # "Retrying in 16 seconds" above the last error was the wait before it: it is over.
+        # "Retrying in 16 seconds" above the last error was the wait before it, and has passed.
         if reset is not None and not tries_again(reset.source):
             return reset
     return None
 
 
-def _reset_below(lines: Sequence[str], index: int, world: World) -> ResetTime | None:
+def _reset_below(lines: Sequence[str], index: int, context: ReadingContext) -> ResetTime | None:
     """The time that a line of its own states below: "Resets on 08/01", "Reset time: in 2h"."""
     is_answer = False
     for below in range(index + 1, min(len(lines), index + _NEAR_BELOW)):
@@ -188,10 +205,10 @@ def _reset_below(lines: Sequence[str], index: int, world: World) -> ResetTime | 
         line = "\n".join(lines[below : below + 2])
         delay = _RETRY_DELAY.search(line[:2000])
         line = line[delay.start() :] if delay else line
-        is_answer = is_answer or prose_words(lines[below]) > ANSWER
+        is_answer = is_answer or prose_words(lines[below]) > _ANSWER
         if not delay and (is_answer or not _RESET_LINE.match(line)):
             continue
-        reset = find_reset(line, now=world.now, zone=world.zone)
+        reset = find_reset(line, now=context.now, zone=context.zone)
         if reset is not None and not tries_again(reset.source):
             return reset
     return None
@@ -201,18 +218,18 @@ def _at(
     lines: Sequence[str],
     echoed: Sequence[bool],
     index: int,
-    world: World,
+    context: ReadingContext,
     *,
     is_weak: bool,
     is_over: bool,
-) -> tuple[Said | None, int]:
+) -> tuple[LastError | None, int]:
     """What the message that begins at line `index` says, with the line on which it ends."""
     message, starts = message_at(lines, echoed, index)
-    said, end = _read(message, starts, lines, index, world, is_weak=is_weak, is_over=is_over)
+    said, end = _read(message, starts, lines, index, context, is_weak=is_weak, is_over=is_over)
     if said is None or said.judgement.means not in LIMITS or "\n" not in message:
         return said, end
-    if (whole := glued(message)) != message:
-        again, _ = _read(whole, starts, lines, index, world, is_weak=is_weak, is_over=is_over)
+    if (whole := rejoined(message)) != message:
+        again, _ = _read(whole, starts, lines, index, context, is_weak=is_weak, is_over=is_over)
         if again is not None and _says_more(again.judgement.reset, said.judgement.reset):
             said = replace(said, judgement=replace(said.judgement, reset=again.judgement.reset))
     return said, end
@@ -229,28 +246,28 @@ def _read(
     starts: Sequence[int],
     lines: Sequence[str],
     index: int,
-    world: World,
+    context: ReadingContext,
     *,
     is_weak: bool,
     is_over: bool,
-) -> tuple[Said | None, int]:
-    spoken = speak(message)
+) -> tuple[LastError | None, int]:
+    spoken = read_line(message)
     is_open = spoken.is_error or (is_weak and may_introduce(message))
     fields = _body(message) if is_open and "{" in message else None
     if fields is not None and not spoken.is_error:
-        is_body = isinstance(fields, Mapping) and body_evidence(fields) is not None
+        is_body = isinstance(fields, dict) and body_evidence(fields) is not None
         spoken, fields = (replace(spoken, is_error=True), fields) if is_body else (spoken, None)
     text, status = spoken.text, spoken.status
     if fields is not None:
-        words = error_words(fields)
+        body = read_body(fields)
         plain = text.replace("\\n", " ")  # the body as it was printed stands in the text too
-        text = squash(f"{plain} {words.text} {words.aside}")
-        status = status or status_of(fields)
+        text = one_line(f"{plain} {body.words} {bracketed(body.codes)}")
+        status = status or body.status
     zone = _zone_above(lines, index) if not _ZONE.search(message) else None
-    judgement = None if is_over else _notice(spoken, world)
+    judgement = None if is_over else _notice(spoken, context)
     judgement = judgement or judge(
         text,
-        world,
+        context,
         is_error=spoken.is_error,
         is_weak=is_weak,
         is_over=is_over,
@@ -258,32 +275,31 @@ def _read(
         zone=zone,
     )
     if judgement is None and spoken.whole != spoken.text:
-        judgement = _from_introduction(spoken, world, is_weak=is_weak, is_over=is_over, zone=zone)
+        judgement = _from_introduction(spoken, context, is_weak=is_weak, is_over=is_over, zone=zone)
     is_error = spoken.is_error
-    if judgement is None and is_weak and (terse := as_terse(spoken.whole)) is not None:
+    if judgement is None and is_weak and (terse := as_bare_error(spoken.whole)) is not None:
         is_error, text, status = True, spoken.whole, status or terse.status
         fields = _body(message) if "{" in message else None
         judgement = judge(
-            text, world, is_error=True, is_weak=True, is_over=is_over, fields=fields, zone=zone
+            text, context, is_error=True, is_weak=True, is_over=is_over, fields=fields, zone=zone
         )
     is_bare = _NUMBERED.match(spoken.whole) is not None and not _ERROR_WORD.search(text)
-    kind = None if is_bare else by_status(status)
-    if judgement is None and is_error and kind is not None:
-        reset = reset_in_fields(fields, now=world.now, zone=world.zone)
-        reset = reset or find_reset(text, now=world.now, zone=zone or world.zone)
-        judgement = Judgement(means=kind, because=f"status {status}", reset=reset)
+    if judgement is None and is_error and status is not None and not is_bare:
+        judgement = judge_status(status, text, context, fields=fields, zone=zone)
     if judgement is None or (not is_error and _is_talk(spoken, judgement)):
         return None, index
-    judgement = with_status(judgement, status if is_error else None)
+    judgement = with_status(judgement, status if is_error else None, context)
     if is_error and judgement.reset is None and judgement.means in LIMITS:
         # "The provider asks for a wait of 90 s. Original error: 429": the time comes first.
-        stated = find_reset(spoken.whole, now=world.now, zone=zone or world.zone)
+        stated = find_reset(spoken.whole, now=context.now, zone=zone or context.zone)
         judgement = replace(judgement, reset=stated)
     judgement = _with_headers(
-        judgement, response_at(lines, index, is_error=is_error), status, world
+        judgement, response_at(lines, index, is_error=is_error), status, context
     )
     end = _end_line(judgement, spoken, starts, index, lines)
-    said = Said(judgement=judgement, text=message, is_error=is_error, status=status, line=index)
+    said = LastError(
+        judgement=judgement, text=message, is_error=is_error, status=status, line=index
+    )
     return said, end
 
 
@@ -294,7 +310,7 @@ def _body(message: str) -> object:
         if (found := first_object(message, position)) is None:
             break
         data, begin = found
-        if isinstance(data, Mapping) and body_evidence(data) is not None:
+        if isinstance(data, dict) and body_evidence(data) is not None:
             return data
         first, position = data if first is None else first, begin + 1
     return first
@@ -305,31 +321,36 @@ def tries_again(text: str) -> bool:
     return _TRIES_AGAIN.search(text) is not None
 
 
-def _notice(spoken: Spoken, world: World) -> Judgement | None:
+def _notice(spoken: SpokenLine, context: ReadingContext) -> Judgement | None:
     """A notice whose error is only an introduction: "Attempt 5 failed. Retrying … Error: …"."""
     if spoken.whole == spoken.text or not tries_again(spoken.whole):
         return None
-    found = judge(spoken.whole, world, is_error=False)
+    found = judge(spoken.whole, context, is_error=False)
     return found if found is not None and found.means is Meaning.PROGRESS else None
 
 
 def _from_introduction(
-    spoken: Spoken, world: World, *, is_weak: bool, is_over: bool, zone: tzinfo | None
+    spoken: SpokenLine,
+    context: ReadingContext,
+    *,
+    is_weak: bool,
+    is_over: bool,
+    zone: tzinfo | None,
 ) -> Judgement | None:
     """What the introductions themselves say: "rate limited: …", "Could not resolve host: …"."""
     as_line = judge(
-        spoken.whole, world, is_error=False, is_weak=is_weak, is_over=is_over, zone=zone
+        spoken.whole, context, is_error=False, is_weak=is_weak, is_over=is_over, zone=zone
     )
     if as_line is not None or not spoken.is_error:
         return as_line
     # An introduction names many things; a limit must be stated by the message itself, unless all
     # that the message says is when: "task 7 failed (quota): resets in 2h".
-    found = judge(spoken.whole, world, is_error=True, is_over=is_over, zone=zone)
+    found = judge(spoken.whole, context, is_error=True, is_over=is_over, zone=zone)
     if found is None or found.means not in LIMITS:
         return found
     if _LIMIT_CLASS.search(spoken.whole[: len(spoken.whole) - len(spoken.text)]):
         return found
-    stated = find_reset(spoken.text, now=world.now, zone=zone or world.zone)
+    stated = find_reset(spoken.text, now=context.now, zone=zone or context.zone)
     return found if stated is not None and stated.span[0] <= _AT_ONCE else None
 
 
@@ -341,15 +362,15 @@ def _zone_above(lines: Sequence[str], index: int) -> tzinfo | None:
     return None
 
 
-def _is_talk(spoken: Spoken, judgement: Judgement) -> bool:
+def _is_talk(spoken: SpokenLine, judgement: Judgement) -> bool:
     """Whether the sentence goes on about the limit instead of stating it."""
-    return judgement.means in LIMITS and goes_on(spoken.text, judgement.end)
+    return judgement.means in LIMITS and talks_about_it(spoken.text, judgement.end)
 
 
 def _with_headers(
-    judgement: Judgement, lines: Sequence[str], status: int | None, world: World
+    judgement: Judgement, lines: Sequence[str], status: int | None, context: ReadingContext
 ) -> Judgement:
-    headers = headers_reset(lines, world)
+    headers = headers_reset(lines, context)
     if headers is None:
         return judgement
     # A reset signal means that it recovers, whatever the words (E-G1); a 403 may be a limit (E-G2).
@@ -363,7 +384,11 @@ def _with_headers(
 
 
 def _end_line(
-    judgement: Judgement, spoken: Spoken, starts: Sequence[int], index: int, lines: Sequence[str]
+    judgement: Judgement,
+    spoken: SpokenLine,
+    starts: Sequence[int],
+    index: int,
+    lines: Sequence[str],
 ) -> int:
     # Squashing only shortens, so the position in the squashed text is a lower bound.
     offset = judgement.end + len(spoken.whole) - len(spoken.text)
@@ -380,3 +405,45 @@ def _end_line(
 def _introduces(line: str) -> bool:
     """Whether `line` says that the next one tells more: "Rate limit reached:"."""
     return line.rstrip().endswith(":")
+
+
+# ⏺ I went on where I had stopped, …: an answer, so whatever stands above it was survived.
+_BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
+_ANSWER = 12
+# "Estimated usage" is a heading, no answer.
+_LABEL = 3
+_SENTENCE_END = re.compile(r"[.!?…]\s*$")
+# Words of prose below it that make a banner part of an answer; an error is believed for longer,
+# because programs explain their errors.
+_PROSE_AFTER_BANNER = 8
+_PROSE_AFTER_ERROR = 25
+_PROSE_AFTER_ALL = 400
+
+
+def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
+    """For each line, how many words of prose stand below it."""
+    after, total = [0] * len(lines), 0
+    is_advice = _advice(lines, echoed)
+    for index in range(len(lines) - 1, -1, -1):
+        after[index] = total
+        line = lines[index]
+        if is_survival(line):
+            total += _PROSE_AFTER_ERROR + 1
+        is_continued = index > 0 and continues(lines[index - 1], line)
+        if not is_continued and not is_advice[index]:
+            words = prose_words(line)
+            is_answer = words >= _ANSWER and _BULLET.match(line) is not None
+            is_label = words <= _LABEL and not _SENTENCE_END.search(line[-40:])
+            total += _PROSE_AFTER_ERROR + 1 if is_answer else 0 if is_label else words
+    return after
+
+
+def _advice(lines: Sequence[str], echoed: Sequence[bool]) -> list[bool]:
+    """For each line, whether it may follow a banner: advice, also as an item of a list."""
+    found: list[bool] = []
+    is_headed = False
+    for line, is_echoed in zip(lines, echoed, strict=True):
+        is_item = is_headed and line.lstrip().startswith(("- ", "* ", "• "))
+        found.append(is_frame(line) or (is_trailer(line) and (is_item or not is_echoed)))
+        is_headed = found[-1] and (is_item or line.rstrip().endswith(":"))
+    return found

@@ -1,4 +1,7 @@
-"""What a message means: the first entry of the packs that matches, else its HTTP status."""
+"""What a message means: the first entry of the packs that matches, else its status or codes.
+
+The status is read as in an HTTP answer (`status_kinds`), and so are sizes and reset times.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,35 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
 from ...core.failure import Kind, Reach
-from ..pack import Entry, Meaning, Pack, Packs, Voice
-from ..reset_time import ResetTime, find_reset
-from ..times.level import level
+from ..pattern_packs import Entry, Meaning, Pack, Packs, Voice
+from ..status_kinds import (
+    NO_WAIT,
+    Verdict,
+    asks_too_much,
+    reach_of,
+    speaks_of_a_plan,
+    verdict,
+    weigh,
+)
+from ..times.fields import reset_in_fields
+from ..times.plain_text import level
+from ..times.reset_time import find_reset
+from ..times.server_formats import ResetTime
 from ..times.zones import named_zone
-from .fields import reset_in_fields
+from ..vocabulary import FROM_WORDS, room_beside
 
 __all__ = (
+    "LIMITED_MODELS",
     "LIMITS",
+    "THIS",
     "Judgement",
-    "World",
-    "by_status",
-    "goes_on",
+    "ReadingContext",
     "judge",
-    "reach_of",
-    "squash",
+    "judge_status",
+    "limited_model",
+    "one_line",
+    "reach_in_words",
+    "talks_about_it",
     "with_status",
 )
 
@@ -30,29 +47,6 @@ LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 _LONGEST = 4000
 _BLANKS = re.compile(r"\s+")
 
-_STATUS_KINDS = {
-    401: Kind.AUTH,
-    402: Kind.BILLING,
-    403: Kind.AUTH,
-    408: Kind.TIMEOUT,
-    413: Kind.CONTEXT_LENGTH,
-    429: Kind.RATE_LIMIT,
-    503: Kind.OVERLOADED,
-    529: Kind.OVERLOADED,
-}
-_FIRST_SERVER, _LAST_SERVER, _FIRST_CLIENT = 500, 599, 400
-
-# Statuses that say no more than "the request was at fault".
-_VAGUE = (400, 404, 405, 409, 413, 422)
-# "api_error" is said beside every status; these tell whose fault it was.
-_CALLERS_FAULT = (400, 401, 402, 403, 404, 413, 422, 429)
-
-# Two numbers decide what no word says: a request larger than the whole limit never passes.
-_TOO_LARGE = re.compile(
-    r"\blimit:?\s{0,2}(?P<limit>[\d,]{1,15})\b(?:(?!\blimit\b).){0,80}?"
-    r"\brequested:?\s{0,2}[~about ]{0,7}(?P<asked>[\d,]{1,15})",
-    re.IGNORECASE,
-)
 _NEVER_SENT = re.compile(
     r"refused|ENOTFOUND|EAI_AGAIN|resolve|name or service|getaddrinfo|no route|unreachable",
     re.IGNORECASE,
@@ -60,7 +54,7 @@ _NEVER_SENT = re.compile(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class ReadingContext:
     """What a judgement needs to know besides the words.
 
     Args:
@@ -89,6 +83,7 @@ class Judgement:
         begin: Where the words that decided it begin in the squashed text.
         end: Where they end, the reset included.
         reset: When it resets, if the message says so.
+        by_status: The verdict of the status, where no pack knew the words.
     """
 
     means: Kind | Meaning
@@ -97,16 +92,17 @@ class Judgement:
     begin: int = 0
     end: int = 0
     reset: ResetTime | None = None
+    by_status: Verdict | None = None
 
 
-def squash(text: str) -> str:
+def one_line(text: str) -> str:
     """`text` as patterns see it: plain characters, single blanks, one line."""
     return _BLANKS.sub(" ", level(text[: 2 * _LONGEST])).strip()[:_LONGEST]
 
 
 def judge(
     text: str,
-    world: World,
+    context: ReadingContext,
     *,
     is_error: bool,
     is_weak: bool = False,
@@ -118,7 +114,7 @@ def judge(
 
     Args:
         text: A squashed message.
-        world: Packs, agent, clock, zone.
+        context: Packs, agent, clock, zone.
         is_error: Whether an error speaks: then the words may stand anywhere in it.
         is_weak: Whether weak entries are asked too.
         is_over: Whether the run is known to have failed: then no notice can say otherwise.
@@ -128,19 +124,19 @@ def judge(
     if not (is_error or is_over) and _CONDITION.match(text):
         return None
     asked = (text, is_error, is_weak, is_over, zone) if fields is None else None
-    if asked in world.known:
-        return world.known[asked]
+    if asked in context.known:
+        return context.known[asked]
     found = _asked(
-        text, world, is_error=is_error, is_weak=is_weak, is_over=is_over, fields=fields, zone=zone
+        text, context, is_error=is_error, is_weak=is_weak, is_over=is_over, fields=fields, zone=zone
     )
     if asked is not None:
-        world.known[asked] = found
+        context.known[asked] = found
     return found
 
 
 def _asked(
     text: str,
-    world: World,
+    context: ReadingContext,
     *,
     is_error: bool,
     is_weak: bool,
@@ -150,7 +146,7 @@ def _asked(
 ) -> Judgement | None:
     """What the first entry that knows `text` says."""
     is_plain = text.isascii()
-    for pack, entry in world.packs.entries(world.agent):
+    for pack, entry in context.packs.entries(context.agent):
         if is_plain and entry.is_foreign:
             continue
         if entry.voice is Voice.ERROR and not is_error:
@@ -162,7 +158,7 @@ def _asked(
         found = _found(text, pack, entry, is_error=is_error)
         if found is None:
             continue
-        reset = _reset(text, entry, world, fields=fields, zone=zone)
+        reset = _reset(text, entry, context, fields=fields, zone=zone)
         judgement = _judgement(text, found, (pack, entry), reset)
         if entry.voice is not Voice.STATED or _is_stated(text, reset, is_error=is_error):
             return judgement
@@ -208,7 +204,7 @@ _EARLY = 160
 
 
 def _is_stated(text: str, reset: ResetTime | None, *, is_error: bool) -> bool:
-    """Whether the time is stated, not quoted: inside quotes somebody else said it."""
+    """Whether the time is stated, not quoted: a time inside quotes is a quotation."""
     return reset is not None and (is_error or text.count('"', 0, reset.span[0]) % 2 == 0)
 
 
@@ -217,17 +213,17 @@ def _is_talk(text: str, found: re.Match[str], pack: Pack) -> bool:
     is_quoted = text.count('"', 0, start) % 2 == 1 or '"' in found[0]
     if start > _EARLY or is_quoted or _QUOTED.search(text, 0, found.end()):
         return True
-    # The wording of one program is its own; one that belongs to nobody must not look like prose.
-    is_nobodys = not pack.agents
-    return is_nobodys and bool(_TALK.search(text, 0, start) or _SENTENCE.search(text, 0, start))
+    # A wording of no particular program must not look like prose.
+    is_generic = not pack.agents
+    return is_generic and bool(_TALK.search(text, 0, start) or _SENTENCE.search(text, 0, start))
 
 
 def _reset(
-    text: str, entry: Entry, world: World, *, fields: object, zone: tzinfo | None
+    text: str, entry: Entry, context: ReadingContext, *, fields: object, zone: tzinfo | None
 ) -> ResetTime | None:
     own = named_zone(entry.zone) if entry.zone else None
-    under_keys = reset_in_fields(fields, now=world.now, zone=own or world.zone)
-    return under_keys or find_reset(text, now=world.now, zone=own or zone or world.zone)
+    under_keys = reset_in_fields(fields, now=context.now, zone=own)
+    return under_keys or find_reset(text, now=context.now, zone=own or zone or context.zone)
 
 
 def _judgement(
@@ -237,7 +233,7 @@ def _judgement(
     means, because = entry.means, f"{pack.name}: {entry.id}"
     if reset is not None and entry.with_reset is not None:
         means = entry.with_reset
-    if means in (Kind.RATE_LIMIT, Kind.QUOTA) and _never_passes(text):
+    if means in (Kind.RATE_LIMIT, Kind.QUOTA) and asks_too_much(text):
         means, because = Kind.CONTEXT_LENGTH, "one request is larger than the whole limit"
     end = found.end() if reset is None else max(found.end(), reset.span[1])
     return Judgement(
@@ -252,52 +248,113 @@ _ANSWERS_ON = re.compile(
 )
 
 
-# Programs do not think: somebody explains a banner to somebody.
-_SOMEBODY = re.compile(
+# Programs do not write so: a person explains a banner.
+_PERSON_TALKS = re.compile(
     r"(?-i:\bI(?:'m|'ve|'ll)?) (?:believe|think|guess|suggest|recommend|fixed|added|found|noticed"
     r"|tried|would|am closing|changed|updated|see|saw)\b",
     re.IGNORECASE,
 )
 
 
-def goes_on(text: str, end: int) -> bool:
+def talks_about_it(text: str, end: int) -> bool:
     """Whether the sentence that ends its banner at `end` goes on to talk about it."""
-    return _ANSWERS_ON.match(text, end) is not None or _SOMEBODY.search(text, end) is not None
+    return _ANSWERS_ON.match(text, end) is not None or _PERSON_TALKS.search(text, end) is not None
 
 
-def by_status(status: int | None) -> Kind | None:
-    """What a bare HTTP status means."""
-    if status is None or status < _FIRST_CLIENT or status > _LAST_SERVER:
-        return None
-    return _STATUS_KINDS.get(status, Kind.SERVER if status >= _FIRST_SERVER else Kind.CLIENT)
+def judge_status(
+    status: int | None,
+    text: str,
+    context: ReadingContext,
+    *,
+    codes: tuple[str, ...] = (),
+    fields: object = None,
+    zone: tzinfo | None = None,
+) -> Judgement | None:
+    """What a status or codes mean beside words that no pack knows, exactly as in an HTTP answer.
 
-
-def with_status(found: Judgement, status: int | None) -> Judgement:
-    """`found`, unless the status knows better whose fault it was.
-
-    "invalid_request_error" and "api_error" are said beside every status.
+    Args:
+        status: The status; None where there is none, and then only the codes count.
+        text: The words beside it.
+        context: Clock, zone.
+        codes: The vendor's codes in lower case.
+        fields: JSON around the message, for reset times under known keys.
+        zone: What a time without a zone means here; the host's if None.
     """
-    if status == 402 and found.means is Kind.RATE_LIMIT and found.reset is None:
-        return replace(found, means=Kind.BILLING, because="status 402")
-    if found.means is Kind.CLIENT:
-        is_vague = status is not None and status not in _VAGUE
-    else:
-        is_vague = found.means is Kind.SERVER and status in (*_CALLERS_FAULT, 529)
-    if not is_vague:
-        return found
-    return replace(found, means=by_status(status) or found.means, because=f"status {status}")
-
-
-def reach_of(kind: Kind, text: str) -> Reach:
-    """How far the call came, as far as the words tell."""
-    if kind not in (Kind.NETWORK, Kind.TIMEOUT):
-        return Reach.ANSWERED
-    return Reach.NEVER_SENT if _NEVER_SENT.search(text) else Reach.MAYBE_APPLIED
-
-
-def _never_passes(text: str) -> bool:
-    found = _TOO_LARGE.search(text)
+    lowered = "" if status is None else text.lower()
+    is_error = status is None or 400 <= status <= 599
+    found = verdict(status, codes, lowered) if is_error else None
     if found is None:
-        return False
-    limit, asked = (int(found[name].replace(",", "") or 0) for name in ("limit", "asked"))
-    return 0 < limit < asked
+        return None
+    reset = reset_in_fields(fields, now=context.now)
+    if reset is None and found.kind not in NO_WAIT:
+        reset = find_reset(text, now=context.now, zone=zone or context.zone)
+    is_plan, has_reset = speaks_of_a_plan(lowered), reset is not None
+    found = weigh(found, status=status, lowered=lowered, has_reset=has_reset, is_plan=is_plan)
+    return Judgement(means=found.kind, because=found.because, reset=reset, by_status=found)
+
+
+def with_status(found: Judgement, status: int | None, context: ReadingContext) -> Judgement:
+    """`found`, unless the status leaves no room for it: a 404 is a 404 whatever its page says."""
+    own = judge_status(status, "", context)
+    if own is None or not isinstance(found.means, Kind) or own.means is found.means:
+        return found
+    is_unpaid = status == 402 and found.means is Kind.RATE_LIMIT and found.reset is None
+    if found.means in FROM_WORDS & room_beside(status) and not is_unpaid:
+        return found
+    return replace(found, means=own.means, because=own.because, by_status=own.by_status)
+
+
+def reach_in_words(judgement: Judgement, status: int | None, text: str) -> Reach:
+    """How far the call came, as far as the words tell; a status means what it means in HTTP."""
+    kind = judgement.means if isinstance(judgement.means, Kind) else Kind.UNKNOWN
+    if kind in (Kind.NETWORK, Kind.TIMEOUT) and _NEVER_SENT.search(text):
+        return Reach.NEVER_SENT
+    own = judgement.by_status
+    return reach_of(
+        status,
+        kind,
+        is_vague=own is not None and own.is_vague and judgement.reset is None,
+        is_under_way=own is not None and own.is_under_way,
+    )
+
+
+#: A limit on the model that was asked, which the message does not name.
+THIS = "this model"
+
+_FAMILY = r"(?P<model>(?:claude[ -])?(?:opus|sonnet|haiku|fable)(?:[ -]\d[\d.]{0,5})?)"
+_MAKERS = r"claude|codex|deepseek|gemini|gemma|glm|gpt|grok|kimi|llama|mistral|o(?=\d)|qwen"
+_ID = rf"(?P<model>(?:{_MAKERS})-?\d[\w.-]{{0,60}}|(?:{_MAKERS})-[a-z][\w.-]{{0,60}})"
+_WINDOW = r"(?:(?:\d{1,2}[- ]?hour|weekly|daily|monthly|session|usage|rate) ){0,2}"
+_LIMIT = r"(?:limit|quota|capacity)"
+
+#: How messages name it, each with an example.
+LIMITED_MODELS = (
+    (rf"\b{_FAMILY} {_WINDOW}{_LIMIT}\b", "You've hit your Opus limit · resets 3:45pm"),
+    (rf"\b{_LIMIT} (?:for|on) (?:the )?{_FAMILY}\b", "You've hit your weekly limit for Opus"),
+    (
+        rf"\b{_LIMIT} (?:(?:reached|exceeded) )?(?:for|on) (?:the )?(?:model )?['\"]?{_ID}",
+        "You've hit your usage limit for GPT-5.3-Codex-Spark. Switch to another model now",
+    ),
+    (
+        rf"\b{_ID} {_WINDOW}{_LIMIT}\b",
+        "You have reached your daily gemini-2.5-pro quota limit",
+    ),
+    (
+        rf"\b{_LIMIT}\b.{{0,200}}?\bmodel['\"]?: ?['\"]?{_ID}",
+        "Quota exceeded for metric: requests_per_day, limit: 250, model: gemini-2.5-pro",
+    ),
+    (
+        rf"\b{_LIMIT} (?:for|on|of) (?P<model>{THIS})\b",
+        "You have exhausted your capacity on this model. Your quota will reset after 10m.",
+    ),
+)
+_MODEL_PATTERNS = tuple(re.compile(pattern, re.IGNORECASE) for pattern, _ in LIMITED_MODELS)
+_LONGEST_ABOUT_MODEL = 2000
+
+
+def limited_model(text: str) -> str:
+    """The model or family that the limit in `text` is about; empty if it names none."""
+    for pattern in _MODEL_PATTERNS:
+        if found := pattern.search(text, 0, _LONGEST_ABOUT_MODEL):
+            return found["model"].rstrip(".-_").lower()
+    return ""

@@ -1,24 +1,79 @@
-"""Objects as JavaScript runtimes print them: ``{ type: 'error', error: { message: '…' } }``.
+"""Objects as Python and JavaScript print them, and what objects of unknown programs say.
 
-What a runtime prints has values only. Source code that looks alike has names, calls or templates
-among them, so the first such value ends the reading.
+SDKs put ``{'error': {'message': …, 'param': None}}`` into their messages, runtimes print
+``{ type: 'error', error: { message: '…' } }``: no JSON, but the same body. Only values are read:
+source code that looks alike has names, calls or templates, and the first of these ends the reading.
 """
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+
+from ..bodies import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("inspected_object", "may_be_inspected")
+
+__all__ = (
+    "LARGEST_LITERAL",
+    "failure_lines",
+    "inspected_object",
+    "may_be_inspected",
+    "python_object",
+)
 
 # A body, not a data dump; deeper than any vendor nests.
-_LARGEST = 16_384
-_DEEPEST = 24
-_OPENING = re.compile(r"\{\s{0,40}(?:[A-Za-z_$][\w$]{0,60}|'[\w.-]{1,60}'): {1,2}\S")
-_TOKEN = re.compile(
+LARGEST_LITERAL = 16_384
+_DEEPEST_LITERAL = 40
+_LITERAL_OPENING = re.compile(r"\{\s*(?:'|\"[\w-]{1,40}\": ?(?:'|None|True|False|\{\s*'))")
+# A string that does not end is read to the end of the text, once.
+_LITERAL_TOKEN = re.compile(r"'(?:[^'\\]|\\.)*+'?|\"(?:[^\"\\]|\\.)*+\"?|[{}\[\]()]", re.DOTALL)
+# No vendor sends such numbers, and Python refuses to print the largest of them.
+_ODD_NUMBER = re.compile(r"\b0[xXoObB]|\d{20}")
+# Python warns of these, on the user's terminal.
+_UNKNOWN_ESCAPE = re.compile(r"(?<!\\)\\(?![\\'\"abfnrtvxuUN0-7])")
+
+
+def python_object(text: str, start: int) -> tuple[Any, int] | None:
+    """The object that begins at `start`, with where it ends; None if there is none."""
+    if _LITERAL_OPENING.match(text, start) is None:
+        return None
+    chunk = text[start : start + LARGEST_LITERAL]
+    end = _literal_end(chunk)
+    if end is None or _ODD_NUMBER.search(chunk, 0, end):
+        return None
+    try:
+        # A terminal may have wrapped the line inside a string.
+        plain = chunk[:end].replace("\r", " ").replace("\n", " ")
+        data = ast.literal_eval(_UNKNOWN_ESCAPE.sub(r"\\\\", plain))
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return None
+    return (data, start + end) if isinstance(data, dict) else None
+
+
+def _literal_end(chunk: str) -> int | None:
+    depth = 0
+    for token in _LITERAL_TOKEN.finditer(chunk):
+        if token[0] in "{[(":
+            depth += 1
+        elif token[0] in "}])":
+            depth -= 1
+        if depth > _DEEPEST_LITERAL:
+            return None
+        if depth == 0:
+            return token.end()
+    return None
+
+
+# A body, not a data dump; deeper than any vendor nests.
+_LARGEST_OBJECT = 16_384
+_DEEPEST_OBJECT = 24
+_OBJECT_OPENING = re.compile(r"\{\s{0,40}(?:[A-Za-z_$][\w$]{0,60}|'[\w.-]{1,60}'): {1,2}\S")
+_OBJECT_TOKEN = re.compile(
     r"\s*(?:"
     r"(?P<string>'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\"|`(?:[^`\\$]|\\.)*+`)"
     r"|(?P<number>-?\d{1,18}(?:\.\d{1,18})?)(?![\w.:-])"
@@ -42,14 +97,14 @@ class _NoObjectError(ValueError):
 
 def may_be_inspected(text: str, start: int) -> bool:
     """Whether an object of this kind may begin at `start`."""
-    return _OPENING.match(text, start) is not None
+    return _OBJECT_OPENING.match(text, start) is not None
 
 
 def inspected_object(text: str, start: int) -> tuple[dict[str, Any], int] | None:
     """The object that begins at `start`, with where it ends; None if there is none."""
     if not may_be_inspected(text, start):
         return None
-    reader = _Reader(text, start, min(len(text), start + _LARGEST))
+    reader = _ObjectReader(text, start, min(len(text), start + _LARGEST_OBJECT))
     try:
         data = reader.value(0)
     except _NoObjectError:
@@ -57,7 +112,7 @@ def inspected_object(text: str, start: int) -> tuple[dict[str, Any], int] | None
     return (data, reader.end) if isinstance(data, dict) else None
 
 
-class _Reader:
+class _ObjectReader:
     """The tokens of one object, the next one looked at before it is taken."""
 
     def __init__(self, text: str, start: int, limit: int) -> None:
@@ -68,7 +123,7 @@ class _Reader:
     def value(self, depth: int) -> Any:
         """The value that comes next."""
         name, piece = self._take()
-        if depth > _DEEPEST:
+        if depth > _DEEPEST_OBJECT:
             raise _NoObjectError
         if piece == "{":
             return self._object(depth + 1)
@@ -135,6 +190,75 @@ class _Reader:
     @staticmethod
     def _read(text: str, start: int, limit: int) -> Iterator[tuple[str, str, int]]:
         position = start
-        while found := _TOKEN.match(text, position, limit):
+        while found := _OBJECT_TOKEN.match(text, position, limit):
             yield found.lastgroup or "", found[found.lastgroup or 0], found.end()
             position = found.end()
+
+
+_SIGN = re.compile(
+    r"(?:\w{0,20}_)?(?:fail|failed|failure|error|errors|exit_?code|return_?code|rc|status"
+    r"|status_?code|state|outcome|stop_?reason)",
+    re.IGNORECASE,
+)
+_BAD = re.compile(
+    r"(?<!no )(?<!0 )(?<!without )(?<![a-z])"
+    r"(?:fail|error|exhaust|abort|reject|block|unavailable|limit|needs_intervention)",
+    re.IGNORECASE,
+)
+# What was asked, shown or changed is not what happened.
+_ASKED = re.compile(
+    r"(?:tool|tool_\w{1,20}|toolName|command|cmd|args|arguments|prompt|input|query|question|diff"
+    r"|patch|files?|content|contents|body_html|snippet|sample|tests?|role)",
+    re.IGNORECASE,
+)
+_MOST_DEPTH = 6
+_MOST_PAIRS = 400
+_LONGEST_VALUE = 4000
+
+
+def failure_lines(data: object) -> list[str]:
+    """The lines that `data` says about a failure; none if it tells of no failure."""
+    pairs = list(_pairs(data))
+    if any(_ASKED.fullmatch(key) for key, _ in pairs):
+        return []
+    is_run = any(key in ("stdout", "stderr") for key, _ in pairs)
+    if not any(_is_sign(key, value) or (is_run and _is_exit(key, value)) for key, value in pairs):
+        return []
+    strings = (value for _, value in pairs if isinstance(value, str) and " " in value)
+    return [line for value in strings for line in value[:_LONGEST_VALUE].split("\n")]
+
+
+def _is_sign(key: str, value: object) -> bool:
+    if not _SIGN.fullmatch(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key)):
+        return False
+    if isinstance(value, bool | Mapping):
+        return bool(value) and ("fail" in key.lower() or "error" in key.lower())
+    if isinstance(value, int):
+        is_exit = "exit" in key.lower() or "return" in key.lower() or key == "rc"
+        return value != 0 if is_exit else 400 <= value < 600
+    return isinstance(value, str) and _BAD.search(value[:200]) is not None
+
+
+def _is_exit(key: str, value: object) -> bool:
+    return key == "code" and isinstance(value, int) and value > 0
+
+
+def _pairs(data: object) -> Iterator[tuple[str, object]]:
+    """Every key with its plain value, in the order in which they were written."""
+    stack: list[tuple[str, object, int]] = [("", data, 0)]
+    for _ in range(_MOST_PAIRS):
+        if not stack:
+            return
+        key, node, depth = stack.pop()
+        node = (opened(node) or node) if isinstance(node, str) else node
+        if depth > _MOST_DEPTH:
+            continue
+        if isinstance(node, Mapping):
+            yield key, node
+            stack.extend(
+                (str(name), value, depth + 1) for name, value in reversed(list(node.items())[:64])
+            )
+        elif isinstance(node, list):
+            stack.extend((key, value, depth + 1) for value in reversed(node[:64]))
+        else:
+            yield key, node

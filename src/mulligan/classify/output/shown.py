@@ -1,6 +1,6 @@
-"""Which lines a program merely shows: file contents, diffs, search results, quotes, code.
+"""Which lines a program only displays: file contents, diffs, search results, quotes, code.
 
-A banner that a tool printed looks exactly like a live one; only what stands around it tells.
+A banner that a tool printed looks exactly like a live one; only the lines around it tell.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ _TASKS = re.compile(
     r"|[⏵⏸]|[^\n]{0,80}\b(?:shift\+tab|ctrl\+\w|auto-compact|auto-update)\b"
     r"|[›❯※$]\s|[^\n]{0,60}·\s\d{1,3}% (?:context )?left\b)"
 )
-# [2026-07-06 12:00:00] [error] …   12:00:00 ERROR …: one more complaint is no answer
+# [2026-07-06 12:00:00] [error] …   12:00:00 ERROR …: another error is not an answer
 _LOGGED_ERROR = re.compile(
     r"\s{0,8}\[?\d[\d:./T -]{6,30}(?:[.,]\d{1,9})?Z?\]?\s+(?:\[\w{1,20}\]\s+)?"
     r"\[?(?:error|fatal|critical)\b",
@@ -165,7 +165,7 @@ def shown(lines: Iterable[str]) -> list[bool]:
     for one in labels:
         if one:
             statuses.setdefault(one["label"].strip(), set()).add(one["status"])
-    # Nobody fails with three statuses in the same words: it is a list of them.
+    # Three statuses in the same words are a list of statuses, not a failure.
     return [
         is_shown or (one is not None and len(statuses[one["label"].strip()]) >= _A_LIST)
         for is_shown, one in zip(found, labels, strict=True)

@@ -1,8 +1,8 @@
-"""Lines of text, each with the voice that speaks in it.
+"""Lines of text without stamps and introductions, and whether an error introduced them.
 
 A line that an error introduces ("API Error:", "litellm.RateLimitError:", "429 …", "the run
 failed:") may say what happened anywhere. Any other line counts only if it begins with the words
-of a banner. Introductions are peeled off one by one.
+of a banner. Introductions are removed one by one.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..times.level import level
-from .terse import is_quoting, is_somebody
+from ..times.plain_text import level
+from .bare_errors import is_person, is_quoting
+from .introductions import ERROR_INTRODUCTION
 
-__all__ = ("Spoken", "speak")
+__all__ = ("SpokenLine", "read_line")
 
 # Symbols, emoji, box drawing, punctuation: all but what opens a quote, code, a list or markup.
 _ORNAMENTS = re.compile(r"[^\w\"'`#+<{\[($@%/\\=~^&-]+")
@@ -31,7 +32,7 @@ _STAMP = re.compile(
     r"|[\w.]{1,60}:[\w<>.]{1,60}:\d{1,6} - "  # loguru
     r"|\d{1,2}: (?=\D)"  # a chain of causes
     r"|\w{1,40}(?:::\w{1,40}){1,6}:\s+"  # a module in Rust
-    # worker-3: a name that is no word, in front of a sentence
+    # worker-3: a name with digits or punctuation, in front of a sentence
     r"|(?=[\w./-]{0,30}[\d./-])[a-z][\w./-]{2,30}:\s+"
     r"(?=(?:You|Your|API|Sorry|This|The|No|Rate|Usage|\d)\b)"
     r"|[\w.]{1,60} (?:- )?(?=(?:ERROR|CRITICAL|WARNING|INFO|DEBUG)\b)"  # logging
@@ -60,7 +61,7 @@ _TAG = re.compile(
     r"(?:stderr|stdout|output|result|message|details?|reason)\s*[:=]\s*"
     r"|\[(?:result|stderr|stdout|claude|codex|gemini|copilot|opencode|qwen|aider|agent"
     r"|cli|runner|worker[\w-]{0,8}"
-    # [orchestrator] …: whoever it is, but no code
+    # [orchestrator] …: any name, but not an error code
     r"|(?!\w{0,30}(?:err|limit|exhaust|quota|overload|unavail|denied|timeout|throttl|invalid))"
     r"(?:[a-z][\w./@-]{3,60}|run #?\d{1,5}|\d{4,20}))\]\s*:?\s+",
     re.IGNORECASE,
@@ -77,96 +78,6 @@ _APOLOGY = re.compile(
 _NAMED = re.compile(
     r"(?:claude(?: code)?|codex|gemini(?: cli)?|copilot|opencode|qwen|aider|goose|cursor|kimi|amp"
     r"|graphql|gh|agent|cn|pi)(?:\s?:\s+|\s+(?=you(?:'ve|'re)?\s(?:hit|have|exhausted|exceeded|reached)))",
-    re.IGNORECASE,
-)
-_ERROR = re.compile(
-    # API Error: …   [API Error: …   API Error (529 …   Error code: 429 - …   Error: 500 …
-    r"\[?(?:api|http|fatal|server|internal|unexpected|provider|model|stream|request|network"
-    r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?::(?!:)|[(·—-]|(?=\{)"
-    r"|(?=\d{3}\b(?!\s(?:is|are|was|were|means?|indicates?|happens?|occurs?|can|should|and|or)\b)))\s*"
-    # 7 PERMISSION_DENIED: …
-    r"|(?-i:(?:\d{1,2} )?(?:INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|PERMISSION_DENIED"
-    r"|UNAVAILABLE|RESOURCE_EXHAUSTED|UNAUTHENTICATED|INTERNAL|FAILED_PRECONDITION|ABORTED)): "
-    r"|(?:fatal|panic):\s+|curl: \((?:5|6|7|18|28|35|52|55|56|92)\)\s+"
-    # litellm.RateLimitError: …   google.api_core.exceptions.ResourceExhausted: …
-    r"|(?:Caused by:?\s*)?[A-Za-z_$](?:[\w.$]|::){0,120}?"
-    r"(?:Error|Exception|Exhausted|Failure|Fault|Unavailable|Timeout|(?<=[a-z])Failed)\b"
-    r"(?:\s*\[[^\]]{0,60}\])?(?:\s*(?::(?!:)|-)|\s\()\s*"
-    # Octokit::TooManyRequests: …
-    r"|(?-i:[A-Z]\w{1,40}(?:::[A-Z]\w{1,40}){1,4})(?: \([^()\n]{1,80}\))?:\s?"
-    # BadRequestError('Error code: 400 …: an exception as Python prints it
-    r"|[A-Za-z_$][\w.$]{0,120}?(?:Error|Exception|LimitExceeded)\((?:code=)?['\"]"
-    # RateLimitEvent(… status='rejected' …), ResultMessage(… is_error=True, … result="…
-    r"|(?:[\w.]{1,40}:){0,2}RateLimitEvent\([^\n]{0,80}?(?=status='rejected')"
-    r"|ResultMessage\((?=[^\n]{0,2000}\bis_error=True)[^\n]{0,2000}?\bresult=['\"]"
-    # (AI_APICallError) …
-    r"|\([A-Za-z_$][\w.$]{0,60}?(?:Error|Exception)\)\s+"
-    # Failed to find label: …   Error from provider (x): …
-    r"|(?:failed(?! tests?\b)|(?:we(?:'re| are) )?unable|could not|couldn't|cannot|can't"
-    r"|error(?! (?:handling|messages?|paths?|cases?|recovery|reporting)\b)|exception)\b"
-    r"[^:{}\"\n]{0,120}:\s+"
-    # stream disconnected before completion: …   Agent stopped: …   Stopping: …
-    r"|(?:stream|connection|session|task|agent|run|turn|process|job|request|thread|worker"
-    r"|claude|codex|gemini|copilot|opencode|qwen|aider|goose|cursor|kimi)"
-    r"(?: (?:'[^'\n]{1,40}'|\"[^\"\n]{1,40}\"|#?\d{1,5}))? (?:was |has )?"
-    r"(?:disconnected|closed|interrupted|aborted|stopped|ended|terminated|cancell?ed"
-    r"|exited|paused|suspended|halted|blocked)\b[^:{}\"'\n]{0,60}:\s+"
-    r"|(?:stopping|aborting|exiting|pausing|halting|paused|stopped|aborted|halted|blocked)"
-    r"(?: (?:the |this )?(?:session|task|agent|run|turn|work|job|loop|queue))?:\s+"
-    # claude exited with code 1: …
-    r"|[\w./@-]{1,40}(?: process| cli| agent)? (?:exited|exit|died|crashed|quit)\b"
-    r"[^:{}\"'\n]{0,60}:\s+"
-    # An error occurred (ThrottlingException) when calling the X operation: …
-    r"|an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+"
-    # the run failed: …   Request failed with status: …
-    r"|(?P<told>(?:[^:{}\"'`\n]|(?<=\w)'(?=\w)|`[^`\n]{1,40}`|\"[^\"\n]{1,60}\"(?=\s)|'[^'\n]{1,80}'(?=\s)){0,80}"
-    r"\b(?:errors?|failed|failure|rejected|exception)\b"
-    r"(?: (?:result|response|message|event|reply|stack))?"
-    r"(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+[^:{}\n]{0,40})?:\s+)"
-    # Stream error after retries: …   model call failed during startup: …
-    r"|(?!(?:the|an?|i|we|this|that|those|no|any|fix\w*|handl\w*) )(?:[\w-]{1,20}+ ){1,2}"
-    r"(?:errors?|failed|failure) (?:after|before|because of|from|during|while|at|on|in|with|for)"
-    r" (?:[^:{}\"'\n]|(?<=\w)'(?=\w)){1,40}:\s+"
-    # the language model failed with internal error 429 - {…
-    r"|(?:[\w-]{1,20}+ ){1,8}error(?: code)? (?=[45]\d\d\s*(?:[-:]\s|\{))"
-    # maximum retry attempts reached for …   llm: (model) exhausted retries: …
-    r"|max(?:imum)? (?:number of )?(?:retry )?(?:attempts|retries|tries)(?: was| were)?"
-    r" (?:reached|exceeded|exhausted)\b[^:{}\"'\n]{0,40}?(?::|\bfor)\s+"
-    r"|[^:{}\"'\n]{0,60}\b(?:exhausted retries|retries exhausted|gave up|giving up)\b"
-    r"[^:{}\"'\n]{0,40}:\s+"
-    # Request rejected (429) · …   Request failed with status code 429
-    r"|request (?:rejected|failed)(?: with)?(?: status)?(?: code)?[:\s]*\(?(?=\d{3}\b)"
-    r"|unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)"
-    r"|response status(?: code)? (?:was|is|of) (?=[45]\d\d\b)"
-    # ModelResponse(id='…', …, error={…: a response as Python prints it
-    r"|[A-Za-z_]\w{0,40}\([^\n]{0,2000}?\berror=(?=\{)"
-    # 发生错误: …   Fehler beim Aufruf: …
-    r"|(?:[^:\n{}\"']{0,20}(?:错误|異常|异常|失败|エラー|오류)"
-    r"|(?:fehler|erreur|errore|erro|ошибка)\b)[^:\n{}\"']{0,40}:\s*"
-    # error run failed {"message": …: a line of a log with its fields behind it
-    r"|(?:[\w.:/-]{1,30}+ ){0,6}(?:errors?|failed|failure) (?=\{\s?[\"'])"
-    # Code review skipped — …
-    r"|(?:[\w-]{1,20}+ ){1,4}(?:skipped|paused|stopped|blocked|aborted|interrupted|suspended)"
-    r"\s?[—·]\s"
-    # task 12: acme/large — failed — …
-    r"|[^{}\"'\n]{0,80}?\s[—–|]\s'?(?:failed|failure|error)'?\s[—–|:]\s\"?"
-    # Attempt 3 failed with status 503. Retrying with backoff... ApiError: {…
-    r"|attempt \d{1,3} failed\b[^:{}\n]{0,60}?\. retrying\b[^:{}\n]{0,40}?\.\.\.\s+"
-    # Unexpected API Response: the model did not …
-    r"|unexpected (?:api )?(?:response|answer|reply):\s+"
-    # Provider acme returned 400: …
-    r"|(?:[\w.-]{1,30}+ ){1,4}(?:returned|responded|answered|replied)(?: with)?"
-    r"(?: status)?(?: code)? (?=[45]\d\d:\s)"
-    # One or more errors occurred. (Response status code does not indicate success: 500 (…
-    r"|(?:one or more errors occurred\.? \(?)?response status code does not indicate success: "
-    r"(?=\d{3})"
-    # Acme API error HTTP 429 Too Many Requests: {…
-    r"|(?:[\w-]{1,20}+ ){1,5}error (?:HTTP |status |code )?"
-    r"(?=[45]\d\d (?-i:[A-Z][a-z]+)(?: (?-i:[A-Z][a-z]+)){0,3}\s?[:{(-])"
-    # headers: {…}, status_code: 429, body: {…: Cohere's client
-    r"|(?:headers: [^\n]{1,2000}?, )?status_code: (?=[45]\d\d, body: )"
-    # "error": { … a fragment of a body
-    r"|\{?['\"]error['\"]\s*:\s*(?=\{)",
     re.IGNORECASE,
 )
 # 429 Too Many Requests   HTTP/1.1 429   HTTP 429   status code: 503   (429) …
@@ -232,7 +143,7 @@ _BURIED = re.compile(
 _FARTHEST = 400
 # 500: AcmeException - Error code: 404 - …: the API's own status stands inside the gateway's
 _INNER = re.compile(r"\bError code: (?P<status>[45]\d\d) - ")
-# Who watches himself closely does not complain.
+# Debug output is not an error.
 _DEBUG = re.compile(r"\b(?:DEBUG|TRACE)\b")
 # gh: We could not answer in time. (HTTP 504)
 _ENDED = re.compile(r"\(HTTP (?P<status>[45]\d\d)\)$")
@@ -251,8 +162,8 @@ _PEEL = (_PICTURE, _PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 # `acme.RateLimitError: …: an error between the marks of code
 _MARKED = re.compile(r"'(?=[\w.]{1,80}(?:Error|Exception): )")
 _BLANKS = re.compile(r"\s+")
-_ERRORS = (_RUBY, _LOGGED, _ERROR)
-# "I handled the error: …": somebody tells of it.
+_ERRORS = (_RUBY, _LOGGED, ERROR_INTRODUCTION)
+# "I handled the error: …": a person reports it.
 _TELLER = re.compile(
     r"(?i:\b(?:we|why|when|note on|handled|fixed|tests?|things?|cases?|docs?)\b)|\bI (?!error)"
 )
@@ -260,7 +171,7 @@ _PEELS = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spoken:
+class SpokenLine:
     """What a line says once its introductions are peeled off.
 
     Args:
@@ -276,7 +187,7 @@ class Spoken:
     whole: str = ""
 
 
-def speak(line: str) -> Spoken:
+def read_line(line: str) -> SpokenLine:
     """`line` (with what continues it) without ornaments, stamps and introductions."""
     plain = _BLANKS.sub(" ", level(line)).strip()
     position = _skip(_ORNAMENTS, plain, 0)
@@ -284,10 +195,10 @@ def speak(line: str) -> Spoken:
     if _LOGFMT.search(plain[:400]) or _has_error_key(plain[:2000]):
         parts = [found["quoted"] or found["bare"] for found in _LOGFMT_ERROR.finditer(plain)]
         if parts:
-            inner = speak(" ".join(parts).replace('\\"', '"'))
-            return Spoken(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
+            inner = read_line(" ".join(parts).replace('\\"', '"'))
+            return SpokenLine(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
     if _CONDITION.match(whole):
-        return Spoken(text=whole, whole=whole)
+        return SpokenLine(text=whole, whole=whole)
     position = _skip(_MARKED, plain, _behind_answer(plain, position))
     is_error, position, status = _peeled(plain, position)
     if not is_error and (ended := _ENDED.search(plain)):
@@ -300,7 +211,7 @@ def speak(line: str) -> Spoken:
         status = int(anywhere["status"] or anywhere["first"])
     if is_error and (own := _INNER.search(text[:400])):
         status = int(own["status"])
-    return Spoken(text=text, is_error=is_error, status=status, whole=whole)
+    return SpokenLine(text=text, is_error=is_error, status=status, whole=whole)
 
 
 def _peeled(plain: str, position: int) -> tuple[bool, int, int | None]:
@@ -336,7 +247,7 @@ def _buried(plain: str, position: int) -> int:
     if _DEBUG.search(plain, 0, found.start()):
         return position
     is_quoted = is_quoting(before) or before.endswith(("'", '"', "("))
-    return position if is_quoted or is_somebody(before) else found.start()
+    return position if is_quoted or is_person(before) else found.start()
 
 
 def _has_error_key(plain: str) -> bool:

@@ -1,4 +1,4 @@
-"""A run as a sequence of events: what stands at its end.
+"""The events of a run in order, and which of them decides how it ended.
 
 FAILED ──WORK, DONE──▶ survived         PROGRESS ──exit ≠ 0──▶ what it was retrying failed
    └──ENDED──▶ over, unless DONE follows
@@ -14,25 +14,34 @@ from typing import TYPE_CHECKING
 
 from ...core.failure import Kind
 from ...core.hint import Confidence, Precision
-from ..pack import Meaning
-from ..reset_time import find_reset
-from .echo import is_fence
-from .events import event_evidence
-from .evidence import Evidence, Role
-from .fields import reset_in_fields
-from .kinds import Judgement, World, by_status, judge, squash, with_status
-from .log_records import is_record, logged
-from .streams import Line, pieces
-from .text import last_word
-from .undress import ONE_STRING, undressed
-from .voice import speak
+from ..bodies import read_body
+from ..pattern_packs import Meaning
+from ..times.fields import reset_in_fields
+from ..times.reset_time import find_reset
+from .events.shapes import event_evidence
+from .evidence import Evidence, Role, bracketed
+from .json_stream import Line, cut, pieces
+from .last_error import last_error
+from .meaning import (
+    Judgement,
+    ReadingContext,
+    judge,
+    judge_status,
+    limited_model,
+    one_line,
+    with_status,
+)
+from .shown import is_fence
+from .speaker import read_line
+from .unwrap import ONE_STRING, unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..reset_time import ResetTime
+    from ..times.server_formats import ResetTime
 
-__all__ = ("Story", "Stream", "judged", "take_apart")
+
+__all__ = ("Stream", "Timeline", "is_record", "judged", "logged", "split_stream")
 
 # Upstream error:   Response body:   Failed to parse stream event:
 _HEADING = re.compile(
@@ -58,7 +67,7 @@ class Stream:
         lines: What lines say.
         agent: Who gave itself away.
         record: The record of a log that `lines` were taken from, if they were.
-        objects: The last objects in a shape that nobody knows.
+        objects: The last objects of an unknown shape.
     """
 
     evidence: tuple[Evidence, ...]
@@ -68,7 +77,7 @@ class Stream:
     objects: tuple[object, ...] = ()
 
 
-def take_apart(text: str) -> Stream:
+def split_stream(text: str) -> Stream:
     """`text` as evidence and lines."""
     agent = ""
     evidence: deque[Evidence] = deque(maxlen=_EVENTS)
@@ -76,7 +85,7 @@ def take_apart(text: str) -> Stream:
     record: tuple[list[str], object] = ([], None)
     objects: deque[object] = deque(maxlen=_OBJECTS)
     above, in_fence, count = "", False, 0
-    plain = undressed(text)
+    plain = unwrapped(text)
     # Output that broke off in the middle of a block hides nothing below the opening.
     fences = sum(map(is_fence, plain.split("\n"))) // 2 * 2
     for piece in pieces(plain):
@@ -115,10 +124,10 @@ def take_apart(text: str) -> Stream:
     return Stream(placed, tuple(lines), agent, record[1], tuple(objects))
 
 
-class Story:
+class Timeline:
     """The events of a run, in order."""
 
-    def __init__(self, events: Iterable[Evidence], world: World) -> None:
+    def __init__(self, events: Iterable[Evidence], context: ReadingContext) -> None:
         self.last: Evidence | None = None
         self.progress: Evidence | None = None
         self.is_done = False
@@ -126,7 +135,7 @@ class Story:
         self._failures: deque[Evidence] = deque(maxlen=8)
         self._retried: Evidence | None = None
         self._notices: dict[str, bool] = {}
-        self._world = world
+        self._world = context
         for event in events:
             self._add(event)
 
@@ -150,7 +159,7 @@ class Story:
 
     def _is_notice(self, event: Evidence) -> bool:
         if event.text not in self._notices:
-            found = judge(squash(event.text), self._world, is_error=False)
+            found = judge(one_line(event.text), self._world, is_error=False)
             is_notice = found is not None and found.means is Meaning.PROGRESS
             self._notices[event.text] = is_notice
         return self._notices[event.text]
@@ -159,6 +168,12 @@ class Story:
     def words(self) -> str:
         """What the last failure said; what it left out, an earlier one."""
         return next((one.text for one in reversed(self._failures) if one.text), "")
+
+    @property
+    def model(self) -> str:
+        """The model that the limit is about; the last failure that names one says it."""
+        named = (limited_model(one_line(one.text)) for one in reversed(self._failures))
+        return next((each for each in named if each), "")
 
     def judgement(self) -> Judgement | None:
         """What the last failure means; what it leaves out, earlier ones fill in."""
@@ -176,8 +191,8 @@ class Story:
                 means = Kind.QUOTA if Kind.QUOTA in (first.means, other.means) else first.means
                 return replace(first, means=means, reset=other.reset)
         if self._retried is not None:
-            fields, world = self._retried.fields, self._world
-            stated = reset_in_fields(fields, now=world.now, zone=world.zone)
+            fields, context = self._retried.fields, self._world
+            stated = reset_in_fields(fields, now=context.now)
             return replace(first, reset=stated)
         return first
 
@@ -199,36 +214,77 @@ class Story:
         return said
 
 
-def judged(evidence: Evidence, world: World) -> Judgement | None:
+def judged(evidence: Evidence, context: ReadingContext) -> Judgement | None:
     """What one piece of evidence means: by its words, its own statement, its status, its reset."""
-    code = f"[{evidence.code}]" if evidence.code else ""
-    text = squash(f"{evidence.text} {evidence.aside} {code}")
-    found = judge(text, world, is_error=True, is_weak=True, is_over=True, fields=evidence.fields)
-    status = evidence.status or speak(evidence.text[:400]).status
+    codes = evidence.codes
+    if evidence.code:
+        codes = tuple(dict.fromkeys((*codes, evidence.code.lower())))
+    text = one_line(f"{evidence.text} {bracketed(codes)}")
+    found = judge(text, context, is_error=True, is_weak=True, is_over=True, fields=evidence.fields)
+    status = evidence.status or read_line(evidence.text[:400]).status
     if found is not None and isinstance(found.means, Kind):
-        return _as_said_last(with_status(found, status), evidence.text, world)
-    reset = reset_in_fields(evidence.fields, now=world.now, zone=world.zone)
+        return _as_said_last(with_status(found, status, context), evidence.text, context)
+    reset = reset_in_fields(evidence.fields, now=context.now)
     if evidence.is_limit:
         return Judgement(means=Kind.QUOTA, because="the event says so", reset=reset)
-    if (kind := by_status(status)) is not None:
-        return Judgement(means=kind, because=f"status {status}", reset=reset)
-    if reset is not None:
+    # The reasons beside an event are the program's own words, not the vendor's.
+    vendors = () if evidence.is_event and status is None else codes
+    stated = judge_status(status, text, context, codes=vendors, fields=evidence.fields)
+    if stated is None and reset is not None:
         return Judgement(means=Kind.RATE_LIMIT, because=f"states {reset.source}", reset=reset)
-    return None
+    return stated
 
 
-def _as_said_last(found: Judgement, text: str, world: World) -> Judgement:
+def _as_said_last(found: Judgement, text: str, context: ReadingContext) -> Judgement:
     """A limit with the time that the last of several banners in one message states."""
     text = text[:ONE_STRING]
     if found.reset is None or found.means not in _WINDOWS or "\n" not in text:
         return found
-    first = find_reset(text, now=world.now, zone=world.zone)
+    first = find_reset(text, now=context.now, zone=context.zone)
     if first is None or first.at != found.reset.at:
         return found
     rest = text.find("\n", first.span[1])
-    if rest < 0 or find_reset(text[rest:], now=world.now, zone=world.zone) is None:
+    if rest < 0 or find_reset(text[rest:], now=context.now, zone=context.zone) is None:
         return found
-    said = last_word(text.split("\n"), world, has_failed=True)
+    said = last_error(text.split("\n"), context, has_failed=True)
     if said is None or said.judgement.means not in _WINDOWS or said.judgement.reset is None:
         return found
     return replace(found, reset=said.judgement.reset)
+
+
+_LEVEL_KEYS = ("level", "lvl", "severity", "levelname", "log.level")
+_MESSAGE_KEYS = ("msg", "message", "text", "event", "stdout", "stderr")
+_ERROR_KEYS = ("err", "error", "exception")
+# Pino and Bunyan count in tens.
+_NUMBERS = {10: "DEBUG", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
+_NAMES = {"warning": "WARN", "err": "ERROR", "panic": "FATAL", "trace": "DEBUG", "crit": "CRITICAL"}
+_MOST_LINES = 40
+
+
+def is_record(data: object) -> bool:
+    """Whether `data` is a record of a log, of whatever level."""
+    is_leveled = isinstance(data, Mapping) and any(key in data for key in _LEVEL_KEYS)
+    return isinstance(data, Mapping) and is_leveled and any(key in data for key in _MESSAGE_KEYS)
+
+
+def logged(data: object) -> list[str]:
+    """`data` as lines of a log; none unless it records an error."""
+    if not isinstance(data, Mapping) or "type" in data:
+        return []
+    level = next((_level(data[key]) for key in _LEVEL_KEYS if key in data), "")
+    fields = data.get("fields")
+    inner = {**fields, **data} if isinstance(fields, Mapping) else data
+    said = [inner[key] for key in _MESSAGE_KEYS if isinstance(inner.get(key), str)]
+    said += [words for key in _ERROR_KEYS if (words := read_body(inner.get(key)).words)]
+    if level not in ("ERROR", "FATAL", "CRITICAL") or not said:
+        return []
+    first, *rest = "\n".join(dict.fromkeys(said)).split("\n")[:_MOST_LINES]
+    return [cut(f"{level} {first}"), *(cut(line) for line in rest)]
+
+
+def _level(value: object) -> str:
+    if isinstance(value, int):
+        return _NUMBERS.get(value, "")
+    name = str(value).strip().lower()
+    known = ("debug", "info", "notice", "warn", "error", "fatal", "critical")
+    return _NAMES.get(name, name.upper() if name in known else "")

@@ -1,7 +1,7 @@
-"""A text without what others put around it: borders, quotation marks, stamps, curl's arrows.
+"""Output without decoration that others added: borders, quotation marks, stamps, curl's arrows.
 
-What a person may have done to a part (quoting, stamping) is undone only where all of the text is
-dressed that way: a quotation inside an answer stays a quotation.
+Quoting and stamping is undone only where all of the text is decorated that way: a quotation inside
+an answer stays a quotation.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import re
 
-from ..times.level import without_escapes
-from .bodies import body_evidence, status_of
-from .inspected import inspected_object
-from .objects import failed_words
-from .streams import completed
+from ..bodies import status_in
+from ..times.plain_text import without_escapes
+from .error_bodies import body_evidence
+from .json_stream import completed
+from .printed_objects import failure_lines, inspected_object
 
-__all__ = ("ONE_STRING", "undressed")
+__all__ = ("ONE_STRING", "unwrapped")
 
 # A message, not a document.
 ONE_STRING = 4000
@@ -46,28 +46,30 @@ _ARROW = re.compile(r"^< ?", re.MULTILINE)
 _CURL = re.compile(r"^(?:[>*] [^\n]{0,400}|[>*]|[{}] \[\d{1,9} bytes data\])\r?$", re.MULTILINE)
 
 
-def undressed(text: str) -> str:
+def unwrapped(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
-    plain = _single_spaced(_unboxed(_OVERWRITTEN.sub("\n", without_escapes(text))))
-    plain = _unstamped_value(_unstamped(_unmarked(_uncurled(_unpieced(plain)))))
-    return _braced(_unquoted(plain))
+    plain = _without_blank_lines(_without_box(_OVERWRITTEN.sub("\n", without_escapes(text))))
+    plain = _value_without_stamps(
+        _without_stamps(_without_quote_marks(_without_curl(_without_pieces(plain))))
+    )
+    return _braced(_without_quotes(plain))
 
 
-def _unboxed(text: str) -> str:
+def _without_box(text: str) -> str:
     """`text` without the borders that a terminal program drew around it."""
     if not any(border in text for border in _BORDERS):
         return text
-    return "\n".join(_unboxed_line(line) for line in text.split("\n"))
+    return "\n".join(_line_without_box(line) for line in text.split("\n"))
 
 
-def _unboxed_line(line: str) -> str:
+def _line_without_box(line: str) -> str:
     bare = line.strip()
     if len(bare) < 2 or bare[0] not in _BORDERS:
         return line
     return bare[1:].rstrip(_BORDERS + " ").removeprefix(" ")
 
 
-def _single_spaced(text: str) -> str:
+def _without_blank_lines(text: str) -> str:
     """A wrapped message whose every second line is empty, without the empty lines."""
     lines = text.strip("\n").split("\n")
     is_double = len(lines) > 4 and not any(map(str.strip, lines[1::2]))
@@ -75,21 +77,21 @@ def _single_spaced(text: str) -> str:
     return "\n".join(lines[::2]) if is_double and is_wrapped else text
 
 
-def _unpieced(text: str) -> str:
+def _without_pieces(text: str) -> str:
     """The lines of a string that a runtime printed in pieces, with the stack that is part of it."""
     if not _STACK_PIECE.search(text):
         return text
     return _PIECE.sub(lambda found: found["line"].replace("\\'", "'"), text)
 
 
-def _uncurled(text: str) -> str:
+def _without_curl(text: str) -> str:
     """An exchange as `curl -v` shows it: what the server answered, without arrows."""
     if not _ANSWER.search(text):
         return text
     return _ARROW.sub("", _CURL.sub("", text))
 
 
-def _unmarked(text: str) -> str:
+def _without_quote_marks(text: str) -> str:
     """A text that is a quotation from its first line to its last, without its marks."""
     if not text.lstrip().startswith("> "):
         return text
@@ -99,7 +101,7 @@ def _unmarked(text: str) -> str:
     return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
 
 
-def _unstamped(text: str) -> str:
+def _without_stamps(text: str) -> str:
     """A log that stamps each of its lines, also those of one message, without the stamps."""
     if not _STAMP.match(text):
         return text
@@ -109,7 +111,7 @@ def _unstamped(text: str) -> str:
     return "\n".join(_STAMP.sub("", line, count=1) for line in lines)
 
 
-def _unstamped_value(text: str) -> str:
+def _value_without_stamps(text: str) -> str:
     """A log with a printed value, whose lines were stamped one by one, as the value itself.
 
     Any other line keeps its stamp: it tells where one record ends.
@@ -127,7 +129,7 @@ def _unstamped_value(text: str) -> str:
     return "\n".join(lines)
 
 
-def _unquoted(text: str) -> str:
+def _without_quotes(text: str) -> str:
     """What a program said as one quoted string, and nothing else."""
     bare = text.strip()
     if not 2 < len(bare) <= ONE_STRING or _QUOTES.get(bare[0]) != bare[-1]:
@@ -154,5 +156,5 @@ def _braced(text: str) -> str:
         data = completed(whole) if printed is None else printed[0]
     if not isinstance(data, dict):
         return text
-    is_body = (status_of(data) or body_evidence(data)) is not None
-    return whole if is_body or set(data) == {"result"} or failed_words(data) else text
+    is_body = (status_in(data) or body_evidence(data)) is not None
+    return whole if is_body or set(data) == {"result"} or failure_lines(data) else text

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .echo import is_frame, is_survival
+from .shown import is_frame, is_survival
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ("continues", "glued", "is_rest", "message_at")
+__all__ = ("continues", "is_rest", "message_at", "rejoined")
 
 _WRAPPED = re.compile(r"[\w,;/–—=+&-]\s*$")
 _WORDS = re.compile(r"\w")
@@ -32,14 +32,14 @@ _LOGGED = re.compile(
 _ANNOUNCES = re.compile(r"\b(?:at|on|by|until|after|resets?)\s*$", re.IGNORECASE)
 _CUT = re.compile(r"(?<=\S)\n(?=\S)")
 _ITEM = re.compile(r"\s{0,16}(?:[*+-]|\d{1,2}\.)\s")
-# Nobody ends a line of his own here: … the API returned 503 / Service Unavailable
+# A line does not end here unless it was wrapped: … the API returned 503 / Service Unavailable
 _HANGS = re.compile(
     r"\b(?:from|the|an?|of|to|with|by|as|and|or|in|on|for|returned|raises?|raised|answered|(?<![/\w])[45]\d\d)\s*$"
 )
 # Longer than any banner in the narrowest terminal.
 _MESSAGE_LINES = 14
 _MESSAGE_LENGTH = 2400
-# Nobody works in a narrower terminal: a line was wrapped where the next word had no room.
+# Terminals are wider than this: a line was wrapped where the next word had no room.
 _WRAP_WIDTH = 40
 _SHORTEST_WRAPPED = 28
 
@@ -55,7 +55,7 @@ def message_at(lines: Sequence[str], echoed: Sequence[bool], index: int) -> tupl
         if is_frame(line) or is_survival(line) or _is_record(parts[-1], line):
             break
         if line.startswith("> ") and not lines[index].startswith("> "):
-            break  # somebody else's words
+            break  # a quotation
         starts.append(length + 1)
         parts.append(line)
         length += len(line) + 1
@@ -96,7 +96,7 @@ def is_rest(lines: Sequence[str], echoed: Sequence[bool], index: int) -> bool:
     return not is_begin and (begin.islower() or begin.isdigit() or begin in "(,;")
 
 
-def glued(message: str) -> str:
+def rejoined(message: str) -> str:
     """`message` with the words made whole that a terminal cut in two at its right edge."""
 
     def joint(cut: re.Match[str]) -> str:

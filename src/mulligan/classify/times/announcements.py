@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from ...core.lazy_pattern import lazy
+
 __all__ = (
     "AFTER",
     "ANNOUNCED",
@@ -54,7 +56,7 @@ _RUSSIAN = r"сброс\w*|повторите(?: попытку)?|попробу
 _EAST = r"重置|重试|恢复|刷新|解除|リセット|再試行|再開|재설정|초기화|다시 시도"
 
 # A terminal may have wrapped the line at any blank, and put a border there.
-ANNOUNCED = re.compile(
+ANNOUNCED = lazy(
     (
         rf"\b(?P<own>{_OWN})\b"
         rf"|\b(?:{_ENGLISH}|{_GERMAN}|{_SPANISH}|{_PORTUGUESE}|{_FRENCH}|{_ITALIAN}|{_DUTCH}|{_RUSSIAN})\b"
@@ -91,28 +93,28 @@ _BETWEEN = (
     *("tra", "fra", "op", "om", "over", "через", "в", "на", "于", "在", "将", "會", "会", "に"),
     *("l(?=')", "は", "에", r"\{?\s*seconds?(?=\s*[:=])", r"ms(?=\s*[:=])"),
 )
-JOINERS = re.compile(
+JOINERS = lazy(
     r"(?:[\s:=|,(·\"'>*_@→⇒➜⏰-⏳🕐-🕧\\-]+"
     rf"|(?:{'|'.join(_BETWEEN).replace(' ', chr(92) + 's+')})(?![A-Za-zÀ-ÿ]))*",
     re.IGNORECASE,
 )
 # "resume using this model at …": a few words, no digit, no end of sentence, then a preposition.
-GAP = re.compile(r"[^\d.;!?{}]{0,48}?\b(?:at|on|in|after|until|um|am|às|a las|em|à|le)\s+(?=\S)")
+GAP = lazy(r"[^\d.;!?{}]{0,48}?\b(?:at|on|in|after|until|um|am|às|a las|em|à|le)\s+(?=\S)")
 
 # "After" asks for neither: "after 14:00", "after 5 minutes".
-ASKS_LENGTH = re.compile(
+ASKS_LENGTH = lazy(
     r"\b(?:in|within|for|wait|em|en|dans|tra|fra|dentro de|через)\W*$", re.IGNORECASE
 )
-AFTER = re.compile(r"\bafter\W*$", re.IGNORECASE)
-ASKS_CLOCK = re.compile(r"\b(?:at|on|à|às|as|las|um|ab|gegen|vers|alle|om)\W*$", re.IGNORECASE)
+AFTER = lazy(r"\bafter\W*$", re.IGNORECASE)
+ASKS_CLOCK = lazy(r"\b(?:at|on|à|às|as|las|um|ab|gegen|vers|alle|om)\W*$", re.IGNORECASE)
 # Only here is a number without a unit a number of seconds, or of what the name says.
-BARE_SECONDS = re.compile(
+BARE_SECONDS = lazy(
     r"(?:retry|resets?|try again)[-_\s]?(?:after|in|delay)"
     r"(?:[\W_]{0,6}(?:seconds?|(?P<ms>ms)))?\W*$",
     re.IGNORECASE,
 )
 
-WORD_LAST = re.compile(
+WORD_LAST = lazy(
     r"\b(?:left |remaining |to go )?(?:until|till|before|to) (?:(?:the|your|next|quota|limit|usage"
     r"|weekly|session|rate) ){0,3}(?:reset|refresh|renewal)s?\b"
     r"|zurückgesetzt|wieder verfügbar|erneut|réinitialis"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from ...core.lazy_pattern import lazy
+from ...core.record import record
 
 __all__ = ("TimeOfDay", "clock_at")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class TimeOfDay:
     """A time on the clock; hour 24 is the midnight that ends the day.
 
@@ -25,24 +27,24 @@ class TimeOfDay:
     end: int
 
 
-_TWELVE = re.compile(
+_TWELVE = lazy(
     r"(?P<h>\d{1,2})(?:[:.](?P<m>\d{2})(?:[:.](?P<s>\d{2}))?)?\s{0,4}(?P<half>[ap])\.?\s?m(?![A-Za-z])\.?",
     re.IGNORECASE,
 )
-_TWENTYFOUR = re.compile(
+_TWENTYFOUR = lazy(
     r"(?P<h>\d{1,2}):(?P<m>\d{2})(?::(?P<s>\d{2}(?:[.,]\d{1,9})?))?(?![:\d])(?:\s?(?:Uhr|uur|h|hs|hrs)\b)?"
 )
 # Four digits are a time only where a zone says so.
-_MILITARY = re.compile(r"(?P<h>[0-2]\d)(?P<m>[0-5]\d)(?P<s>)(?=\s?(?:UTC|GMT|Z|hrs)\b)")
-_HOURS = re.compile(
+_MILITARY = lazy(r"(?P<h>[0-2]\d)(?P<m>[0-5]\d)(?P<s>)(?=\s?(?:UTC|GMT|Z|hrs)\b)")
+_HOURS = lazy(
     r"(?P<h>\d{1,2})\s?h(?:\s?(?P<m>\d{2}))?(?![A-Za-z0-9])|(?P<h2>\d{1,2})(?:\.(?P<m2>\d{2}))?\s?Uhr\b",
     re.IGNORECASE,
 )
-_EAST = re.compile(
+_EAST = lazy(
     r"(?P<half>上午|下午|晚上|凌晨|早上|午前|午後|오전|오후)?\s?(?P<h>\d{1,2})"
     r"(?:[:：](?P<m>\d{2})(?::(?P<s>\d{2}))?|[时時点點시]\s?(?:(?P<m2>\d{1,2})[分분])?)"
 )
-_NAMED = re.compile(
+_NAMED = lazy(
     r"(?P<noon>noon|midday|midi|mediod[ií]a|meio-dia|mittags?|mezzogiorno)\b"
     r"|(?P<midnight>midnight|minuit|medianoche|meia-noite|mitternacht|mezzanotte)\b",
     re.IGNORECASE,

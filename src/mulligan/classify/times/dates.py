@@ -6,12 +6,14 @@ Month before day where a slash leaves it open: the programs that print such date
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from ...core.lazy_pattern import lazy
+from ...core.record import record
 
 __all__ = ("Day", "day_at")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Day:
     """A stated day: a date with or without its year, a weekday, or days from today.
 
@@ -69,30 +71,30 @@ def _names(table: tuple[str, ...], prefix: str) -> str:
 
 
 _YEAR = r"(?:19|20|21)\d{2}"
-_ISO = re.compile(rf"(?P<y>{_YEAR})(?P<sep>[-/.])(?P<m>\d{{1,2}})(?P=sep)(?P<d>\d{{1,2}})(?!\d)")
-_EAST = re.compile(
+_ISO = lazy(rf"(?P<y>{_YEAR})(?P<sep>[-/.])(?P<m>\d{{1,2}})(?P=sep)(?P<d>\d{{1,2}})(?!\d)")
+_EAST = lazy(
     rf"(?:(?P<y>{_YEAR})\s?[年년]\s?)?(?P<m>\d{{1,2}})\s?[月월]\s?(?P<d>\d{{1,2}})\s?[日号일]"
 )
-_SLASHES = re.compile(rf"(?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})(?:/(?P<y>{_YEAR}|\d{{2}}))?(?![\d/])")
-_DOTS = re.compile(rf"(?P<d>\d{{1,2}})\.\s?(?P<m>\d{{1,2}})\.(?:\s?(?P<y>{_YEAR}))?(?!\d)")
-_MONTH_DAY = re.compile(
+_SLASHES = lazy(rf"(?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})(?:/(?P<y>{_YEAR}|\d{{2}}))?(?![\d/])")
+_DOTS = lazy(rf"(?P<d>\d{{1,2}})\.\s?(?P<m>\d{{1,2}})\.(?:\s?(?P<y>{_YEAR}))?(?!\d)")
+_MONTH_DAY = lazy(
     rf"(?:{_names(_MONTHS, 'm')})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?![\d:])"
     rf"(?:,?\s+(?P<y>{_YEAR})(?![\d:]))?",
     re.IGNORECASE,
 )
-_DAY_MONTH = re.compile(
+_DAY_MONTH = lazy(
     rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th|er|º|\.)?[\s-](?:(?:of|de)\s+)?(?:{_names(_MONTHS, 'm')})"
     rf"(?![a-zà-ÿа-я])\.?(?:,?[\s-](?:(?:de|del)\s+)?(?P<y>{_YEAR})(?![\d:])(?:\s?г\.?)?)?",
     re.IGNORECASE,
 )
 # The 1st of next month, the first day of the month.
-_OF_MONTH = re.compile(
+_OF_MONTH = lazy(
     r"(?:(?P<d>\d{1,2})(?:st|nd|rd|th)|first(?= (?:day|of)\b))(?![\w-])(?:\s+day)?"
     r"(?:\s+(?:of\s+)?(?:the|next|each|every|this)(?:\s+next)?\s+(?:calendar\s+)?month)?",
     re.IGNORECASE,
 )
-_WEEKDAY = re.compile(rf"(?:next\s+)?(?:{_names(_WEEKDAYS, 'w')})\b\.?", re.IGNORECASE)
-_AHEAD = re.compile(rf"(?:{_names(_SOON, 's')})\b", re.IGNORECASE)
+_WEEKDAY = lazy(rf"(?:next\s+)?(?:{_names(_WEEKDAYS, 'w')})\b\.?", re.IGNORECASE)
+_AHEAD = lazy(rf"(?:{_names(_SOON, 's')})\b", re.IGNORECASE)
 
 
 def day_at(text: str, start: int) -> Day | None:

@@ -1,14 +1,15 @@
-"""Lengths of time as servers write them.
+"""Lengths of time in words.
 
 ``1h47m17.664s``, ``5 days 22 hours 11 minutes``, ``PT2H``, ``0:00:59.47``, ``less than a minute``,
-``~1 day``, ``2 Stunden``. A number without a unit is no duration: whoever knows that seconds are
-meant reads the number.
+``~1 day``, ``2 Stunden``, ``3,600 seconds``. A number without a unit is not a duration here.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from ...core.lazy_pattern import lazy
+from ...core.record import record
 
 __all__ = ("Length", "duration_at")
 
@@ -28,10 +29,12 @@ _NUMBER_WORDS = {
     "eine": 1, "einer": 1, "einem": 1, "einen": 1, "un": 1, "una": 1, "une": 1, "um": 1, "uma": 1,
     "dos": 2, "dois": 2, "duas": 2, "deux": 2, "zwei": 2,
 }  # fmt: skip
-_THOUSANDS = re.compile(r"[1-9]\d{0,2},\d{3}")
+# 3,600 seconds: three digits behind a comma are thousands.
+_THOUSANDS = lazy(r"[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _SIZES = tuple(_UNIT_WORDS)
-_PART = re.compile(
-    r"(?:(?P<number>\d{1,9}(?:[.,]\d{1,15})?|\.\d{1,15})(?:\s+|-)?|(?P<word>"
+_PART = lazy(
+    r"(?:(?P<number>\d{1,3}(?:,\d{3}){1,3}(?:\.\d{1,15})?(?!\d)"
+    r"|\d{1,9}(?:[.,]\d{1,15})?|\.\d{1,15})(?:\s+|-)?|(?P<word>"
     + "|".join(word.replace(" ", r"\s+") for word in _NUMBER_WORDS)
     # "a m" and "one s" are no durations: a word takes a word.
     + r")\s+(?=\w{3}))(?:"
@@ -39,26 +42,26 @@ _PART = re.compile(
     + r")(?![A-Za-z])",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(r"\s*,?\s*(?:(?:and|und|et|y|e)\s+)?", re.IGNORECASE)
-_ABOUT = re.compile(
+_BETWEEN = lazy(r"\s*,?\s*(?:(?:and|und|et|y|e)\s+)?", re.IGNORECASE)
+_ABOUT = lazy(
     r"(?:~|≈|(?:less than|under|about|approximately|approx\.?|around|roughly|almost|nearly|up to"
     r"|at least|another|circa|ca\.|etwa|ungefähr|environ|aproximadamente|cerca de|unos|约|大约|約)"
     r"(?![A-Za-z]))\s*",
     re.IGNORECASE,
 )
-_ISO = re.compile(
+_ISO = lazy(
     r"P(?:(?P<d>\d{1,4})D)?T(?:(?P<h>\d{1,5})H)?(?:(?P<m>\d{1,6})M)?(?:(?P<s>\d{1,9}(?:\.\d{1,9})?)S)?(?![A-Za-z0-9])"
 )
-_COLONS = re.compile(
+_COLONS = lazy(
     r"(?:(?P<d>\d{1,4})\s*days?,?\s*)?(?P<h>\d{1,4}):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d(?:\.\d{1,9})?))?(?![:\d])"
     r"(?!\s*[ap]\.?m\b)",
     re.IGNORECASE,
 )
 # "in 2h05": the minutes without their unit.
-_HOURS_MINUTES = re.compile(r"(?P<d>)(?P<h>\d{1,4})\s?h\s?(?P<m>[0-5]\d)(?P<s>)(?![\w:.])")
+_HOURS_MINUTES = lazy(r"(?P<d>)(?P<h>\d{1,4})\s?h\s?(?P<m>[0-5]\d)(?P<s>)(?![\w:.])")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Length:
     """A stated duration.
 
@@ -111,7 +114,6 @@ def _number(words: str) -> float:
     known = _NUMBER_WORDS.get(" ".join(words.lower().split()))
     if known is not None:
         return float(known)
-    # 3,600 seconds: a comma before three digits parts thousands.
     return float(words.replace(",", "" if _THOUSANDS.fullmatch(words) else "."))
 
 

@@ -1,14 +1,16 @@
-"""One time expression, whatever its form: an epoch, a duration, a day with a clock time."""
+"""One time expression of any form: an epoch, a duration, a day with a clock time."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from ...core.hint import Precision
+from ...core.lazy_pattern import lazy
+from ...core.record import record
 from .clocks import TimeOfDay, clock_at
 from .dates import Day, day_at
 from .durations import Length, duration_at
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ("Lead", "When", "epoch_of", "when_at")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class When:
     """An instant that was read from words.
 
@@ -30,12 +32,16 @@ class When:
         end: Where the words end.
         precision: How exactly they state it.
         is_doubtful: Whether they could mean another time.
+        length: The length of time that they state, in seconds; None where they state an instant.
+        is_just_past: Whether the time that they name has just passed, and `at` is the next one.
     """
 
     at: float
     end: int
     precision: Precision
+    length: float | None = None
     is_doubtful: bool = False
+    is_just_past: bool = False
 
 
 class Lead(Enum):
@@ -46,8 +52,8 @@ class Lead(Enum):
     CLOCK = "clock"
 
 
-_EPOCH = re.compile(r"(?P<n>\d{13}|\d{10})(?:\.\d{1,9})?(?![\d:/-])")
-_BETWEEN = re.compile(
+_EPOCH = lazy(r"(?P<n>\d{13}|\d{10})(?:\.\d{1,9})?(?![\d:/-])")
+_BETWEEN = lazy(
     r"(?:[\s,·@]+|T(?=\d)|-\s|(?:at|on|um|am|den|le|à|às|a\s+las|las|alle|il|op|om|the|de|del|of|в)(?![A-Za-zÀ-ÿа-я]))*",
     re.IGNORECASE,
 )
@@ -66,7 +72,7 @@ def epoch_of(number: float) -> float | None:
 
 
 def when_at(
-    text: str, start: int, *, now: float, zone: tzinfo, lead: Lead = Lead.NONE
+    text: str, start: int, *, now: float, zone: tzinfo | None, lead: Lead = Lead.NONE
 ) -> When | None:
     """The time expression that begins at `start`, or None.
 
@@ -74,7 +80,7 @@ def when_at(
         text: Plain text (`level`), on one line.
         start: Where it must begin.
         now: Epoch seconds.
-        zone: What a time without a zone means.
+        zone: What a time without a zone means; None where that is not known.
         lead: What the words in front ask for.
     """
     if (found := _EPOCH.match(text, start)) and (at := epoch_of(float(found["n"]))) is not None:
@@ -95,11 +101,15 @@ def _after(length: Length, now: float) -> When | None:
     precision = Precision.MINUTE if length.smallest >= 60 else Precision.EXACT
     is_doubtful = length.is_rough and length.smallest > 60
     return When(
-        at=now + length.seconds, end=length.end, precision=precision, is_doubtful=is_doubtful
+        at=now + length.seconds,
+        end=length.end,
+        precision=precision,
+        length=length.seconds,
+        is_doubtful=is_doubtful,
     )
 
 
-def _calendar(text: str, start: int, *, now: float, zone: tzinfo) -> When | None:
+def _calendar(text: str, start: int, *, now: float, zone: tzinfo | None) -> When | None:
     day: Day | None = None
     clock: TimeOfDay | None = None
     stated: Zone | None = None
@@ -120,7 +130,7 @@ def _calendar(text: str, start: int, *, now: float, zone: tzinfo) -> When | None
     if day is None and clock is None:
         return None
     tz = stated.tz if stated else zone
-    moment = instant(day=day, clock=clock, zone=tz, now=now)
+    moment = None if tz is None else instant(day=day, clock=clock, zone=tz, now=now)
     if moment is None:
         return None
     has_seconds = moment.is_end or (clock is not None and clock.second is not None)
@@ -129,6 +139,7 @@ def _calendar(text: str, start: int, *, now: float, zone: tzinfo) -> When | None
         end=end,
         precision=Precision.SECOND if has_seconds else Precision.MINUTE,
         is_doubtful=moment.is_doubtful or (stated is not None and stated.is_ambiguous),
+        is_just_past=moment.is_just_past,
     )
 
 

@@ -11,9 +11,10 @@ runs, what is meant lies in it, and its end is the first instant that is surely 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING
+
+from ...core.record import record
 
 if TYPE_CHECKING:
     from .clocks import TimeOfDay
@@ -28,7 +29,7 @@ _RECENT_DAYS = 2
 _MINUTE = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Instant:
     """A resolved time.
 
@@ -36,11 +37,13 @@ class Instant:
         at: Epoch seconds.
         is_doubtful: Whether a reader could take the words to mean another time.
         is_end: Whether it is the end of the minute that was named, which has begun.
+        is_just_past: Whether the time that was named has just passed, and `at` is the next one.
     """
 
     at: float
     is_doubtful: bool = False
     is_end: bool = False
+    is_just_past: bool = False
 
 
 def instant(
@@ -73,7 +76,8 @@ def _next_time(today: date, clock: TimeOfDay, zone: tzinfo, now: float) -> Insta
     for ahead in (1, 2):
         if at < now:
             at = _epoch(today + timedelta(days=ahead), clock, zone, now)
-    return Instant(at=at, is_doubtful=at != before and now - before < _JUST_PASSED)
+    is_just_past = at != before and now - before < _JUST_PASSED
+    return Instant(at=at, is_doubtful=is_just_past, is_just_past=is_just_past)
 
 
 def _next_weekday(
@@ -85,7 +89,7 @@ def _next_weekday(
         return running
     doubtful = now - at < _JUST_PASSED
     again = _epoch(today + timedelta(days=ahead + 7), clock, zone, now)
-    return Instant(at=again, is_doubtful=doubtful)
+    return Instant(at=again, is_doubtful=doubtful, is_just_past=doubtful)
 
 
 def _next_date(

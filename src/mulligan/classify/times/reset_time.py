@@ -1,18 +1,17 @@
-"""When a limit resets, read from the words that state it.
+"""Reset times in words: `find_reset("resets 9pm (Europe/Berlin)", now=…, zone=…)`.
 
-Usable alone: `find_reset("resets 9pm (Europe/Berlin)", now=…, zone=…)`. The clock and the host's
-zone come in as arguments. The first clause that states a time wins; what a program says about its
-own next try counts only where the server's word is missing.
+The clock and the host's zone are arguments. The first clause that states a time wins; what a
+program says about its own next attempt counts only where the server stated nothing.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..core.hint import Confidence, Hint, Precision
-from .times.announcements import (
+from ...core.hint import Confidence, Precision
+from ...core.lazy_pattern import lazy
+from .announcements import (
     AFTER,
     ANNOUNCED,
     ASKS_CLOCK,
@@ -22,52 +21,21 @@ from .times.announcements import (
     JOINERS,
     WORD_LAST,
 )
-from .times.expressions import Lead, When, when_at
-from .times.level import level
+from .expressions import Lead, When, when_at
+from .plain_text import level
+from .server_formats import ResetTime, may_state_time
 
 if TYPE_CHECKING:
     from datetime import tzinfo
 
-__all__ = ("ResetTime", "find_reset")
+__all__ = ("find_reset",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResetTime:
-    """A stated reset.
-
-    Args:
-        seconds: From now to the reset; 0 where the stated time is over.
-        at: The instant in epoch seconds.
-        span: Where the clause stands in the text.
-        source: The clause itself.
-        precision: How exactly it was stated.
-        confidence: LOW where a reader could take the words to mean another time.
-    """
-
-    seconds: float
-    at: float
-    span: tuple[int, int]
-    source: str
-    precision: Precision
-    confidence: Confidence = Confidence.HIGH
-
-    @property
-    def hint(self) -> Hint | None:
-        """What the core waits for; None where the stated time is over."""
-        return Hint.after(
-            self.seconds,
-            source=self.source,
-            at=self.at,
-            precision=self.precision,
-            confidence=self.confidence,
-        )
-
-
-_SECONDS = re.compile(r"(?P<n>\d{1,8}(?:\.\d{1,9})?)(?![\d:./-])(?!\s*[A-Za-z%])")
-# "After 00:01:30" is a length of time; after midnight nobody says the seconds.
-_SPAN = re.compile(r"00:\d{2}:\d{2}(?![:\d])")
+_SECONDS = lazy(r"(?P<n>\d{1,8}(?:\.\d{1,9})?)(?![\d:./-])(?!\s*[A-Za-z%])")
+# "After 00:01:30" is a length of time; just after midnight a clock time has no seconds.
+_SPAN = lazy(r"00:\d{2}:\d{2}(?![:\d])")
 # "total retry wait time: 13.84 seconds" has been waited already.
-_SPENT = re.compile(
+_SPENT = lazy(
     r"\b(?:total|overall|cumulative|elapsed|spent|waited)\s(?:(?:retry|wait|waiting)\s){0,2}$",
     re.IGNORECASE,
 )
@@ -75,19 +43,22 @@ _SPENT = re.compile(
 _WINDOW = 160
 _LOOK_BACK = 48
 _NEAR_VERB = 12
-_FAR = re.compile(r"[\d。.!?！？]")
+_FAR = lazy(r"[\d。.!?！？]")
 
 
-def find_reset(text: str, *, now: float, zone: tzinfo) -> ResetTime | None:
+def find_reset(text: str, *, now: float, zone: tzinfo | None) -> ResetTime | None:
     """The reset that `text` states, or None.
 
     Args:
         text: A message; wrapped lines, box borders and escape codes are read through.
         now: Epoch seconds.
-        zone: The host's zone: what a time without a zone means.
+        zone: The host's zone: what a time without a zone means. None where that is not known:
+            then such a time is not read.
     """
     plain = level(text).replace("\n", " ")
     own: ResetTime | None = None
+    if not may_state_time(plain.lower()):
+        return None
     for announced in ANNOUNCED.finditer(plain):
         if _SPENT.search(plain, max(0, announced.start() - _LOOK_BACK), announced.start()):
             continue
@@ -101,7 +72,7 @@ def find_reset(text: str, *, now: float, zone: tzinfo) -> ResetTime | None:
     return own or _in_front(text, plain, now=now, zone=zone)
 
 
-def _behind(plain: str, start: int, *, now: float, zone: tzinfo) -> When | None:
+def _behind(plain: str, start: int, *, now: float, zone: tzinfo | None) -> When | None:
     joined = JOINERS.match(plain, start, start + _WINDOW)
     begin = joined.end() if joined else start
     if (when := _time(plain, start, begin, now=now, zone=zone)) is not None:
@@ -111,7 +82,7 @@ def _behind(plain: str, start: int, *, now: float, zone: tzinfo) -> When | None:
     return None
 
 
-def _time(plain: str, start: int, begin: int, *, now: float, zone: tzinfo) -> When | None:
+def _time(plain: str, start: int, begin: int, *, now: float, zone: tzinfo | None) -> When | None:
     lead = plain[max(0, start - 24) : begin]
     asks = (
         Lead.DURATION
@@ -124,11 +95,11 @@ def _time(plain: str, start: int, begin: int, *, now: float, zone: tzinfo) -> Wh
     named = BARE_SECONDS.search(lead) if when is None else None
     if named is not None and (bare := _SECONDS.match(plain, begin)):
         seconds = float(bare["n"]) / (1000 if named["ms"] else 1)
-        return When(at=now + seconds, end=bare.end(), precision=Precision.EXACT)
+        return When(at=now + seconds, end=bare.end(), precision=Precision.EXACT, length=seconds)
     return when
 
 
-def _in_front(text: str, plain: str, *, now: float, zone: tzinfo) -> ResetTime | None:
+def _in_front(text: str, plain: str, *, now: float, zone: tzinfo | None) -> ResetTime | None:
     """Languages that put the verb last: the time stands before the word that announces it."""
     for verb in WORD_LAST.finditer(plain):
         low = max(0, verb.start() - _LOOK_BACK)
@@ -148,10 +119,12 @@ def _leads_to(plain: str, end: int, verb: int) -> bool:
 
 def _result(text: str, start: int, when: When, now: float) -> ResetTime:
     return ResetTime(
-        seconds=max(0.0, when.at - now),
+        seconds=max(0.0, when.at - now) if when.length is None else when.length,
         at=when.at,
         span=(start, when.end),
         source=" ".join(text[start : when.end].split()),
         precision=when.precision,
         confidence=Confidence.LOW if when.is_doubtful else Confidence.HIGH,
+        is_length=when.length is not None,
+        is_just_past=when.is_just_past,
     )

@@ -1,4 +1,4 @@
-"""Times as servers write them: numbers, durations, dates.
+"""Times in header values and fields: numbers, durations, dates; the types of stated times.
 
 Every reader here is strict: it takes the whole text or nothing. Python's own `int` and `float`
 also accept ``1_000``, digits of other scripts, ``+5``, ``1e3``, ``inf`` and ``nan``, none of
@@ -7,18 +7,32 @@ which a server that means a time would send.
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta, timezone
 from math import isfinite
 from typing import NamedTuple
 
-from ..core.hint import Confidence, Hint, Precision
+from ...core.hint import Confidence, Hint, Precision
+from ...core.lazy_pattern import lazy
+from ...core.record import record
 
-__all__ = ("Clocks", "go_duration", "hint_at", "http_date", "iso_instant", "number", "when")
+__all__ = (
+    "ClockPair",
+    "ResetTime",
+    "StatedTime",
+    "go_duration",
+    "hint_at",
+    "http_date",
+    "iso_instant",
+    "may_state_time",
+    "number",
+    "read_value",
+    "when",
+)
 
-_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{1,18})?")
-_GO_PART = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ns|us|µs|μs|ms|s|m|h|d)")
-_GO = re.compile(r"(?:[0-9]{1,18}(?:\.[0-9]{1,18})?(?:ns|us|µs|μs|ms|s|m|h|d))+")
+_DIGIT = lazy("[0-9]")
+_NUMBER = lazy(r"[0-9]{1,18}(?:\.[0-9]{1,18})?")
+_GO_PART = lazy(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(ns|us|µs|μs|ms|s|m|h|d)")
+_GO = lazy(r"(?:[0-9]{1,18}(?:\.[0-9]{1,18})?(?:ns|us|µs|μs|ms|s|m|h|d))+")
 _UNIT = {
     **dict.fromkeys(("us", "µs", "μs"), 1e-6),  # both of Unicode's mu
     "ns": 1e-9,
@@ -28,11 +42,11 @@ _UNIT = {
     "h": 3600.0,
     "d": 86400.0,
 }
-_ISO = re.compile(
+_ISO = lazy(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(\.[0-9]{1,9})?)?"
     r"\s?([Zz]|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})?"
 )
-_ZONE = re.compile(r"(?:[Zz]|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})\s*$")
+_ZONE = lazy(r"(?:[Zz]|UTC|GMT|[+-][0-9]{2}:?[0-9]{2})\s*$")
 _MONTHS = {
     name: number
     for number, name in enumerate(
@@ -41,13 +55,13 @@ _MONTHS = {
 }
 _TIME = r"([0-9]{2}):([0-9]{2}):([0-9]{2})"
 # The three forms of RFC 9110 §5.6.7; servers also write +0000, -0000 or UTC where GMT belongs.
-_IMF = re.compile(
+_IMF = lazy(
     rf"[A-Za-z]{{3}}, ([0-9]{{1,2}}) ([A-Za-z]{{3}}) ([0-9]{{4}}) {_TIME} (GMT|UTC|[+-][0-9]{{4}})"
 )
-_RFC850 = re.compile(
+_RFC850 = lazy(
     rf"[A-Za-z]{{6,9}}, ([0-9]{{2}})-([A-Za-z]{{3}})-([0-9]{{2}}) {_TIME} (GMT|UTC|[+-][0-9]{{4}})"
 )
-_ASCTIME = re.compile(rf"[A-Za-z]{{3}} ([A-Za-z]{{3}}) ([ 0-9][0-9]) {_TIME} ([0-9]{{4}})")
+_ASCTIME = lazy(rf"[A-Za-z]{{3}} ([A-Za-z]{{3}}) ([ 0-9][0-9]) {_TIME} ([0-9]{{4}})")
 
 # Below it an integer is a number of seconds (three years at most), above it an epoch.
 _EPOCH_FROM = 1e8
@@ -55,11 +69,83 @@ _EPOCH_FROM = 1e8
 _MILLIS_FROM = 1e11
 
 
-class Clocks(NamedTuple):
-    """What time it is, in epoch seconds; NaN where nobody said, and then no instant is near."""
+class ClockPair(NamedTuple):
+    """Our clock and the server's, in epoch seconds; NaN where unknown: then no instant counts."""
 
     ours: float
     theirs: float
+
+
+@record(kw_only=True)
+class ResetTime:
+    """A stated reset.
+
+    Args:
+        seconds: From now to the reset; 0 where the stated time is over.
+        at: The instant in epoch seconds.
+        span: Where the clause stands in the text; (0, 0) for a field or a header.
+        source: The clause itself.
+        precision: How exactly it was stated.
+        confidence: LOW where a reader could take the words to mean another time.
+        is_length: Whether a length of time was stated, which no clock that is off can change.
+        is_just_past: Whether the time that was named has just passed, and `at` is the next one.
+    """
+
+    seconds: float
+    at: float
+    span: tuple[int, int] = (0, 0)
+    source: str
+    precision: Precision
+    confidence: Confidence = Confidence.HIGH
+    is_length: bool = False
+    is_just_past: bool = False
+
+    @classmethod
+    def of(cls, hint: Hint, *, now: float) -> ResetTime:
+        """The reset that headers state, as `now` tells the time."""
+        return cls(
+            seconds=hint.delay,
+            at=now + hint.delay,
+            source=hint.source,
+            precision=hint.precision,
+            confidence=hint.confidence,
+        )
+
+    @property
+    def hint(self) -> Hint | None:
+        """What the core waits for; None where the stated time is over."""
+        return Hint.after(
+            self.seconds,
+            source=self.source,
+            at=self.at,
+            precision=self.precision,
+            confidence=self.confidence,
+        )
+
+    def hint_by(self, clocks: ClockPair, source: str) -> Hint | None:
+        """The hint in an answer, with its instant on our clock (see `hint_at`)."""
+        at = None if self.is_length else clocks.ours + self.seconds
+        return Hint.after(
+            self.seconds,
+            source=source,
+            at=self.at if at is not None and not isfinite(at) else at,
+            precision=self.precision,
+            confidence=self.confidence,
+        )
+
+
+class StatedTime(NamedTuple):
+    """A time that a header or a field states.
+
+    Args:
+        delay: Seconds from now; 0 and less where it has passed.
+        at: The instant in epoch seconds; None where a length of time was stated.
+        confidence: LOW where it could mean another time.
+    """
+
+    delay: float
+    at: float | None = None
+    confidence: Confidence = Confidence.HIGH
 
 
 def number(text: str) -> float | None:
@@ -112,35 +198,50 @@ def http_date(text: str, *, now: float) -> float | None:
     return _epoch(*parts, zone=zone)
 
 
-def when(text: str, *, clocks: Clocks, source: str) -> Hint | None:
-    """The hint in a reset header: seconds, an epoch, a Go duration, RFC 3339 or an HTTP date.
+def read_value(text: str, *, now: float) -> StatedTime | None:
+    """Seconds, an epoch, a Go duration, RFC 3339 or an HTTP date; None for anything else.
 
     Args:
         text: The value, ``59``, ``1794776503``, ``1794776503000``, ``6m0s``, ``2026-…Z``.
-        clocks: What time it is, here and there.
-        source: Where it stood, for the hint.
+        now: The writer's clock in epoch seconds; NaN where it is not known.
     """
     plain = number(text)
     if plain is not None:
         if plain < _EPOCH_FROM:
-            return Hint.after(plain, source=source)
+            return StatedTime(plain)
         epoch = plain / 1000 if plain >= _MILLIS_FROM else plain
-        return hint_at(epoch, clocks=clocks, source=source)
+        return StatedTime(epoch - now, epoch)
     duration = go_duration(text)
     if duration is not None:
-        return Hint.after(duration, source=source)
+        return StatedTime(duration)
     instant = iso_instant(text)
     if instant is not None:
         confidence = Confidence.HIGH if _ZONE.search(text) else Confidence.LOW
-        return hint_at(instant, clocks=clocks, source=source, confidence=confidence)
-    instant = http_date(text, now=clocks.ours)
-    return None if instant is None else hint_at(instant, clocks=clocks, source=source)
+        return StatedTime(instant - now, instant, confidence)
+    instant = http_date(text, now=now)
+    return None if instant is None else StatedTime(instant - now, instant)
+
+
+def when(text: str, *, clocks: ClockPair, source: str) -> Hint | None:
+    """The hint in a header's value; see `read_value`.
+
+    Args:
+        text: The value.
+        clocks: What time it is, here and there.
+        source: Where it stood, for the hint.
+    """
+    stated = read_value(text, now=clocks.theirs)
+    if stated is None:
+        return None
+    if stated.at is None:
+        return Hint.after(stated.delay, source=source)
+    return hint_at(stated.at, clocks=clocks, source=source, confidence=stated.confidence)
 
 
 def hint_at(
     instant: float,
     *,
-    clocks: Clocks,
+    clocks: ClockPair,
     source: str,
     precision: Precision = Precision.SECOND,
     confidence: Confidence = Confidence.HIGH,
@@ -161,13 +262,34 @@ def hint_at(
     )
 
 
+# What a time is made of that is written without a digit: "in an hour", "tomorrow", "Monday noon".
+_WITHOUT_DIGITS = (
+    *("second", "minut", "hour", "day", "week", "month", "noon", "night", "tomorrow", "first"),
+    *("mon", "tue", "wed", "thu", "fri", "sat", "sun", "tag", "jour", "dia", "giorn", "lun", "mar"),
+    *("sekund", "segund", "stund", "heure", "hora", "ora", "woche", "semai", "seman", "settim"),
+    *("mois", "mes", "midi", "mediod", "mitt", "mezzo", "minuit", "medianoche", "heute", "hoy"),
+    *("hoje", "oggi", "morgen", "demain", "domani", "ieri", "jeudi", "jueves", "giov", "vend"),
+    *("vier", "ven", "sexta", "quarta", "quinta", "segunda", "dom", "dim", "mer", "mierc"),
+)
+
+
+def may_state_time(lowered: str) -> bool:
+    """Whether words in lower case may state a time at all; reading them costs a hundred times more.
+
+    Most messages have no digit, and hardly a word that stands for a time.
+    """
+    if not lowered.isascii() or _DIGIT.search(lowered):
+        return True
+    return any(word in lowered for word in _WITHOUT_DIGITS)
+
+
 def _century(two_digits: int, now: float) -> int:
     this_year = datetime.fromtimestamp(now if isfinite(now) and 0 < now < 2e11 else 0, tz=UTC).year
     year = this_year - this_year % 100 + two_digits
     return year - 100 if year > this_year + 50 else year
 
 
-def _epoch(  # noqa: PLR0917 -- a calendar has six parts, in the order everybody knows
+def _epoch(  # noqa: PLR0917 -- the six parts of a date in their usual order
     year: int, month: int, day: int, hour: int, minute: int, second: int, *, zone: str | None
 ) -> float | None:
     if second > 60:

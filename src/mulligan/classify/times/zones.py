@@ -8,14 +8,15 @@ host's, if the host uses it.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from zoneinfo import ZoneInfo
+
+from ...core.lazy_pattern import lazy
+from ...core.record import record
 
 __all__ = ("Zone", "named_zone", "zone_at")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class Zone:
     """A stated zone.
 
@@ -49,21 +50,21 @@ _REGIONS = {
     "CENTRAL": "America/Chicago", "EASTERN": "America/New_York",
 }  # fmt: skip
 
-_IANA = re.compile(r"[A-Za-z]{2,20}(?:/[A-Za-z][A-Za-z0-9_+-]{1,40}){1,2}")
+_IANA = lazy(r"[A-Za-z]{2,20}(?:/[A-Za-z][A-Za-z0-9_+-]{1,40}){1,2}")
 _OFFSET = r"(?P<sign>[+-])(?P<h>\d{1,2})(?::?(?P<m>\d{2}))?(?!\d)"
-_UTC = re.compile(rf"(?:UTC|GMT|Z)(?![A-Za-z/])(?:\s?{_OFFSET})?", re.IGNORECASE)
-_PLAIN = re.compile(
+_UTC = lazy(rf"(?:UTC|GMT|Z)(?![A-Za-z/])(?:\s?{_OFFSET})?", re.IGNORECASE)
+_PLAIN = lazy(
     r"(?P<sign>[+-])(?P<h>\d{2})(?::?(?P<m>\d{2})|(?![\d:]))(?!\d)(?:\s+\(?[A-Z]{2,5}\b\)?)?"
 )
-_LETTERS = re.compile(r"[A-Za-z]{2,5}(?![A-Za-z0-9/_])")
-_REGION = re.compile(
+_LETTERS = lazy(r"[A-Za-z]{2,5}(?![A-Za-z0-9/_])")
+_REGION = lazy(
     r"(?P<name>pacific|mountain|central|eastern)(?:\s+(?:standard|daylight))?(?:\s+time)?\b",
     re.IGNORECASE,
 )
-_LOCAL = re.compile(r"(?:your\s+)?local(?:\s+time)?\b|Ortszeit\b|hora local\b", re.IGNORECASE)
+_LOCAL = lazy(r"(?:your\s+)?local(?:\s+time)?\b|Ortszeit\b|hora local\b", re.IGNORECASE)
 
 
-def zone_at(text: str, start: int, *, local: tzinfo, now: float) -> Zone | None:
+def zone_at(text: str, start: int, *, local: tzinfo | None, now: float) -> Zone | None:
     """The zone that begins at `start`, in parentheses or not; or None."""
     if text.startswith("(", start):
         found = zone_at(text, start + 1, local=local, now=now)
@@ -74,7 +75,7 @@ def zone_at(text: str, start: int, *, local: tzinfo, now: float) -> Zone | None:
     for reader in (_iana, _offset, _region):
         if (found := reader(text, start)) is not None:
             return found
-    if match := _LOCAL.match(text, start):
+    if local is not None and (match := _LOCAL.match(text, start)):
         return Zone(tz=local, end=match.end())
     return _by_letters(text, start, local=local, now=now)
 
@@ -100,6 +101,8 @@ def _region(text: str, start: int) -> Zone | None:
 
 def named_zone(name: str) -> tzinfo | None:
     """The IANA zone `name`, in whatever case it was written; None if there is none."""
+    from zoneinfo import ZoneInfo  # the first failure of a process rarely names a zone
+
     for spelling in (name, "/".join(_titled(part) for part in name.split("/"))):
         try:
             return ZoneInfo(spelling)
@@ -120,7 +123,7 @@ def _fixed(match: re.Match[str]) -> Zone | None:
     return Zone(tz=timezone(offset), end=match.end())
 
 
-def _by_letters(text: str, start: int, *, local: tzinfo, now: float) -> Zone | None:
+def _by_letters(text: str, start: int, *, local: tzinfo | None, now: float) -> Zone | None:
     match = _LETTERS.match(text, start)
     if match is None:
         return None
@@ -133,7 +136,7 @@ def _by_letters(text: str, start: int, *, local: tzinfo, now: float) -> Zone | N
     if letters not in _ABBREVIATIONS:
         return None
     # Half a year apart: a zone with summer time goes by two names.
-    for moment in (now, now + 15768000):
+    for moment in () if local is None else (now, now + 15768000):
         try:
             there = datetime.fromtimestamp(moment, local)
         except (ValueError, OverflowError, OSError):

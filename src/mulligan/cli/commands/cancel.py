@@ -1,4 +1,4 @@
-"""`mulligan cancel`: end a run for good."""
+"""`mulligan cancel`: cancel a run."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import click
 
-from ..run.desk import Desk, NoSuchRun
-from ..run.steps import Over
-from . import EXIT_FAILED, Unusable
-from .run_names import RunName
+from ...run.journal.entries import RunCancelled
+from ...run.journal.store import NoSuchRun, RunStore
+from .. import EXIT_FAILED, Unusable
+from ..run_names import RunName
 
 __all__ = ("command",)
 
@@ -20,57 +20,65 @@ _PATIENCE = 10.0
 
 @click.command(
     "cancel",
-    epilog="Exit codes: 0 cancelled, 1 no such run, or what drives it does not let go, 2 it has "
-    "ended already.",
+    epilog=(
+        "Exit codes: 0 cancelled, 1 no such run, or its supervisor did not release it, 2 "
+        "it has ended already."
+    ),
 )
 @click.argument("run", type=RunName(is_open=True))
 def command(run: str) -> int:
-    """End RUN for good: what runs is ended, what waits is not woken.
+    """Cancel RUN: stop its program if it is running, and do not wake it if it is waiting.
 
-    RUN is its id, the beginning of it, or its name. Its logs and journal stay until they are
-    pruned. To end only what runs now, and go on later, interrupt it with Ctrl-C instead.
+    RUN is its id, a prefix of it, or its name. Its logs and journal stay until they are pruned.
+    To stop the program now and resume it later, interrupt it with Ctrl-C instead.
     """
-    desk = Desk()
-    id_ = desk.find(run)
-    state = desk.look(id_)
+    runs = RunStore()
+    id_ = runs.find(run)
+    state = runs.look(id_)
     assert state is not None  # noqa: S101 -- it was found
     if state.status in {"done", "cancelled"}:
         raise Unusable(
-            f"run {id_} is {state.status}: there is nothing to cancel",
-            f"mulligan show {id_} tells what came of it",
+            f"run {id_} is {state.status}: it cannot be cancelled",
+            f"mulligan show {id_} shows the result",
         )
-    over = Over(time.time(), "cancelled by hand")
-    desk.cancel(id_, over)
-    for child, one in desk.all(id_):
+    over = RunCancelled(time.time(), "cancelled by the user")
+    runs.cancel(id_, over)
+    state = runs.look(id_)
+    if state is not None and state.status == "done":
+        raise Unusable(
+            f"run {id_} finished before it could be cancelled",
+            f"mulligan show {id_} shows the result",
+        )
+    for child, one in runs.all(id_):
         if one.is_open:
-            desk.cancel(child, over)
+            runs.cancel(child, over)
     ends_at = time.monotonic() + _PATIENCE
-    while (state := desk.look(id_)) is not None and desk.is_held(id_, state.holder):
+    while runs.is_held(id_):
         if time.monotonic() > ends_at:
             click.echo(
-                f"error: run {id_} is cancelled, but whoever drives it has not let go in "
-                f"{_PATIENCE:g}s\n\nhint: look for its process; mulligan show {id_} has its folder",
+                f"error: run {id_} is cancelled, but {runs.holder(id_)} has not released it in "
+                f"{_PATIENCE:g}s\n\nhint: look for it; mulligan show {id_} has its folder",
                 err=True,
             )
             return EXIT_FAILED
         time.sleep(0.05)
-    from ..run.leftovers import end_leftovers
+    from ...run.process.orphans import end_leftovers
 
     end_leftovers(id_)  # of a supervisor that died; children of a plan carry its mark as well
     click.echo(f"cancelled run {id_}", err=True)
-    for each in _still_aside(desk, id_):
+    for each in _still_aside(runs, id_):
         click.echo(each, err=True)
     return 0
 
 
-def _still_aside(desk: Desk, id_: str) -> list[str]:
-    """What git has set aside for a plan, and nobody will give back by himself."""
-    if not (desk.folder / "runs" / id_ / "plan.json").exists():
+def _still_aside(runs: RunStore, id_: str) -> list[str]:
+    """What git has set aside for a plan, which only `mulligan git restore` brings back."""
+    if not (runs.folder / "runs" / id_ / "plan.json").exists():
         return []
-    from ..run.plan_trees import still_aside
-    from ..run.planning import plan_of
+    from ...run.plan.drive import plan_of
+    from ...run.plan.trees import still_aside
 
     with suppress(NoSuchRun):
-        plan, _, cwd = plan_of(desk, id_)
+        plan, _, cwd = plan_of(runs, id_)
         return still_aside(plan, cwd, id_)
     return []

@@ -1,30 +1,52 @@
-"""`mulligan classify`: what a program's output means."""
+"""`mulligan classify`: the kind of failure and the reset time in a program's output."""
 
 from __future__ import annotations
 
+import os
 import time
+from collections import deque
 from datetime import UTC, datetime, tzinfo
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from zoneinfo import ZoneInfo
 
 import click
 
-from ..api.words import load_packs, read_output
-from ..config.zone import local_zone
-from .outcomes import as_json, as_lines, as_text
+from ...api.agent_output import load_packs, read_output
+from ...config.zone import local_zone
+from ..ui.classifications import as_json, as_lines, as_text
+from ..ui.completion import agents
+
+if TYPE_CHECKING:
+    from ...classify.pattern_packs import Packs
 
 __all__ = ("command",)
 
+# What a program says about how it ended stands at its end: more than this is not kept in memory.
+_MOST = 4 << 20
+_HEAD = 64 << 10
+
 
 @click.command()
-@click.option("--agent", default="", metavar="NAME", help="The program: claude, codex, gemini, …")
-@click.option("--exit-code", type=int, default=None, metavar="N", help="How it exited.")
-@click.option("--now", "now_text", default=None, metavar="ISO", help="The time it is, if not now.")
 @click.option(
-    "--tz", "zone_name", default=None, metavar="ZONE", help="The host's zone, if not ours."
+    "--agent",
+    default="",
+    metavar="NAME",
+    shell_complete=agents,
+    help="The program: claude, codex, gemini, …",
+)
+@click.option("--exit-code", type=int, default=None, metavar="N", help="Its exit code.")
+@click.option(
+    "--now", "now_text", default=None, metavar="ISO", help="The time of the output, if not now."
+)
+@click.option(
+    "--tz",
+    "zone_name",
+    default=None,
+    metavar="ZONE",
+    help="The time zone of the host, if not the local one.",
 )
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
-@click.option("--jsonl", "is_jsonl", is_flag=True, help="Read an object a line, print one a line.")
+@click.option("--jsonl", "is_jsonl", is_flag=True, help="Read and print one JSON object per line.")
 @click.argument("file", type=click.File("rb"), default="-")
 def command(  # noqa: PLR0917 -- click passes options by name
     agent: str,
@@ -35,9 +57,10 @@ def command(  # noqa: PLR0917 -- click passes options by name
     is_jsonl: bool,  # noqa: FBT001 -- same
     file: BinaryIO,
 ) -> None:
-    """Say what a program's output means, and when its limit resets.
+    """Classify a program's output: kind of failure, reset time.
 
-    FILE holds what the program printed; standard input if it is absent. Nothing is executed.
+    FILE contains the program's output; standard input by default. Nothing is executed. Of more
+    than 4 MB only the end is read.
 
     With --jsonl each input line is an object with `id` and `text` (or `stdout` and `stderr`), and
     where known `agent`, `now`, `local_tz`, `exit_code`, `stream`. Each output line has `id`,
@@ -47,16 +70,56 @@ def command(  # noqa: PLR0917 -- click passes options by name
     loaded = load_packs()
     for problem in loaded.problems:
         click.echo(f"warning: {problem}", err=True)
+    _check_agent(agent, loaded.packs)
     zone = _zone(zone_name) if zone_name else local_zone()
     now = time.time() if now_text is None else _now(now_text, zone)
     if is_jsonl:
         for line in as_lines(file, packs=loaded.packs, agent=agent, now=now, zone=zone):
             click.echo(line)
         return
+    head, end = _ends_of(file)
+    if head and not agent:  # a program gives itself away where it begins
+        agent = read_output(head, packs=loaded.packs, now=now, zone=zone).agent
     outcome = read_output(
-        file.read(), packs=loaded.packs, now=now, zone=zone, agent=agent, exit_code=exit_code
+        end, packs=loaded.packs, now=now, zone=zone, agent=agent, exit_code=exit_code
     )
     click.echo(as_json(outcome) if is_json else as_text(outcome, now=now, zone=zone))
+
+
+def _ends_of(file: BinaryIO) -> tuple[bytes, bytes]:
+    """The beginning and the end of a long output; nothing and all of a short one."""
+    head = file.read(_HEAD)
+    if file.seekable() and (size := file.seek(0, os.SEEK_END)) > _MOST:
+        file.seek(size - _MOST)
+        return head, _from_line(file.read())
+    if file.seekable():
+        file.seek(0)
+        return b"", file.read()
+    parts, kept, is_cut = deque([head]), len(head), False
+    while part := file.read(_HEAD):
+        parts.append(part)
+        kept += len(part)
+        while kept - len(parts[0]) >= _MOST:
+            kept -= len(parts.popleft())
+            is_cut = True
+    end = b"".join(parts)
+    return (head, _from_line(end)) if is_cut else (b"", end)
+
+
+def _from_line(text: bytes) -> bytes:
+    """`text` from its first whole line on, unless it is all one line."""
+    return text.partition(b"\n")[2] or text
+
+
+def _check_agent(name: str, packs: Packs) -> None:
+    """Refuse a program that neither an adapter nor a pack knows."""
+    from ...core.suggestions import nearest
+    from ...run.agents.launchers import NAMES
+
+    known = {*NAMES, "generic", *(each for one in packs.packs for each in (one.name, *one.agents))}
+    if name and name not in known:
+        message = f"no agent is called {name!r}; {nearest(name, sorted(known))}"
+        raise click.BadParameter(message, param_hint="--agent")
 
 
 def _zone(name: str) -> tzinfo:

@@ -1,4 +1,4 @@
-"""`mulligan completion`: what makes a shell complete our commands."""
+"""`mulligan completion`: print the completion script of a shell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ("command",)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print what makes SHELL complete commands, options, and the names of runs.
+    """Print the completion script of a shell: commands, options, and names of runs.
 
     \b
     bash   mulligan completion bash >> ~/.bashrc

@@ -1,4 +1,4 @@
-"""`mulligan dead`: calls that ran out of everything."""
+"""`mulligan dead`: list, show, replay and purge dead letters."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from ..api.letterbox import DeadLetters
-from ..core.letters import State
-from ..core.text import clean, presentable
-from ..errors import SettingError, StoreDown
-from . import Unusable
-from .dead_text import as_json, letter_sheet, letter_table, outcome_lines
-from .shared import ENVIRONMENT, opened
+from ...core.dead_letter import State
+from ...core.redaction import clean, presentable
+from ...dead_letters.browse import DeadLetters
+from ...errors import SettingError, StoreDown
+from .. import Unusable
+from ..store_options import ENVIRONMENT, opened
+from ..ui.dead_letters import as_json, letter_sheet, letter_table, outcome_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..core.letters import Mark, Record
+    from ...core.dead_letter import Mark, Record
 
 __all__ = ("command",)
 
@@ -33,7 +33,7 @@ _EXIT_FAILED = 1
 _STORE = click.option(
     "--store",
     metavar="URL",
-    help="Where the letters are: sqlite:PATH, redis://HOST. [$MULLIGAN_STORE, else this user's]",
+    help="The store of the letters: sqlite:PATH, redis://HOST. [$MULLIGAN_STORE, else the user's]",
 )
 
 
@@ -41,13 +41,15 @@ def _filters(function: F) -> F:
     """The options that choose letters."""
     states = click.Choice(get_args(State))
     for option in (
+        click.option("--newer", metavar="AGE", help="At most this old: 90s, 2h, 7d."),
+        click.option("--older", metavar="AGE", help="At least this old."),
         click.option(
-            "--newer", metavar="AGE", help="Written no longer ago than this: 90s, 2h, 7d."
+            "--state", "states", multiple=True, type=states, help="Only letters in this state."
         ),
-        click.option("--older", metavar="AGE", help="Written longer ago than this."),
-        click.option("--state", "states", multiple=True, type=states, help="In this state."),
-        click.option("--function", metavar="NAME", help="Of this function, by either name."),
-        click.option("--target", metavar="NAME", help="Of this dependency."),
+        click.option(
+            "--function", metavar="NAME", help="Only letters of this function, by either name."
+        ),
+        click.option("--target", metavar="NAME", help="Only letters of this target."),
     ):
         function = option(function)
     return function
@@ -55,19 +57,20 @@ def _filters(function: F) -> F:
 
 @click.group()
 def command() -> None:
-    """Calls that ran out of attempts, time or budget, written down.
+    """Dead letters: calls that ran out of attempts, time or budget.
 
-    A guard with dead_letters=True writes a letter for each. A letter says what failed and why; if
-    its function is replayable, it can be made again.
+    A guard with dead_letters=True writes a letter for each such call, with what failed and why.
+    If the function is replayable, the call can be made again.
 
     \b
-    mulligan dead list                              what is there
-    mulligan dead show 6605                         one letter, by the beginning of its id
+    mulligan dead list                              list all letters
+    mulligan dead show 6605                         one letter, by a prefix of its id
     mulligan dead replay --app shop.hooks --all     make the calls again
     mulligan dead purge --state replayed --older 7d
 
-    States: waiting, replaying, replayed, failed (again), refused. Letters that could not be written
-    to their store wait in files of this machine, and are listed and replayed like the others.
+    States: waiting, replaying, replayed, failed (again), refused. Letters that could not be
+    written to their store are kept in files on this machine, and are listed and replayed like
+    the others.
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
 
 
@@ -78,7 +81,7 @@ def command() -> None:
 def list_(*, store: str | None, is_json: bool, **chosen: Any) -> None:
     """List letters, oldest first.
 
-    Exit codes: 0 done, also if there are none; 1 the store cannot be read; 2 wrong usage.
+    Exit codes: 0 done, even if there are none; 1 the store cannot be read; 2 wrong usage.
     """
     box = _box(store)
     try:
@@ -100,9 +103,9 @@ def list_(*, store: str | None, is_json: bool, **chosen: Any) -> None:
 @_STORE
 @click.option("--json", "is_json", is_flag=True, help="Print the letter as JSON.")
 def show(*, id: str, store: str | None, is_json: bool) -> None:  # noqa: A002 -- what it is called everywhere
-    """Show one letter: what was called, why it ended, what was done about it.
+    """Show one letter: the call, why it failed, and its replays.
 
-    ID may be the beginning of an id. Arguments are shown as they are stored: without secrets.
+    ID may be a prefix of an id. Arguments are shown as they are stored: without secrets.
 
     Exit codes: 0 done, 1 the store cannot be read, 2 wrong usage, or no such letter.
     """
@@ -115,16 +118,18 @@ def show(*, id: str, store: str | None, is_json: bool) -> None:  # noqa: A002 --
 
 @command.command("replay")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--all", "is_all", is_flag=True, help="All letters that were not replayed yet.")
+@click.option("--all", "is_all", is_flag=True, help="Every letter that has not been replayed.")
 @_filters
 @_STORE
 @click.option(
     "--app",
     metavar="MODULE[:SETUP]",
-    help="Import MODULE, which has the functions, and call SETUP() if it is given.",
+    help="Import MODULE, which defines the functions, and call SETUP() if given.",
 )
-@click.option("--dry-run", "is_dry", is_flag=True, help="Say what would be replayed. Call nothing.")
-@click.option("--json", "is_json", is_flag=True, help="Print what came of each as JSON lines.")
+@click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Print what would be replayed; call nothing."
+)
+@click.option("--json", "is_json", is_flag=True, help="Print the result of each as JSON lines.")
 def replay(
     *,
     ids: tuple[str, ...],
@@ -135,30 +140,31 @@ def replay(
     is_json: bool,
     **chosen: Any,
 ) -> None:
-    """Make the calls of letters again, and record what came of each.
+    """Make the calls of letters again, and record the results.
 
-    Letters are chosen by ID, by filters, or with --all. Those that were replayed are left out. The
-    functions must be known: --app imports the module that has them, from the current folder, too.
+    Letters are selected by ID, by filters, or with --all; those already replayed are skipped.
+    The functions must be imported: --app names the module that defines them; the current folder
+    is searched, too.
 
     \b
     mulligan dead replay --app shop.hooks 6605a1
     mulligan dead replay --app shop.hooks:setup --target billing --newer 2d
     mulligan dead replay --app shop.hooks --all --dry-run
 
-    A letter is claimed first, so two replays at once make one call. A call that was made under a
-    key is made under the same key. Secrets are asked of the function's supply=; where there is
-    none, the letter is refused.
+    A letter is claimed first, so two concurrent replays make one call. A call with an
+    idempotency key is made under the same key. Secrets come from the function's supply=;
+    without it, such a letter is refused.
 
-    Exit codes: 0 all of them were replayed, or there were none; 1 some failed again, were refused,
-    or are being replayed by somebody else; 2 wrong usage; 130 interrupted: what was not replayed
-    can be replayed later.
+    Exit codes: 0 all were replayed, or there were none; 1 some failed again, were refused, or
+    are being replayed by another process; 2 wrong usage; 130 interrupted: the rest can be
+    replayed later.
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     if not ids and not is_all and not any(chosen.values()):
         raise Unusable(
-            "no letters are chosen", "name some, filter with --target and others, or write --all"
+            "no letters were selected", "name some, filter with --target and others, or use --all"
         )
     if ids and (is_all or any(chosen.values())):
-        raise Unusable("letters are chosen by ID or by filters, not by both", "keep one")
+        raise Unusable("letters are selected by ID or by filters, not by both", "keep one")
     box = _box(store)
     if app is not None:
         _load(app)
@@ -178,14 +184,16 @@ def replay(
 
 @command.command("purge")
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--all", "is_all", is_flag=True, help="All letters.")
+@click.option("--all", "is_all", is_flag=True, help="Every letter.")
 @_filters
 @_STORE
-@click.option("--dry-run", "is_dry", is_flag=True, help="Say what would be purged. Remove nothing.")
+@click.option(
+    "--dry-run", "is_dry", is_flag=True, help="Print what would be purged; remove nothing."
+)
 def purge(
     *, ids: tuple[str, ...], is_all: bool, store: str | None, is_dry: bool, **chosen: Any
 ) -> None:
-    """Throw letters away, for good.
+    """Delete letters.
 
     \b
     mulligan dead purge --state replayed --older 7d
@@ -195,7 +203,7 @@ def purge(
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     if not ids and not is_all and not any(chosen.values()):
         raise Unusable(
-            "no letters are chosen", "name some, filter with --state and others, or write --all"
+            "no letters were selected", "name some, filter with --state and others, or use --all"
         )
     box = _box(store)
     found = tuple(_named(box, each) for each in ids) if ids else _chosen(box, chosen)

@@ -1,4 +1,4 @@
-"""`mulligan explain`: what a policy does, before it has to."""
+"""`mulligan explain`: print a policy and its waits."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..config.dump import as_data, as_toml
-from ..config.forecast import distinct_rules, upcoming
-from ..config.lint import lint
-from ..core.duration import duration_text
-from ..core.presets import PRESETS, preset
-from ..core.text import clean
-from . import Unusable
-from .policy_text import ABOUT, attempts_text, backoff_text, sheet
+from ...config.dump import as_data, as_toml
+from ...config.forecast import distinct_rules, upcoming
+from ...config.lint import lint
+from ...core.duration import duration_text
+from ...core.presets import PRESETS, preset
+from ...core.redaction import clean
+from .. import Unusable
+from ..ui.policy import ABOUT, attempts_text, backoff_text, sheet
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..config.forecast import Wait
-    from ..config.lint import Finding
-    from ..core.policy import Policy, Rule
+    from ...config.forecast import ForecastWait
+    from ...config.lint import PolicyFinding
+    from ...core.policy import Policy, Rule
 
 __all__ = ("command",)
 
@@ -37,8 +37,10 @@ _INKS, _PLAIN_INKS = "█▓░", "#=-"
 
 @click.command(
     "explain",
-    epilog="A preset is found by its name, a file by its path: write ./skill for a file that is "
-    "called like a preset. Nothing is executed, and only the file that is named is read.",
+    epilog=(
+        "Presets are given by name, files by path: write ./skill for a file named like a "
+        "preset. Nothing is executed, and no other file is read."
+    ),
 )
 @click.argument("policy", default="default", metavar="[PRESET | FILE.toml]")
 @click.option("--list", "is_list", is_flag=True, help="List the presets, one line each.")
@@ -75,11 +77,11 @@ def _find(name: str) -> Policy:
     if name in PRESETS:
         return preset(name)
     if not (name.endswith(".toml") or "/" in name or exists(name)):  # noqa: PTH110 -- pathlib is not loaded for a preset
-        from ..config.nearest import guess
+        from ...config.suggestions import guess
 
-        known = f"presets are {', '.join(PRESETS)}; a file is named by its path"
+        known = f"presets are {', '.join(PRESETS)}; a file is given by its path"
         raise Unusable(f"no preset and no file {clean(name)!r}", guess(name, PRESETS) or known)
-    from ..config.loader import load_policy
+    from ...config.loader import load_policy
 
     return load_policy(name)
 
@@ -92,7 +94,7 @@ def _print_list(*, is_json: bool) -> None:
         click.echo(f"{name:<10}{about}")
 
 
-def _as_json(policy: Policy, findings: tuple[Finding, ...]) -> dict[str, Any]:
+def _as_json(policy: Policy, findings: tuple[PolicyFinding, ...]) -> dict[str, Any]:
     waits = []
     for rule, kinds in distinct_rules(policy):
         rows, goes_on = _rows(rule)
@@ -114,12 +116,12 @@ def _as_json(policy: Policy, findings: tuple[Finding, ...]) -> dict[str, Any]:
     return {"policy": as_data(policy), "waits": waits, "warnings": warnings}
 
 
-def _rows(rule: Rule) -> tuple[list[Wait], bool]:
+def _rows(rule: Rule) -> tuple[list[ForecastWait], bool]:
     """The waits of `rule`, and whether more follow.
 
     Where attempts have no number, the rows end when they no longer change.
     """
-    rows: list[Wait] = []
+    rows: list[ForecastWait] = []
     for wait in upcoming(rule):
         is_same = rows and (wait.least, wait.most) == (rows[-1].least, rows[-1].most)
         if len(rows) == _MANY or (is_same and rule.attempts is None):
@@ -148,7 +150,7 @@ def _draw(policy: Policy, origin: str) -> None:
         rules = [(rule, kinds) for rule, kinds in distinct_rules(policy) if rule.attempts != 1]
         if rules:
             console.print()
-            console.print("Waits after each failed attempt, where the server names no time")
+            console.print("Waits after each failed attempt, if the server names no time")
         for rule, kinds in rules:
             console.print()
             _draw_waits(console, policy, rule, kinds)
@@ -174,7 +176,7 @@ def _draw_waits(console: Console, policy: Policy, rule: Rule, kinds: list[str]) 
     head, tail = (rows, []) if len(rows) <= _FEW else (rows[: _FEW - 1], rows[-1:])
     longest, room = max(row.most for row in rows), max(0, min(40, console.width - 56))
 
-    def add(row: Wait) -> None:
+    def add(row: ForecastWait) -> None:
         times = (row.least, row.median, row.most, row.total_median, row.total_most)
         bar = _bar(row, longest, room, _inks(console))
         table.add_row(str(row.after), *map(_cell, times), Text(bar, style="green"))
@@ -196,7 +198,7 @@ def _cell(value: float) -> str:
 
 def _legend(inks: str) -> str:
     return (
-        f"{inks[0]} waited for certain   {inks[1]} up to the median   {inks[2]} at most\n"
+        f"{inks[0]} always waited   {inks[1]} up to the median   {inks[2]} at most\n"
         "in all: the waits so far, at the median; at most: the same at worst"
     )
 
@@ -211,7 +213,7 @@ def _inks(console: Console) -> str:
     return _INKS if console.encoding.lower().startswith("utf") else _PLAIN_INKS
 
 
-def _bar(row: Wait, longest: float, room: int, inks: str) -> str:
+def _bar(row: ForecastWait, longest: float, room: int, inks: str) -> str:
     """A wait as a bar: what is certain, what is likely, what is possible."""
     ends = [round(room * value / longest) for value in (row.least, row.median, row.most)]
     if not ends[2]:  # too short to be seen, and still a wait
@@ -220,7 +222,7 @@ def _bar(row: Wait, longest: float, room: int, inks: str) -> str:
     return "".join(ink * length for ink, length in zip(inks, lengths, strict=True))
 
 
-def _warn(findings: tuple[Finding, ...]) -> None:
+def _warn(findings: tuple[PolicyFinding, ...]) -> None:
     if not findings:
         return
     from rich.console import Console

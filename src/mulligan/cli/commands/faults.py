@@ -1,4 +1,4 @@
-"""`mulligan faults`: a provider that fails on command."""
+"""`mulligan faults`: a fake provider that fails on command."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from ..core.text import presentable
-from ..errors import SettingError
-from ..faults.ledger import Entry, Totals
-from ..faults.pointing import POINTERS
-from ..faults.remote import DEFAULT_PORT, address, ask
-from ..faults.script import Script
-from ..faults.server import FaultServer
-from .faults_lines import Lines
-from .faults_settings import (
+from ...core.redaction import presentable
+from ...errors import SettingError
+from ...faults.client_settings import POINTERS
+from ...faults.ledger import LedgerEntry, Totals
+from ...faults.remote import DEFAULT_PORT, address, ask
+from ...faults.script import Script
+from ...faults.server import FaultServer
+from ..faults_settings import (
     LimitOptions,
     file_option,
     limit_options,
@@ -32,7 +31,7 @@ from .faults_settings import (
     read_text,
     written,
 )
-from .faults_text import (
+from ..ui.faults import (
     WIDE,
     everywhere,
     ledger_table,
@@ -42,6 +41,7 @@ from .faults_text import (
     shell_lines,
     totals_line,
 )
+from ..ui.lines import PrinterThread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -65,7 +65,7 @@ class _Faults(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or args[0] not in {*self.commands, "-h", "--help"}:
             args = ["serve", *args]
-        # A window may begin with its end, -5s:529, and is no option then.
+        # A window may begin with its end, -5s:529, and is not an option then.
         for arg in args:
             if re.match("-[0-9]", arg) and "--" not in args:
                 args = [*(each for each in args if each is not arg), "--", arg]
@@ -92,17 +92,17 @@ _SCRIPT = click.argument("script", required=False, type=_ScriptType())
 
 @click.group(cls=_Faults, options_metavar="", subcommand_metavar="[SCRIPT | COMMAND] [OPTIONS]")
 def command() -> None:
-    """A provider that fails on command, on loopback.
+    """A fake provider on loopback that fails on command.
 
-    SDKs, programs and plain HTTP clients take it for Anthropic, OpenAI, Gemini or a REST API.
-    Without a COMMAND it serves; SCRIPT says what each request gets:
+    To SDKs, programs and plain HTTP clients it looks like Anthropic, OpenAI, Gemini or a REST
+    API. Without a COMMAND it serves; SCRIPT says how each request is answered:
 
     \b
       429x2,529,ok         two 429, one 529, then ok
       503:0.3,ok           three in ten are 503
       0-15s:overloaded,ok  overloaded for the first fifteen seconds
       plan(15s)            a plan's limit that resets in fifteen seconds
-      @a -> hang; ok       one client hangs, the others are well
+      @a -> hang; ok       one client hangs, the others get ok
 
     `mulligan faults menu` lists every fault, `mulligan faults serve --help` every option.
     """  # noqa: D301 -- click's own mark for lines that stay as they are
@@ -111,14 +111,24 @@ def command() -> None:
 @command.command()
 @_SCRIPT
 @file_option
-@click.option("--port", "-p", default=DEFAULT_PORT, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--port",
+    "-p",
+    type=click.IntRange(0, 65_535),
+    metavar="PORT",
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="The port; 0 picks a free one.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to bind.")
-@click.option("--allow-host", multiple=True, metavar="NAME", help="Another name Host may carry.")
-@click.option("--seed", type=int, help="The same seed, the same luck. [default: 0]")
+@click.option(
+    "--allow-host", multiple=True, metavar="NAME", help="Another name to accept in the Host header."
+)
+@click.option("--seed", type=int, help="Seed of the random numbers. [default: 0]")
 @limit_options
-@click.option("--text", metavar="TEXT", help="What a good answer says.")
-@click.option("--quiet", "-q", is_flag=True, help="No line for each request.")
-@click.option("--json", "as_json", is_flag=True, help="Address and requests as JSON lines.")
+@click.option("--text", metavar="TEXT", help="The text of a good answer.")
+@click.option("--quiet", "-q", is_flag=True, help="Do not print a line per request.")
+@click.option("--json", "as_json", is_flag=True, help="Print address and requests as JSON lines.")
 def serve(  # noqa: PLR0917 -- click passes options by name
     script: Script | None,
     path: Path | None,
@@ -134,7 +144,7 @@ def serve(  # noqa: PLR0917 -- click passes options by name
     quiet: bool,  # noqa: FBT001 -- click passes flags by name
     as_json: bool,  # noqa: FBT001 -- click passes flags by name
 ) -> None:
-    """Serve until Ctrl-C. SCRIPT is `ok` if not given; beside a file, for what no rule covers."""
+    """Serve until Ctrl-C. SCRIPT is `ok` by default; with --file it applies where no rule does."""
     known = read_file(path)
     if script is not None:
         known = replace(known, rest=script)
@@ -145,9 +155,9 @@ def serve(  # noqa: PLR0917 -- click passes options by name
     talk = Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else WIDE)
     _allow_many_connections()
 
-    lines = Lines()
+    lines = PrinterThread()
 
-    def hears(entry: Entry) -> None:
+    def hears(entry: LedgerEntry) -> None:
         if as_json:
             lines.add(lambda: click.echo(json.dumps(entry.as_json())))
         elif not quiet:
@@ -174,11 +184,13 @@ def serve(  # noqa: PLR0917 -- click passes options by name
         told.wait()
         totals = server.totals
     if lines.dropped:
-        lines.add(lambda: talk.print(f"{lines.dropped} lines were dropped: nobody read them"))
+        lines.add(
+            lambda: talk.print(f"{lines.dropped} lines were dropped: the output was not read")
+        )
     if not as_json:
         lines.add(lambda: talk.print(f"\nstopped: {totals_line(totals)}"))
     if not lines.close():
-        os._exit(0)  # the thread is stuck in a pipe that nobody reads, and so would we be
+        os._exit(0)  # the thread is stuck in a pipe without a reader, and so would we be
 
 
 @command.command(name="set")
@@ -201,7 +213,7 @@ def set_(  # noqa: PLR0917 -- click passes options by name
     )
     body = written(None if script is None else str(script), options)
     if bool(body) == (path is not None):
-        raise click.UsageError("needs a SCRIPT or a --limit, or else a --file")
+        raise click.UsageError("needs a SCRIPT, a --limit or a --file")
     if path is not None:
         read_file(path)  # a mistake is reported with the file's name
         body = read_text(path)
@@ -211,10 +223,12 @@ def set_(  # noqa: PLR0917 -- click passes options by name
 
 
 @command.command()
-@click.option("--json", "as_json", is_flag=True, help="Everything, as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as one JSON object.")
 @click.option("--last", "-n", type=click.IntRange(1), metavar="N", help="Only the last N requests.")
-@click.option("--all", "shows_all", is_flag=True, help="Also models, token counts, telemetry.")
-@click.option("--clear", is_flag=True, help="Begin another ledger after showing this one.")
+@click.option(
+    "--all", "shows_all", is_flag=True, help="Include models, token counts and telemetry."
+)
+@click.option("--clear", is_flag=True, help="Clear the ledger after showing it.")
 @_URL
 def ledger(
     as_json: bool,  # noqa: FBT001 -- click passes flags by name
@@ -240,17 +254,19 @@ def ledger(
 
 @command.command()
 @click.argument("program", type=click.Choice([each.name for each in POINTERS]))
-@click.option("--client", default="me", show_default=True, help="Whose requests these are.")
+@click.option(
+    "--client", default="me", show_default=True, help="The name of the client in the ledger."
+)
 @_URL
 def env(program: str, client: str, url: str | None) -> None:
-    """Print what points PROGRAM at the server: eval "$(mulligan faults env claude)"."""
+    """Print the environment that PROGRAM needs: eval "$(mulligan faults env claude)"."""
     for line in shell_lines(program, address(url), f"mulligan-{client}"):
         click.echo(line)
 
 
 @command.command()
 def menu() -> None:
-    """List every fault that a script can order."""
+    """List every fault that a script can contain."""
     width = None if sys.stdout.isatty() else 120
     Console(width=width, highlight=False).print(menu_table())
 
@@ -264,8 +280,8 @@ def _greet(server: FaultServer, *, as_json: bool) -> None:
     sys.stdout.flush()
 
 
-def _entries(said: dict[str, Any]) -> Iterator[Entry]:
-    return (Entry(**each) for each in said["entries"])
+def _entries(said: dict[str, Any]) -> Iterator[LedgerEntry]:
+    return (LedgerEntry(**each) for each in said["entries"])
 
 
 def _allow_many_connections() -> None:

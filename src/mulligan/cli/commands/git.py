@@ -1,4 +1,4 @@
-"""`mulligan git`: getting back what runs have set aside."""
+"""`mulligan git`: list, restore and drop what runs have set aside."""
 
 from __future__ import annotations
 
@@ -12,30 +12,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..core.text import clean, presentable
-from ..errors import GitRefused
-from ..run.desk import Desk, NoSuchRun, holder_process
-from ..run.git import (
+from ...core.redaction import clean, presentable
+from ...errors import GitRefused
+from ...run.git import (
     OPEN,
     Tree,
-    changes,
     discard,
     drop,
     give_back,
     has_baseline,
-    ignored,
     leased,
     lent_out,
     load_all,
-    load_baseline,
+    only_there,
     recover,
     take_back,
     untaken,
 )
-from . import EXIT_FAILED, Unusable
+from ...run.journal.store import NoSuchRun, RunStore
+from .. import EXIT_FAILED, Unusable
 
 if TYPE_CHECKING:
-    from ..run.git import GivenBack, Lent, SetAside
+    from ...run.git import GivenBack, Lent, SetAside
 
 __all__ = ("command",)
 
@@ -46,25 +44,25 @@ _FOLDER = click.option(
     metavar="DIR",
     help="A folder in the work tree. [the current one]",
 )
-_JSON = click.option("--json", "is_json", is_flag=True, help="Print JSON, for programs.")
+_JSON = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 
 
 @click.group(
-    epilog='Nothing is set aside unless a run was told to (git = "stash", "commit", …). What was, '
-    "is in the repository itself under refs/mulligan/: git log, git show and git diff work on it, "
-    "git gc does not sweep it, git push does not send it.",
+    epilog='Runs set changes aside only if told to (git = "stash", "commit", …). The changes are '
+    "stored in the repository itself, under refs/mulligan/: git log, git show and git diff work "
+    "on them, git gc keeps them, git push does not send them.",
 )
 def command() -> None:
-    """List what runs have set aside in a git tree, and give it back.
+    """List changes that runs have set aside in git, and restore them.
 
     \b
-    mulligan git list                      everything, newest last
-    mulligan git restore RUN --dry-run     what would come back, and what conflicts
-    mulligan git restore RUN               give it back
-    mulligan git drop RUN                  forget it, once you have it back
+    mulligan git list                      all changes, newest last
+    mulligan git restore RUN --dry-run     what would be restored, and what conflicts
+    mulligan git restore RUN               restore the changes
+    mulligan git drop RUN                  delete them, once they are restored
 
-    The RUN of a plan stands for all of its agents. One of them has a name of its own,
-    RUN/agents/NAME, which the list shows.
+    For a plan, RUN stands for all of its agents. RUN/agents/NAME, as shown by the list, is one
+    agent.
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
 
 
@@ -72,17 +70,17 @@ def command() -> None:
 @_FOLDER
 @_JSON
 def list_(*, folder: str, is_json: bool) -> None:
-    """Everything that runs have set aside in this repository.
+    """List everything that runs have set aside in this repository.
 
     \b
-    prepared    written down, and nothing touched; restore ends it
-    aside       not in your tree; restore gives it back
-    returning   being given back when the process died; restore goes on
-    partly      given back but for what conflicts
-    returned    in your tree again
+    prepared    recorded, nothing touched yet; restore completes it
+    aside       not in your tree; restore brings it back
+    returning   being restored when the process died; restore completes it
+    partly      restored except for conflicts
+    returned    restored to your tree
     committed   a commit on your branch
     kept        on a branch of its own
-    lent        in the tree of an agent that is at work, or that failed; its folder stays
+    lent        in the work tree of an agent that is running or failed; its folder stays
                 until mulligan git restore RUN/agents/NAME takes the changes out of it, or
                 mulligan git drop RUN removes it
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
@@ -93,7 +91,7 @@ def list_(*, folder: str, is_json: bool) -> None:
         click.echo(json.dumps(about, indent=2))
         return
     if not found and not lent:
-        click.echo("nothing is set aside here", err=True)
+        click.echo("nothing has been set aside here", err=True)
         return
     heads = ("RUN", "N", "MODE", "STATE", "FILES", "WHEN", "WHERE")
     rows = [heads, *(_row(each) for each in sorted(found, key=lambda each: each.at))]
@@ -107,28 +105,30 @@ def list_(*, folder: str, is_json: bool) -> None:
 @command.command()
 @click.argument("run")
 @click.option("-n", "--number", type=int, metavar="N", help="Only this one. [all, newest first]")
-@click.option("--partly", is_flag=True, help="Give back what does not conflict, leave the rest.")
-@click.option("--dry-run", "is_rehearsal", is_flag=True, help="Touch nothing, say what would come.")
+@click.option("--partly", is_flag=True, help="Restore what does not conflict, leave the rest.")
+@click.option(
+    "--dry-run", "is_rehearsal", is_flag=True, help="Print what would be restored; change nothing."
+)
 @_FOLDER
 @_JSON
 def restore(
     run: str, *, number: int | None, partly: bool, is_rehearsal: bool, folder: str, is_json: bool
 ) -> None:
-    """Give back what RUN has set aside.
+    """Restore what RUN has set aside.
 
-    Each file comes back to the byte, staged as it was. A file that was changed since keeps its
-    newer lines if they are other lines. If any file conflicts, none is touched, and you are told
-    how to see the version that was set aside; --partly gives back the others.
+    Each file is restored byte for byte, staged as it was. If a file was changed since, the changes
+    are merged where they concern other lines. If any file conflicts, none is touched, and the
+    command that shows the version set aside is printed; --partly restores the others.
 
-    Refused while a living process drives RUN, or another run works in the tree.
+    Refused while a process is running RUN, or another run works in the tree.
 
-    What a killed process had half set aside or half given back is brought to its end first.
+    If a process was killed while setting files aside or restoring them, that is completed first.
 
-    An agent of a plan that failed in a tree of its own keeps that tree. Named by itself,
-    RUN/agents/NAME, its changes come into yours, and the tree is removed.
+    An agent of a plan that failed in its own work tree keeps that tree. Given as
+    RUN/agents/NAME, its changes are merged into your tree, and its tree is removed.
 
     \b
-    Exit codes: 0 everything is back, 1 something conflicts, 2 wrong usage.
+    Exit codes: 0 everything was restored, 1 something conflicts, 2 wrong usage.
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     here = Tree.find(folder)
     run = _meant(here, run)
@@ -139,7 +139,7 @@ def restore(
         if not is_rehearsal:
             trees = [here] if is_taken else [_tree_of(each, here) for each in asides]
             _have(run, trees, stack, is_shared=is_taken)
-            # As it is now that nobody else is there.
+            # As it is now that no other process is there.
             asides = [] if is_taken else _of(here, run, number, is_needed=not lent)
         if is_taken:
             _take(lent[0], is_rehearsal=is_rehearsal, is_json=is_json)
@@ -158,16 +158,17 @@ def restore(
 
 def _have(run: str, trees: list[Tree], stack: ExitStack, *, is_shared: bool) -> None:
     """Have the trees that files come back to, so that no run works there meanwhile."""
-    desk, id_ = Desk(), run.partition("/")[0]
-    state = desk.look(id_)
-    if state is not None and desk.is_held(id_, state.holder):
+    runs, id_ = RunStore(), run.partition("/")[0]
+    state = runs.look(id_)
+    if state is not None and runs.is_held(id_):
         raise Unusable(
-            f"run {id_} is driven by process {holder_process(state.holder)}, and gives back by "
+            f"run {id_} is being run by {runs.holder(id_)}, and restores by "
+            f""
             f"itself what it has set aside",
-            f"wait until it is over, or end it first: mulligan cancel {id_}",
+            f"wait until it ends, or cancel it first: mulligan cancel {id_}",
         )
     if state is not None and state.is_open and not is_shared:
-        note = f"note: run {id_} is not over, and will go on with what is in the tree then"
+        note = f"note: run {id_} has not ended, and will continue with what is in the tree then"
         click.echo(note, err=True)
     who = f"{id_}, by mulligan git restore,"
     for tree in {each.folder: each for each in trees}.values():
@@ -191,13 +192,15 @@ def _given(
 
 @command.command("drop")
 @click.argument("run")
-@click.option("--force", "is_forced", is_flag=True, help="Also what you do not have back.")
+@click.option(
+    "--force", "is_forced", is_flag=True, help="Also drop changes that were not restored."
+)
 @_FOLDER
 def drop_(run: str, *, is_forced: bool, folder: str) -> None:
-    """Forget what RUN has set aside; git sweeps it away some weeks later.
+    """Delete what RUN has set aside; git removes the data some weeks later.
 
-    The trees of its agents that failed are removed. Refused while something is not given back,
-    unless --force is given, and while RUN can go on.
+    The work trees of its failed agents are removed. Refused while something is not restored,
+    unless --force is given, and while RUN can be resumed.
     """
     tree = Tree.find(folder)
     run = _meant(tree, run)
@@ -214,19 +217,20 @@ def drop_(run: str, *, is_forced: bool, folder: str) -> None:
 
 
 def _check_given(tree: Tree, run: str, asides: list[SetAside], lent: list[Lent]) -> None:
-    """Refuse to throw away what nobody has anywhere else."""
+    """Refuse to delete the only copy of something."""
     count = sum(len(each.moves) for each in asides if each.state in OPEN)
-    count += sum(len(_changed(each)) for each in lent if not _is_taken(tree, each))
+    count += sum(len(only_there(each)) for each in lent if not _is_taken(tree, each))
     if count:
         verb, what = ("is", "it") if count == 1 else ("are", "them")
         raise Unusable(
-            f"{_files(count)} of {run!r} {verb} not given back",
-            f"mulligan git restore {run} gives {what} back, --force forgets {what}",
+            f"{_files(count)} of {run!r} {verb} not restored",
+            f"mulligan git restore {run} restores {what}, --force drops {what}",
         )
     for each in lent:
-        if left := _changed(each):
+        if left := only_there(each):
             raise Unusable(
-                f"{_files(len(left))} that git must not hold would be lost with "
+                f"{_files(len(left))} that git must not store would be lost with "
+                f""
                 f"{presentable(each.folder, 200)}",
                 f"take {presentable(left[0], 80)} out of it, or write --force",
             )
@@ -239,12 +243,12 @@ def _files(count: int) -> str:
 def _check_over(run: str) -> None:
     """Refuse to take from an agent what it may be working on, or will go on with."""
     id_ = run.partition("/")[0]
-    desk = Desk()
-    state = desk.look(id_)
-    if state is not None and (state.is_open or desk.is_held(id_, state.holder)):
+    runs = RunStore()
+    state = runs.look(id_)
+    if state is not None and (state.is_open or runs.is_held(id_)):
         raise Unusable(
-            f"run {id_} is not over, and goes on with what it has there",
-            f"mulligan resume {id_} ends it well, mulligan cancel {id_} ends it now",
+            f"run {id_} has not ended, and will continue with its changes there",
+            f"mulligan resume {id_} finishes it, mulligan cancel {id_} cancels it",
         )
 
 
@@ -252,7 +256,7 @@ def _whereabouts(tree: Tree, lent: Lent) -> str:
     where = presentable(lent.folder, 200)
     if _is_taken(tree, lent):
         return f"was taken back; what git does not hold is left in {where}"
-    return f"is in its own tree, {where}; mulligan git restore {lent.key}"
+    return f"is in its own work tree, {where}; mulligan git restore {lent.key}"
 
 
 def _take(lent: Lent, *, is_rehearsal: bool, is_json: bool) -> None:
@@ -264,7 +268,7 @@ def _take(lent: Lent, *, is_rehearsal: bool, is_json: bool) -> None:
     else:
         taken = take_back(lent)
         paths = taken.given.paths if taken.given is not None and taken.given.is_whole else ()
-        what = f"{_files(len(paths))} came from its tree"
+        what = f"{_files(len(paths))} were taken from its work tree"
         if taken.branch:
             what = f"conflicts with your tree, and is kept on a branch; git merge {taken.branch}"
         about.update(state="kept" if taken.branch else "returned", made=taken.branch, paths=paths)
@@ -272,13 +276,6 @@ def _take(lent: Lent, *, is_rehearsal: bool, is_json: bool) -> None:
             where = presentable(f"{lent.folder}/{each.path}", 200)
             click.echo(f"left {where}: {each.reason}", err=True)
     click.echo(json.dumps([about], indent=2) if is_json else f"{lent.key}: {what}")
-
-
-def _changed(lent: Lent) -> list[str]:
-    """What would be lost with an agent's tree."""
-    own = Tree.find(lent.folder)
-    left = (*changes(own, load_baseline(own, lent.key)).left, *ignored(own))
-    return [*(each.path for each in untaken(lent)), *(each.path for each in left)]
 
 
 def _is_taken(tree: Tree, lent: Lent) -> bool:
@@ -302,7 +299,7 @@ def _meant(tree: Tree, run: str) -> str:
     known = [*(each.run for each in load_all(tree)), *(each.key for each in lent_out(tree))]
     if not any(_is_of(each, run) for each in known):
         with suppress(NoSuchRun):
-            return Desk().find(run)
+            return RunStore().find(run)
     return run
 
 
@@ -339,12 +336,12 @@ def _row(aside: SetAside) -> tuple[str, ...]:
 
 def _row_lent(lent: Lent) -> tuple[str, ...]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(Path(lent.folder).stat().st_mtime))
-    return (lent.key, "", "worktree", "lent", str(len(_changed(lent))), when, lent.folder)
+    return (lent.key, "", "worktree", "lent", str(len(only_there(lent))), when, lent.folder)
 
 
 def _about_lent(lent: Lent) -> dict[str, Any]:
     about = {"run": lent.key, "mode": "worktree", "state": "lent", "folder": lent.folder}
-    return {**about, "moves": _changed(lent)}
+    return {**about, "moves": only_there(lent)}
 
 
 def _about(aside: SetAside) -> dict[str, Any]:
@@ -368,11 +365,11 @@ def _tell(given: GivenBack, *, is_rehearsal: bool) -> None:
     aside = given.aside
     name = f"{aside.run}/{aside.number}"
     if aside.state == "committed":
-        click.echo(f"{name}: is commit {aside.made[:12]} on your branch; nothing to give back")
+        click.echo(f"{name}: is commit {aside.made[:12]} on your branch; nothing to restore")
     elif aside.state == "kept":
         click.echo(f"{name}: is kept on branch {aside.made}; git merge {aside.made}")
     elif not given.paths and not given.conflicts:
-        click.echo(f"{name}: was given back before")
+        click.echo(f"{name}: was restored before")
     else:
         verb = "would come back" if is_rehearsal else "came back"
         merged = f", {len(given.merged)} of them merged" if given.merged else ""
@@ -384,5 +381,5 @@ def _tell(given: GivenBack, *, is_rehearsal: bool) -> None:
     commands = [each.command for each in given.conflicts if each.command]
     if given.conflicts:
         look = f"{commands[0]} prints the other version; " if commands else ""
-        rest = "it stays set aside" if aside.state == "partly" else "--partly gives back the others"
+        rest = "it stays set aside" if aside.state == "partly" else "--partly restores the others"
         click.echo(f"\nhint: {look}{rest}", err=True)

@@ -1,4 +1,4 @@
-"""`mulligan lint`: what a plan or a policy gets wrong, before it runs."""
+"""`mulligan lint`: errors and warnings in plans and policies."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ..config.lines import line_of, path_of
-from ..config.source import read
-from ..core.text import clean
-from ..errors import FileError
+from ...config.lines import line_of, path_of
+from ...config.source import read
+from ...core.redaction import clean
+from ...errors import FileError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..config.lint import Finding
-    from ..config.source import Source
+    from ...config.lint import PolicyFinding
+    from ...config.source import Source
 
 __all__ = ("command",)
 
@@ -35,19 +35,21 @@ class _Said(NamedTuple):
 
 @click.command(
     "lint",
-    epilog="Nothing is executed, and only the files that are named are read, with the prompt files "
-    "of a plan. Exit codes: 0 nothing but warnings, 1 errors, 2 wrong usage.",
+    epilog=(
+        "Nothing is executed, and only the given files and the prompt files of a plan "
+        "are read. Exit codes: 0 no errors, perhaps warnings, 1 errors, 2 wrong usage."
+    ),
 )
 @click.argument("files", metavar="FILE.toml…", nargs=-1, required=True)
-@click.option("--json", "is_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object per line.")
 def command(files: tuple[str, ...], *, is_json: bool) -> int:
-    """Check plans and policies: errors do harm or keep it from being run.
+    """Check plans and policies for errors and warnings.
 
     \b
-    mulligan lint review.toml         what is wrong with it, what has no effect
-    mulligan lint --json *.toml       the same for programs
+    mulligan lint review.toml         errors, and settings without effect
+    mulligan lint --json *.toml       the same as JSON
 
-    What has phases is a plan, everything else a policy.
+    A file with phases is a plan, any other file a policy.
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     has_errors = False
     for file in files:
@@ -56,7 +58,7 @@ def command(files: tuple[str, ...], *, is_json: bool) -> int:
         for each in found:
             click.echo(json.dumps(each._asdict()) if is_json else _text(each))
         if not found and not is_json:
-            click.echo(f"{clean(file)}: nothing to say")
+            click.echo(f"{clean(file)}: no problems found")
     return int(has_errors)
 
 
@@ -68,19 +70,19 @@ def _looked_at(file: str) -> list[_Said]:
         return [_Said(error.file, error.line, "error", error.key, error.message, error.hint)]
 
 
-def _findings(source: Source, file: Path) -> Iterable[Finding]:
+def _findings(source: Source, file: Path) -> Iterable[PolicyFinding]:
     if "phases" in source.data:
-        from ..run.plan_file import plan_from
-        from ..run.plan_lint import lint_plan
+        from ...run.plan.lint import lint_plan
+        from ...run.plan.load import plan_from
 
         return lint_plan(plan_from(source, name=file.stem), folder=file.parent)
-    from ..config.lint import lint
-    from ..config.loader import policy_from
+    from ...config.lint import lint
+    from ...config.loader import policy_from
 
     return lint(policy_from(source, name=file.stem))
 
 
-def _said(source: Source, findings: Iterable[Finding]) -> list[_Said]:
+def _said(source: Source, findings: Iterable[PolicyFinding]) -> list[_Said]:
     return [
         _Said(
             source.file,

@@ -1,4 +1,4 @@
-"""`mulligan packs`: which patterns are in force, whether they are good."""
+"""`mulligan packs`: list and check pattern packs."""
 
 from __future__ import annotations
 
@@ -7,25 +7,26 @@ from pathlib import Path
 
 import click
 
-from ..api.words import LoadedPacks, load_packs
-from ..config.packs import ENVIRONMENT, PackFiles, find_packs
-from .pack_timing import LIMIT_SECONDS, TEXT_LENGTH, slowest
+from ...api.agent_output import LoadedPacks, load_packs
+from ...classify.pattern_packs import TEXT_LENGTH
+from ...config.packs import ENVIRONMENT, PackFiles, find_packs
+from ..pack_timing import LIMIT_SECONDS, slowest
 
 __all__ = ("command",)
 
 
 @click.group()
 def command() -> None:
-    """List the packs of patterns, or check them.
+    """List or check pattern packs.
 
-    Packs come from Mulligan, from the user's folder of packs, and from MULLIGAN_PACKS (files and
-    folders). A user's pack is asked before the built-in ones.
+    Packs come with Mulligan, from the user's folder of packs, and from MULLIGAN_PACKS (files
+    and folders). The user's packs are tried before the built-in ones.
     """
 
 
 @command.command("list")
 def list_() -> None:
-    """Every pack in force, in the order in which it is asked."""
+    """List all loaded packs, in the order in which they are tried."""
     loaded = load_packs()
     heads = ("PACK", "VERSION", "ENTRIES", "FILE", "AGENTS")
     rows = [
@@ -45,9 +46,9 @@ def list_() -> None:
 @command.command()
 @click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 def check(files: tuple[Path, ...]) -> None:
-    """Read every pack, or FILES only, and time each pattern on hostile input.
+    """Load all packs, or only FILES, and time each pattern on hostile input.
 
-    Exits 1 if a pack cannot be read or a pattern is slow.
+    Exits with 1 if a pack cannot be loaded or a pattern is slow.
     """
     loaded = _only(files) if files else load_packs()
     _warn(loaded)

@@ -1,4 +1,4 @@
-"""`mulligan run`: an agent program that survives the night."""
+"""`mulligan run`: run an agent program or a plan."""
 
 from __future__ import annotations
 
@@ -6,50 +6,54 @@ from typing import Any
 
 import click
 
-from . import Unusable
-from .kinds import DURATION, Length
-from .manual import Manual
-from .offers import agents, policies
+from .. import Unusable
+from ..ui.completion import agents, policies
+from ..ui.manual import Manual
+from ..ui.types import DURATION, DurationType
 
 __all__ = ("command",)
 
-_BOUND = Length(is_zero_refused=True)
+_BOUND = DurationType(is_zero_refused=True)
 _GROUPS = {
-    "How long, how often": (
+    "Time and attempts": (
         *("--horizon", "--attempts", "--deadline", "--timeout", "--idle", "--own-retries"),
         *("--restart", "--policy"),
     ),
-    "Where it has to wait": ("--park", "--notify"),
-    "What it shows": ("--json", "--final-only"),
+    "Waiting": ("--now", "--park", "--notify"),
+    "Output": ("--json", "--final-only", "--stream"),
     "Plans": ("--dry-run", "--report"),
-    "What it is": ("--name", "--cwd", "--agent"),
+    "Identity": ("--name", "--cwd", "--agent"),
 }
 _SECTIONS = {
-    "What follows from a failure": [
-        ("usage limit", "waits for the stated reset, looks again, goes on with the same session"),
-        ("rate limit, overload, network, server", "tries again, with growing waits"),
-        ("crash, silence", "goes on with the session; starts anew only with --restart"),
-        ("wrong key, no credit, prompt too long", "ends at once, and says what to do"),
-        ("any other failure", "ends, with the program's own exit code"),
+    "How failures are handled": [
+        ("usage limit", "waits for the announced reset, checks again, resumes the session"),
+        ("rate limit, overload, network, server", "retries, with growing waits"),
+        ("crash, silence", "resumes the session; restarts only with --restart"),
+        ("exit code 0 but no final report", "result unclear: restarts only with --restart"),
+        ("wrong key, no credit, prompt too long", "stops at once, and says what to do"),
+        ("any other failure", "stops, with the program's own exit code"),
     ],
     "Exit codes": [
         ("0", "done"),
-        ("75", "parked, or limited beyond the horizon; it says until when"),
-        ("130", "interrupted, or cancelled; an interrupted run can be resumed"),
+        ("75", "parked, or limited beyond the horizon; says until when; a worker resumes it"),
+        ("130", "interrupted by you, or cancelled; an interrupted run can be resumed"),
+        ("143, 129", "stopped by SIGTERM or SIGHUP with no session to resume; else 75"),
         ("2", "wrong usage, or a command that would ask questions; nothing was started"),
-        ("1", "a plan failed; or a program that was ended here, for silence or a timeout"),
-        ("127, 126", "no such program, or none that can be started"),
+        ("1", "a plan failed; or a program was stopped for being idle or a timeout"),
+        ("127, 126", "no such program, or it cannot be started"),
+        ("141", "stdout was closed by its reader"),
         ("others", "the program's own, if it failed for good"),
     ],
     "Environment": [
-        ("MULLIGAN_HOME", "where runs are kept; else the state folder of the user"),
-        ("MULLIGAN_STORE", "where limits are shared with other machines: redis://…"),
-        ("NO_COLOR, TERM", "whether to paint; TERM=dumb for plain lines"),
+        ("MULLIGAN_HOME", "where runs are stored  [the user's state folder]"),
+        ("MULLIGAN_STORE", "store that shares limits with other machines: redis://…"),
+        ("NO_COLOR, TERM", "colours on or off; TERM=dumb for plain lines"),
     ],
     "Examples": [
         ('mulligan run -- claude -p "Port the tests to pytest"', ""),
         ('mulligan run --horizon 12h --name port -- codex exec "Port the tests"', ""),
         ("mulligan run --park exit --notify 'mail -s run me' -- gemini -p \"Review\"", ""),
+        ('answer=$(mulligan run -- claude -p "Which tests are slow?")', ""),
         ('mulligan run --json -- opencode run "Fix the build" | jq .event', ""),
         ("mulligan run --restart --attempts 5 -- ./nightly.sh", ""),
         ("mulligan run --report night.md review.toml", ""),
@@ -67,27 +71,27 @@ _SECTIONS = {
 @click.argument(
     "words", metavar="[--] COMMAND [ARGUMENT]… | PLAN.toml", nargs=-1, type=click.UNPROCESSED
 )
-@click.option("--name", default="", help="A name for the run, beside its id.")
+@click.option("--name", default="", help="A name for the run, in addition to its id.")
 @click.option(
     "--cwd",
     type=click.Path(file_okay=False),
     default="",
     metavar="FOLDER",
-    help="Run in this folder. In a plan: where its cwd and its agents' start from.  "
-    "[this folder; the plan's own]",
+    help="Run in this folder. For a plan: the folder that its cwd settings start from.  "
+    "[the current folder; the plan's own]",
 )
 @click.option(
     "--agent",
     shell_complete=agents,
     default="",
     metavar="NAME",
-    help="Which program it is, if its name does not tell.",
+    help="Which program it is, if its name does not show it.",
 )
 @click.option(
     "--horizon",
     type=DURATION,
     metavar="TIME",
-    help="How far ahead a reset may lie to be waited for.  [6h]",
+    help="The longest reset to wait for; beyond it the run exits with 75.  [6h]",
 )
 @click.option(
     "--attempts",
@@ -100,79 +104,100 @@ _SECTIONS = {
     shell_complete=policies,
     default="",
     metavar="PRESET|FILE",
-    help="Other rules than those made for programs; mulligan explain prints them.",
+    help="Retry policy instead of the one for programs; mulligan explain prints it.",
 )
 @click.option(
     "--idle",
-    type=Length(is_off_offered=True),
+    type=DurationType(is_off_offered=True),
     metavar="TIME",
-    help="Silence after which the program hangs, in tools as well; off for never.  "
-    "[10m for known programs, 1h in their tools]",
+    help="Stop an attempt after this time without output, CPU use or network; off for never.  "
+    "[10m for known programs, 1h inside their tools]",
 )
-@click.option("--timeout", type=_BOUND, metavar="TIME", help="End an attempt that takes longer.")
+@click.option("--timeout", type=_BOUND, metavar="TIME", help="Stop an attempt that takes longer.")
 @click.option(
     "--deadline",
     type=_BOUND,
     metavar="TIME",
-    help="Begin no attempt that could not end in this time.",
+    help="Start no attempt that could not finish within this time.",
 )
 @click.option(
     "--own-retries",
     type=click.IntRange(min=0),
     metavar="N",
-    help="How often the program may retry by itself.  [claude 3, codex 2]",
+    help="How often the program itself may retry.  [claude 3, codex 2]",
 )
 @click.option(
-    "--restart", is_flag=True, help="After a crash start anew a program that cannot resume."
+    "--restart",
+    is_flag=True,
+    help="After a crash, restart a program that cannot resume its session.",
 )
 @click.option(
-    "--final-only", is_flag=True, help="Hold back the output of attempts that are repeated."
+    "--final-only",
+    is_flag=True,
+    help="Print only the last attempt's output.  [if stdout is not a terminal]",
+)
+@click.option(
+    "--stream",
+    is_flag=True,
+    help="Print the output of each attempt as it comes.  [on a terminal]",
+)
+@click.option(
+    "--now",
+    "is_now",
+    is_flag=True,
+    help="Make the first attempt now, even if the account is known to be limited.",
 )
 @click.option(
     "--park",
     type=click.Choice(["wait", "exit"]),
     default="wait",
     show_default=True,
-    help="Wait here, or exit with 75 and leave the rest to mulligan worker or resume.",
+    help="Wait here, or exit with 75 and let mulligan worker or resume continue.",
 )
 @click.option(
     "--notify",
     default="",
     metavar="COMMAND",
-    help="Run this once it waits for long, and when it is over; JSON on its stdin, no shell.",
+    help="Run this command when a long wait begins and at the end; JSON on its stdin, no shell.",
 )
 @click.option(
     "--json",
     "is_json",
     is_flag=True,
-    help="Print events as JSON lines on stdout, the program's text among them.",
+    help="Print events as JSON lines on stdout, including the program's text.",
 )
 @click.option(
     "--dry-run", "is_dry", is_flag=True, help="Print what a plan would run; execute nothing."
 )
 @click.option(
-    "--report", default="", metavar="FILE.md", help="Write what came of a plan, reasons and all."
+    "--report", default="", metavar="FILE.md", help="Write a report of a plan, with all reasons."
 )
 def command(words: tuple[str, ...], **options: Any) -> int:
-    """Run a program, and give it the right second chance.
+    """Run an agent program; retry, wait and resume as its failures require.
 
-    The program runs as it would without us: its text on stdout as it comes, everything of ours on
-    stderr. What it says when it fails decides what follows; every step is written down before it
-    is taken. Kill it, reboot the machine: mulligan resume goes on where it stood.
+    The program runs unchanged: its text goes to stdout, messages of mulligan go to stderr. On a
+    terminal its text is shown as it comes; otherwise only the last attempt is printed, once it
+    has ended. Its output and exit code decide what happens after a failure. Every step is
+    recorded first, so after a kill or a reboot mulligan resume continues the run.
 
-    Known are claude, codex, gemini, opencode, qwen, copilot, pi, cline, continue and aider; any
-    other program is judged by its words and its exit code.
+    Known programs: claude, codex, gemini, opencode, qwen, copilot, pi, cline, continue and
+    aider. Any other program is judged by its output and its exit code.
     """
     is_dry, report = options.pop("is_dry"), options.pop("report")
     if not words:
         raise Unusable("run needs a command", 'write mulligan run -- claude -p "…"')
     if words[0].endswith(".toml"):
-        from .planning import run_plan
+        if options.pop("is_now"):
+            raise Unusable(
+                "--now is for a bare command",
+                "mulligan reset NAME forgets a limit, mulligan status names those that are known",
+            )
+        from ..plans import run_plan
 
         return run_plan(words, is_dry=is_dry, report=report, **options)
     if is_dry or report:
         option = "--dry-run" if is_dry else "--report"
         raise Unusable(f"{option} is for plans", "write mulligan run --dry-run PLAN.toml")
-    from .running import run_command
+    from ..driving import run_command
 
     return run_command(words, **options)

@@ -1,4 +1,4 @@
-"""`mulligan runs`: where every run stands."""
+"""`mulligan runs`: list runs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..core.duration import duration_text
-from ..core.text import clean
-from ..run.desk import Desk
-from ..run.events import summary
-from ..run.words import clock, money
-from .columns import columns
+from ...core.duration import duration_text
+from ...core.redaction import clean
+from ...run.agents.launchers import program_name
+from ...run.journal.store import RunStore
+from ...run.show.json_events import summary
+from ...run.show.wording import clock, money
+from ..ui.tables import columns
 
 if TYPE_CHECKING:
-    from ..run.state import RunState
+    from ...run.journal.state import RunState
 
-__all__ = ("as_data", "command", "standing")
+__all__ = ("as_data", "command", "standing", "unreadable_data")
 
 # How many of those that have ended are shown beside those that have not.
 _LAST = 5
@@ -30,76 +31,89 @@ _HEAD = ("run", "name", "program", "status", "attempts", "cost", "when", "folder
 
 @click.command(
     "runs",
-    epilog="Runs are kept in $MULLIGAN_HOME, else in the state folder of the user, and forgotten "
-    "30 days after they ended, logs and all. Exit codes: 0 done, 1 failed, 2 wrong usage.",
+    epilog=(
+        "Runs are stored in $MULLIGAN_HOME, else in the user's state folder, and deleted "
+        "with their logs 30 days after they ended; plans stay while git holds work "
+        "of theirs that was not restored. Exit codes: 0 done, 1 failed, 2 wrong usage."
+    ),
 )
-@click.option("--all", "is_all", is_flag=True, help="List every run, not only the last that ended.")
-@click.option("--json", "is_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("--all", "is_all", is_flag=True, help="List all runs, not only recent ones.")
+@click.option("--json", "is_json", is_flag=True, help="Print one JSON object per line.")
 @click.option(
     "--prune",
     "is_pruned",
     is_flag=True,
-    help="Forget what ended 30 days ago now; otherwise done once a day by run and worker.",
+    help="Delete runs that ended 30 days ago now; run and worker do this once a day.",
 )
 def command(*, is_all: bool, is_json: bool, is_pruned: bool) -> None:
-    """List runs, the newest first: those that go on, and the last few that ended.
+    """List runs, newest first: the active ones, and the last few that ended.
 
     \b
-    running    an attempt is under way
-    cut off    it was, but its supervisor died: mulligan resume, or a worker, goes on
-    waiting    the next attempt has a time; a worker, or whoever waits, wakes it
-    paused     somebody interrupted it: mulligan resume goes on
-    limited    its limit lies beyond the horizon: mulligan resume tries earlier or later
-    failed     waiting does not mend it: mend it, then mulligan resume
+    running    an attempt is running
+    cut off    its supervisor died: mulligan resume, or a worker, continues it
+    waiting    the next attempt has a time; a worker, or the waiting process, wakes it
+    paused     it was interrupted: mulligan resume continues it
+    limited    its limit resets beyond the horizon: a worker continues it then
+    failed     waiting cannot fix it: fix the cause, then mulligan resume
+    unreadable its journal is damaged, or of a newer version: see mulligan doctor
     done, cancelled
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
-    desk, now = Desk(), time()
+    runs, now = RunStore(), time()
     if is_pruned:
-        from ..run.prune import prune
+        from ...run.journal.retention import prune
 
-        gone = prune(desk, now)
+        gone = prune(runs, now)
         click.echo(f"forgot {len(gone)} run{'' if len(gone) == 1 else 's'}", err=True)
-    found = list(desk.all())
+    found, unreadable = list(runs.all()), runs.unreadable()
     if not is_all:
         ended = [id_ for id_, state in found if not state.is_open][:_LAST]
         found = [each for each in found if each[1].is_open or each[0] in ended]
     if is_json:
         for id_, state in found:
-            click.echo(json.dumps(as_data(desk, id_, state)))
+            click.echo(json.dumps(as_data(runs, id_, state)))
+        for id_, because in unreadable.items():
+            click.echo(json.dumps(unreadable_data(runs, id_, because)))
         return
-    if not found:
-        click.echo("no runs yet; begin one with: mulligan run -- COMMAND", err=True)
+    if not found and not unreadable:
+        click.echo("no runs yet; start one with: mulligan run -- COMMAND", err=True)
         return
-    rows = [_row(desk, id_, state, now) for id_, state in found]
+    rows = [_row(runs, id_, state, now) for id_, state in found]
+    rows += [(id_, "", "", "unreadable", "", "", "", "") for id_ in unreadable]
     for line in columns(_HEAD, rows, right="attempts cost"):
         click.echo(line)
 
 
-def standing(desk: Desk, id_: str, state: RunState) -> str:
+def standing(runs: RunStore, id_: str, state: RunState) -> str:
     """Its status, as a person sees it."""
-    if state.status in {"running", "new"} and not desk.is_held(id_, state.holder):
+    if state.status in {"running", "new"} and not runs.is_held(id_):
         return "cut off"
     return state.status
 
 
-def as_data(desk: Desk, id_: str, state: RunState) -> dict[str, Any]:
+def as_data(runs: RunStore, id_: str, state: RunState) -> dict[str, Any]:
     """A run as plain data."""
     return {
         "run": id_,
         **summary(state),
-        "is_held": desk.is_held(id_, state.holder),
+        "is_held": runs.is_held(id_),
         "made_at": state.made.at,
         "at": state.at,
-        "files": str(desk.folder / "runs" / id_),
+        "files": str(runs.folder / "runs" / id_),
     }
 
 
-def _row(desk: Desk, id_: str, state: RunState, now: float) -> tuple[str, ...]:
+def unreadable_data(runs: RunStore, id_: str, because: str) -> dict[str, Any]:
+    """A run that cannot be read, as plain data."""
+    files = str(runs.folder / "runs" / id_)
+    return {"run": id_, "status": "unreadable", "because": because, "files": files}
+
+
+def _row(runs: RunStore, id_: str, state: RunState, now: float) -> tuple[str, ...]:
     return (
         id_,
         clean(state.made.name, 30),
-        clean(_program(desk, id_, state), 20),
-        standing(desk, id_, state),
+        clean(_program(runs, id_, state), 20),
+        standing(runs, id_, state),
         str(state.attempts),
         money(state.cost),
         _when(state, now),
@@ -107,9 +121,9 @@ def _row(desk: Desk, id_: str, state: RunState, now: float) -> tuple[str, ...]:
     )
 
 
-def _program(desk: Desk, id_: str, state: RunState) -> str:
+def _program(runs: RunStore, id_: str, state: RunState) -> str:
     try:
-        return desk.program(id_)
+        return program_name(runs.command(id_))
     except Exception:  # noqa: BLE001 -- its folder is gone: the journal knows what it was
         return state.made.agent
 

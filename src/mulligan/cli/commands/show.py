@@ -1,31 +1,34 @@
-"""`mulligan show`: everything about one run."""
+"""`mulligan show`: print one run in detail, or its output."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import sys
 from time import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from ..core.duration import duration_text
-from ..core.text import clean
-from ..run.acceptance import fell_short
-from ..run.desk import Desk
-from ..run.steps import PLAN
-from ..run.words import clock, counted, followed, met, money, waited
-from . import Unusable
-from .columns import columns
-from .run_names import RUN, newest
-from .runs import as_data, standing
+from ...core.duration import duration_text
+from ...core.redaction import clean
+from ...run.attempt.output import AFTER, LOGS
+from ...run.journal.entries import PLAN
+from ...run.journal.store import RunStore, UnreadableRun
+from ...run.plan.acceptance import fell_short
+from ...run.show.wording import clock, counted, followed, met, money, waited
+from .. import EXIT_FAILED, Unusable
+from ..run_names import RUN, newest
+from ..ui.tables import columns
+from .runs import as_data, standing, unreadable_data
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ..run.state import RunState
-    from ..run.steps import Ended
+    from ...run.agents.adapter import Stream
+    from ...run.journal.entries import AttemptEnd
+    from ...run.journal.state import RunState
 
 __all__ = ("command",)
 
@@ -36,7 +39,7 @@ _HEAD = ("agent", "status", "attempts", "cost", "because")
 @click.command(
     "show",
     epilog="Logs are the program's own bytes, unmasked and unfiltered. Exit codes: 0 done, "
-    "1 no such run, 2 wrong usage.",
+    "1 no such run, or it cannot be read, 2 wrong usage.",
 )
 @click.argument("run", required=False, type=RUN)
 @click.option(
@@ -46,66 +49,81 @@ _HEAD = ("agent", "status", "attempts", "cost", "because")
     is_flag=False,
     flag_value=0,
     metavar="[N]",
-    help="Print what attempt N printed, stdout and stderr as they were; the last one without N.",
+    help="Print the unmodified stdout and stderr of attempt N; of the last one without N.",
 )
 @click.option(
     "--answer",
     "is_answer",
     is_flag=True,
-    help="Print what you would have seen of its last attempt on stdout, and nothing else.",
+    help="Print only what its last attempt showed on stdout.",
 )
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
-def command(run: str | None, *, log: int | None, is_answer: bool, is_json: bool) -> None:
-    """Show RUN: each attempt, how it ended, what followed and why.
+def command(run: str | None, *, log: int | None, is_answer: bool, is_json: bool) -> int:
+    """Show RUN: each attempt, how it ended, what was decided and why.
 
-    RUN is its id, the beginning of it, or its name; the newest run if none is named.
+    RUN is its id, a prefix of it, or its name; by default the newest run.
 
     \b
-    mulligan show k3fqzz             what happened in it
-    mulligan show port --log         what its last attempt printed
-    mulligan show port --log 1       what its first attempt printed
-    mulligan show k3fqzz.review.bugs an agent of a plan; the plan's own lists them
+    mulligan show k3fqzz             its attempts
+    mulligan show port --log         the output of its last attempt
+    mulligan show port --log 1       the output of its first attempt
+    mulligan show k3fqzz.review.bugs an agent of a plan; show k3fqzz lists them
     mulligan show port --answer      the text of its last attempt, without events
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
-    desk = Desk()
-    id_ = desk.find(run) if run else newest(desk)
-    state = desk.look(id_) if id_ else None
+    runs = RunStore()
+    id_ = runs.find(run) if run else newest(runs)
+    try:
+        state = runs.look(id_) if id_ else None
+    except UnreadableRun as error:
+        _show_unreadable(runs, error, is_json=is_json)
+        return EXIT_FAILED
     if state is None:
-        raise Unusable("there is no run yet", "begin one with: mulligan run -- COMMAND")
+        raise Unusable("there is no run yet", "start one with: mulligan run -- COMMAND")
     if is_answer:
-        _print_answer(desk, id_, state)
+        _print_answer(runs, id_, state)
     elif log is not None:
-        _print_log(desk.files(id_), id_, log or state.attempts, state.attempts)
+        _print_log(runs.files(id_), id_, log or state.attempts, state.attempts)
     elif is_json:
         begun = [each._asdict() for each in state.begun]
         ended = [each._asdict() for each in state.ended]
-        whole = {**as_data(desk, id_, state), "terms": state.made.terms}
+        whole = {**as_data(runs, id_, state), "terms": state.made.terms}
         whole.update(host=state.made.host, user=state.made.user, variables=state.made.variables)
         if state.made.agent == PLAN:
-            whole["agents"] = [as_data(desk, *each) for each in _agents(desk, id_)]
+            whole["agents"] = [as_data(runs, *each) for each in _agents(runs, id_)]
         beside = {name: [each._asdict() for each in getattr(state, name)] for name in _BESIDE}
         click.echo(json.dumps({**whole, "begun": begun, "ended": ended, **beside}))
     else:
-        for line in _lines(desk, id_, state):
+        for line in _lines(runs, id_, state):
             click.echo(line)
+    return 0
 
 
-def _print_answer(desk: Desk, id_: str, state: RunState) -> None:
-    from ..run.steps import PLAN
+def _show_unreadable(runs: RunStore, error: UnreadableRun, *, is_json: bool) -> None:
+    data = unreadable_data(runs, error.id, error.because)
+    if is_json:
+        click.echo(json.dumps(data))
+        return
+    for label in ("run", "status", "because", "files"):
+        click.echo(f"{label:<9} {clean(data[label])}")
+    click.echo("hint      mulligan doctor shows what to do")
+
+
+def _print_answer(runs: RunStore, id_: str, state: RunState) -> None:
+    from ...run.journal.entries import PLAN
 
     if state.made.agent == PLAN:
         raise Unusable(
             f"run {id_} is a plan, and each of its agents has its own answer",
             f"mulligan show {id_} lists them",
         )
-    from ..run.agents.adapter import Wish
-    from ..run.agents.catalogue import recognise
-    from ..run.tap import answer_in
+    from ...run.agents.adapter import LaunchRequest
+    from ...run.agents.catalogue import recognise
+    from ...run.attempt.output import answer_in
 
-    log = _log(desk.files(id_), id_, state.attempts, state.attempts)
-    given = desk.command(id_)
+    log = _log(runs.files(id_), id_, state.attempts, state.attempts)
+    given = runs.command(id_)
     adapter = recognise(given, state.made.agent)
-    launch = adapter.start(given, Wish())
+    launch = adapter.start(given, LaunchRequest())
     sys.stdout.flush()
     if launch.is_translated:
         # What was added to the command made events of its text: they are read as they were then.
@@ -131,13 +149,15 @@ def _print_log(folder: Path, id_: str, number: int, attempts: int) -> None:
     log = _log(folder, id_, number, attempts)
     sys.stdout.flush()
     sys.stderr.flush()
-    for suffix, to in ((".out", sys.stdout.buffer), (".err", sys.stderr.buffer)):
-        with log.with_suffix(suffix).open("rb") as file:
-            shutil.copyfileobj(file, to)
+    places: dict[Stream, BinaryIO] = {"stdout": sys.stdout.buffer, "stderr": sys.stderr.buffer}
+    for stream, to in places.items():
+        for suffix in (LOGS[stream], AFTER[stream]):  # the second only if we told it to end
+            with contextlib.suppress(FileNotFoundError), log.with_suffix(suffix).open("rb") as file:
+                shutil.copyfileobj(file, to)
         to.flush()
 
 
-def _lines(desk: Desk, id_: str, state: RunState) -> list[str]:
+def _lines(runs: RunStore, id_: str, state: RunState) -> list[str]:
     now, made = time(), state.made
     spent = ", ".join(each for each in (money(state.cost), counted(state.tokens)) if each)
     facts = [
@@ -146,38 +166,38 @@ def _lines(desk: Desk, id_: str, state: RunState) -> list[str]:
         ("folder", clean(made.cwd)),
         ("agent", made.agent),
         ("begun", clock(made.at, now)),
-        ("status", _status(desk, id_, state, now)),
+        ("status", _status(runs, id_, state, now)),
         ("because", clean(state.undelivered) if state.status == "done" else ""),
-        ("hint", _hint(desk, id_, state)),
+        ("hint", _hint(runs, id_, state)),
         ("attempts", _attempts(state)),
         ("spent", spent),
         ("session", state.session),
-        ("files", clean(str(desk.folder / "runs" / id_))),
+        ("files", clean(str(runs.folder / "runs" / id_))),
     ]
     lines = [f"{label:<9} {text}" for label, text in facts if text]
-    if agents := _agents(desk, id_):
+    if agents := _agents(runs, id_):
         lines += [
             "",
-            *columns(_HEAD, [_row(desk, *each) for each in agents], right="attempts cost"),
+            *columns(_HEAD, [_row(runs, *each) for each in agents], right="attempts cost"),
         ]
     lines += [line for at in range(state.attempts) for line in _attempt(state, at, now)]
     lines += [line for each in state.ended for line in _unmade(each, now)]
     remarks = [f"{clock(each.at, now)} {clean(each.text)}" for each in state.remarks]
-    for child, found in _agents(desk, id_):
+    for child, found in _agents(runs, id_):
         remarks += [f"{clock(e.at, now)} {child}: {clean(e.text)}" for e in found.remarks]
     return [*lines, "", *remarks] if remarks else lines
 
 
-def _hint(desk: Desk, id_: str, state: RunState) -> str:
-    """What to do about work that is done and has not reached anybody."""
+def _hint(runs: RunStore, id_: str, state: RunState) -> str:
+    """What to do about work that is done and was not delivered."""
     plan = id_.partition(".")[0]
-    found = desk.look(plan) if fell_short(state) else None
-    # A plan may have succeeded without this agent; then there is nothing to take up.
+    found = runs.look(plan) if fell_short(state) else None
+    # A plan may have succeeded without this agent; then there is nothing to resume.
     can_go_on = found is not None and found.status != "done"
-    return f"once mended: mulligan resume {plan}" if can_go_on else ""
+    return f"once fixed: mulligan resume {plan}" if can_go_on else ""
 
 
-def _unmade(step: Ended, now: float) -> list[str]:
+def _unmade(step: AttemptEnd, now: float) -> list[str]:
     """Why there was no attempt, or what went wrong around it."""
     if step.stopped != "refused" and step.attempt:
         return []
@@ -185,13 +205,13 @@ def _unmade(step: Ended, now: float) -> list[str]:
     return [f"\n{clock(step.at, now)} {met(step)}: {step.because}", *hint]
 
 
-def _agents(desk: Desk, id_: str) -> list[tuple[str, RunState]]:
+def _agents(runs: RunStore, id_: str) -> list[tuple[str, RunState]]:
     """The agents of a plan that were begun, the first one first; none for any other run."""
-    return sorted(desk.all(parent=id_), key=lambda each: each[1].made.at)
+    return sorted(runs.all(parent=id_), key=lambda each: each[1].made.at)
 
 
-def _row(desk: Desk, id_: str, state: RunState) -> tuple[str, ...]:
-    status = fell_short(state) or standing(desk, id_, state)
+def _row(runs: RunStore, id_: str, state: RunState) -> tuple[str, ...]:
+    status = fell_short(state) or standing(runs, id_, state)
     why = clean(state.undelivered if state.status == "done" else state.because)
     return id_, status, str(state.attempts), money(state.cost), why
 
@@ -201,10 +221,10 @@ def _attempts(state: RunState) -> str:
     return f"{state.attempts}{between if state.attempts > 1 else ''}"
 
 
-def _status(desk: Desk, id_: str, state: RunState, now: float) -> str:
+def _status(runs: RunStore, id_: str, state: RunState, now: float) -> str:
     if short := fell_short(state):
-        return f"{short}, though its program is done"
-    status = standing(desk, id_, state)
+        return f"{short}, though its program has finished"
+    status = standing(runs, id_, state)
     if state.until is not None:
         status += f", until {clock(state.until, now)}"
     if not state.is_open:
@@ -216,18 +236,18 @@ def _attempt(state: RunState, at: int, now: float) -> list[str]:
     begun = state.begun[at]
     made = [each for each in state.ended if each.stopped != "refused"]
     ended = next((each for each in made if each.attempt == begun.attempt), None)
-    how = {"start": "started", "resume": "resumed its session", "restart": "started anew"}
+    how = {"start": "started", "resume": "resumed its session", "restart": "restarted"}
     if state.made.agent == PLAN:
-        how["resume"] = "taken up again"
+        how["resume"] = "resumed"
     first = f"\nattempt {begun.attempt}  {clock(begun.at, now)}, {how[begun.how]}"
     if ended is None:
-        return [first, "  so far   nobody has written down its end"]
+        return [first, "  so far   its end has not been recorded"]
     code = "" if ended.code is None else f", exit code {ended.code}"
     code = code if ended.signal is None else f", signal {ended.signal}"
     how_ended, then = met(ended), followed(ended)
     if state.made.agent == PLAN:
         how_ended = {"stop": "failed", "again": "parked"}.get(ended.then, how_ended)
-        until = f"goes on at {clock(ended.until, now)}" if ended.until else ""
+        until = f"continues at {clock(ended.until, now)}" if ended.until else ""
         then = until if ended.then == "again" else ""  # what became of it is in the line above
     rows = [
         ("ended", f"{how_ended} after {duration_text(ended.took)}{code}"),

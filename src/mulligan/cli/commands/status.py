@@ -1,4 +1,4 @@
-"""`mulligan status`: what everybody together knows about every target."""
+"""`mulligan status`: limits that runs have hit, and the shared state of targets."""
 
 from __future__ import annotations
 
@@ -9,24 +9,51 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..core.breaker import BREAKER
-from ..core.duration import duration_text
-from ..core.gate import GATE, advanced
-from ..core.machine import Key
-from ..core.text import clean
-from ..core.tokens import TOKENS
-from .shared import known, opened, store_option
+from ...core.duration import duration_text
+from ...core.redaction import clean
+from ...run.show.wording import clock
+from ...shared.breaker import BREAKER
+from ...shared.gate.gate import GATE, advanced
+from ...shared.retry_tokens import TOKENS
+from ...stores.machine import Key
+from .. import run_limits
+from ..store_options import known, store_option, stores_of
+from ..ui.manual import Manual
 
 if TYPE_CHECKING:
-    from ..core.breaker import Circuit
-    from ..core.gate import Flow
-    from ..core.moment import Moment
-    from ..core.ports import Store
-    from ..core.tokens import Bucket
+    from collections.abc import Sequence
+
+    from ...core.moment import Moment
+    from ...core.ports import Store
+    from ...run.attempt.account_limits import AccountLimit
+    from ...shared.breaker import Circuit
+    from ...shared.gate.gate import GateState
+    from ...shared.retry_tokens import TokenBucket
 
 __all__ = ("command",)
 
 _HEADS = ("TARGET", "SCOPE", "BREAKER", "GATE", "TOKENS", "WAITING")
+_RUNS_HEADS = ("LIMIT", "ACCOUNT", "UNTIL", "RUN", "WHY")
+
+_SECTIONS = {
+    "Limits of runs": [
+        ("LIMIT", "the name that reset, block and allow take: provider, @account, /model"),
+        ("ACCOUNT", "where the credential was found; all for block and allow"),
+        ("UNTIL", "when it ends, and when one run tries before that"),
+        ("RUN", "the program and the run that met it"),
+    ],
+    "Targets of guards": [
+        ("BREAKER", "closed, open, half open; blocked or allowed manually"),
+        ("GATE", "what is left and when it resets; shut; opening slowly"),
+        ("TOKENS", "retry tokens spent, of 500 unless the guard says otherwise"),
+        ("WAITING", "retries that hold tokens, and calls that hold permits"),
+    ],
+    "Examples": [
+        ("mulligan status", ""),
+        ("mulligan status claude", "limits that make runs of claude wait"),
+        ("mulligan status --json --store redis://state.example.com", ""),
+    ],
+}
 
 # By the first word of a cell; everything else is plain.
 _COLOURS = {
@@ -37,44 +64,122 @@ _COLOURS = {
     "opening": "yellow",
     "closed,": "yellow",
     "allowed": "yellow",
+    "over,": "yellow",
 }
 
 
-@click.command()
-@click.argument("targets", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a target, a line each.")
+@click.command(cls=Manual, groups={}, sections=_SECTIONS)
+@click.argument("targets", metavar="[NAME]…", nargs=-1)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per row, one per line."
+)
 @store_option
 def command(targets: tuple[str, ...], as_json: bool, url: str | None) -> None:  # noqa: FBT001 -- click passes flags by name
-    r"""Say how it stands with TARGETS, or with every target that anything is known of.
+    """Show limits that runs have hit, and the shared state of guards.
 
-    A healthy call writes nothing, so a target at which nothing has ever gone wrong is not in the
-    table. What a process knows alone, its own count of failures and how many calls it lets wait,
-    is not in the store either.
+    NAME is a provider, a program or a target; without it everything is shown. Limits are those
+    of this user's runs, and of the store given by MULLIGAN_STORE or --store.
 
-    \b
-    BREAKER  closed, open, half open; blocked or allowed by hand
-    GATE     what is left and when it resets; shut for everybody; opening
-    TOKENS   retry tokens spent, of 500 unless the guard says otherwise
-    WAITING  retries that hold tokens, and calls that hold permits
+    A successful call writes nothing, so a target without any failure is not listed. Each
+    process also counts failures and queues calls on its own; that is not in the store.
 
-    Looking changes nothing. Exits 0 whatever it finds.
+    This changes nothing, and exits with 0 whatever it finds.
     """
-    store = opened(url)
-    rows = [
-        _row(store, target, scope)
-        for target, scope in known(store)
-        if not targets or target in targets
-    ]
+    stores = stores_of(url)
+    limits = run_limits.rows_of(stores.runs)
+    if targets:
+        found = [row for target in targets for row in run_limits.matching(limits, target)]
+        limits = [row for row in limits if row in found]
+    rows = []
+    if (store := stores.guards) is not None:
+        rows = [
+            _row(store, target, scope)
+            for target, scope in known(store)
+            if not targets or target in targets
+        ]
     if as_json:
-        for row in rows:
+        for each in (*_limit_objects(limits), *rows):
             # In ASCII: names of targets are other people's words, and must not turn a terminal's
             # letters around. A script reads them as they are.
-            click.echo(json.dumps(row))
+            click.echo(json.dumps(each))
         return
-    if not rows:
-        click.echo("nothing is known of these targets" if targets else "nothing is known", err=True)
-        return
-    _table(rows)
+    if not rows and not limits:
+        click.echo(
+            "nothing is known about these names" if targets else "nothing is known", err=True
+        )
+    if limits:
+        _print([_RUNS_HEADS, *_limit_cells(limits)], paint=2)
+    if rows and limits:
+        click.echo()
+    if rows:
+        _table(rows)
+
+
+def _limit_objects(rows: list[run_limits.Row]) -> list[dict[str, Any]]:
+    """Limits and orders, for machines."""
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        account = {
+            "provider": row.key.target,
+            "account": row.state.label,
+            "tag": row.key.scope[:4],
+            "programs": list(row.state.programs),
+        }
+        if hand := row.state.ordered(row.moment):
+            due = row.state.hand_until
+            until = None if due is None else row.moment.wall + due.left(row.moment)
+            order = {"hand": hand, "until": until, "because": row.state.because}
+            found.append({"limit": row.name, **account, **order})
+        found += [
+            {
+                "limit": row.name_of(each),
+                **account,
+                "model": each.model,
+                "until": _until(each, row),
+                "tried_at": row.moment.wall + each.look.left(row.moment),
+                "because": each.because,
+                "program": each.program,
+                "run": each.run,
+                "met_at": each.met_at,
+            }
+            for each in row.state.limits
+        ]
+    return found
+
+
+def _limit_cells(rows: list[run_limits.Row]) -> list[tuple[str, ...]]:
+    """Limits and orders, for people."""
+    found: list[tuple[str, ...]] = []
+    for row in rows:
+        if hand := row.state.ordered(row.moment):
+            due = row.state.hand_until
+            end = "until reset" if due is None else f"for {_time(due.left(row.moment))}"
+            why = clean(row.state.because, 100) or f"{hand} manually"
+            found.append((row.name, row.account, f"{hand} {end}", "-", why))
+        for each in row.state.limits:
+            run = f"{clean(each.program, 40)} {clean(each.run, 80)}"
+            cells = (row.name_of(each), row.account, _until_text(each, row), run)
+            found.append((*cells, clean(each.because, 100)))
+    return found
+
+
+def _until(limit: AccountLimit, row: run_limits.Row) -> float:
+    return max(limit.resets_at or 0.0, row.moment.wall + limit.look.left(row.moment))
+
+
+def _until_text(limit: AccountLimit, row: run_limits.Row) -> str:
+    now, left = row.moment.wall, limit.look.left(row.moment)
+    if left <= 0:
+        return (
+            ("has passed, the next run tries")
+            if limit.probe is None
+            else "has passed, one run tries"
+        )
+    until = _until(limit, row)
+    said = f"{clock(until, now)}, in {_time(until - now)}"
+    if until - now - left > 60:
+        said = f"{said}; tried at {clock(now + left, now)}"
+    return said
 
 
 def _row(store: Store, target: str, scope: str) -> dict[str, Any]:
@@ -100,7 +205,7 @@ def _breaker(state: Circuit, moment: Moment) -> dict[str, Any]:
         name = state.hand
         for_ = None if state.hand_until is None else state.hand_until.left(moment)
         end = "" if for_ is None else f" for {_time(for_)}"
-        text = f"{name} by hand{end}"
+        text = f"{name} manually{end}"
     elif state.until is None:
         name = "closed"
         text = f"closed, {state.streak} failures in a row" if state.streak else "closed"
@@ -118,7 +223,7 @@ def _breaker(state: Circuit, moment: Moment) -> dict[str, Any]:
     }
 
 
-def _gate(state: Flow, moment: Moment) -> dict[str, Any]:
+def _gate(state: GateState, moment: Moment) -> dict[str, Any]:
     limits = [
         {
             "dimension": each.dimension,
@@ -152,26 +257,32 @@ def _limit(limit: dict[str, Any]) -> str:
     return f"{int(limit['remaining'])}{total} {clean(limit['dimension'], 40)}{reset}"
 
 
-def _tokens(state: Bucket) -> dict[str, Any]:
+def _tokens(state: TokenBucket) -> dict[str, Any]:
     text = f"{state.spent:.0f} spent" if state.spent else "full"
     return {"spent": state.spent, "text": text}
 
 
 def _table(rows: list[dict[str, Any]]) -> None:
-    cells = [_HEADS, *map(_cells, rows)]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(_HEADS))]
-    for number, row in enumerate(cells):
-        line = "  ".join(
-            _painted(cell, cell.ljust(width)) if number else cell.ljust(width)
-            for cell, width in zip(row, widths, strict=True)
-        )
-        # Colour goes to a terminal alone, and to none whose owner does not want it.
-        click.echo(line.rstrip(), color=False if os.environ.get("NO_COLOR") else None)
+    _print([_HEADS, *map(_cells, rows)])
     for each in rows:
         for part in ("breaker", "gate"):
             because = each[part]["because"]
             if because and because != each[part]["text"]:
                 click.echo(f"{clean(each['target'], 80)}: {part}: {clean(because, 200)}")
+
+
+def _print(cells: Sequence[tuple[str, ...]], paint: int | None = None) -> None:
+    """Print rows in columns, the heads first; `paint` is the only column in colour, if given."""
+    widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
+    for number, row in enumerate(cells):
+        line = "  ".join(
+            _painted(cell, cell.ljust(width))
+            if number and paint in {None, at}
+            else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        # Colour goes to a terminal alone, and to none whose owner does not want it.
+        click.echo(line.rstrip(), color=False if os.environ.get("NO_COLOR") else None)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Outcomes as readers want them: a short text, a JSON object, JSON lines."""
+"""Prints classifications: as text, as a JSON object, as JSON lines."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 
 import click
 
-from ..api.words import Outcome, read_output
-from ..core.duration import duration_text
-from ..core.failure import Kind, View
-from ..core.hint import Confidence
+from ...api.agent_output import Outcome, read_output
+from ...core.duration import duration_text
+from ...core.failure import Kind, Retryability
+from ...core.hint import Confidence
 
 if TYPE_CHECKING:
-    from ..classify.pack import Packs
+    from ...classify.pattern_packs import Packs
 
 __all__ = ("as_json", "as_lines", "as_text", "outlook")
 
@@ -70,24 +70,28 @@ def outlook(outcome: Outcome, *, now: float, zone: tzinfo) -> str:
     """What Mulligan would do about it, with its defaults."""
     failure = outcome.failure
     if failure is None:
-        return "lets it go on: it is trying by itself" if outcome.is_progress else "does nothing"
+        return (
+            ("does nothing: the program is retrying by itself")
+            if outcome.is_progress
+            else "does nothing"
+        )
     if failure.kind.is_limit:
         if failure.hint is None:
-            return "tries again, waiting longer each time: the server did not say when"
+            return "retries, waiting longer each time: the server named no time"
         wait = _about_wait(failure.hint.floor, now=now, zone=zone)
         is_sure = failure.hint.confidence is Confidence.HIGH
-        return wait if is_sure else f"tries once first, the time could be over; then {wait}"
+        return wait if is_sure else f"tries once first, the time may have passed; then {wait}"
     if failure.kind is Kind.UNKNOWN:
-        return "stops: what is not understood is not repeated"
-    if failure.view is View.NON_RETRYABLE:
-        return "stops: waiting does not help"
-    return "tries again a few times, waiting longer each time"
+        return "stops: unknown failures are not retried"
+    if failure.retryability is Retryability.NON_RETRYABLE:
+        return "stops: waiting cannot fix it"
+    return "retries a few times, waiting longer each time"
 
 
 def _about_wait(wait: float, *, now: float, zone: tzinfo) -> str:
     until = _clock(now + wait, zone, now)
     if wait <= _IN_PLACE:
-        return f"waits {duration_text(wait)} and tries again"
+        return f"waits {duration_text(wait)} and retries"
     if wait <= _HORIZON:
         return f"parks the run and resumes it at {until}"
     return f"stops and says when: {until} is beyond the horizon of {duration_text(_HORIZON)}"
@@ -115,7 +119,7 @@ def _reset_text(outcome: Outcome, zone: tzinfo) -> str:
     if reset is None:
         return ""
     if reset.seconds <= 0:
-        return f"now: {reset.source!r} is over"
+        return f"now: {reset.source!r} has passed"
     doubt = "" if reset.confidence is Confidence.HIGH else "; could mean another time"
     at = _clock(reset.at, zone, reset.at - reset.seconds)
     return f"in {duration_text(reset.seconds)}, {at} (read from {reset.source!r}{doubt})"

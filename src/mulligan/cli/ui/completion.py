@@ -1,4 +1,4 @@
-"""What a shell is offered where it completes an option's value."""
+"""Completion of option values: runs, programs, presets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ("agents", "policies")
 
 def agents(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Programs that are known."""
-    from ..run.agents.catalogue import known
+    from ...run.agents.catalogue import known
 
     return [name for name in (*known(), "generic") if name.startswith(incomplete)]
 
@@ -22,7 +22,7 @@ def policies(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> l
     """Presets, or files where no preset begins like that."""
     from click.shell_completion import CompletionItem
 
-    from ..core.presets import PRESETS
+    from ...core.presets import PRESETS
 
     names = [CompletionItem(name) for name in PRESETS if name.startswith(incomplete)]
     return names or [CompletionItem(incomplete, type="file")]

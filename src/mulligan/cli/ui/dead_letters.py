@@ -1,4 +1,4 @@
-"""Dead letters as people read them."""
+"""Prints dead letters."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..core.duration import duration_text, moment_text
-from ..core.text import clean, presentable
+from ...core.duration import duration_text, moment_text
+from ...core.redaction import clean, presentable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from rich.console import Console
 
-    from ..core.letters import Mark, Record
+    from ...core.dead_letter import Mark, Record
 
 __all__ = ("as_json", "letter_sheet", "letter_table", "outcome_lines")
 
@@ -93,7 +93,7 @@ def _sheet(record: Record) -> Iterable[tuple[str, str]]:
     letter = record.letter
     failure = letter.kind if letter.status is None else f"{letter.kind} {letter.status}"
     yield "letter", letter.id
-    yield "written", moment_text(letter.at) + (", in a file of this machine" * record.spooled)
+    yield "written", moment_text(letter.at) + (", in a file on this machine" * record.spooled)
     yield "state", record.state
     yield "target", clean(letter.target) or "none"
     yield "function", clean(letter.function)
@@ -104,14 +104,14 @@ def _sheet(record: Record) -> Iterable[tuple[str, str]]:
     if letter.arguments is not None:
         yield "arguments", presentable(json.dumps(letter.arguments, ensure_ascii=False), 2000)
     if letter.secrets:
-        yield "secrets", f"{', '.join(map(clean, letter.secrets))}: not stored, asked for at replay"
+        yield "secrets", f"{', '.join(map(clean, letter.secrets))}: not stored; needed at replay"
     if letter.under is not None:
         yield "key", clean(letter.under.key)
     yield "failed with", clean(f"{failure}: {letter.message}" if letter.message else failure)
     yield "because", clean(letter.because)
     yield "attempts", str(letter.attempts)
     if letter.retry_at is not None:
-        yield "could pass at", moment_text(letter.retry_at)
+        yield "could succeed at", moment_text(letter.retry_at)
     for mark in record.marks:
         words = f"{moment_text(mark.at)}: {_WORDS.get(mark.state, mark.state)}"
         yield "", clean(f"{words}: {mark.because}" if mark.because else words)
@@ -124,7 +124,7 @@ def outcome_lines(
     counts: dict[str, int] = {}
     for record, mark in results:
         state = "taken" if mark is None else mark.state
-        because = "another replay is at it" if mark is None else mark.because
+        because = "another replay is running" if mark is None else mark.because
         counts[state] = counts.get(state, 0) + 1
         if is_json:
             line = {"id": record.letter.id, "state": state, "because": because}

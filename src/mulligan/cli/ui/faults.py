@@ -1,4 +1,4 @@
-"""What `mulligan faults` prints.
+"""Prints the fault server's address, ledger and menu.
 
 Paths, clients and models are other people's words: they pass `presentable` before a terminal sees
 them.
@@ -14,17 +14,17 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ..core.text import presentable
-from ..faults.menu import COMMON_OPTIONS, MENU, REFUSAL_OPTIONS, STATUSES
-from ..faults.pointing import POINTERS, direct, environment, pointer_of, settings
-from ..faults.remote import address
+from ...core.redaction import presentable
+from ...faults.client_settings import POINTERS, direct, environment, pointer_of, settings
+from ...faults.fault_names import COMMON_OPTIONS, MENU, REFUSAL_OPTIONS, STATUSES
+from ...faults.remote import address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rich.console import JustifyMethod
 
-    from ..faults.ledger import Entry, Totals
+    from ...faults.ledger import LedgerEntry, Totals
 
 __all__ = (
     "WIDE",
@@ -79,7 +79,7 @@ def everywhere(port: int, names: tuple[str, ...]) -> str:
     """What a server says that other machines can reach."""
     if names:
         reached = ", ".join(f"http://{name}:{port}" for name in names)
-        return f"listening on every address: anybody who can reach {reached} can use it"
+        return f"listening on every address: anyone who can reach {reached} can use it"
     return "listening on every address, answering to loopback names alone; add --allow-host NAME"
 
 
@@ -98,7 +98,7 @@ def shell_lines(program: str, url: str, key: str) -> Iterator[str]:
         yield f"printf %s {shlex.quote(settings(program, url))} >{file}"
 
 
-def request_line(entry: Entry, width: int = WIDE) -> str:
+def request_line(entry: LedgerEntry, width: int = WIDE) -> str:
     """One request, in a line of `width`: the path is cut first, the outcome never.
 
     Where that is not enough, the client goes, then the time.
@@ -117,7 +117,7 @@ def request_line(entry: Entry, width: int = WIDE) -> str:
     return f"{lead}{what}{' ' * (min(34, room) - _width(what))} {tail}"
 
 
-def ledger_table(entries: Iterable[Entry], width: int = WIDE) -> Table:
+def ledger_table(entries: Iterable[LedgerEntry], width: int = WIDE) -> Table:
     """All requests in a table of `width`, without the columns in which nothing stands."""
     rows = [_cells(entry) for entry in entries]
     widths = {
@@ -146,7 +146,7 @@ def ledger_table(entries: Iterable[Entry], width: int = WIDE) -> Table:
     return table
 
 
-def _cells(entry: Entry) -> dict[str, str]:
+def _cells(entry: LedgerEntry) -> dict[str, str]:
     attempt = next(iter(entry.attempt.values()), "")
     cells = (
         str(entry.number),
@@ -208,14 +208,14 @@ def _shown(text: str, limit: int) -> str:
     return escape(presentable(text, limit))
 
 
-def _status(entry: Entry) -> str:
+def _status(entry: LedgerEntry) -> str:
     if entry.status is None:
         return "[red]---[/]"
     colour = "green" if entry.status < 400 else "yellow" if entry.status < 500 else "red"
     return f"[{colour}]{entry.status}[/]"
 
 
-def _notes(entry: Entry) -> str:
+def _notes(entry: LedgerEntry) -> str:
     notes = []
     if entry.is_early:
         notes.append("[magenta]too early[/]")

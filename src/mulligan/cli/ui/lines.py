@@ -1,4 +1,4 @@
-"""Lines that are printed beside the work.
+"""Prints lines from another thread, dropping them if the reader is too slow.
 
 Who started the server may not read what it says. A full pipe then blocks the writer, so printing
 has a thread of its own, and what it cannot get rid of in time is dropped and counted.
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ("Lines",)
+__all__ = ("PrinterThread",)
 
-# A burst of a thousand clients fits many times; a pipe that nobody reads costs a few megabytes.
+# A burst of a thousand clients fits many times; a pipe without a reader costs a few megabytes.
 _MOST = 10_000
 
 
-class Lines:
+class PrinterThread:
     """A thread that prints.
 
     Args:
@@ -49,6 +49,6 @@ class Lines:
 
     def _print(self) -> None:
         while (show := self._waiting.get()) is not None:
-            # Whoever read the lines may have left; the server is still wanted.
+            # The reader may have left; the server is still wanted.
             with contextlib.suppress(BrokenPipeError):
                 show()

@@ -1,4 +1,4 @@
-"""Help that reads like a manual page."""
+"""Help pages with groups of options and extra sections."""
 
 from __future__ import annotations
 

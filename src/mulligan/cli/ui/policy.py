@@ -1,33 +1,33 @@
-"""A policy in words.
+"""Describes a policy in words, for `mulligan explain`.
 
 The lines are those a reviewer asks for (R-X6): target, strategy, attempts, backoff, retryable
-errors, timeouts, on exhaustion. Nothing here prints; whoever does gets labels with sentences.
+errors, timeouts, on exhaustion. Nothing here prints; the caller gets labels with sentences.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..config.forecast import attempts_within, distinct_rules, time_for_waits
-from ..core.backoff import Exponential, Fixed, Linear, Schedule
-from ..core.duration import duration_text
-from ..core.failure import Effects, Kind
-from ..stores.address import printable
+from ...config.forecast import attempts_within, distinct_rules, time_for_waits
+from ...core.backoff import Exponential, Fixed, Linear, Schedule
+from ...core.duration import duration_text
+from ...core.failure import Effects, Kind
+from ...stores.open import printable
 
 if TYPE_CHECKING:
-    from ..core.backoff import Backoff
-    from ..core.policy import Policy, Rule
-    from ..core.sharing import Breaker, Gate, Tokens
-    from ..core.timeouts import Timeouts
+    from ...core.backoff import Backoff
+    from ...core.policy import Policy, Rule
+    from ...core.shared_settings import Breaker, Gate, Tokens
+    from ...core.timeouts import Timeouts
 
 __all__ = ("ABOUT", "attempts_text", "backoff_text", "sheet")
 
 # One line a preset, for `--list`. A test holds the names against core.presets.
 ABOUT = {
-    "default": "our own judgement: limits end by time, faults by attempts as well",
+    "default": "the built-in policy: limits bounded by time, faults also by attempts",
     "skill": "four attempts, full jitter up to 30s, only 429, 502, 503 and 504",
-    "tools": "a rule a family for tools of agents, 30s for all retrying together",
-    "pattern": "a strategy a kind: fixed for limits, linear for overload, slow for timeouts",
+    "tools": "per family of failures, for agents' tools; 30s for all retries together",
+    "pattern": "per kind: fixed for limits, linear for overload, slow for timeouts",
     "surface": "four attempts, exponential plus up to a second, for clients of public APIs",
     "pipeline": "minutes between attempts, waits of up to 6h slept through, for agent programs",
     "subagent": "three attempts of 300s, 240s and 192s, for an agent inside an agent",
@@ -39,11 +39,11 @@ _EXHAUSTED = (
 )
 
 _EFFECTS = {
-    None: "the caller says; unless it does, what may have been applied is not repeated",
-    Effects.READ: "read: it only looks, so every retryable failure is repeated",
-    Effects.IDEMPOTENT: "idempotent: twice is as good as once, so a lost reply is repeated too",
-    Effects.KEYED: "keyed: the server knows a repeat by its key, so a lost reply is repeated too",
-    Effects.UNSAFE: "unsafe: what may have been applied is not repeated",
+    None: "set by the caller; by default, what may have been applied is not repeated",
+    Effects.READ: "read: changes nothing, so every retryable failure is retried",
+    Effects.IDEMPOTENT: "idempotent: repeating is harmless, so a lost reply is retried too",
+    Effects.KEYED: "keyed: the server detects repeats by a key, so a lost reply is retried too",
+    Effects.UNSAFE: "unsafe: what may have been applied is not retried",
 }
 
 
@@ -123,9 +123,9 @@ def _strategy(policy: Policy) -> str:
     if not shapes:
         return "none: nothing is retried"
     modes = {rule.hint for rule in policy.rules.values()}
-    hint = "a time the server names replaces it"
+    hint = "replaced by a time that the server names"
     if modes == {"at_least"}:
-        hint = "a time the server names is waited for if it is later"
+        hint = "or the time that the server names, if it is later"
     elif len(modes) > 1:
         kinds = ", ".join(kind for kind, rule in policy.rules.items() if rule.hint == "at_least")
         hint += f" (for {kinds} the later of the two counts)"
@@ -170,7 +170,11 @@ def _retried(policy: Policy, retried: list[Kind]) -> str:
 def _raised(retried: list[Kind]) -> str:
     words = ", ".join(kind for kind in Kind if kind not in retried)
     # An explicit statement wins, and is answered as a server failure would be.
-    return f"{words}, unless the answer says that it may pass" if Kind.SERVER in retried else words
+    return (
+        (f"{words}, unless the answer says that it may succeed")
+        if Kind.SERVER in retried
+        else words
+    )
 
 
 def _timeouts(policy: Policy, limits: Timeouts | None) -> str:
@@ -202,8 +206,7 @@ def _time(policy: Policy) -> str:
     name = "patience"
     if policy.patience is None and policy.bound in (policy.deadline, policy.in_place):
         name = "deadline" if policy.bound == policy.deadline else "in_place"
-    words = f"no attempt starts later than {duration_text(policy.bound)} after the first failure "
-    words += f"({name})"
+    words = f"no attempt starts after {duration_text(policy.bound)} without progress ({name})"
     if policy.budget is not None:
         words += f"; retrying takes {duration_text(policy.budget)} at most (budget)"
     if policy.deadline is not None:
@@ -213,6 +216,9 @@ def _time(policy: Policy) -> str:
 
 def _breaker(policy: Policy) -> str:
     words = "off" if policy.breaker is None else _opens(policy.breaker)
+    if policy.breaker is not None:
+        is_fast = policy.when_open == "fail"
+        words += "\nwhile it is open calls " + ("fail at once" if is_fast else "wait for the probe")
     for target, breaker in policy.breakers.items():
         words += f"\nfor {target}: {_opens(breaker)}"
     return words
@@ -223,17 +229,28 @@ def _opens(breaker: Breaker) -> str:
     good = (
         "one success closes" if breaker.successes == 1 else f"{breaker.successes} successes close"
     )
-    failures = "1 failure" if breaker.failures == 1 else f"{breaker.failures} failures in a row"
-    return (
-        f"{failures} open it for {duration_text(breaker.open_for)}, "
-        f"then {probes} at a time; {good} it"
-    )
+    ways = []
+    if breaker.failures is not None:
+        is_one = breaker.failures == 1
+        ways.append("1 failure" if is_one else f"{breaker.failures} failures in a row")
+    if breaker.rate is not None:
+        ways.append(f"{breaker.rate:.0%} of {breaker.calls} calls or more")
+    if not ways:
+        ways = ["10 failures in a row", "14 within 2s", f"half of {breaker.calls} calls or more"]
+    if breaker.slow is not None:
+        ways.append(f"{breaker.slow_rate:.0%} slower than {duration_text(breaker.slow)}")
+    longest = duration_text(breaker.open_for)
+    open_for = f"for {longest}"
+    if breaker.open_at_least < breaker.open_for:
+        shortest = duration_text(breaker.open_at_least)
+        open_for = f"for a seventh of the time it is down, {shortest} to {longest}"
+    return f"{' or '.join(ways)} open it {open_for}, then {probes} at a time; {good} it"
 
 
 def _gate(gate: Gate | None) -> str:
     if gate is None:
         return "off"
-    words = "what a target states about its limits is believed by all its callers"
+    words = "all callers of a target obey the limits that it states"
     if gate.keep:
         words += f"; the last {gate.keep:g} requests are kept"
     if gate.low:
@@ -246,6 +263,6 @@ def _tokens(tokens: Tokens | None) -> str:
         return "off"
     return (
         f"{tokens.capacity:g} a target: a retry takes {tokens.transient:g}, after a limit "
-        f"{tokens.throttle:g}; a success puts {tokens.success:g} in; "
+        f"{tokens.throttle or 'none'}; a success puts {tokens.success:g} in; "
         f"{tokens.floor} at a time are always allowed"
     )

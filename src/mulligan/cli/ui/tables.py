@@ -1,4 +1,4 @@
-"""Tables of plain text."""
+"""Plain text tables."""
 
 from __future__ import annotations
 

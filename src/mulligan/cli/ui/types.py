@@ -1,15 +1,15 @@
-"""What options are made of."""
+"""Click types of options: durations."""
 
 from __future__ import annotations
 
 import click
 
-from ..errors import SettingError
+from ...errors import SettingError
 
-__all__ = ("DURATION", "Length")
+__all__ = ("DURATION", "DurationType")
 
 
-class Length(click.ParamType[float]):
+class DurationType(click.ParamType[float]):
     """A duration: ``90``, ``90s``, ``1h30m``.
 
     Args:
@@ -29,16 +29,16 @@ class Length(click.ParamType[float]):
             return float(value)
         if value == "off" and self._is_off_offered:
             return 0.0
-        from ..core.duration import seconds
+        from ...core.duration import seconds
 
         try:
             found = seconds(float(value) if value.replace(".", "", 1).isdigit() else value)
         except SettingError:
             or_off = ", or off" if self._is_off_offered else ""
-            self.fail(f"{value!r} is no duration such as 90s, 15m or 1h30m{or_off}", param, ctx)
+            self.fail(f"{value!r} is not a duration such as 90s, 15m or 1h30m{or_off}", param, ctx)
         if self._is_zero_refused and not found:
-            self.fail(f"{value!r} leaves no time at all; leave it out for no bound", param, ctx)
+            self.fail(f"{value!r} is zero; leave it out for no limit", param, ctx)
         return found
 
 
-DURATION = Length()
+DURATION = DurationType()

@@ -1,23 +1,23 @@
-"""The vendors' APIs, one file each, spelled as they spell them."""
+"""Formats of the vendors' APIs, one file each."""
 
 from __future__ import annotations
 
 from .anthropic import Anthropic
 from .chat import Chat
-from .gemini import Gemini
+from .gemini import GeminiApi
 from .responses import Responses
 from .shapes import (
-    Asked,
+    ClientRequest,
     Json,
     Page,
     Refusal,
-    Reply,
-    Stream,
+    ResponseStream,
     Tool,
     ToolCall,
     Trouble,
     Vendor,
-    Voice,
+    VendorErrors,
+    VendorReply,
     a_list,
     a_table,
     sse,
@@ -28,21 +28,21 @@ __all__ = (
     "CHAT",
     "GEMINI",
     "VENDORS",
-    "Asked",
+    "ClientRequest",
     "Json",
     "Page",
     "Refusal",
-    "Reply",
-    "Stream",
+    "ResponseStream",
     "Tool",
     "ToolCall",
     "Trouble",
     "Vendor",
-    "Voice",
+    "VendorErrors",
+    "VendorReply",
     "a_list",
     "a_table",
     "sse",
 )
 
-ANTHROPIC, CHAT, GEMINI = Anthropic(), Chat(), Gemini()
+ANTHROPIC, CHAT, GEMINI = Anthropic(), Chat(), GeminiApi()
 VENDORS: tuple[Vendor, ...] = (ANTHROPIC, Responses(), CHAT, GEMINI)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from ..limiter import whole_seconds
 from .shapes import (
-    Asked,
+    ClientRequest,
     Json,
     Refusal,
-    Reply,
-    Stream,
+    ResponseStream,
     Tool,
     Trouble,
+    VendorReply,
     a_list,
     a_table,
     count_tokens,
@@ -28,7 +28,7 @@ from .shapes import (
 )
 
 if TYPE_CHECKING:
-    from ..limits import Admission
+    from ..limits import LimitCheck
 
 __all__ = ("Anthropic",)
 
@@ -62,12 +62,12 @@ class Anthropic:
 
     name = "anthropic"
 
-    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002 -- one signature for all vendors
+    def read(self, method: str, path: str, query: str, body: Json) -> ClientRequest | None:  # noqa: ARG002 -- one signature for all vendors
         is_count = path.endswith("/messages/count_tokens")
         if method != "POST" or not (is_count or path.endswith("/messages")):
             return None
         tools = a_list(body.get("tools"))
-        return Asked(
+        return ClientRequest(
             model=str(body.get("model", "")),
             is_stream=body.get("stream") is True,
             is_count=is_count,
@@ -78,10 +78,10 @@ class Anthropic:
             tokens=count_tokens(json.dumps([body.get("system"), body.get("messages"), tools])),
         )
 
-    def count(self, asked: Asked) -> Json:
+    def count(self, asked: ClientRequest) -> Json:
         return {"input_tokens": asked.tokens}
 
-    def page(self, asked: Asked, reply: Reply) -> Json:
+    def page(self, asked: ClientRequest, reply: VendorReply) -> Json:
         return {
             **self._opening(asked, reply),
             "content": self._content(reply),
@@ -89,7 +89,7 @@ class Anthropic:
             "usage": _usage(asked.tokens, reply.tokens),
         }
 
-    def stream(self, asked: Asked, reply: Reply) -> Stream:
+    def stream(self, asked: ClientRequest, reply: VendorReply) -> ResponseStream:
         frames = [
             _event("message_start", message=self._opening(asked, reply)),
             *self._block(reply),
@@ -106,7 +106,7 @@ class Anthropic:
             ),
             _event("message_stop"),
         ]
-        return Stream(frames=tuple(frames), middle=min(middle, len(frames) - 2))
+        return ResponseStream(frames=tuple(frames), middle=min(middle, len(frames) - 2))
 
     def refusal(self, trouble: Trouble) -> Refusal:
         status, kind, message = _spelled(trouble)
@@ -126,7 +126,7 @@ class Anthropic:
         words = trouble.message or "Overloaded"
         return _event("error", error={"type": "overloaded_error", "message": words})
 
-    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:
+    def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:
         found = {"request-id": f"req_{id_}"}
         if admission is None:
             return found
@@ -141,7 +141,7 @@ class Anthropic:
                 found |= _quota("output-tokens", limit.capacity, limit.capacity, now)
         return found
 
-    def _opening(self, asked: Asked, reply: Reply) -> Json:
+    def _opening(self, asked: ClientRequest, reply: VendorReply) -> Json:
         return {
             "id": f"msg_{reply.id}",
             "type": "message",
@@ -153,13 +153,13 @@ class Anthropic:
             "usage": _usage(asked.tokens, 1),
         }
 
-    def _content(self, reply: Reply) -> list[Json]:
+    def _content(self, reply: VendorReply) -> list[Json]:
         if reply.call:
             tool: Json = {"type": "tool_use", "id": f"toolu_{reply.id}", "name": reply.call.name}
             return [{**tool, "input": reply.call.arguments}]
         return [{"type": "text", "text": reply.text}] if reply.text else []
 
-    def _block(self, reply: Reply) -> list[bytes]:
+    def _block(self, reply: VendorReply) -> list[bytes]:
         content = self._content(reply)
         if not content:
             return [_event("ping")]

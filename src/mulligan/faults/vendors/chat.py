@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from .openai_words import openai_headers, openai_refusal
 from .shapes import (
-    Asked,
+    ClientRequest,
     Json,
     Refusal,
-    Reply,
-    Stream,
+    ResponseStream,
     Tool,
     Trouble,
+    VendorReply,
     a_list,
     a_table,
     count_tokens,
@@ -25,7 +25,7 @@ from .shapes import (
 )
 
 if TYPE_CHECKING:
-    from ..limits import Admission
+    from ..limits import LimitCheck
 
 __all__ = ("Chat",)
 
@@ -35,13 +35,13 @@ class Chat:
 
     name = "chat"
 
-    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002 -- one signature for all vendors
+    def read(self, method: str, path: str, query: str, body: Json) -> ClientRequest | None:  # noqa: ARG002 -- one signature for all vendors
         if method != "POST" or not path.endswith("/chat/completions"):
             return None
         tools = a_list(body.get("tools"))
         functions = [a_table(a_table(each).get("function")) for each in tools]
         options = a_table(body.get("stream_options"))
-        return Asked(
+        return ClientRequest(
             model=str(body.get("model", "")),
             is_stream=body.get("stream") is True,
             tools=tuple(
@@ -53,10 +53,10 @@ class Chat:
             wants_usage=options.get("include_usage") is True,
         )
 
-    def count(self, asked: Asked) -> Json:
+    def count(self, asked: ClientRequest) -> Json:
         return {"input_tokens": asked.tokens}
 
-    def page(self, asked: Asked, reply: Reply) -> Json:
+    def page(self, asked: ClientRequest, reply: VendorReply) -> Json:
         message: Json = {"role": "assistant", "content": reply.text, "refusal": None}
         if reply.call:
             message |= {"content": None, "tool_calls": [_call(reply)]}
@@ -64,7 +64,7 @@ class Chat:
         opening = _opening(asked, reply, "chat.completion")
         return {**opening, "choices": [choice], "usage": _usage(asked, reply)}
 
-    def stream(self, asked: Asked, reply: Reply) -> Stream:
+    def stream(self, asked: ClientRequest, reply: VendorReply) -> ResponseStream:
         opening = _opening(asked, reply, "chat.completion.chunk")
 
         def chunk(delta: Json, ending: str | None = None) -> bytes:
@@ -81,7 +81,7 @@ class Chat:
         if asked.wants_usage:
             frames.append(sse({**opening, "choices": [], "usage": _usage(asked, reply)}))
         frames.append(b"data: [DONE]\n\n")
-        return Stream(frames=tuple(frames), middle=middle)
+        return ResponseStream(frames=tuple(frames), middle=middle)
 
     def refusal(self, trouble: Trouble) -> Refusal:
         return openai_refusal(trouble)
@@ -93,11 +93,11 @@ class Chat:
             {"error": {"message": words, "type": "server_error", "param": None, "code": code}}
         )
 
-    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:
+    def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:
         return openai_headers(id_, admission, now)
 
 
-def _opening(asked: Asked, reply: Reply, kind: str) -> Json:
+def _opening(asked: ClientRequest, reply: VendorReply, kind: str) -> Json:
     return {
         "id": f"chatcmpl-{reply.id}",
         "object": kind,
@@ -107,17 +107,17 @@ def _opening(asked: Asked, reply: Reply, kind: str) -> Json:
     }
 
 
-def _call(reply: Reply) -> Json:
+def _call(reply: VendorReply) -> Json:
     assert reply.call is not None  # noqa: S101 -- callers look first
     function = {"name": reply.call.name, "arguments": reply.call.written}
     return {"id": f"call_{reply.id}", "type": "function", "function": function}
 
 
-def _ending(reply: Reply) -> str:
+def _ending(reply: VendorReply) -> str:
     return "tool_calls" if reply.call else "stop"
 
 
-def _usage(asked: Asked, reply: Reply) -> Json:
+def _usage(asked: ClientRequest, reply: VendorReply) -> Json:
     return {
         "prompt_tokens": asked.tokens,
         "completion_tokens": reply.tokens,

@@ -12,13 +12,13 @@ import re
 from typing import TYPE_CHECKING
 
 from .shapes import (
-    Asked,
+    ClientRequest,
     Json,
     Refusal,
-    Reply,
-    Stream,
+    ResponseStream,
     Tool,
     Trouble,
+    VendorReply,
     a_list,
     a_table,
     count_tokens,
@@ -26,9 +26,9 @@ from .shapes import (
 )
 
 if TYPE_CHECKING:
-    from ..limits import Admission
+    from ..limits import LimitCheck
 
-__all__ = ("Gemini",)
+__all__ = ("GeminiApi",)
 
 _PATH = re.compile(r".*/models/(?P<model>[^/:]+):(?P<verb>[A-Za-z]+)")
 _STATUSES = {
@@ -57,12 +57,12 @@ _RPC = "type.googleapis.com/google.rpc"
 _METRIC = "generativelanguage.googleapis.com/generate_content_free_tier_requests"
 
 
-class Gemini:
+class GeminiApi:
     """Gemini: ``POST /v1beta/models/MODEL:generateContent`` and its siblings."""
 
     name = "gemini"
 
-    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:
+    def read(self, method: str, path: str, query: str, body: Json) -> ClientRequest | None:
         found = _PATH.fullmatch(path)
         verbs = {"generateContent", "streamGenerateContent", "countTokens"}
         if method != "POST" or found is None or found["verb"] not in verbs:
@@ -74,7 +74,7 @@ class Gemini:
             for each in map(a_table, a_list(group.get("functionDeclarations")))
         ]
         instruction = body.get("systemInstruction")
-        return Asked(
+        return ClientRequest(
             model=found["model"],
             is_stream=found["verb"] == "streamGenerateContent",
             is_count=found["verb"] == "countTokens",
@@ -89,17 +89,17 @@ class Gemini:
             wants_array="alt=sse" not in query,
         )
 
-    def count(self, asked: Asked) -> Json:
+    def count(self, asked: ClientRequest) -> Json:
         return {"totalTokens": asked.tokens}
 
-    def page(self, asked: Asked, reply: Reply) -> Json:
+    def page(self, asked: ClientRequest, reply: VendorReply) -> Json:
         if reply.call:
             part: Json = {"functionCall": {"name": reply.call.name, "args": reply.call.arguments}}
             return _chunk(asked, reply, [part], is_last=True)
         parts = [{"text": reply.text}] if reply.text else []
         return _chunk(asked, reply, parts, is_last=True)
 
-    def stream(self, asked: Asked, reply: Reply) -> Stream:
+    def stream(self, asked: ClientRequest, reply: VendorReply) -> ResponseStream:
         pieces = reply.pieces
         chunks = [_chunk(asked, reply, [{"text": piece}]) for piece in pieces[:-1]]
         last = [{"text": piece} for piece in pieces[-1:]]
@@ -112,8 +112,8 @@ class Gemini:
             texts = [json.dumps(chunk) for chunk in chunks]
             opened = ["[" + texts[0], *("," + text for text in texts[1:])]
             frames = tuple(text.encode() for text in [*opened, "]"])
-            return Stream(frames=frames, middle=middle, content_type="application/json")
-        return Stream(frames=tuple(sse(chunk) for chunk in chunks), middle=middle)
+            return ResponseStream(frames=frames, middle=middle, content_type="application/json")
+        return ResponseStream(frames=tuple(sse(chunk) for chunk in chunks), middle=middle)
 
     def refusal(self, trouble: Trouble) -> Refusal:
         if trouble.name == "policy":
@@ -139,11 +139,13 @@ class Gemini:
         # In an array it is one more element, or the only one, and the array ends.
         return f"{'[' if trouble.is_first else ','}{json.dumps(error)}]".encode()
 
-    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:  # noqa: ARG002 -- one signature for all vendors
+    def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:  # noqa: ARG002 -- one signature for all vendors
         return {"x-gemini-service-tier": "standard", "server": "scaffolding on HTTPServer2"}
 
 
-def _chunk(asked: Asked, reply: Reply, parts: list[Json], *, is_last: bool = False) -> Json:
+def _chunk(
+    asked: ClientRequest, reply: VendorReply, parts: list[Json], *, is_last: bool = False
+) -> Json:
     candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": 0}
     if not parts:
         candidate["content"] = {"role": "model"}

@@ -1,4 +1,4 @@
-"""How OpenAI says no, on both of its APIs.
+"""Error bodies of OpenAI, for both of its APIs.
 
 The error object is the same for Responses and Chat Completions. Quota headers state the reset as
 a Go duration (``6m0s``, ``17ms``); the plan's limit of a subscription comes in the body, as
@@ -14,7 +14,7 @@ from ..limiter import whole_seconds
 from .shapes import Json, Refusal, Trouble
 
 if TYPE_CHECKING:
-    from ..limits import Admission
+    from ..limits import LimitCheck
 
 __all__ = ("go_duration", "openai_headers", "openai_refusal")
 
@@ -107,7 +107,7 @@ def _spelled(trouble: Trouble) -> tuple[int, str, str | None, str]:  # noqa: PLR
             )
 
 
-def openai_headers(id_: str, admission: Admission | None, now: float) -> dict[str, str]:
+def openai_headers(id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:
     """The request id, and what is left of the limits."""
     found = {"x-request-id": f"req_{id_}", "openai-processing-ms": "12"}
     if admission is None:
@@ -126,7 +126,7 @@ def openai_headers(id_: str, admission: Admission | None, now: float) -> dict[st
 
 def go_duration(seconds: float) -> str:
     """`seconds` as Go prints a duration: ``17ms``, ``1.5s``, ``6m0s``, ``1h0m30s``."""
-    # Up, never down: who comes back when it is over must find it over.
+    # Up, never down: a client that comes back then must find it open.
     millis = ceil(seconds * 1000 - 1e-6)
     if millis < 1000:
         return f"{millis}ms"

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from .openai_words import openai_headers, openai_refusal
 from .shapes import (
-    Asked,
+    ClientRequest,
     Json,
     Refusal,
-    Reply,
-    Stream,
+    ResponseStream,
     Tool,
     Trouble,
+    VendorReply,
     a_list,
     a_table,
     count_tokens,
@@ -27,7 +27,7 @@ from .shapes import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..limits import Admission
+    from ..limits import LimitCheck
 
 __all__ = ("Responses",)
 
@@ -37,7 +37,7 @@ class Responses:
 
     name = "responses"
 
-    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:  # noqa: ARG002 -- one signature for all vendors
+    def read(self, method: str, path: str, query: str, body: Json) -> ClientRequest | None:  # noqa: ARG002 -- one signature for all vendors
         is_count = path.endswith("/responses/input_tokens")
         if method != "POST" or not (is_count or path.endswith("/responses")):
             return None
@@ -48,7 +48,7 @@ class Responses:
             for item in map(a_table, a_list(items))
             if item.get("type") == "additional_tools"
         ]
-        return Asked(
+        return ClientRequest(
             model=str(body.get("model", "")),
             is_stream=body.get("stream") is True,
             is_count=is_count,
@@ -56,10 +56,10 @@ class Responses:
             tokens=count_tokens(json.dumps([body.get("instructions"), items, tools])),
         )
 
-    def count(self, asked: Asked) -> Json:
+    def count(self, asked: ClientRequest) -> Json:
         return {"object": "response.input_tokens", "input_tokens": asked.tokens}
 
-    def page(self, asked: Asked, reply: Reply) -> Json:
+    def page(self, asked: ClientRequest, reply: VendorReply) -> Json:
         usage = {
             "input_tokens": asked.tokens,
             "input_tokens_details": {"cached_tokens": 0},
@@ -70,7 +70,7 @@ class Responses:
         output = [item] if (item := _item(reply, "completed")) else []
         return {**_opening(asked, reply), "status": "completed", "output": output, "usage": usage}
 
-    def stream(self, asked: Asked, reply: Reply) -> Stream:
+    def stream(self, asked: ClientRequest, reply: VendorReply) -> ResponseStream:
         opening = _opening(asked, reply)
         events: list[Json] = [
             {"type": "response.created", "response": opening},
@@ -91,7 +91,7 @@ class Responses:
             for number, event in enumerate(events)
         )
         middle = 4 + max(1, len(reply.pieces) // 2)
-        return Stream(frames=frames, middle=min(middle, len(frames) - 1))
+        return ResponseStream(frames=frames, middle=min(middle, len(frames) - 1))
 
     def refusal(self, trouble: Trouble) -> Refusal:
         return openai_refusal(trouble)
@@ -110,7 +110,7 @@ class Responses:
         event = {"type": "response.failed", "sequence_number": 99, "response": response}
         return sse(event, event="response.failed")
 
-    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:
+    def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:
         return openai_headers(id_, admission, now)
 
 
@@ -125,7 +125,7 @@ def _tools(group: object) -> Iterator[Tool]:
             yield Tool(name=str(each.get("name")), schema=schema, is_free=is_free)
 
 
-def _opening(asked: Asked, reply: Reply) -> Json:
+def _opening(asked: ClientRequest, reply: VendorReply) -> Json:
     return {
         "id": f"resp_{reply.id}",
         "object": "response",
@@ -146,7 +146,7 @@ def _opening(asked: Asked, reply: Reply) -> Json:
     }
 
 
-def _item(reply: Reply, status: str) -> Json | None:
+def _item(reply: VendorReply, status: str) -> Json | None:
     is_done = status == "completed"
     if reply.call is not None and reply.call.text is not None:
         call = {"id": f"ctc_{reply.id}", "type": "custom_tool_call", "call_id": f"call_{reply.id}"}
@@ -167,7 +167,7 @@ def _part(text: str) -> Json:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def _text_events(reply: Reply, item: Json) -> list[Json]:
+def _text_events(reply: VendorReply, item: Json) -> list[Json]:
     place = {"item_id": item["id"], "output_index": 0, "content_index": 0}
     return [
         {"type": "response.content_part.added", **place, "part": _part("")},

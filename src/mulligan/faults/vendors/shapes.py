@@ -1,7 +1,7 @@
-"""What every vendor says in its own words.
+"""What a vendor module provides: answers, streams, errors.
 
-A request is read into `Asked`, an answer is made from `Reply`, a refusal from `Trouble`. The four
-APIs differ in spelling only; this is the part that does not differ.
+A request is read into `ClientRequest`, an answer is made from `VendorReply`, a refusal from
+`Trouble`. The four APIs differ in spelling only; this is the part that does not differ.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from ..limits import Admission
+from ..limits import LimitCheck
 
 __all__ = (
-    "Asked",
+    "ClientRequest",
     "Json",
     "Page",
     "Refusal",
-    "Reply",
-    "Stream",
+    "ResponseStream",
     "Tool",
     "ToolCall",
     "Trouble",
     "Vendor",
-    "Voice",
+    "VendorErrors",
+    "VendorReply",
     "a_list",
     "a_table",
     "count_tokens",
@@ -70,7 +70,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ClientRequest:
     """What the client asked for.
 
     Args:
@@ -93,7 +93,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class VendorReply:
     """A good answer, before it is spelled.
 
     Args:
@@ -119,7 +119,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
+class ResponseStream:
     """A streamed answer: what goes into each chunk.
 
     Args:
@@ -156,7 +156,7 @@ class Trouble:
     name: str
     id: str
     now: float
-    asked: Asked
+    asked: ClientRequest
     status: int | None = None
     message: str | None = None
     code: str | None = None
@@ -164,7 +164,7 @@ class Trouble:
     is_retriable: bool | None = None
     reset_at: float | None = None
     lasts: float = 0.0
-    admission: Admission | None = None
+    admission: LimitCheck | None = None
     is_first: bool = False
 
     @property
@@ -198,8 +198,8 @@ class Page:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class Voice(Protocol):
-    """Whoever can refuse a request in its own words."""
+class VendorErrors(Protocol):
+    """An API that can refuse a request in its own format."""
 
     name: str
 
@@ -207,27 +207,27 @@ class Voice(Protocol):
         """The refusal: status, headers, body."""
         ...
 
-    def headers(self, id_: str, admission: Admission | None, now: float) -> dict[str, str]:
+    def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:
         """What every answer carries: the request id, and what is left of the limits."""
         ...
 
 
-class Vendor(Voice, Protocol):
+class Vendor(VendorErrors, Protocol):
     """One API, spelled."""
 
-    def read(self, method: str, path: str, query: str, body: Json) -> Asked | None:
+    def read(self, method: str, path: str, query: str, body: Json) -> ClientRequest | None:
         """What the client asked for; None if the path is not this API's."""
         ...
 
-    def page(self, asked: Asked, reply: Reply) -> Json:
+    def page(self, asked: ClientRequest, reply: VendorReply) -> Json:
         """The whole answer."""
         ...
 
-    def count(self, asked: Asked) -> Json:
+    def count(self, asked: ClientRequest) -> Json:
         """The answer to a question for the number of tokens."""
         ...
 
-    def stream(self, asked: Asked, reply: Reply) -> Stream:
+    def stream(self, asked: ClientRequest, reply: VendorReply) -> ResponseStream:
         """The answer as events."""
         ...
 

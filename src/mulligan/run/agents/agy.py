@@ -5,20 +5,21 @@ It exits 0 even when its quota is used up, so those words are believed; nothing 
 
 from __future__ import annotations
 
-from .program import Program
+from .program import KnownProgram
 
-__all__ = ("PROGRAM", "Antigravity")
+__all__ = ("PROGRAM", "AntigravityAdapter")
 
 
-class Antigravity(Program):
+class AntigravityAdapter(KnownProgram):
     """Not measured: what is known of it was reported by its users."""
 
     name = "agy"
     can_resume = False
-    idle = None
+    idle = 1800.0
     is_exit_trusted = False
     keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    provider = "google"
     folder = ".gemini"
 
 
-PROGRAM = Antigravity()
+PROGRAM = AntigravityAdapter()

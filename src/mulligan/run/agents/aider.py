@@ -8,24 +8,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .argv import Grammar
-from .program import Program
-from .reading import EventReader
+from .argv import ArgvGrammar
+from .output_reader import EventReader
+from .program import KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, Reader, Stream
+    from .adapter import Launch, OutputReader, Stream
 
-__all__ = ("PROGRAM", "Aider", "AiderReader")
+__all__ = ("PROGRAM", "AiderAdapter", "AiderReader")
 
 
-class Aider(Program):
+class AiderAdapter(KnownProgram):
     """Measured with 0.86.2. Its own retries have no option; they are counted from its words."""
 
     name = "aider"
     can_resume = False
     # Exit 0 after every failure that it ended by itself.
     is_exit_trusted = False
-    grammar = Grammar(
+    grammar = ArgvGrammar(
         values="""--message --msg -m --message-file -f --model --api-key --set-env --config -c
             --env-file --file --read --weak-model --editor-model --edit-format --test-cmd
             --lint-cmd --timeout --map-tokens --load --apply --encoding""",
@@ -47,10 +47,13 @@ class Aider(Program):
         "OPENROUTER_API_KEY",
         "DEEPSEEK_API_KEY",
     )
-    places = ("OPENAI_API_BASE",)
+    endpoints = ("OPENAI_API_BASE",)
+    key_options = ("--api-key",)
+    models = ("--model",)
+    model_variables = ("AIDER_MODEL",)
     folder = ".aider.conf.yml"
 
-    def reader(self, launch: Launch, /) -> Reader:
+    def reader(self, launch: Launch, /) -> OutputReader:
         return AiderReader(launch)
 
 
@@ -77,4 +80,4 @@ class AiderReader(EventReader):
                 self.spent(cost=float(cost[1]))
 
 
-PROGRAM = Aider()
+PROGRAM = AiderAdapter()

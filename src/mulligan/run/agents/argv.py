@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ("Grammar", "Part", "cut", "given", "joined", "value_of", "without", "words")
+__all__ = ("Argument", "ArgvGrammar", "cut", "given", "joined", "value_of", "without", "words")
 
 
-class Part(NamedTuple):
+class Argument(NamedTuple):
     """An option with its values, or a word.
 
     Args:
@@ -29,7 +29,7 @@ class Part(NamedTuple):
     is_sure: bool = True
 
 
-class Grammar:
+class ArgvGrammar:
     """Which options of a program take what; each argument is a list of names in one string.
 
     Args:
@@ -50,29 +50,29 @@ class Grammar:
         self.flags = frozenset(flags.split())
 
 
-def cut(args: tuple[str, ...], grammar: Grammar) -> tuple[Part, ...]:
+def cut(args: tuple[str, ...], grammar: ArgvGrammar) -> tuple[Argument, ...]:
     """The parts of a command line behind the program's name, in order, nothing lost."""
-    parts: list[Part] = []
+    parts: list[Argument] = []
     rest, is_unknown = list(reversed(args)), False
     while rest:
         arg = rest.pop()
         if arg == "--":
-            parts.append(Part("--", ("--",)))
-            parts += [Part("", (word,), (word,)) for word in reversed(rest)]
+            parts.append(Argument("--", ("--",)))
+            parts += [Argument("", (word,), (word,)) for word in reversed(rest)]
             break
         if not _is_option(arg):
-            parts.append(Part("", (arg,), (arg,), is_sure=not is_unknown))
+            parts.append(Argument("", (arg,), (arg,), is_sure=not is_unknown))
             is_unknown = False
             continue
         *flags, arg = _spread(arg, grammar)
-        parts += [Part(flag, (flag,)) for flag in flags]
+        parts += [Argument(flag, (flag,)) for flag in flags]
         name, attached, takes = _meaning(arg, grammar)
         if attached is not None:
-            parts.append(Part(name, (arg,), (attached,)))
+            parts.append(Argument(name, (arg,), (attached,)))
             is_unknown = False
             continue
         values = _values(rest, takes)
-        parts.append(Part(name, (arg, *values), values))
+        parts.append(Argument(name, (arg, *values), values))
         is_unknown = takes == "" and name not in grammar.flags
     return tuple(parts)
 
@@ -81,7 +81,7 @@ def _is_option(arg: str) -> bool:
     return len(arg) > 1 and arg.startswith("-")
 
 
-def _spread(arg: str, grammar: Grammar) -> tuple[str, ...]:
+def _spread(arg: str, grammar: ArgvGrammar) -> tuple[str, ...]:
     """``-yp`` as ``-y -p``: letters can stand together, and the last may take a value."""
     if not _is_option(arg) or arg.startswith("--") or _is_known(arg, grammar):
         return (arg,)
@@ -98,7 +98,7 @@ def _spread(arg: str, grammar: Grammar) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _meaning(arg: str, grammar: Grammar) -> tuple[str, str | None, str]:
+def _meaning(arg: str, grammar: ArgvGrammar) -> tuple[str, str | None, str]:
     """The option's name, the value attached to it, and what it takes from behind it."""
     letter, rest = arg[:2], arg[2:]
     if rest and not _is_known(arg, grammar) and _takes(letter, grammar) and letter != "--":
@@ -107,11 +107,11 @@ def _meaning(arg: str, grammar: Grammar) -> tuple[str, str | None, str]:
     return name, value if sign else None, _takes(name, grammar)
 
 
-def _is_known(name: str, grammar: Grammar) -> bool:
+def _is_known(name: str, grammar: ArgvGrammar) -> bool:
     return name in grammar.flags or bool(_takes(name, grammar))
 
 
-def _takes(name: str, grammar: Grammar) -> str:
+def _takes(name: str, grammar: ArgvGrammar) -> str:
     if name in grammar.values:
         return "one"
     if name in grammar.lists:
@@ -131,26 +131,26 @@ def _values(rest: list[str], takes: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def given(parts: tuple[Part, ...], *names: str) -> bool:
+def given(parts: tuple[Argument, ...], *names: str) -> bool:
     """Whether one of these options was given."""
     return any(part.name in names for part in parts if part.name)
 
 
-def value_of(parts: tuple[Part, ...], *names: str) -> str:
+def value_of(parts: tuple[Argument, ...], *names: str) -> str:
     """The last value of these options; empty if none was given."""
     return next(
         (part.values[-1] for part in reversed(parts) if part.name in names and part.values), ""
     )
 
 
-def words(parts: tuple[Part, ...]) -> tuple[str, ...]:
+def words(parts: tuple[Argument, ...]) -> tuple[str, ...]:
     """The words that are nobody's value: subcommands, prompts."""
     found = [part for part in parts if not part.name]
     sure = [part for part in found if part.is_sure]
     return tuple(part.values[0] for part in (sure or found))
 
 
-def without(parts: tuple[Part, ...], *names: str, words: bool = False) -> tuple[Part, ...]:
+def without(parts: tuple[Argument, ...], *names: str, words: bool = False) -> tuple[Argument, ...]:
     """The parts less these options, and less the words that are nobody's value."""
     is_any_sure = any(not part.name and part.is_sure for part in parts)
     return tuple(
@@ -161,6 +161,6 @@ def without(parts: tuple[Part, ...], *names: str, words: bool = False) -> tuple[
     )
 
 
-def joined(parts: tuple[Part, ...]) -> tuple[str, ...]:
+def joined(parts: tuple[Argument, ...]) -> tuple[str, ...]:
     """The command line again."""
     return tuple(arg for part in parts for arg in part.tokens)

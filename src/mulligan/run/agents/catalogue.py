@@ -13,13 +13,13 @@ from .generic import PROGRAM as GENERIC
 from .launchers import NAMES, find
 
 if TYPE_CHECKING:
-    from .adapter import Adapter
-    from .program import Program
+    from .adapter import AgentAdapter
+    from .program import KnownProgram
 
 __all__ = ("known", "program", "recognise")
 
 
-def recognise(command: tuple[str, ...], name: str | None = None) -> Adapter:
+def recognise(command: tuple[str, ...], name: str | None = None) -> AgentAdapter:
     """The adapter for `command`: by the program's name, or the one that is named.
 
     What is no agent's work (``claude --version``, ``codex login``) is a program like any other.
@@ -38,9 +38,9 @@ def recognise(command: tuple[str, ...], name: str | None = None) -> Adapter:
     return program(module).fitted(command) if module else GENERIC
 
 
-def program(module: str) -> Program:
+def program(module: str) -> KnownProgram:
     """The program that a module knows, whatever it is asked to do."""
-    found: Program = import_module(f".{module}", __package__).PROGRAM
+    found: KnownProgram = import_module(f".{module}", __package__).PROGRAM
     return found
 
 

@@ -5,24 +5,27 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .argv import Grammar, cut, value_of
-from .program import CONTINUE, Program
-from .reading import EventReader, contents, mapping, number, text
+from .accounts import Credential, read_json, short_path
+from .argv import ArgvGrammar, cut, value_of
+from .output_reader import EventReader, contents, mapping, number, text
+from .program import CONTINUE, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, Reader
-    from .argv import Part
-    from .reading import Event
+    from collections.abc import Mapping
 
-__all__ = ("PROGRAM", "Claude", "ClaudeReader")
+    from .adapter import Launch, OutputReader
+    from .argv import Argument
+    from .output_reader import Event
+
+__all__ = ("PROGRAM", "ClaudeAdapter", "ClaudeReader")
 
 
-class Claude(Program):
+class ClaudeAdapter(KnownProgram):
     """Measured with 2.1.325."""
 
     name = "claude"
     is_end_reported = True
-    grammar = Grammar(
+    grammar = ArgvGrammar(
         values="""--agent --agents --append-system-prompt --append-system-prompt-file --autocompact
             --debug-file --effort --environment --fallback-model --input-format --json-schema
             --max-budget-usd --max-thinking-tokens --max-turns --model -n --name --output-format
@@ -60,21 +63,26 @@ class Claude(Program):
     unsaved = ("--no-session-persistence",)
     # Messages that come by stdin have been given.
     prompts = ("--input-format", "--replay-user-messages")
-    keys = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-    places = (
-        "ANTHROPIC_BASE_URL",
-        "CLAUDE_CODE_USE_BEDROCK",
-        "CLAUDE_CODE_USE_VERTEX",
-        "CLAUDE_CONFIG_DIR",
-    )
+    provider = "anthropic"
+    keys = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
+    endpoints = ("ANTHROPIC_BASE_URL", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")
+    home_variable = "CLAUDE_CONFIG_DIR"
     folder = ".claude"
+    models = ("--model",)
+    model_variables = ("ANTHROPIC_MODEL",)
     retries_variable = "CLAUDE_CODE_MAX_RETRIES"
     retries = 3
 
-    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
+    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
         return ("--resume", session, "-p", CONTINUE)
 
-    def reader(self, launch: Launch, /) -> Reader:
+    def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
+        folder = environ.get(self.home_variable) or environ.get("HOME", "")
+        account = text(read_json(f"{folder}/.claude.json"), "oauthAccount", "accountUuid")
+        label = f"login in {short_path(self.home(environ), environ)}"
+        return {"anthropic": Credential(account, label)} if account else {}
+
+    def reader(self, launch: Launch, /) -> OutputReader:
         return ClaudeReader(launch)
 
 
@@ -89,7 +97,7 @@ class ClaudeReader(EventReader):
         self._total = 0.0
         self._is_told = False
         self._last, self._gap = "", ""
-        self._budget = value_of(cut(launch.argv, Claude.grammar), "--max-budget-usd")
+        self._budget = value_of(cut(launch.argv, ClaudeAdapter.grammar), "--max-budget-usd")
 
     def read(self, event: Event) -> None:
         self.session(event.get("session_id"))
@@ -108,7 +116,7 @@ class ClaudeReader(EventReader):
         message = mapping(event, "message")
         for part in contents(message, "content"):
             if part.get("type") == "tool_use":
-                self.tool_began(text(part, "id"))
+                self.tool_began(text(part, "id"), text(part, "name"), part.get("input"))
             self._last = text(part, "text") or self._last
         if event.get("error") or event.get("isApiErrorMessage"):
             return
@@ -167,4 +175,4 @@ def _tokens(event: Event) -> float:
     return sum(number(event, "usage", name) for name in names)
 
 
-PROGRAM = Claude()
+PROGRAM = ClaudeAdapter()

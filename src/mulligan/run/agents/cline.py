@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .argv import Grammar, words
-from .program import Program
-from .reading import EventReader, mapping, number, text
+from .argv import ArgvGrammar, words
+from .output_reader import EventReader, mapping, number, text
+from .program import KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, Reader
-    from .argv import Part
-    from .reading import Event
+    from .adapter import Launch, OutputReader
+    from .argv import Argument
+    from .output_reader import Event
 
-__all__ = ("PROGRAM", "Cline", "ClineReader")
+__all__ = ("PROGRAM", "ClineAdapter", "ClineReader")
 
 
-class Cline(Program):
+class ClineAdapter(KnownProgram):
     """Measured with 3.0.65. Its own retries have no option: six requests, not told of."""
 
     name = "cline"
     can_resume = False
-    grammar = Grammar(
+    grammar = ArgvGrammar(
         values="""--auto-approve -c --cwd --compaction --id -P --provider -k --key -m --model -s
             --system -t --timeout --config --data-dir --hooks-dir""",
         maybes="--thinking --retries",
@@ -42,15 +42,17 @@ class Cline(Program):
     format = ("--json",)
     live = ("",)
     keys = ("CLINE_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY")
-    places = ("CLINE_DIR",)
+    home_variable = "CLINE_DIR"
     folder = ".cline"
+    provider_options = ("-P", "--provider")
+    key_options = ("-k", "--key")
 
-    def check(self, parts: tuple[Part, ...]) -> None:
+    def check(self, parts: tuple[Argument, ...]) -> None:
         super().check(parts)
         if not words(parts):
             raise self.refused("without a prompt is interactive")
 
-    def reader(self, launch: Launch, /) -> Reader:
+    def reader(self, launch: Launch, /) -> OutputReader:
         return ClineReader(launch)
 
 
@@ -80,7 +82,7 @@ class ClineReader(EventReader):
                 self.show("stdout", text(event, "text"))
                 self._is_open = True
             elif content == "tool":
-                self.tool_began(tool)
+                self.tool_began(tool, text(event, "toolName"), event.get("input"))
         elif kind == "content_end":
             self.tool_ended(tool)
             self.ended()
@@ -97,4 +99,4 @@ class ClineReader(EventReader):
         self._is_open = False
 
 
-PROGRAM = Cline()
+PROGRAM = ClineAdapter()

@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .argv import Grammar
-from .program import Program
+from .argv import ArgvGrammar
+from .program import KnownProgram
 
 if TYPE_CHECKING:
-    from .argv import Part
+    from .argv import Argument
 
-__all__ = ("PROGRAM", "Continue")
+__all__ = ("PROGRAM", "ContinueAdapter")
 
 
-class Continue(Program):
+class ContinueAdapter(KnownProgram):
     """Measured with 1.5.47. Its own retries have no option, and it says nothing of them."""
 
     name = "continue"
     module = "cn"
     can_resume = False
-    grammar = Grammar(
+    grammar = ArgvGrammar(
         values="""--config --org --rule --mcp --model --prompt --allow --ask --exclude --agent
             --format --fork""",
         flags="""-v --version --readonly --auto --verbose --beta-status-tool -p --print --silent
@@ -32,11 +32,11 @@ class Continue(Program):
     headless = ("-p", "--print")
     usage = 'cn -p "…"'
     keys = ("CONTINUE_API_KEY",)
-    places = ("CONTINUE_GLOBAL_DIR",)
+    home_variable = "CONTINUE_GLOBAL_DIR"
     folder = ".continue"
 
-    def is_live(self, parts: tuple[Part, ...]) -> bool:  # noqa: ARG002 -- none of its forms is
+    def is_live(self, parts: tuple[Argument, ...]) -> bool:  # noqa: ARG002 -- none of its forms is
         return False
 
 
-PROGRAM = Continue()
+PROGRAM = ContinueAdapter()

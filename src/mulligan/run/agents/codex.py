@@ -5,27 +5,31 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .argv import Grammar, given, value_of
-from .codex_retries import bounds
-from .program import CONTINUE, Program
-from .reading import EventReader, mapping, number, text
+from .accounts import Credential, read_json, short_path
+from .argv import ArgvGrammar, given, value_of
+from .codex_retries import bounds, provider_in_use
+from .output_reader import EventReader, mapping, number, text
+from .program import CONTINUE, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, Reader, Stream, Wish
-    from .argv import Part
-    from .reading import Event
+    from collections.abc import Mapping
 
-__all__ = ("PROGRAM", "Codex", "CodexReader")
+    from .accounts import AgentAccount
+    from .adapter import Launch, LaunchRequest, OutputReader, Stream
+    from .argv import Argument
+    from .output_reader import Event
+
+__all__ = ("PROGRAM", "CodexAdapter", "CodexReader")
 
 _EXEC = ("exec", "e")
 
 
-class Codex(Program):
+class CodexAdapter(KnownProgram):
     """Measured with 0.166.0. Options of ``exec`` stand before its own ``resume``."""
 
     name = "codex"
     is_end_reported = True
-    grammar = Grammar(
+    grammar = ArgvGrammar(
         values="""-c --config --enable --disable --remote --remote-auth-token-env -m --model
             --local-provider -p --profile -s --sandbox -C --cd --add-dir -a --ask-for-approval
             --thread-source --cyber-access-program --output-schema --color -o
@@ -50,42 +54,74 @@ class Codex(Program):
     # They have been given.
     prompts = ("-i", "--image")
     keys = ("CODEX_API_KEY", "OPENAI_API_KEY")
-    places = ("OPENAI_BASE_URL", "CODEX_HOME")
+    is_file_first = True
+    provider = "openai"
+    endpoints = ("OPENAI_BASE_URL",)
+    home_variable = "CODEX_HOME"
     folder = ".codex"
 
-    def check(self, parts: tuple[Part, ...]) -> None:
+    def check(self, parts: tuple[Argument, ...]) -> None:
         if not self.place(parts):
             raise self.refused("without exec is interactive")
 
-    def place(self, parts: tuple[Part, ...]) -> int:
+    def place(self, parts: tuple[Argument, ...]) -> int:
         found = (
             at for at, part in enumerate(parts, 1) if not part.name and part.values[0] in _EXEC
         )
         return next(found, 0)
 
-    def is_saved(self, parts: tuple[Part, ...]) -> bool:
+    def is_saved(self, parts: tuple[Argument, ...]) -> bool:
         # A review's own options mean nothing to the session that goes on.
         behind = [part.values[0] for part in parts[self.place(parts) :] if not part.name]
         return behind[:1] != ["review"] and super().is_saved(parts)
 
-    def is_live(self, parts: tuple[Part, ...]) -> bool:  # noqa: ARG002 -- both of its forms are
+    def is_live(self, parts: tuple[Argument, ...]) -> bool:  # noqa: ARG002 -- both of its forms are
         return True
 
     def tail(self, session: str) -> tuple[str, ...]:
         return ("resume", session, CONTINUE)
 
-    def bounds(self, parts: tuple[Part, ...], wish: Wish) -> tuple[str, ...]:
-        settings = [
-            each for part in parts for each in part.values if part.name in ("-c", "--config")
-        ]
+    def bounds(self, parts: tuple[Argument, ...], wish: LaunchRequest) -> tuple[str, ...]:
         return bounds(
-            settings,
+            self._settings(parts),
             value_of(parts, "-p", "--profile"),
             wish,
             is_config_read=not given(parts, "--ignore-user-config"),
         )
 
-    def reader(self, launch: Launch, /) -> Reader:
+    def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> AgentAccount:
+        parts = self._read(command)[1]
+        named = provider_in_use(
+            self._settings(parts),
+            value_of(parts, "-p", "--profile"),
+            environ,
+            is_config_read=not given(parts, "--ignore-user-config"),
+        )
+        found = super().account(command, environ)
+        if named in {"", "openai"}:
+            return found
+        # The user has described another provider: its key and its place are in that description.
+        return found._replace(provider=named, secret=f"{named} {found.secret}")
+
+    def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
+        file = f"{self.home(environ)}/auth.json"
+        kept, label = read_json(file), short_path(file, environ)
+        key, account = text(kept, "OPENAI_API_KEY"), text(kept, "tokens", "account_id")
+        if environ.get("CODEX_API_KEY") or not (key or account):
+            return {}
+        return {"openai": Credential(key or account, label if key else f"login in {label}")}
+
+    def model_option(self, parts: tuple[Argument, ...]) -> str:
+        for setting in reversed(self._settings(parts)):
+            name, _, value = setting.partition("=")
+            if name.strip() == "model" and not super().model_option(parts):
+                return value.strip().strip("\"'")
+        return super().model_option(parts)
+
+    def _settings(self, parts: tuple[Argument, ...]) -> list[str]:
+        return [each for part in parts for each in part.values if part.name in ("-c", "--config")]
+
+    def reader(self, launch: Launch, /) -> OutputReader:
         return CodexReader(launch)
 
 
@@ -128,7 +164,7 @@ class CodexReader(EventReader):
     def _began(self, item: Event) -> None:
         self.worked()
         if item.get("type") in _TOOLS:
-            self.tool_began(text(item, "id"))
+            self.tool_began(text(item, "id"), text(item, "type"), item)
         if item.get("type") == "command_execution":
             self.show("stderr", f"exec\n{text(item, 'command')}\n")
 
@@ -166,4 +202,4 @@ class CodexReader(EventReader):
             self.session(found[1])
 
 
-PROGRAM = Codex()
+PROGRAM = CodexAdapter()

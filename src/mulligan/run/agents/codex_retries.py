@@ -13,26 +13,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .adapter import Wish
+    from .adapter import LaunchRequest
 
-__all__ = ("bounds",)
+__all__ = ("bounds", "provider_in_use")
 
 # Requests that were refused are cheap to send again; a stream that broke costs its tokens anew.
 _REQUESTS, _STREAMS = 2, 1
 
 
 def bounds(
-    settings: Iterable[str], profile: str, wish: Wish, *, is_config_read: bool
+    settings: Iterable[str], profile: str, wish: LaunchRequest, *, is_config_read: bool
 ) -> tuple[str, ...]:
     """The options that bound the retries of the provider in use, less those that are set."""
-    known: dict[str, object] = {}
-    if is_config_read:
-        home = wish.environ.get("CODEX_HOME") or f"{wish.environ.get('HOME', '')}/.codex"
-        for name in ("config", *([f"{profile}.config"] if profile else [])):
-            known |= _flat(_file(Path(home, f"{name}.toml")))
-    for setting in settings:
-        name, _, value = setting.partition("=")
-        known[name.strip()] = value.strip().strip("\"'")
+    known = _in_use(settings, profile, wish.environ, is_config_read=is_config_read)
     provider = known.get("model_provider")
     stem = f"model_providers.{provider}."
     if not isinstance(provider, str) or not any(name.startswith(stem) for name in known):
@@ -48,6 +41,30 @@ def bounds(
         if stem + name not in known
         for part in ("-c", f"{stem}{name}={value}")
     )
+
+
+def provider_in_use(
+    settings: Iterable[str], profile: str, environ: Mapping[str, str], *, is_config_read: bool
+) -> str:
+    """The provider that the user chose for Codex; empty for the built-in one."""
+    known = _in_use(settings, profile, environ, is_config_read=is_config_read)
+    found = known.get("model_provider")
+    return found if isinstance(found, str) else ""
+
+
+def _in_use(
+    settings: Iterable[str], profile: str, environ: Mapping[str, str], *, is_config_read: bool
+) -> dict[str, object]:
+    """The settings in use: those of config.toml, then those of ``-c``."""
+    known: dict[str, object] = {}
+    if is_config_read:
+        home = environ.get("CODEX_HOME") or f"{environ.get('HOME', '')}/.codex"
+        for name in ("config", *([f"{profile}.config"] if profile else [])):
+            known |= _flat(_file(Path(home, f"{name}.toml")))
+    for setting in settings:
+        name, _, value = setting.partition("=")
+        known[name.strip()] = value.strip().strip("\"'")
+    return known
 
 
 def _file(path: Path) -> Mapping[str, object]:

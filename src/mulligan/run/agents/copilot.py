@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .argv import Grammar
-from .program import CONTINUE, Program
-from .reading import EventReader, mapping, number, text
+from .argv import ArgvGrammar
+from .output_reader import EventReader, mapping, number, text
+from .program import CONTINUE, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, Reader
-    from .argv import Part
-    from .reading import Event
+    from .adapter import Launch, OutputReader
+    from .argv import Argument
+    from .output_reader import Event
 
-__all__ = ("PROGRAM", "Copilot", "CopilotReader")
+__all__ = ("PROGRAM", "CopilotAdapter", "CopilotReader")
 
 
-class Copilot(Program):
+class CopilotAdapter(KnownProgram):
     """Measured with 1.0.102. Its own retries have no option: six requests, counted."""
 
     name = "copilot"
     is_end_reported = True
-    grammar = Grammar(
+    grammar = ArgvGrammar(
         values="""-i --interactive -p --prompt --model --reasoning-effort --context --auto-tier
             --agent -n --name --session-id -C --log-dir --extension-sdk-path --log-level --stream
             --output-format --add-dir --attachment --disable-mcp-server --add-github-mcp-toolset
@@ -57,13 +57,17 @@ class Copilot(Program):
     session_option = "--session-id"
     prompts = ("--attachment", "--name", "-n")
     keys = ("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
-    places = ("COPILOT_PROVIDER_BASE_URL", "COPILOT_HOME")
+    provider = "github"
+    endpoints = ("COPILOT_PROVIDER_BASE_URL",)
+    home_variable = "COPILOT_HOME"
     folder = ".copilot"
+    models = ("--model",)
+    model_variables = ("COPILOT_MODEL",)
 
-    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
+    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
         return (f"--resume={session}", "-p", CONTINUE)
 
-    def reader(self, launch: Launch, /) -> Reader:
+    def reader(self, launch: Launch, /) -> OutputReader:
         return CopilotReader(launch)
 
 
@@ -88,7 +92,9 @@ class CopilotReader(EventReader):
                 said = text(data, "content")
                 self.show("stdout", said + "\n\n" if said else "")
             case "tool.execution_start":
-                self.tool_began(text(data, "toolCallId"))
+                self.tool_began(
+                    text(data, "toolCallId"), text(data, "toolName"), data.get("arguments")
+                )
                 self._calls[text(data, "toolCallId")] = data
             case "tool.execution_complete":
                 self.tool_ended(text(data, "toolCallId"))
@@ -124,4 +130,4 @@ class CopilotReader(EventReader):
             self.show("stdout", said + "\n\n")
 
 
-PROGRAM = Copilot()
+PROGRAM = CopilotAdapter()

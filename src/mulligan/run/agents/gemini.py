@@ -5,26 +5,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .argv import Grammar
-from .program import CONTINUE, Program
-from .reading import EventReader, mapping, number, text
+from .argv import ArgvGrammar
+from .output_reader import EventReader, mapping, number, text
+from .program import CONTINUE, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, Reader, Stream
-    from .argv import Part
-    from .reading import Event
+    from .adapter import Launch, OutputReader, Stream
+    from .argv import Argument
+    from .output_reader import Event
 
-__all__ = ("PROGRAM", "Gemini", "GeminiReader")
+__all__ = ("PROGRAM", "GeminiAdapter", "GeminiReader")
 
 
-class Gemini(Program):
+class GeminiAdapter(KnownProgram):
     """Measured with 0.61.0. Its own retries have no option: up to ten attempts, counted."""
 
     name = "gemini"
     is_end_reported = True
-    # With -o json a truncated stream exits 0, the error stands in the object only.
-    is_exit_trusted = False
-    grammar = Grammar(
+    grammar = ArgvGrammar(
         values="""-m --model -p --prompt -i --prompt-interactive --approval-mode -r --resume
             --session-file --session-id --delete-session -o --output-format""",
         lists="""--policy --admin-policy --allowed-mcp-server-names --allowed-tools -e --extensions
@@ -49,13 +47,16 @@ class Gemini(Program):
     session_values = ("--session-id", "--resume", "-r")
     session_option = "--session-id"
     keys = ("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS")
-    places = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_GEMINI_BASE_URL", "GEMINI_CLI_HOME")
+    provider = "google"
+    endpoints = ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_CLOUD_PROJECT")
+    home_variable = "GEMINI_CLI_HOME"
     folder = ".gemini"
+    model_variables = ("GEMINI_MODEL",)
 
-    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
+    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
         return ("--resume", session, "-p", CONTINUE)
 
-    def reader(self, launch: Launch, /) -> Reader:
+    def reader(self, launch: Launch, /) -> OutputReader:
         return GeminiReader(launch)
 
 
@@ -82,7 +83,9 @@ class GeminiReader(EventReader):
             case "tool_use":
                 self.worked()
                 self._close()
-                self.tool_began(text(event, "tool_id"))
+                self.tool_began(
+                    text(event, "tool_id"), text(event, "tool_name"), event.get("parameters")
+                )
             case "tool_result":
                 self.tool_ended(text(event, "tool_id"))
             case "error":
@@ -116,4 +119,4 @@ class GeminiReader(EventReader):
         self._close()
 
 
-PROGRAM = Gemini()
+PROGRAM = GeminiAdapter()

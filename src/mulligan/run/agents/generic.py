@@ -12,12 +12,12 @@ from .adapter import Launch
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .adapter import Reader, Stream, Wish
+    from .adapter import LaunchRequest, OutputReader, Stream
 
-__all__ = ("PROGRAM", "Generic")
+__all__ = ("PROGRAM", "GenericAdapter")
 
 
-class Generic:
+class GenericAdapter:
     """No flags, no sessions; silence means nothing, and its exit code is believed."""
 
     __slots__ = ()
@@ -27,22 +27,26 @@ class Generic:
     idle: float | None = None
     is_exit_trusted = True
     is_end_reported = False
+    variables: tuple[str, ...] = ()
 
-    def start(self, command: tuple[str, ...], wish: Wish, /) -> Launch:  # noqa: ARG002 -- the port's
+    def start(self, command: tuple[str, ...], wish: LaunchRequest, /) -> Launch:  # noqa: ARG002 -- the port's
         return Launch(argv=command)
 
-    def resume(self, command: tuple[str, ...], session: str, wish: Wish, /) -> Launch:  # noqa: ARG002 -- the port's
+    def resume(self, command: tuple[str, ...], session: str, wish: LaunchRequest, /) -> Launch:  # noqa: ARG002 -- the port's
         """The same again: there is no session to go on with."""
         return Launch(argv=command)
 
-    def reader(self, launch: Launch, /) -> Reader:  # noqa: ARG002 -- the port's
-        return Blind()
+    def reader(self, launch: Launch, /) -> OutputReader:  # noqa: ARG002 -- the port's
+        return NullReader()
 
-    def account(self, environ: Mapping[str, str], /) -> str:  # noqa: ARG002 -- the port's
+    def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> None:
+        """It may ask anybody, with any credential."""
+
+    def model(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> str:  # noqa: ARG002 -- the port's
         return ""
 
 
-class Blind:
+class NullReader:
     """Sees nothing in any line."""
 
     __slots__ = ()
@@ -54,4 +58,4 @@ class Blind:
         """Nothing is left to tell."""
 
 
-PROGRAM = Generic()
+PROGRAM = GenericAdapter()

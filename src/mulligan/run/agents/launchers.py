@@ -8,12 +8,13 @@ start cannot be resumed from here by adding words to the command.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("NAMES", "find", "inherited")
+__all__ = ("NAMES", "find", "inherited", "program_name")
 
 # By the names of commands, packages, modules; the value is the module that knows the program.
 NAMES = {
@@ -173,3 +174,14 @@ def _base(arg: str) -> str:
     for suffix in (".exe", ".cmd", ".js", ".mjs", ".cjs", ".py"):
         base = base.removesuffix(suffix)
     return base
+
+
+def program_name(command: tuple[str, ...]) -> str:
+    """The name of the command's program, for people."""
+    # What `npx` or `node` starts is what people call it by.
+    name = find(command)[0] or os.path.basename(command[0])  # noqa: PTH119 -- no path of ours
+    if name.isascii() and name.isprintable() and len(name) <= 40:
+        return name
+    from ...core.redaction import presentable
+
+    return presentable(name, 80)

@@ -5,25 +5,28 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .argv import Grammar
-from .program import CONTINUE, Program
-from .reading import EventReader, mapping, number, text
+from .accounts import Credential, file_entries
+from .argv import ArgvGrammar
+from .output_reader import EventReader, mapping, number, text
+from .program import CONTINUE, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, Reader
-    from .argv import Part
-    from .reading import Event
+    from collections.abc import Mapping
 
-__all__ = ("PROGRAM", "Opencode", "OpencodeReader")
+    from .adapter import Launch, OutputReader
+    from .argv import Argument
+    from .output_reader import Event
+
+__all__ = ("PROGRAM", "OpencodeAdapter", "OpencodeReader")
 
 
-class Opencode(Program):
+class OpencodeAdapter(KnownProgram):
     """Measured with 1.18.33. Its own retries have no option, and it says nothing of them."""
 
     name = "opencode"
     # A tool is told of when it has ended, and a subagent is one tool: ten minutes would end it.
     idle = 1800.0
-    grammar = Grammar(
+    grammar = ArgvGrammar(
         values="""--log-level --command -s --session -m --model --agent --format --title --attach
             -p --password -u --username --dir --port --variant --hostname --mdns-domain --prompt
             --replay-limit""",
@@ -47,25 +50,36 @@ class Opencode(Program):
     forks = ("--fork",)
     # A command is a prompt with a name, and its files have been given.
     prompts = ("--command", "-f", "--file")
-    keys = ("OPENCODE_API_KEY",)
-    places = ("OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT", "XDG_DATA_HOME")
+    keys = (
+        *("OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"),
+        *("GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "DEEPSEEK_API_KEY"),
+    )
+    is_file_first = True
+    endpoints = ("OPENCODE_CONFIG", "OPENCODE_CONFIG_CONTENT")
     folder = ".local/share/opencode"
 
-    def check(self, parts: tuple[Part, ...]) -> None:
+    def check(self, parts: tuple[Argument, ...]) -> None:
         if not self.place(parts):
             raise self.refused("without run is interactive")
         super().check(parts)
 
-    def place(self, parts: tuple[Part, ...]) -> int:
+    def place(self, parts: tuple[Argument, ...]) -> int:
         found = (
             at for at, part in enumerate(parts, 1) if not part.name and part.values[0] == "run"
         )
         return next(found, 0)
 
-    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
+    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
         return ("--session", session, CONTINUE)
 
-    def reader(self, launch: Launch, /) -> Reader:
+    def home(self, environ: Mapping[str, str]) -> str:
+        data = environ.get("XDG_DATA_HOME")
+        return f"{data}/opencode" if data else super().home(environ)
+
+    def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
+        return file_entries(f"{self.home(environ)}/auth.json", environ)
+
+    def reader(self, launch: Launch, /) -> OutputReader:
         return OpencodeReader(launch)
 
 
@@ -132,4 +146,4 @@ class OpencodeReader(EventReader):
         self.show("stderr", f"{sign} {said}\n{shown}")
 
 
-PROGRAM = Opencode()
+PROGRAM = OpencodeAdapter()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .adapter import Note
+from .adapter import OutputNote
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,8 @@ Event = Mapping[str, object]
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{7,63}")
 # A block of pretty-printed JSON longer than this is no report of a program about itself.
 _LONGEST_BLOCK = 4_000_000
+# More of a tool call than this is not needed to recognise it.
+_LONGEST_CALL = 300
 
 
 def fits(session: object) -> bool:
@@ -105,19 +107,20 @@ class EventReader:
         self._is_translated = launch.is_translated
         self._cost: float | None = None
         self._tokens: int | None = None
-        self._tools: set[str] = set()
+        self._tools: dict[str, str] = {}
+        self._has_events = False
         self._block: dict[Stream, bytearray] = {}
         self._half = ""
         self.is_broken = False
         self._fresh()
 
-    def line(self, stream: Stream, line: bytes, /) -> Note | None:
+    def line(self, stream: Stream, line: bytes, /) -> OutputNote | None:
         self._fresh()
         if not self.skips(line):
             self._take(stream, line)
         return self._note()
 
-    def end(self) -> Note | None:
+    def end(self) -> OutputNote | None:
         self._fresh()
         for stream in tuple(self._block):
             self._say(stream, bytes(self._block.pop(stream)))
@@ -145,9 +148,9 @@ class EventReader:
         if fits(found):
             self._session = str(found)
 
-    def retry(self, quiet: float = 0.0) -> None:
+    def retry(self, quiet: float = 0.0, reason: str = "") -> None:
         """It tries again by itself, after `quiet` seconds."""
-        self._is_retry = True
+        self._is_retry, self._reason = True, reason
         self.silent(quiet)
 
     def silent(self, seconds: float) -> None:
@@ -162,15 +165,16 @@ class EventReader:
         """Something was achieved: a tool is used, an answer is whole. Half an answer is nothing."""
         self._is_work = self._has_worked = True
 
-    def tool_began(self, tool: str) -> None:
+    def tool_began(self, tool: str, name: str, arguments: object = None) -> None:
+        """The tool call with the id `tool` is under way."""
         if tool and tool not in self._tools:
-            self._tools.add(tool)
-            self._change += 1
+            self._tools[tool] = _described(name, arguments)
+            self._is_changed = True
 
     def tool_ended(self, tool: str) -> None:
         if tool in self._tools:
-            self._tools.remove(tool)
-            self._change -= 1
+            del self._tools[tool]
+            self._is_changed = True
 
     def spent(self, *, cost: float | None = None, tokens: float | None = None) -> None:
         """What the attempt has used so far; what was told is never taken back."""
@@ -211,6 +215,8 @@ class EventReader:
         self.is_broken = self.is_broken or not events
         self._half = half
         for event in events:
+            if stream == "stdout" and not self._has_events and isinstance(event.get("type"), str):
+                self._has_events = self._is_event = True
             self.read(event)
 
     def _say(self, stream: Stream, line: bytes) -> None:
@@ -237,25 +243,40 @@ class EventReader:
     def _fresh(self) -> None:
         self._session = ""
         self._is_retry = self._is_work = self._is_lost = self._is_futile = False
+        self._is_event = self._is_changed = False
+        self._reason = ""
         self._quiet = 0.0
-        self._change = 0
         self._told = (self._cost, self._tokens)
         self._shown: list[tuple[Stream, str]] = []
 
-    def _note(self) -> Note | None:
+    def _note(self) -> OutputNote | None:
         is_spent = self._told != (self._cost, self._tokens)
-        said = (self._session, self._is_retry, self._quiet, self._is_work, self._change)
-        if not (any(said) or is_spent or self._shown or self._is_lost or self._is_futile):
+        said = (self._session, self._is_retry, self._quiet, self._is_work, self._is_changed)
+        also = (self._shown, self._is_lost, self._is_futile, self._is_event)
+        if not (any(said) or is_spent or any(also)):
             return None
-        return Note(
+        return OutputNote(
             session=self._session,
             is_retry=self._is_retry,
+            reason=self._reason,
             quiet=self._quiet,
             is_work=self._is_work,
-            tools=self._change,
+            pending=tuple(self._tools.values()) if self._is_changed else None,
             cost=self._cost if is_spent else None,
             tokens=self._tokens if is_spent else None,
             shown=tuple(self._shown),
             is_lost=self._is_lost,
             is_futile=self._is_futile,
+            is_event=self._is_event,
         )
+
+
+def _described(name: str, arguments: object) -> str:
+    """A tool call in words, short enough for a prompt: its command, else all it was given."""
+    command = mapping(arguments).get("command")
+    if isinstance(command, list):  # an argv
+        command = " ".join(word for word in command if isinstance(word, str))
+    if not isinstance(command, str) or not command:
+        command = json.dumps(arguments, ensure_ascii=False) if arguments else ""
+    name = name or "a tool"
+    return f"{name}: {command[:_LONGEST_CALL]}" if command else name

@@ -5,25 +5,26 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .argv import Grammar, value_of
-from .program import CONTINUE, Program
-from .reading import EventReader, contents, mapping, number, text
+from .accounts import Credential, file_entries
+from .argv import ArgvGrammar, value_of
+from .output_reader import EventReader, contents, mapping, number, text
+from .program import CONTINUE, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, Reader
-    from .argv import Part
-    from .reading import Event
+    from collections.abc import Mapping
 
-__all__ = ("PROGRAM", "Pi", "PiReader")
+    from .adapter import Launch, OutputReader
+    from .argv import Argument
+    from .output_reader import Event
+
+__all__ = ("PROGRAM", "PiAdapter", "PiReader")
 
 
-class Pi(Program):
+class PiAdapter(KnownProgram):
     """Measured with 0.73.1. Its own retries are a setting in a file of the user's: counted."""
 
     name = "pi"
-    # In json it exits 0 on every failure of the API.
-    is_exit_trusted = False
-    grammar = Grammar(
+    grammar = ArgvGrammar(
         values="""--provider --model --api-key --system-prompt --append-system-prompt --mode
             --session --fork --session-dir --models --tools -t --thinking --extension -e --skill
             --prompt-template --theme --export""",
@@ -45,24 +46,31 @@ class Pi(Program):
     forks = ("--fork",)
     unsaved = ("--no-session",)
     keys = (
-        "ANTHROPIC_API_KEY",
         "ANTHROPIC_OAUTH_TOKEN",
+        "ANTHROPIC_API_KEY",
         "OPENAI_API_KEY",
         "GEMINI_API_KEY",
         "OPENROUTER_API_KEY",
     )
-    places = ("PI_CODING_AGENT_DIR",)
+    is_file_first = True
+    home_variable = "PI_CODING_AGENT_DIR"
     folder = ".pi/agent"
+    provider_options = ("--provider",)
+    key_options = ("--api-key",)
+    models = ("--model",)
 
-    def check(self, parts: tuple[Part, ...]) -> None:
+    def check(self, parts: tuple[Argument, ...]) -> None:
         # Its json mode is for programs as it is.
         if value_of(parts, "--mode") != "json":
             super().check(parts)
 
-    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
+    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
         return ("--session", session, "-p", CONTINUE)
 
-    def reader(self, launch: Launch, /) -> Reader:
+    def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
+        return file_entries(f"{self.home(environ)}/auth.json", environ)
+
+    def reader(self, launch: Launch, /) -> OutputReader:
         return PiReader(launch)
 
 
@@ -84,9 +92,11 @@ class PiReader(EventReader):
             case "session":
                 self.session(event.get("id"))
             case "auto_retry_start":
-                self.retry(number(event, "delayMs") / 1000)
+                self.retry(number(event, "delayMs") / 1000, text(event, "errorMessage"))
             case "tool_execution_start":
-                self.tool_began(text(event, "toolCallId"))
+                self.tool_began(
+                    text(event, "toolCallId"), text(event, "toolName"), event.get("args")
+                )
             case "tool_execution_end":
                 self.tool_ended(text(event, "toolCallId"))
             case "message_end":
@@ -111,4 +121,4 @@ class PiReader(EventReader):
             self.show("stdout", self._answer + "\n")
 
 
-PROGRAM = Pi()
+PROGRAM = PiAdapter()

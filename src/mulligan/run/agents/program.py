@@ -7,23 +7,35 @@ prompt is replaced: the first one has been given, so has what came with it by st
 
 from __future__ import annotations
 
+import os
 import re
 from copy import copy
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ...errors import SettingError
-from .adapter import Launch, Refused
-from .argv import Grammar, Part, cut, given, joined, value_of, without, words
+from .accounts import (
+    AgentAccount,
+    Credential,
+    endpoint,
+    family_provider,
+    key_credentials,
+    provider_of_model,
+    provider_of_option,
+    short_path,
+)
+from .adapter import CommandRefused, Launch
+from .argv import Argument, ArgvGrammar, cut, given, joined, value_of, without, words
 from .generic import PROGRAM as GENERIC
 from .launchers import find
-from .reading import fits
+from .output_reader import fits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .adapter import Adapter, Reader, Wish
+    from .adapter import AgentAdapter, LaunchRequest, OutputReader
 
-__all__ = ("CONTINUE", "Program")
+__all__ = ("CONTINUE", "KnownProgram", "go_on")
 
 # It must not sound like a new task, nor like a reproach: models start over for less.
 CONTINUE = (
@@ -32,23 +44,46 @@ CONTINUE = (
     " one took effect, look before you do it again."
 )
 
+_PENDING = (
+    " A tool call was under way when that happened, and may have taken effect although you have no"
+    " result of it. Find out whether it did before you make it again: "
+)
+
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 _WORKTREES = ("--worktree", "-w")
 
+# The bound for forms that print only when they are done: their processor time and network tell
+# whether they live, and these may rest for longer than what is printed while it happens.
+_AT_ITS_END = 1800.0
 
-class Program:
+
+def go_on(pending: str = "") -> str:
+    """What a session is told that goes on, with the tool calls that were under way."""
+    return f"{CONTINUE}{_PENDING}{pending}" if pending else CONTINUE
+
+
+@lru_cache(maxsize=16)  # a run asks several questions about one command
+def _parsed(
+    command: tuple[str, ...], program: str, grammar: ArgvGrammar
+) -> tuple[tuple[str, ...], tuple[Argument, ...]]:
+    """The command up to the program's name, and the arguments behind it."""
+    _, at = find(command, program)
+    return command[: at + 1], cut(command[at + 1 :], grammar)
+
+
+class KnownProgram:
     """What is common to the known programs; a subclass is one of them, mostly as data."""
 
     name = ""
     module = ""
     can_resume = True
     # Longer than any model thinks in silence, shorter than a lost night.
-    idle: float | None = 600.0
+    idle = 600.0
     is_exit_trusted = True
     is_end_reported = False
 
-    grammar = Grammar()
+    grammar = ArgvGrammar()
     # No agent's work: options and subcommands that are passed through as they are.
     asides: tuple[str, ...] = ("--help", "-h", "--version", "-v", "-V")
     commands = ""
@@ -59,7 +94,7 @@ class Program:
     # Options by which a user chooses how it prints, and what we choose if they did not.
     formats: tuple[str, ...] = ()
     format: tuple[str, ...] = ()
-    # The forms that show what it does while it does it; in the others silence means nothing.
+    # The forms that show what it does while it does it; the others print at their end.
     live: tuple[str, ...] = ()
     # Options by which a user chooses a session: any, those with an id, that by which we choose.
     sessions: tuple[str, ...] = ()
@@ -71,15 +106,32 @@ class Program:
     unsaved: tuple[str, ...] = ()
     # Options that belong to the first prompt: not repeated when the session goes on.
     prompts: tuple[str, ...] = ()
-    # What tells accounts apart: credentials, else a folder in the home; and where they are used.
+    # Whose account it uses. The provider; empty for a program that knows several. Variables that
+    # hold keys, in the program's own order. Variables that name another endpoint. Where it keeps a
+    # login: the variable that names the folder, else a folder in the home.
+    provider = ""
     keys: tuple[str, ...] = ()
-    places: tuple[str, ...] = ()
+    endpoints: tuple[str, ...] = ()
+    home_variable = ""
     folder = ""
+    # Whether a key in a file of its own goes before those in variables.
+    is_file_first = False
+    # Options that name the provider, and a key for it.
+    provider_options: tuple[str, ...] = ()
+    key_options: tuple[str, ...] = ()
+    # Options that name the model, and variables that do so without them.
+    models: tuple[str, ...] = ("--model", "-m")
+    model_variables: tuple[str, ...] = ()
     # The variable that bounds its own retries, and how many are good for it.
     retries_variable = ""
     retries = 0
 
-    def start(self, command: tuple[str, ...], wish: Wish, /) -> Launch:
+    @property
+    def variables(self) -> tuple[str, ...]:
+        home = (self.home_variable,) if self.home_variable else ()
+        return *self.keys, *self.endpoints, *home
+
+    def start(self, command: tuple[str, ...], wish: LaunchRequest, /) -> Launch:
         head, parts = self._read(command)
         if self._is_aside(parts):
             return Launch(argv=command)
@@ -94,7 +146,7 @@ class Program:
             (*head, *joined(parts[:place])), chosen, joined(parts[place:]), parts, wish, session
         )
 
-    def resume(self, command: tuple[str, ...], session: str, wish: Wish, /) -> Launch:
+    def resume(self, command: tuple[str, ...], session: str, wish: LaunchRequest, /) -> Launch:
         if not fits(session):
             raise SettingError(f"a session of {self.name} to go on with is needed; got {session!r}")
         head, parts = self._read(command)
@@ -103,7 +155,7 @@ class Program:
         place = self.place(parts)
         gone = (*self.sessions, *self.forks, *self.prompts, *self.headless)
         kept = joined(without(parts[place:], *gone, words=True))
-        said = {CONTINUE: wish.prompt} if wish.prompt else {}
+        said = {CONTINUE: wish.prompt or go_on(wish.pending)}
         return self._launch(
             (*head, *joined(parts[:place])),
             tuple([said.get(word, word) for word in self.again(session, parts)]),
@@ -118,8 +170,8 @@ class Program:
         head: tuple[str, ...],
         chosen: tuple[str, ...],
         rest: tuple[str, ...],
-        parts: tuple[Part, ...],
-        wish: Wish,
+        parts: tuple[Argument, ...],
+        wish: LaunchRequest,
         session: str,
     ) -> Launch:
         added = () if given(parts, *self.formats) else self.format
@@ -129,25 +181,92 @@ class Program:
             environ=self._environ(wish),
             session=session,
             is_translated=bool(added),
+            is_structured=bool(added) or self._is_chosen(parts),
         )
 
-    def reader(self, launch: Launch, /) -> Reader:
+    def _is_chosen(self, parts: tuple[Argument, ...]) -> bool:
+        """Whether the user chose the structured form that we would have chosen."""
+        if not self.format or not given(parts, *self.formats):
+            return False
+        return self.format[1:2] in ((), (value_of(parts, *self.formats),))
+
+    def reader(self, launch: Launch, /) -> OutputReader:
         return GENERIC.reader(launch)
 
-    def account(self, environ: Mapping[str, str], /) -> str:
-        keys, places = (
-            [f"{name}={environ[name]}" for name in names if environ.get(name)]
-            for names in (self.keys, self.places)
-        )
-        return " ".join([*places, *(keys or [f"{environ.get('HOME', '')}/{self.folder}"])])
+    def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> AgentAccount:
+        parts = self._read(command)[1]
+        found = self._credentials(parts, environ)
+        provider = self.provider or self._provider(parts, environ, found)
+        where = endpoint(self.endpoints, environ)
+        host = where.partition("/")[0].rpartition("@")[2]
+        at = f" at {host}" if host else ""
+        if provider and provider in found:
+            secret, label = found[provider]
+            return AgentAccount(provider, f"{provider} {where} {secret}", f"{label}{at}")
+        # Nobody can tell which account it is, so it is shared with no other program or machine.
+        home, keys = self.home(environ), [environ[each] for each in self.keys if environ.get(each)]
+        secret = " ".join([self.name, os.uname().nodename, where, home, *keys])
+        label = f"keys of {self.name}" if keys else f"login in {short_path(home, environ)}"
+        return AgentAccount(provider or self.name, secret, f"{label}{at}")
 
-    def fitted(self, command: tuple[str, ...]) -> Adapter:
+    def model(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> str:
+        return self._model(self._read(command)[1], environ)
+
+    def home(self, environ: Mapping[str, str]) -> str:
+        """The folder that it keeps its login in."""
+        named = environ.get(self.home_variable) if self.home_variable else ""
+        return named or f"{environ.get('HOME', '')}/{self.folder}"
+
+    def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:  # noqa: ARG002 -- for subclasses
+        """The credentials in files of its own, by provider."""
+        return {}
+
+    def _model(self, parts: tuple[Argument, ...], environ: Mapping[str, str]) -> str:
+        named = (environ.get(each, "") for each in self.model_variables)
+        return self.model_option(parts) or next((each for each in named if each), "")
+
+    def model_option(self, parts: tuple[Argument, ...]) -> str:
+        """The model that its options name; empty if none does."""
+        return value_of(parts, *self.models)
+
+    def _credentials(
+        self, parts: tuple[Argument, ...], environ: Mapping[str, str]
+    ) -> dict[str, Credential]:
+        """The credentials that it can use, by provider."""
+        files, variables = self.file_credentials(environ), key_credentials(self.keys, environ)
+        found = {**variables, **files} if self.is_file_first else {**files, **variables}
+        if given_key := value_of(parts, *self.key_options):
+            named, equals, key = given_key.partition("=")  # aider's has the provider in it
+            provider = named if equals else value_of(parts, *self.provider_options) or self.provider
+            secret = key if equals else given_key
+            found[provider_of_option(provider)] = Credential(secret, "key on its command line")
+        return found
+
+    def _provider(
+        self,
+        parts: tuple[Argument, ...],
+        environ: Mapping[str, str],
+        found: Mapping[str, Credential],
+    ) -> str:
+        """The provider that it asks, of those that it knows; empty if that cannot be told."""
+        if named := value_of(parts, *self.provider_options):
+            return provider_of_option(named)
+        model = self._model(parts, environ)
+        named_by_model = provider_of_model(model)
+        if named_by_model is not None:
+            return named_by_model
+        family = family_provider(model)
+        if family in found:
+            return family
+        return next(iter(found)) if len(found) == 1 else ""
+
+    def fitted(self, command: tuple[str, ...]) -> AgentAdapter:
         """The adapter for this one command: what it cannot do in this form is taken from it."""
         _, parts = self._read(command)
         if self._is_aside(parts):
             return GENERIC
         can_resume = self.can_resume and self.is_saved(parts)
-        idle = self.idle if self.is_live(parts) else None
+        idle = self.idle if self.is_live(parts) else max(self.idle, _AT_ITS_END)
         if (can_resume, idle) == (self.can_resume, self.idle):
             return self
         found = copy(self)
@@ -156,7 +275,7 @@ class Program:
 
     # What a subclass says where data is not enough.
 
-    def check(self, parts: tuple[Part, ...]) -> None:
+    def check(self, parts: tuple[Argument, ...]) -> None:
         """Refuses what waits for a person."""
         asked = next((part.name for part in parts if part.name in self.interactive), "")
         if asked:
@@ -164,15 +283,15 @@ class Program:
         if self.headless and not given(parts, *self.headless):
             raise self.refused(f"without {' or '.join(self.headless)} is interactive")
 
-    def refused(self, because: str) -> Refused:
+    def refused(self, because: str) -> CommandRefused:
         hint = f"write {self.usage}; or use --agent generic if this is another program"
-        return Refused(f"{self.name} {because}", hint)
+        return CommandRefused(f"{self.name} {because}", hint)
 
-    def place(self, parts: tuple[Part, ...]) -> int:  # noqa: ARG002 -- for subclasses
+    def place(self, parts: tuple[Argument, ...]) -> int:  # noqa: ARG002 -- for subclasses
         """Behind how many parts our options belong: behind the subcommand, if there is one."""
         return 0
 
-    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- for subclasses
+    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- for subclasses
         """The options that go on with a session, and the new prompt."""
         return ()
 
@@ -180,36 +299,35 @@ class Program:
         """The words that go on with a session, where they must come last."""
         return ()
 
-    def bounds(self, parts: tuple[Part, ...], wish: Wish) -> tuple[str, ...]:  # noqa: ARG002 -- for subclasses
+    def bounds(self, parts: tuple[Argument, ...], wish: LaunchRequest) -> tuple[str, ...]:  # noqa: ARG002 -- for subclasses
         """The options that bound its own retries."""
         return ()
 
-    def is_saved(self, parts: tuple[Part, ...]) -> bool:
+    def is_saved(self, parts: tuple[Argument, ...]) -> bool:
         """Whether there will be a session to go on with, in the folder where it was."""
         # Without a name each start makes another worktree.
         strays = [part for part in parts if part.name in _WORKTREES and not part.values]
         return not strays and not given(parts, *self.unsaved)
 
-    def is_live(self, parts: tuple[Part, ...]) -> bool:
-        """Whether it prints while it works, so that silence tells something."""
+    def is_live(self, parts: tuple[Argument, ...]) -> bool:
+        """Whether it prints while it works, so that silence says something early."""
         return not given(parts, *self.formats) or value_of(parts, *self.formats) in self.live
 
-    def _read(self, command: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[Part, ...]]:
-        _, at = find(command, self.module or self.name)
-        return command[: at + 1], cut(command[at + 1 :], self.grammar)
+    def _read(self, command: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[Argument, ...]]:
+        return _parsed(command, self.module or self.name, self.grammar)
 
-    def _is_aside(self, parts: tuple[Part, ...]) -> bool:
+    def _is_aside(self, parts: tuple[Argument, ...]) -> bool:
         return given(parts, *self.asides) or bool(
             set(words(parts)[:1]) & set(self.commands.split())
         )
 
-    def _session(self, parts: tuple[Part, ...]) -> str:
+    def _session(self, parts: tuple[Argument, ...]) -> str:
         """The session that the user chose, where it will keep its id."""
         value = value_of(parts, *self.session_values)
         is_kept = self.session_pattern.fullmatch(value) and not given(parts, *self.forks)
         return value if is_kept and fits(value) else ""
 
-    def _environ(self, wish: Wish) -> dict[str, str]:
+    def _environ(self, wish: LaunchRequest) -> dict[str, str]:
         name = self.retries_variable
         if not name or (name in wish.environ and wish.own_retries is None):
             return {}

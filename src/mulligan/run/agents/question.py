@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...core.nearest import nearest
+from ...core.suggestions import nearest
 from ...errors import SettingError
 
-__all__ = ("ASKING", "Asking", "asking")
+__all__ = ("ASKING", "PromptForm", "asking")
 
 _PROMPT, _ARGS = "{prompt}", "{args}"
 
@@ -20,7 +20,7 @@ _PROMPT, _ARGS = "{prompt}", "{args}"
 _ABOVE = "Do what is asked above."
 
 
-class Asking(NamedTuple):
+class PromptForm(NamedTuple):
     """How one program is asked.
 
     Args:
@@ -47,26 +47,26 @@ def _filled(words: tuple[str, ...], prompt: str, args: tuple[str, ...]) -> tuple
     return tuple(found)
 
 
-def _flagged(program: str, *stdin: str) -> Asking:
-    return Asking((program, "-p", _PROMPT, _ARGS), (program, "-p", *stdin, _ARGS))
+def _flagged(program: str, *stdin: str) -> PromptForm:
+    return PromptForm((program, "-p", _PROMPT, _ARGS), (program, "-p", *stdin, _ARGS))
 
 
-ASKING: dict[str, Asking] = {
-    "aider": Asking(("aider", "--message", _PROMPT, _ARGS)),
+ASKING: dict[str, PromptForm] = {
+    "aider": PromptForm(("aider", "--message", _PROMPT, _ARGS)),
     "claude": _flagged("claude"),
-    "cline": Asking(("cline", _PROMPT, _ARGS)),
-    "codex": Asking(("codex", "exec", _ARGS, "--", _PROMPT), ("codex", "exec", _ARGS, "-")),
+    "cline": PromptForm(("cline", _PROMPT, _ARGS)),
+    "codex": PromptForm(("codex", "exec", _ARGS, "--", _PROMPT), ("codex", "exec", _ARGS, "-")),
     "continue": _flagged("cn"),
-    "copilot": Asking(("copilot", "-p", _PROMPT, _ARGS)),
+    "copilot": PromptForm(("copilot", "-p", _PROMPT, _ARGS)),
     "gemini": _flagged("gemini", _ABOVE),
-    "opencode": Asking(("opencode", "run", _PROMPT, _ARGS), ("opencode", "run", _ARGS)),
+    "opencode": PromptForm(("opencode", "run", _PROMPT, _ARGS), ("opencode", "run", _ARGS)),
     "pi": _flagged("pi"),
     "qwen": _flagged("qwen", _ABOVE),
 }
 _OTHER_NAMES = {"cn": "continue"}
 
 
-def asking(program: str) -> Asking:
+def asking(program: str) -> PromptForm:
     """How `program` is asked.
 
     Raises:

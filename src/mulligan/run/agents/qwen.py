@@ -10,23 +10,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .argv import Grammar, given, value_of, words
+from .argv import ArgvGrammar, given, value_of, words
 from .claude import ClaudeReader
-from .program import CONTINUE, Program
+from .program import CONTINUE, KnownProgram
 
 if TYPE_CHECKING:
-    from .adapter import Launch, Reader, Stream
-    from .argv import Part
+    from .adapter import Launch, OutputReader, Stream
+    from .argv import Argument
 
-__all__ = ("PROGRAM", "Qwen", "QwenReader")
+__all__ = ("PROGRAM", "QwenAdapter", "QwenReader")
 
 
-class Qwen(Program):
+class QwenAdapter(KnownProgram):
     """Measured with 0.15.10 and 0.24.4. Its own retries have no option; the outer are counted."""
 
     name = "qwen"
-    is_exit_trusted = False
-    grammar = Grammar(
+    grammar = ArgvGrammar(
         values="""--telemetry-target --telemetry-otlp-endpoint --telemetry-otlp-protocol
             --telemetry-outfile --proxy -m --model -p --prompt -i --prompt-interactive
             --system-prompt --append-system-prompt --sandbox-image --approval-mode --channel
@@ -50,27 +49,32 @@ class Qwen(Program):
     unsaved = ("--no-chat-recording",)
     prompts = ("-p", "--prompt", "--input-format")
     keys = ("OPENAI_API_KEY", "DASHSCOPE_API_KEY")
-    places = ("OPENAI_BASE_URL", "QWEN_HOME")
+    endpoints = ("OPENAI_BASE_URL",)
+    home_variable = "QWEN_HOME"
     folder = ".qwen"
+    model_variables = ("OPENAI_MODEL",)
 
-    def check(self, parts: tuple[Part, ...]) -> None:
+    def check(self, parts: tuple[Argument, ...]) -> None:
         super().check(parts)
         if not given(parts, "-p", "--prompt", "--input-format") and not words(parts):
             raise self.refused("without a prompt is interactive")
 
-    def is_live(self, parts: tuple[Part, ...]) -> bool:
+    def is_live(self, parts: tuple[Argument, ...]) -> bool:
         # In text it is silent until it has the answer.
         return value_of(parts, "-o", "--output-format") == "stream-json"
 
-    def again(self, session: str, parts: tuple[Part, ...]) -> tuple[str, ...]:
+    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:
         asked = ("-p",) if given(parts, "-p", "--prompt") else ()
         return ("--resume", session, *asked, CONTINUE)
 
-    def reader(self, launch: Launch, /) -> Reader:
+    def reader(self, launch: Launch, /) -> OutputReader:
         return QwenReader(launch)
 
 
-_RETRYING = re.compile(r"\s*(?:Retrying in (\d{1,6}(?:\.\d+)?) ?s\b|Attempt \d+ failed\b)")
+_RETRYING = re.compile(
+    r"\s*(?:Retrying in (\d{1,6}(?:\.\d+)?) ?s\b(?: \(attempt [^)]{1,20}\))?(?:: (.+))?"
+    r"|Attempt \d+ failed\b)"
+)
 
 
 class QwenReader(ClaudeReader):
@@ -81,7 +85,7 @@ class QwenReader(ClaudeReader):
     def words(self, stream: Stream, line: str) -> None:
         found = _RETRYING.match(line)
         if found and stream == "stderr":
-            self.retry(float(found[1] or 0))
+            self.retry(float(found[1] or 0), found[2] or "")
 
 
-PROGRAM = Qwen()
+PROGRAM = QwenAdapter()

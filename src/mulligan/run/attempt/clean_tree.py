@@ -7,24 +7,26 @@ aside, and the run says where.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.text import presentable
-from .git import give_back, interruptible, record_baseline, recover, set_aside
-from .git.refs import load_all, load_baseline
-from .last_words import last_words
+from ...core.redaction import presentable
+from ..git import give_back, interruptible, record_baseline, recover, set_aside
+from ..git.objects import reading
+from ..git.refs import load_all, load_baseline
+from .last_message import last_words
 
 if TYPE_CHECKING:
-    from .git import SetAside, Tree
-    from .git.record import Mode
-    from .state import RunState
-    from .stop import Stop
+    from pathlib import Path
 
-__all__ = ("Tidy",)
+    from ..git import SetAside, Tree
+    from ..git.record import Mode
+    from ..journal.state import RunState
+    from ..process.stop import Stop
+
+__all__ = ("TreeCleaner",)
 
 
-class Tidy:
+class TreeCleaner:
     """Cleans a tree before retries.
 
     Args:
@@ -72,7 +74,9 @@ class Tidy:
             GitError: The tree cannot be cleaned; nothing is lost.
             GitStopped: We were told to stop; whoever goes on begins here.
         """
-        with interruptible(stop):
+        if not state.attempts and self._is_for_restarts_only:
+            return []  # lent a moment ago, with its baseline
+        with interruptible(stop), reading(self._tree):
             said = self._begun()
             if not state.attempts or (self._is_for_restarts_only and not is_restart):
                 return said
@@ -95,18 +99,17 @@ class Tidy:
         done = {
             "commit": f"committed {count} as {aside.made[:10]}",
             "stash": f"set {count} aside for the retry",
-            "snapshot": f"set {count} aside; mulligan git restore {self._run} gives them back",
+            "snapshot": f"set {count} aside; mulligan git restore {self._run} restores them",
         }[self._mode]
         left = [f"git: left {presentable(each.path)}: {each.reason}" for each in aside.left]
         return [*said, f"git: {done}", *left]
 
     def after(self, stop: Stop) -> list[str]:
         """The attempt has ended; what there is to say about that."""
-        if not Path(self._tree.folder).is_dir():
-            return []  # it was lent, and its agent removed it: told when it is to be taken back
-        with interruptible(stop):
-            said = self._begun()
-            return [*said, *self._given_back()] if self._mode == "stash" else said
+        if self._mode != "stash":
+            return []
+        with interruptible(stop), reading(self._tree):
+            return [*self._begun(), *self._given_back()]
 
     def _begun(self) -> list[str]:
         """The run begins, or goes on after a crash."""
@@ -114,7 +117,7 @@ class Tidy:
             record_baseline(self._tree, self._since)
         caught = recover(self._tree, self._run)
         done = "committed" if self._mode == "commit" else "set aside"
-        return [f"git: {done} {_files(each)}, which was cut short" for each in caught.finished]
+        return [f"git: {done} {_files(each)}, which was interrupted" for each in caught.finished]
 
     def _given_back(self) -> list[str]:
         said = []
@@ -125,7 +128,7 @@ class Tidy:
             given = give_back(self._tree, aside, is_partial=True)
             said += [
                 f"git: {presentable(each.path)} was changed by the retry as well; what was set "
-                f"aside is in {aside.ref}, and mulligan git restore {self._run} gives it back"
+                f"aside is in {aside.ref}, and mulligan git restore {self._run} restores it"
                 for each in given.conflicts
             ]
         return said

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from .tap import tail
+from .output import tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

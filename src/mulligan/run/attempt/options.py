@@ -1,25 +1,33 @@
-"""What a runner is given: the world around it, the work to do."""
+"""What a runner is given: the platform it runs on, the work to do."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from pathlib import Path
 
-    from ..core.policy import Policy
-    from .agents.adapter import Adapter
-    from .process import Ended as Exited
-    from .recovery import Terms
-    from .spool import Spool
-    from .steps import Ended
-    from .stop import Stop
+    from ...core.policy import Policy
+    from ..agents.adapter import AgentAdapter
+    from ..journal.entries import AttemptEnd
+    from ..process.stdin_spool import StdinSpool
+    from ..process.stop import Stop
+    from ..process.supervise import ProcessExit as Exited
+    from .recovery import RecoveryTerms
 
-__all__ = ("ByHand", "Settings", "Times", "Work", "World")
+__all__ = (
+    "ManualResume",
+    "Platform",
+    "PlatformClock",
+    "RunRequest",
+    "RunWork",
+    "policy_of",
+    "request_of",
+)
 
 
-class Times(Protocol):
+class PlatformClock(Protocol):
     """What time it is; a `Clock` says so as well."""
 
     def now(self) -> float:
@@ -27,12 +35,12 @@ class Times(Protocol):
         ...
 
     def wall(self) -> float:
-        """Seconds since the epoch, as the world's calendars have it."""
+        """Seconds since the epoch, as calendars have it."""
         ...
 
 
-class World(NamedTuple):
-    """Time, luck and processes.
+class Platform(NamedTuple):
+    """Clocks, random generator and processes.
 
     Args:
         clock: Tells the time.
@@ -42,46 +50,72 @@ class World(NamedTuple):
         end_leftovers: Ends what a dead supervisor left running, by the mark of its run.
     """
 
-    clock: Times
+    clock: PlatformClock
     wait: Callable[[Stop, float], bool]
     roll: Callable[[], float]
     supervise: Callable[..., Exited]
     end_leftovers: Callable[[str], object]
 
 
-class Settings(NamedTuple):
-    """How a run was asked to be run.
+class RunRequest(NamedTuple):
+    """How a run is to be run; journaled, so plain data.
 
     Args:
-        idle: Seconds of silence before the program is ended; None for what its adapter says, 0
-            for never.
-        timeout: Seconds for each attempt; None for any.
-        own_retries: How often the program may retry by itself; None for what is good for it.
+        agent: The adapter, where it is named; empty to go by the command.
+        policy: A preset's name or the path of a policy file; empty for the one made for programs.
+        attempts: Attempts in total; None for what the policy says.
+        horizon: The longest reset to wait for; beyond it the run exits with 75, in seconds.
+        idle: Seconds of silence before the program is ended; None for what its adapter says.
+        timeout: Seconds for each attempt.
+        deadline: Seconds for the whole run.
+        own_retries: How often the program may retry by itself.
         may_restart: Whether it may be started anew after a crash.
-        deadline_at: When it must be over, in epoch seconds; None for never.
-        shrink: What is left of `timeout` after an attempt that took too long (R-B19).
-        is_parked_by_exit: Whether to exit where it would wait.
-        is_now: Whether the next attempt is made whatever is known of the account's limits.
+        is_final_only: Whether the output of attempts that are repeated is held back; None for
+            wherever stdout is not a terminal.
+        is_notified: Whether somebody is told of it; by what lies in the run's folder.
     """
 
+    agent: str = ""
+    policy: str = ""
+    attempts: int | None = None
+    horizon: float | None = None
     idle: float | None = None
     timeout: float | None = None
+    deadline: float | None = None
     own_retries: int | None = None
     may_restart: bool = False
-    deadline_at: float | None = None
-    shrink: float = 1.0
-    is_parked_by_exit: bool = False
-    is_now: bool = False
-
-    def limit(self, ended: Iterable[Ended]) -> float | None:
-        """Seconds for the attempt that follows those that have ended; None for any."""
-        if self.timeout is None or self.shrink == 1.0:
-            return self.timeout
-        times = sum(each.stopped == "timeout" for each in ended)
-        return self.timeout * float(self.shrink**times)
+    is_final_only: bool | None = None
+    is_notified: bool = False
 
 
-class ByHand(NamedTuple):
+def policy_of(request: RunRequest) -> Policy:
+    """The policy that a request names.
+
+    Raises:
+        SettingError: There is no such preset.
+        FileError: The file cannot be used.
+    """
+    from .recovery import run_policy
+
+    if request.policy.endswith(".toml"):
+        from ...config.loader import policy_from
+        from ...config.source import read
+
+        file = Path(request.policy)
+        policy = policy_from(read(file), name=file.stem, presets=run_policy)
+    else:
+        policy = run_policy(request.policy or "default")
+    return policy.but(attempts=request.attempts, horizon=request.horizon)
+
+
+def request_of(terms: dict[str, Any]) -> RunRequest:
+    """The request that a run was made with, from its journal."""
+    return RunRequest(
+        **{name: value for name, value in terms.items() if name in RunRequest._fields}
+    )
+
+
+class ManualResume(NamedTuple):
     """How a plan was taken up by its user.
 
     Args:
@@ -93,41 +127,66 @@ class ByHand(NamedTuple):
     may_restart: bool = False
 
 
-class Work(NamedTuple):
-    """What is to be run.
+class RunWork(NamedTuple):
+    """What is run, and how.
 
     Args:
         command: The command as the user gave it.
         cwd: The folder it runs in.
         environ: The environment it inherits.
         program: The command's name, for people.
-        adapter: Who knows the program.
+        adapter: The adapter of the program.
         policy: Loads the rules; asked at the first failure.
-        settings: How.
+        request: How it was asked to be run.
         stdin: What the user gave it to read.
+        folder: Where its logs are kept.
+        deadline_at: When it must be over, in epoch seconds; None for never.
+        shrink: What is left of the timeout after an attempt that took too long.
+        is_parked_by_exit: Whether to exit where it would wait.
+        is_now: Whether the next attempt is made whatever is known of the account's limits.
     """
 
     command: tuple[str, ...]
     cwd: Path
     environ: Mapping[str, str]
     program: str
-    adapter: Adapter
+    adapter: AgentAdapter
     policy: Callable[[], Policy]
-    settings: Settings
-    stdin: Spool | None
+    request: RunRequest
+    stdin: StdinSpool | None
+    folder: Path
+    deadline_at: float | None = None
+    shrink: float = 1.0
+    is_parked_by_exit: bool = False
+    is_now: bool = False
 
-    def terms(self, session: str, now: float, *, is_end_due: bool = False) -> Terms:
+    @property
+    def idle(self) -> float | None:
+        """Seconds of silence before the program is stopped; None for any."""
+        asked = self.request.idle
+        return self.adapter.idle if asked is None else asked or None
+
+    def timeout(self, ended: Iterable[AttemptEnd], now: float) -> float | None:
+        """Seconds for the next attempt: its own, and what the deadline leaves; None for any."""
+        own = self.request.timeout
+        if own is not None and self.shrink != 1.0:
+            own *= float(self.shrink ** sum(each.stopped == "timeout" for each in ended))
+        if self.deadline_at is None:
+            return own
+        left = max(0.01, self.deadline_at - now)
+        return left if own is None else min(left, own)
+
+    def terms(self, session: str, now: float) -> RecoveryTerms:
         """What the judgement of an attempt's end goes by."""
-        from .recovery import Terms
+        from .recovery import RecoveryTerms
 
-        return Terms(
+        return RecoveryTerms(
             policy=self.policy(),
             program=self.program,
             can_resume=self.adapter.can_resume and bool(session),
-            may_restart=self.settings.may_restart,
+            may_restart=self.request.may_restart,
             is_exit_trusted=self.adapter.is_exit_trusted,
-            deadline_at=self.settings.deadline_at,
-            is_end_due=is_end_due,
+            deadline_at=self.deadline_at,
             is_known=self.adapter.name != "generic",
             now=now,
         )

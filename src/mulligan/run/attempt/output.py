@@ -11,15 +11,19 @@ import os
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from .attempt_log import TAIL, AttemptLog
+from .log import TAIL, AttemptLog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from .agents.adapter import Note, Reader, Stream
+    from ..agents.adapter import OutputNote, OutputReader, Stream
 
-__all__ = ("Facts", "Tap", "answer_in", "read_again", "tail")
+__all__ = ("AFTER", "LOGS", "AttemptFacts", "AttemptOutput", "answer_in", "read_again", "tail")
+
+# How an attempt's log is called after its number: up to our signal, and what it printed then.
+LOGS: Mapping[Stream, str] = {"stdout": ".out", "stderr": ".err"}
+AFTER: Mapping[Stream, str] = {"stdout": ".after.out", "stderr": ".after.err"}
 
 # An event with a whole file in it is one line; what is longer than this is nobody's event.
 _LONGEST = 8 << 20
@@ -27,37 +31,57 @@ _LONGEST = 8 << 20
 # A tool may be silent much longer than a model: a test suite, a build.
 _TOOL_QUIET = 3600.0
 
-# No program sleeps longer by itself; whoever announces more would never be found hanging.
-_LONGEST_QUIET = 3600.0
+# A longer wait that a program announces is not believed: it would never be found hanging.
+_LONGEST_QUIET = 21_600.0
 
 
-class Facts:
-    """What an attempt has told so far."""
+class AttemptFacts:
+    """What an attempt has told so far.
+
+    Attributes:
+        session: The session that the program itself named.
+        retries: How often it said that it tries again by itself.
+        row: How many of these since a model answered last.
+        is_work: Whether a model answered.
+        is_lost: Whether it knows nothing of the session that it was to go on with.
+        is_futile: Whether it goes on with what leads nowhere.
+        has_spoken: Whether it printed anything on stdout.
+        has_events: Whether it printed an event on stdout.
+        pending: The tool calls that are under way, in words.
+        cost: US dollars.
+        tokens: Tokens, in and out.
+        size: Bytes that it printed.
+    """
 
     def __init__(self) -> None:
         self.session = ""
-        self.retries = 0
-        self.is_work = False
-        self.is_lost = False
-        self.is_futile = False
-        self.has_spoken = False
-        self.tools = 0
+        self.retries = self.row = 0
+        self.is_work = self.is_lost = self.is_futile = False
+        self.has_spoken = self.has_events = False
+        self.pending: tuple[str, ...] = ()
         self.cost: float | None = None
         self.tokens: int | None = None
         self.size = 0
 
-    def add(self, note: Note) -> None:
+    def add(self, note: OutputNote) -> None:
         self.session = note.session or self.session
         self.retries += note.is_retry
+        self.row = 0 if note.is_work else self.row + note.is_retry
         self.is_work = self.is_work or note.is_work
         self.is_lost = note.is_lost or (self.is_lost and not note.is_work)
         self.is_futile = self.is_futile or note.is_futile
-        self.tools = max(0, self.tools + note.tools)
+        self.has_events = self.has_events or note.is_event
+        self.pending = self.pending if note.pending is None else note.pending
         self.cost = self.cost if note.cost is None else note.cost
         self.tokens = self.tokens if note.tokens is None else note.tokens
 
+    def heard(self, stream: Stream, size: int) -> None:
+        """The program printed so many bytes."""
+        self.size += size
+        self.has_spoken = self.has_spoken or stream == "stdout"
 
-class Tap:
+
+class AttemptOutput:
     """One attempt's output, on its way.
 
     Args:
@@ -66,22 +90,27 @@ class Tap:
         log: Where the raw bytes go: this path with ``.out`` and ``.err``.
         show: Told what the user sees: (stream, bytes).
         noted: Told of each note, after it was added to `facts`.
+        retrying: Asked whenever the program tries again by itself, with the words in which it
+            said why and the seconds for which it will be silent: why it is to be ended; empty to
+            let it.
         is_tool_spared: Whether a tool may be silent longer than a model; not where the user said
             how long is too long.
     """
 
     def __init__(
         self,
-        reader: Reader,
+        reader: OutputReader,
         *,
         is_translated: bool,
         log: Path,
         show: Callable[[Stream, bytes], None],
-        noted: Callable[[Note], None] = lambda _note: None,
+        noted: Callable[[OutputNote], None] = lambda _note: None,
+        retrying: Callable[[str, float], str] = lambda _reason, _quiet: "",
         is_tool_spared: bool = True,
     ) -> None:
-        self.facts = Facts()
+        self.facts = AttemptFacts()
         self._is_tool_spared = is_tool_spared
+        self._log, self._retrying = log, retrying
         self._reader, self._is_translated, self._show, self._noted = (
             reader,
             is_translated,
@@ -89,59 +118,106 @@ class Tap:
             noted,
         )
         self._logs: dict[Stream, AttemptLog] = {
-            "stdout": AttemptLog(log.with_suffix(".out")),
-            "stderr": AttemptLog(log.with_suffix(".err")),
+            stream: AttemptLog(log.with_suffix(suffix)) for stream, suffix in LOGS.items()
         }
         self._parts: dict[Stream, _Lines] = {"stdout": _Lines(), "stderr": _Lines()}
         self._quiet_until = 0.0
+        self._is_retrying = self._is_ending = False
+        self._reason, self._announced = "", 0.0
 
     def take(self, stream: Stream, chunk: bytes) -> None:
-        self.facts.size += len(chunk)
-        self.facts.has_spoken = self.facts.has_spoken or stream == "stdout"
+        self.facts.heard(stream, len(chunk))
         self._logs[stream].write(chunk)
         if stream == "stderr" or not self._is_translated:
             self._show(stream, chunk)
         for line in self._parts[stream].add(chunk):
             self._read(self._reader.line(stream, line))
-        if self.facts.is_futile:
-            from .watch import Futile
+        self._end_what_leads_nowhere()
 
-            raise Futile
+    def _end_what_leads_nowhere(self) -> None:
+        """Have the program ended if all that it said lets no good be expected of it.
+
+        Raises:
+            StopProgram: It is to be ended.
+        """
+        is_retrying, self._is_retrying = self._is_retrying, False
+        if self._is_ending:
+            return
+        why = "futile" if self.facts.is_futile else ""
+        if not why and is_retrying:
+            why = self._retrying(self._reason, self._announced)
+        if why:
+            from ..process.watchdog import StopProgram
+
+            raise StopProgram(why)
+
+    def ending(self) -> None:
+        """The program is about to be told to end: what it prints from here on is logged apart.
+
+        How an attempt ended is read from what it printed before. Copilot answers SIGINT with a
+        report of success.
+        """
+        self._is_ending = True
+        for stream, log in self._logs.items():
+            log.close()
+            self._logs[stream] = AttemptLog(self._log.with_suffix(AFTER[stream]))
+            self._logs[stream].trouble = log.trouble
 
     def quiet_until(self) -> float:
         """Until when silence means nothing, on the monotonic clock."""
-        if self.facts.tools and self._is_tool_spared:
+        if self.facts.pending and self._is_tool_spared:
             return max(self._quiet_until, self._heard_at + _TOOL_QUIET)
         return self._quiet_until
 
     _heard_at = 0.0
 
-    def _read(self, note: Note | None) -> None:
+    def _read(self, note: OutputNote | None) -> None:
         if note is None:
             return
         self.facts.add(note)
+        self._is_retrying = not note.is_work and (
+            self._is_retrying or note.is_retry or note.quiet > 0
+        )
+        self._reason = note.reason if note.is_retry else self._reason
         self._heard_at = monotonic()
         # The announced time is when it asks again; then it needs a moment to be answered.
-        quiet = min(note.quiet, _LONGEST_QUIET)
+        quiet, self._announced = min(note.quiet, _LONGEST_QUIET), note.quiet
         self._quiet_until = self._heard_at + quiet if quiet else 0.0
-        if self._is_translated:
-            for stream, text in note.shown:
+        for stream, text in note.shown if self._is_translated else ():
+            if stream == "stderr" or not self._is_ending:  # the answer stood before our signal
                 self._show(stream, text.encode("utf-8", "surrogateescape"))
         self._noted(note)
 
     def close(self) -> None:
-        """The output is over: what was held back is read, the logs are closed."""
-        for stream, lines in self._parts.items():
-            for line in lines.end():
-                self._read(self._reader.line(stream, line))
-        self._read(self._reader.end())
-        for log in self._logs.values():
-            log.close()
+        """The output is over: what was held back is read, the logs are closed.
+
+        The program has ended: that its last line reaches nobody does not change how.
+        """
+        try:
+            for stream, lines in self._parts.items():
+                for line in lines.end():
+                    self._close_with(self._reader.line(stream, line))
+            self._close_with(self._reader.end())
+        finally:
+            for log in self._logs.values():
+                log.close()
+
+    def _close_with(self, note: OutputNote | None) -> None:
+        try:
+            self._read(note)
+        except BrokenPipeError:
+            self._show = _nowhere
 
     def remarks(self) -> list[str]:
         """What its user should know about the logs."""
         trouble = next((log.trouble for log in self._logs.values() if log.trouble), "")
+        left_out = sum(log.left_out for log in self._logs.values())
+        if not trouble and left_out:
+            trouble = f"{left_out:,} bytes in the middle were left out"
         return [f"its log has not all that it printed: {trouble}"] if trouble else []
+
+
+def _nowhere(_stream: Stream, _chunk: bytes) -> None: ...
 
 
 class _Lines:
@@ -173,32 +249,34 @@ class _Lines:
         return lines
 
 
-def tail(log: Path) -> tuple[bytes, bytes]:
-    """The ends of what an attempt printed: stdout, stderr."""
-    return _tail(log.with_suffix(".out")), _tail(log.with_suffix(".err"))
+def tail(log: Path, most: int = TAIL) -> tuple[bytes, bytes]:
+    """The ends of what an attempt printed before it was told to end: stdout, stderr."""
+    return _tail(log.with_suffix(LOGS["stdout"]), most), _tail(
+        log.with_suffix(LOGS["stderr"]), most
+    )
 
 
-def _tail(path: Path) -> bytes:
+def _tail(path: Path, most: int) -> bytes:
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL))
+            file.seek(max(0, size - most))
             text = file.read()
     except OSError:  # it could not be kept
         return b""
     # The first line is a part of one, unless it is the first.
-    return text if size <= TAIL else text.partition(b"\n")[2]
+    return text if size <= most else text.partition(b"\n")[2]
 
 
-def read_again(log: Path, reader: Reader) -> Facts:
+def read_again(log: Path, reader: OutputReader) -> AttemptFacts:
     """The facts of an attempt whose supervisor died, from its log."""
-    facts, streams = Facts(), (("stdout", ".out"), ("stderr", ".err"))
-    for stream, suffix in streams:
+    facts = AttemptFacts()
+    for stream, suffix in LOGS.items():
         try:
             with log.with_suffix(suffix).open("rb") as file:
                 for line in file:
-                    facts.size += len(line)
-                    note = reader.line(stream, line.rstrip(b"\n"))  # type: ignore[arg-type]
+                    facts.heard(stream, len(line))
+                    note = reader.line(stream, line.rstrip(b"\n"))
                     if note is not None:
                         facts.add(note)
         except OSError:  # it could not be kept
@@ -206,10 +284,10 @@ def read_again(log: Path, reader: Reader) -> Facts:
     return facts
 
 
-def answer_in(log: Path, reader: Reader) -> Iterator[bytes]:
+def answer_in(log: Path, reader: OutputReader) -> Iterator[bytes]:
     """What the user has seen on stdout of an attempt whose output was translated."""
     lines = _Lines()
-    with log.with_suffix(".out").open("rb") as file:
+    with log.with_suffix(LOGS["stdout"]).open("rb") as file:
         while chunk := file.read(1 << 16):
             for line in lines.add(chunk):
                 yield from _shown(reader.line("stdout", line))
@@ -218,7 +296,7 @@ def answer_in(log: Path, reader: Reader) -> Iterator[bytes]:
     yield from _shown(reader.end())
 
 
-def _shown(note: Note | None) -> Iterator[bytes]:
+def _shown(note: OutputNote | None) -> Iterator[bytes]:
     for stream, text in () if note is None else note.shown:
         if stream == "stdout":
             yield text.encode("utf-8", "surrogateescape")

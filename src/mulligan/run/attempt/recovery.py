@@ -3,39 +3,57 @@
 Pure: what the program printed has been read, what time it is and how the dice fell comes in as
 arguments. The order of questions:
 
-    1. Did we end it, and why?                   an interrupted run is paused, not failed
-    2. Did it start at all?                      a program that is not there will not be there soon
-    3. Did it fail?                              its report first, its words second, its exit last
-    4. May it be started again?                  resumed where it can be, else only where harmless
-    5. What does the policy say about the kind?  the one judgement of the core
-    6. Could the stated time be over already?    one try before tomorrow is believed
+    1. Did it report its success?                what it said before any signal of ours counts
+    2. Did we end it, and why?                   an interrupted run is paused, not failed
+    3. Did it start at all?                      a program that is not there will not be there soon;
+                                                 what this machine lacks for a moment, it may have
+    4. Did it fail?                              its report first, its words second, its exit last
+    5. Is it in doubt?                           exit code 0, and its output lacks its end
+    6. May it be started again?                  resumed where it can be, else only where harmless
+    7. What does the policy say about the kind?  the one judgement of the core
+    8. Could the stated time be over already?    one try before tomorrow is believed
+
+While it runs one question is asked of it, whenever it says that it tries again by itself: is that
+better ended? (`better_ended`)
 """
 
 from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ..core.backoff import Exponential
-from ..core.call import Call
-from ..core.decision import Ending, GiveUp, RetryAfter, Verify
-from ..core.duration import duration_text
-from ..core.failure import Effects, Failure, Kind, Reach
-from ..core.hint import Confidence
-from ..core.policy import Policy
-from ..core.presets import preset
-from .advice import HARMLESS, advice_for
+from ...core.backoff import Exponential
+from ...core.call import Call
+from ...core.decisions import Ending, GiveUp, RetryAfter, Verify
+from ...core.duration import duration_text
+from ...core.failure import Effects, Failure, Kind, Reach
+from ...core.hint import Confidence, Hint, Precision
+from ...core.policy import Policy
+from ...core.presets import preset
+from ..journal.entries import INTERRUPTED, UNASKED, AttemptEnd
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..classify.agent_output import Outcome
-    from ..classify.reset_time import ResetTime
-    from .reading import Finished
-    from .steps import Ended, How, Then
+    from ...classify.output.reader import Outcome
+    from ...classify.times.server_formats import ResetTime
+    from ..journal.entries import How, Then
 
-__all__ = ("UNASKED", "Terms", "Verdict", "judge", "longest_wait", "run_policy", "trouble")
+__all__ = (
+    "AGAIN",
+    "HARMLESS",
+    "UNSURE",
+    "RecoveryDecision",
+    "RecoveryTerms",
+    "better_ended",
+    "judge",
+    "judge_torn",
+    "longest_wait",
+    "run_policy",
+    "trouble",
+    "without_session",
+)
 
 EX_TEMPFAIL = 75
 _INTERRUPTED, _PIPE, _NOT_FOUND = 130, 141, 127
@@ -48,7 +66,7 @@ _SPREAD, _LONGEST_SPREAD = 0.05, 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class RecoveryTerms:
     """What the run was told, and what its program can do.
 
     Args:
@@ -58,7 +76,6 @@ class Terms:
         may_restart: Whether the user allows a start anew after a crash.
         is_exit_trusted: Whether exit code 0 outweighs words.
         deadline_at: When the run must be over, in epoch seconds; None for never.
-        is_end_due: Whether output without a report of its end was cut off.
         is_known: Whether it is an agent program that we know.
         now: Epoch seconds.
     """
@@ -69,12 +86,11 @@ class Terms:
     may_restart: bool = False
     is_exit_trusted: bool = True
     deadline_at: float | None = None
-    is_end_due: bool = False
     is_known: bool = False
     now: float = 0.0
 
 
-class Verdict(NamedTuple):
+class RecoveryDecision(NamedTuple):
     """What follows.
 
     Args:
@@ -86,6 +102,9 @@ class Verdict(NamedTuple):
         exit: The exit code of the run, if this is its end.
         advice: What the user can do about it.
         is_probe: Whether the next attempt only finds out if the limit is over.
+        is_doubt: Whether nobody knows if the attempt did its work.
+        message: The words that decided it.
+        reading: Where they stood, with why they were read that way.
     """
 
     then: Then
@@ -96,6 +115,54 @@ class Verdict(NamedTuple):
     exit: int = 0
     advice: str = ""
     is_probe: bool = False
+    is_doubt: bool = False
+    message: str = ""
+    reading: str = ""
+
+    def on(self, end: AttemptEnd) -> AttemptEnd:
+        """The end of the attempt, with what follows from it."""
+        failure = self.failure
+        hint = None if failure is None else failure.hint
+        return end._replace(
+            kind="" if failure is None else str(failure.kind),
+            status=None if failure is None else failure.status,
+            message=self.message,
+            reading=self.reading,
+            reset_at=None if hint is None else end.at + hint.delay,
+            then=self.then,
+            until=self.until,
+            exit=self.exit,
+            because=self.because,
+            advice=self.advice,
+            is_probe=self.is_probe,
+            is_doubt=self.is_doubt,
+        )
+
+
+# No command in these: the summary of a run names it with its id, and `mulligan resume` without an
+# id takes up the newest run of the folder, which may be another one.
+HARMLESS = "if restarting it is harmless, resume it with --restart"
+
+UNSURE = (
+    "look at what it did; if restarting it is harmless, resume it with --restart; "
+    "a script under the program's name that prints nothing is run with --agent generic"
+)
+
+AGAIN = ", then resume the run"
+
+_ADVICE = {
+    Kind.AUTH: f"log in with {{program}} or fix its key{AGAIN}",
+    Kind.BILLING: f"add credit or change the plan{AGAIN}",
+    Kind.CONTEXT_LENGTH: "restart with a shorter prompt, or in smaller steps",
+    Kind.CONTENT_POLICY: "change the prompt: the provider refuses to answer this one",
+    Kind.CLIENT: "fix the command or its settings: the same request would fail again",
+    Kind.UNKNOWN: "read its log; mulligan classify shows how its output is interpreted",
+}
+
+
+def advice_for(failure: Failure, program: str) -> str:
+    """What to do about `failure`; empty where waiting is all there is to do."""
+    return _ADVICE.get(failure.kind, "").format(program=program)
 
 
 def run_policy(name: str = "default") -> Policy:
@@ -114,7 +181,9 @@ def run_policy(name: str = "default") -> Policy:
     }
     for kind in (Kind.OVERLOADED, Kind.NETWORK, Kind.SERVER):
         rules[kind] = replace(rules[kind], attempts=_FAULTS)
-    return replace(policy, rules=rules)
+    rules[Kind.TIMEOUT] = replace(rules[Kind.TIMEOUT], attempts=_SILENCES)
+    # A program that sleeps longer than this is ended and resumed later.
+    return replace(policy, rules=rules, in_place=120.0)
 
 
 def longest_wait(policy: Policy) -> tuple[float, str]:
@@ -128,8 +197,8 @@ def longest_wait(policy: Policy) -> tuple[float, str]:
 
 
 # Four to eight minutes in all: a provider that is down for longer is rare, and a stream that breaks
-# for ever costs its tokens each time. A timeout keeps its five attempts: each took its silence.
-_FAULTS = 8
+# for ever costs its tokens each time. A timeout gets fewer attempts: each took its silence.
+_FAULTS, _SILENCES = 8, 5
 _PASSING = Exponential(first=4, cap=300, jitter="equal")
 _BACKOFFS = {
     Kind.OVERLOADED: _PASSING,
@@ -144,81 +213,174 @@ _BACKOFFS = {
 
 
 def judge(
-    finished: Finished,
+    end: AttemptEnd,
     outcome: Outcome | None,
-    terms: Terms,
-    before: Iterable[Ended],
+    terms: RecoveryTerms,
+    before: Iterable[AttemptEnd],
     *,
-    now: float,
     roll: float,
-) -> Verdict:
+) -> RecoveryDecision:
     """What follows from the end of an attempt.
 
     Args:
-        finished: How it ended.
-        outcome: What its output says; None if nobody could read it.
+        end: How it ended.
+        outcome: What its output said before any signal of ours; None if nobody could read it.
         terms: What the run was told.
         before: The attempts before this one, in order.
-        now: Epoch seconds.
         roll: One roll of the dice.
     """
-    if outcome is not None and outcome.is_done and (finished.stopped or not finished.code):
+    if outcome is not None and outcome.is_done and (end.stopped or not end.code):
         # It reported its success. That it hung or died afterwards is no reason to do it again.
-        return Verdict("done", None, "the program reported its success")
-    if finished.stopped and finished.stopped not in {"idle", "timeout", "futile"}:
-        return _ended_by_us(finished, terms)
-    if finished.error:
-        advice = _MISSING if finished.code == _NOT_FOUND else _UNSTARTED
-        missing = Failure(kind=Kind.CLIENT, message=finished.error, because=finished.error)
-        return Verdict("stop", missing, finished.error, exit=_exit(finished), advice=advice)
-    failure = trouble(finished, outcome, terms)
+        return RecoveryDecision("done", None, "the program reported its success")
+    if end.stopped and end.stopped not in _FOR_ITS_OWN_SAKE:
+        return _ended_by_us(end, terms)
+    if end.error:
+        return _not_started(end, terms, tuple(before), roll=roll)
+    failure = trouble(end, outcome, terms)
+    if failure is None and end.is_unreported:
+        return _in_doubt(end, terms, tuple(before), roll=roll)
     if failure is None:
-        return Verdict("done", None, "the program ended well", exit=finished.code or 0)
+        return RecoveryDecision("done", None, "the program succeeded", exit=end.code or 0)
     is_said = outcome is not None and failure is outcome.failure
     reset = outcome.reset if outcome is not None and is_said else None
-    return _answer(failure, reset, finished, terms, tuple(before), now=now, roll=roll)
+    return _answer(failure, reset, end, terms, tuple(before), roll=roll)
 
 
-# What a machine that shuts down says, or a service that is restarted: nobody wants the run to end.
-UNASKED = frozenset({"terminate", "hangup"})
+def judge_torn(
+    outcome: Outcome, terms: RecoveryTerms, before: tuple[AttemptEnd, ...], *, roll: float
+) -> RecoveryDecision:
+    """What follows from an attempt whose supervisor died after it was written down as begun.
+
+    It counts as started: its log may be missing because there was no room for it.
+    What its log says is believed: a program that reported its success is not started again, a limit
+    that it met is waited for. Of the others nobody knows how far they came, so they go on where
+    their session stands, or not at all unless the user said that a start anew is harmless.
+    """
+    died = "its supervisor died"
+    if outcome.is_done:
+        return RecoveryDecision("done", None, "its log shows that it succeeded")
+    failure = outcome.failure
+    if failure is not None and outcome.is_structured and failure.kind.is_limit:
+        return judge(AttemptEnd(terms.now, 0, 0.0, code=1), outcome, terms, before, roll=roll)
+    if terms.can_resume:
+        because = f"{died}; its session is resumed"
+        return RecoveryDecision("again", None, because, until=terms.now, message=died)
+    if terms.may_restart:
+        because = f"{died}; it is restarted"
+        return RecoveryDecision("again", None, because, until=terms.now, message=died)
+    because = f"{died}, and restarting it could repeat its work"
+    return RecoveryDecision("stop", None, because, exit=1, advice=HARMLESS, message=died)
 
 
-def _ended_by_us(finished: Finished, terms: Terms) -> Verdict:
+def without_session(end: AttemptEnd, before: tuple[AttemptEnd, ...]) -> AttemptEnd:
+    """What follows where the program knows nothing of the session it was to go on with.
+
+    It was killed before it kept anything of it; or somebody removed the session, and with it all
+    that was done.
+    """
+    message = "the program does not know its session"
+    was_lost = bool(before) and before[-1].is_lost
+    if was_lost or any(each.is_work for each in before):
+        return end._replace(
+            message=message,
+            is_lost=True,
+            then="stop",
+            exit=end.code or 1,
+            because="its session is gone, and restarting it would repeat its work",
+        )
+    because = "no session was saved: it restarts"
+    return end._replace(message=message, is_lost=True, then="again", until=end.at, because=because)
+
+
+# Why the watch ends a program of its own accord; all other reasons are somebody's wish.
+_FOR_ITS_OWN_SAKE = frozenset({"idle", "timeout", "futile", "announced", "final"})
+
+# What neither waiting nor asking again mends.
+_FINAL = frozenset({
+    *(Kind.AUTH, Kind.BILLING, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY, Kind.CLIENT),
+})  # fmt: skip
+
+# A key may be renewed between the first refusal and the second; an account is not refilled.
+_FINAL_REFUSALS = {Kind.BILLING: 1}
+
+
+def better_ended(
+    outcome: Outcome, terms: RecoveryTerms, *, quiet: float, row: int, is_mute: bool
+) -> Literal["", "announced", "final"]:
+    """Why a program that tries again by itself is better ended; empty to let it.
+
+    Args:
+        outcome: What its output would say, had it died now.
+        terms: What the run was told.
+        quiet: Seconds for which it will be silent, as it announced.
+        row: How often it tried again since a model answered last.
+        is_mute: Whether it tells each step, and has told none.
+    """
+    failure, policy = outcome.failure, terms.policy
+    kind = Kind.UNKNOWN if failure is None else failure.kind
+    if kind in _FINAL and kind not in policy.rules and row >= _FINAL_REFUSALS.get(kind, 2):
+        return "final"
+    # What cannot go on where it stopped is left asleep: its work would be lost.
+    can_go_on = terms.can_resume or terms.may_restart or is_mute
+    return "announced" if quiet > policy.in_place and can_go_on else ""
+
+
+def _ended_by_us(end: AttemptEnd, terms: RecoveryTerms) -> RecoveryDecision:
     """What follows where somebody wanted it to end."""
-    if finished.stopped == "input":
-        return Verdict("stop", None, finished.error or "its input could not be kept", exit=1)
-    if finished.stopped in UNASKED and (terms.can_resume or terms.may_restart):
-        because = "its supervisor was told to end: it goes on with the next"
-        return Verdict("again", None, because, until=terms.now, exit=_INTERRUPTED)
+    if end.stopped == "input":
+        return RecoveryDecision("stop", None, end.error or "its input could not be kept", exit=1)
+    if end.stopped in UNASKED and (terms.can_resume or terms.may_restart):
+        because = "its supervisor was stopped; the next one continues the run"
+        return RecoveryDecision("again", None, because, until=terms.now, exit=EX_TEMPFAIL)
     because, code = {
-        "pipe": ("nobody reads its output any more", _PIPE),
+        "pipe": ("its output is no longer read", _PIPE),
         "fenced": ("another process has taken it over", EX_TEMPFAIL),
-    }.get(finished.stopped, ("interrupted", _INTERRUPTED))
-    return Verdict("pause", None, because, exit=code)
+        "terminate": ("ended by SIGTERM", 128 + signal.SIGTERM),
+        "hangup": ("ended by SIGHUP", 128 + signal.SIGHUP),
+    }.get(end.stopped, (INTERRUPTED, _INTERRUPTED))
+    return RecoveryDecision("pause", None, because, exit=code)
+
+
+def _not_started(
+    end: AttemptEnd,
+    terms: RecoveryTerms,
+    before: tuple[AttemptEnd, ...],
+    *,
+    roll: float,
+) -> RecoveryDecision:
+    """What follows where the program could not be started, or not be watched to its end."""
+    because = end.error
+    if end.is_unstarted:
+        lacking = Failure(
+            kind=Kind.OVERLOADED,
+            message=because,
+            reach=Reach.NEVER_SENT,
+            because="nothing was started",
+        )
+        return _answer(lacking, None, end, terms, before, roll=roll)
+    advice = _MISSING if end.code == _NOT_FOUND else _UNSTARTED
+    missing = Failure(kind=Kind.CLIENT, message=because, because=because)
+    return RecoveryDecision("stop", missing, because, exit=_exit(end), advice=advice)
 
 
 _MISSING = "check the spelling, and the PATH that it is looked for on"
-_UNSTARTED = "mend that, then take the run up again"
+_UNSTARTED = "fix that, then resume the run"
 
 
-def trouble(finished: Finished, outcome: Outcome | None, terms: Terms) -> Failure | None:
+def trouble(end: AttemptEnd, outcome: Outcome | None, terms: RecoveryTerms) -> Failure | None:
     """What went wrong in the attempt, or nothing."""
     said = None if outcome is None else outcome.failure
     is_report = outcome is not None and outcome.is_structured
-    if finished.stopped:
-        if finished.stopped == "idle" and is_report and said is not None and said.kind.is_limit:
-            # It sleeps until the limit is over, and does not say how long: Codex does.
-            return replace(said, because=f"{said.because}; then silence, in which it was ended")
-        return _ended_early(finished)
-    if finished.code == 0 and said is None and terms.is_end_due:
-        cut = "it ended without its last word: what it printed was cut off"
-        return Failure(kind=Kind.NETWORK, message=cut, reach=Reach.MAYBE_APPLIED, because=cut)
-    if finished.code == 0 and not is_report and terms.is_exit_trusted:
+    if end.stopped:
+        return _ended_early(end, said, is_report=is_report)
+    if end.code == 0 and not is_report and terms.is_exit_trusted:
         # Words alone prove nothing against a program that says it did well: they could be quoted.
-        return None
-    died_by = _death(finished, terms)
+        # Where an agent has no answer, or its output lacks its end, they say why.
+        is_bare = end.is_unreported or (terms.is_known and not end.has_answer)
+        return said if is_bare else None
+    died_by = _death(end, terms)
     if died_by is not None and (said is None or said.kind is Kind.UNKNOWN):
-        crash = f"it died by {_signal_name(died_by)}, which nobody here sent"
+        crash = f"it died by {_signal_name(died_by)}, which mulligan did not send"
         return Failure(kind=Kind.SERVER, message=crash, reach=Reach.MAYBE_APPLIED, because=crash)
     return said
 
@@ -228,11 +390,11 @@ _DEATHS = frozenset({signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL
 _LAUNCHED_DEATHS = {128 + number: int(number) for number in (*_DEATHS, signal.SIGSEGV)}
 
 
-def _death(finished: Finished, terms: Terms) -> int | None:
+def _death(end: AttemptEnd, terms: RecoveryTerms) -> int | None:
     """The signal that the program died by, or nothing."""
-    if finished.signal is None and terms.is_known:
-        return _LAUNCHED_DEATHS.get(finished.code or 0)
-    return finished.signal
+    if end.signal is None and terms.is_known:
+        return _LAUNCHED_DEATHS.get(end.code or 0)
+    return end.signal
 
 
 def _signal_name(number: int) -> str:
@@ -242,40 +404,94 @@ def _signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def _ended_early(finished: Finished) -> Failure:
+def _ended_early(end: AttemptEnd, said: Failure | None, *, is_report: bool) -> Failure:
     """What went wrong where we ended it."""
+    if end.stopped == "announced":
+        return _announced(said, end)
+    if end.stopped == "final" and said is not None:
+        return said
+    if end.stopped == "idle" and is_report and said is not None and said.kind.is_limit:
+        # It sleeps until the limit is over, and does not say how long: Codex does.
+        return replace(said, because=f"{said.because}; then it was idle, and was stopped")
     kind, words = {
-        "idle": (Kind.TIMEOUT, f"it was silent for {duration_text(finished.silent or 0)}"),
-        "timeout": (Kind.TIMEOUT, f"it was still running after {duration_text(finished.took)}"),
-        "futile": (Kind.NETWORK, "it got answers that were cut off, time and again"),
-    }[finished.stopped]
-    message = f"{words}, and was ended"
+        "idle": (Kind.TIMEOUT, f"it was idle for {duration_text(end.silent or 0)}"),
+        "timeout": (Kind.TIMEOUT, f"it was still running after {duration_text(end.took)}"),
+        "futile": (Kind.NETWORK, "it kept getting answers that were cut off"),
+        "final": (Kind.UNKNOWN, "it kept repeating a request that cannot succeed"),
+    }[end.stopped]
+    message = f"{words}, and was stopped"
     return Failure(kind=kind, message=message, reach=Reach.MAYBE_APPLIED, because=message)
+
+
+def _announced(said: Failure | None, end: AttemptEnd) -> Failure:
+    """What the program was about to sleep through, with the time that it named."""
+    source = f"it announced a wait of {duration_text(end.announced)}"
+    because = f"{source}, and was stopped"
+    if said is None or said.kind is Kind.UNKNOWN:
+        message = because if said is None else said.message
+        said = Failure(kind=Kind.OVERLOADED, message=message, because=because)
+    hint = said.hint
+    if hint is None or hint.delay < end.announced:
+        hint = Hint(delay=end.announced, precision=Precision.SECOND, source=source)
+    return replace(said, hint=hint, because=f"{said.because or because}; {source}")
+
+
+def _in_doubt(
+    end: AttemptEnd,
+    terms: RecoveryTerms,
+    before: tuple[AttemptEnd, ...],
+    *,
+    roll: float,
+) -> RecoveryDecision:
+    """What follows from exit code 0 where the structured output lacks its end.
+
+    A session that the program itself named knows what was done: to go on with it repeats nothing.
+    It is asked to once. A start from the beginning needs the user's word.
+    """
+    what = "it exited with 0, but " + (
+        "printed nothing" if end.is_mute else "its output ends without the report of its end"
+    )
+    failure = Failure(
+        kind=Kind.BAD_ANSWER,
+        message=what,
+        reach=Reach.MAYBE_APPLIED,
+        is_retriable=True,
+        because="no report",
+    )
+    is_harmless = terms.may_restart or (terms.can_resume and end.is_session_named)
+    if is_harmless and not (before and before[-1].is_doubt):
+        verdict = _answer(failure, None, end, terms, before, roll=roll)
+        return verdict._replace(is_doubt=True)
+    because = "it is unclear whether it finished, and restarting it could repeat its work"
+    return RecoveryDecision("stop", failure, because, exit=_exit(end), advice=UNSURE, is_doubt=True)
 
 
 def _answer(
     failure: Failure,
     reset: ResetTime | None,
-    finished: Finished,
-    terms: Terms,
-    before: tuple[Ended, ...],
+    end: AttemptEnd,
+    terms: RecoveryTerms,
+    before: tuple[AttemptEnd, ...],
     *,
-    now: float,
     roll: float,
-) -> Verdict:
-    code = _exit(finished)
+) -> RecoveryDecision:
+    now, code = terms.now, _exit(end)
     how: How = "resume" if terms.can_resume else "restart"
-    if how == "restart" and not terms.may_restart and _is_cut_off(finished):
-        because = f"{failure.message or failure.kind}: starting it anew could do its work twice"
-        return Verdict("stop", failure, because, exit=code, advice=HARMLESS)
-    if doubt := _doubt(failure, reset, before):
-        return Verdict("again", failure, doubt, how, now + 1 + roll, is_probe=True)
-    call = _call(terms, before, now)
+    if how == "restart" and not terms.may_restart and _is_cut_off(end):
+        because = f"{failure.message or failure.kind}: restarting it could repeat its work"
+        return RecoveryDecision("stop", failure, because, exit=code, advice=HARMLESS)
+    if probe := _could_be_over(failure, reset, before):
+        # An attempt like others: it needs one that is left, and time for it.
+        soon = replace(failure, hint=Hint(delay=1 + roll, source=probe))
+        asked = _call(terms, before).failed(soon, now=now, wall=now, roll=roll)
+        if not isinstance(asked, GiveUp):
+            return RecoveryDecision("again", failure, probe, how, now + 1 + roll, is_probe=True)
+    call = _call(terms, before)
     decision = call.failed(failure, now=now, wall=now, roll=roll)
     assert not isinstance(decision, Verify)  # noqa: S101 -- effects are not unsafe here: see `_call`
     if isinstance(decision, GiveUp):
         is_later = decision.ending is Ending.HORIZON
-        return Verdict(
+        return RecoveryDecision(
             "stop",
             failure,
             decision.because,
@@ -286,49 +502,51 @@ def _answer(
     row = sum(call.counts.values())
     if row >= _MOST_IN_A_ROW:
         because = f"{row} attempts in a row failed without a model having answered"
-        return Verdict("stop", failure, because, exit=code)
+        return RecoveryDecision("stop", failure, because, exit=code)
     until = now + decision.delay if isinstance(decision, RetryAfter) else decision.until
     if failure.hint is not None:
         until += roll * min(_LONGEST_SPREAD, _SPREAD * (until - now))
-    return Verdict("again", failure, decision.because, how, until)
+    return RecoveryDecision("again", failure, decision.because, how, until)
 
 
-def _doubt(failure: Failure, reset: ResetTime | None, before: tuple[Ended, ...]) -> str:
+def _could_be_over(
+    failure: Failure, reset: ResetTime | None, before: tuple[AttemptEnd, ...]
+) -> str:
     """Why a limit could be over already; empty if it is not, or somebody has tried."""
-    if not failure.kind.is_limit or (before and before[-1].is_probe):
+    # Once in a row of failures: a second try at once finds out nothing new.
+    worked = max((at for at, each in enumerate(before) if each.is_work), default=0)
+    if not failure.kind.is_limit or any(each.is_probe for each in before[worked:]):
         return ""
     if failure.hint is not None and failure.hint.confidence is Confidence.LOW:
-        return f"{failure.hint.source} could be over already: one try before it is believed"
+        return f"{failure.hint.source} may have passed already: one attempt before waiting for it"
     if failure.hint is None and reset is not None:
-        return f"{reset.source} is over: one try before it is asked after more rarely"
+        return f"{reset.source} has passed: one attempt before retries become rarer"
     return ""
 
 
-def _is_cut_off(finished: Finished) -> bool:
+def _is_cut_off(end: AttemptEnd) -> bool:
     """Whether a start anew could do something twice.
 
     Wrapping a command permits starting it again after a limit, an overload or a network failure
     that it reported. A crash, or a program that we had to end, has done nobody knows what; unless
     it tells each step and was silent from its start: opencode is, until a model answers.
     """
-    if finished.stopped == "idle" and finished.is_mute:
-        return False
-    return finished.signal is not None or bool(finished.stopped)
+    return not end.is_mute and (end.signal is not None or bool(end.stopped))
 
 
-def _exit(finished: Finished) -> int:
+def _exit(end: AttemptEnd) -> int:
     """The exit code that tells of a failure: the program's own, wherever that is one.
 
     How it answers our own signal says nothing, and 130 would say that somebody interrupted us.
     """
-    if finished.stopped:
+    if end.stopped:
         return 1
-    if finished.signal is not None:
-        return 128 + finished.signal
-    return finished.code or 1
+    if end.signal is not None:
+        return 128 + end.signal
+    return end.code or 1
 
 
-def _call(terms: Terms, before: tuple[Ended, ...], now: float) -> Call:
+def _call(terms: RecoveryTerms, before: tuple[AttemptEnd, ...]) -> Call:
     """The memory of this run as the core's judgement wants it.
 
     An attempt in which a model answered got through: what is counted per kind, and patience, begin
@@ -356,7 +574,7 @@ def _call(terms: Terms, before: tuple[Ended, ...], now: float) -> Call:
         elif call.first_failed_at is None:
             call.first_failed_at = ended.at
     if before:
-        call.spent = max(0.0, now - before[0].at)  # waits, and attempts after the first
+        call.spent = max(0.0, terms.now - before[0].at)  # waits, and attempts after the first
     # An entry that only says why no attempt was made carries the number of the one before.
     call.attempt = len({each.attempt for each in before if each.attempt}) + 1
     return call

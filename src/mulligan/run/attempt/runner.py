@@ -10,46 +10,128 @@ takes up a run after a crash is therefore in the same place as whoever never cra
 from __future__ import annotations
 
 import os
+from math import inf
 from typing import TYPE_CHECKING
 
-from ..errors import GitError, GitStopped
-from .ending import new_session, with_reading, without_session
-from .leftovers import marked
-from .reading import Finished, is_plainly_well, read_attempt, read_torn
-from .steps import Begun, Ended, Moved, Remark
-from .tap import Facts, Tap, read_again
+from ...errors import Fenced, GitError, GitStopped, SettingError
+from ..journal.entries import (
+    INTERRUPTED,
+    UNASKED,
+    AttemptBegun,
+    AttemptEnd,
+    RunRemark,
+    RunRescheduled,
+)
+from ..process.orphans import marked
+from .outcome import is_plainly_well, read_attempt, read_retry, read_torn
+from .output import AttemptFacts, AttemptOutput, read_again
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .agents.adapter import Launch, Note
-    from .desk import Claimed, Desk
-    from .limits import Limits
-    from .state import RunState
-    from .steps import How, Step
-    from .stop import Stop
-    from .tidy import Tidy
-    from .view import View
-    from .work import Work, World
+    from ...classify.output.reader import Outcome
+    from ..agents.adapter import Launch, OutputNote
+    from ..journal.entries import How, JournalEntry
+    from ..journal.state import RunState
+    from ..journal.store import ClaimedRun, RunStore
+    from ..process.stop import Stop
+    from ..show.views import RunView
+    from .clean_tree import TreeCleaner
+    from .limit_store import RunLimits
+    from .options import Platform, RunWork
+    from .recovery import RecoveryDecision
 
-__all__ = ("Runner",)
+__all__ = ("FAR", "GLANCE", "LIFTED", "SPREAD", "Runner")
 
 EX_TEMPFAIL, _INTERRUPTED = 75, 130
 
 EVIDENCE = "MULLIGAN_EVIDENCE"
 
-# A hold of the gate that is shorter than this is no news.
+# A hold that is shorter than this is no news.
 _SHORT_HOLD = 5.0
+
+# How often a run that waits for a limit looks whether it was lifted, in seconds, and how far its
+# time must be for that to matter. Runs that find it lifted go on spread over the last of these.
+GLANCE, FAR, SPREAD = 15.0, 120.0, 30.0
+LIFTED = "the limit was lifted"
+
+# So many tool calls that were under way are told to a session that goes on.
+_MOST_CALLS = 5
+
+# How often a run looks whether it is still blocked manually.
+_BLOCKED = 600.0
+
+
+class _Attempt:
+    """What is known of an attempt under way, beside what it printed.
+
+    Args:
+        number: Its number.
+        chosen: The session that was chosen for it, or that it goes on with.
+        launch: How it was started.
+        facts: What it has told so far.
+    """
+
+    def __init__(self, number: int, chosen: str, launch: Launch, facts: AttemptFacts) -> None:
+        self.number, self.facts = number, facts
+        self._chosen, self._launch = chosen, launch
+        #: Seconds for which it announced to be silent, and why, where it was ended for that.
+        self.announced = 0.0
+        self.retried: Outcome | None = None
+
+    @property
+    def is_mute(self) -> bool:
+        """Whether it tells each step, and has told none: it has done nothing."""
+        return self._launch.is_structured and not self.facts.has_spoken
+
+    def session(self, *, is_cut_short: bool) -> str:
+        """The session to go on with: the one that it named, else the one chosen for it.
+
+        The chosen one holds where its output names none, or was cut short before it could. It
+        does not where words came in place of events: then another program stands behind the name.
+        """
+        if self.facts.session:
+            return self.facts.session
+        if self._launch.is_structured:
+            is_other = self.facts.has_spoken and not self.facts.has_events
+            return self._chosen if is_cut_short and not is_other else ""
+        return self._chosen if is_cut_short or self.facts.size else ""
+
+
+def _told(end: AttemptEnd, facts: AttemptFacts, session: str) -> AttemptEnd:
+    """The end of an attempt, with what it told while it ran."""
+    pending = ""
+    if facts.pending:
+        from ...core.redaction import presentable
+
+        pending = "; ".join(presentable(call) for call in facts.pending[:_MOST_CALLS])
+    return end._replace(
+        session=session,
+        cost=facts.cost,
+        tokens=facts.tokens,
+        retries=facts.retries,
+        is_work=facts.is_work,
+        pending=pending,
+    )
+
+
+def _new_session() -> str:
+    """An id for a session that nobody has used: a UUID, without the module that makes them."""
+    raw = bytearray(os.urandom(16))
+    raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80
+    text = raw.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 class Runner:
     """Drives one run that is in our hand.
 
     Args:
-        desk: Where runs are kept.
+        runs: Where runs are kept.
         claimed: The run.
+        state: Where the run stands.
         work: What it runs.
-        world: Time, luck and processes.
+        platform: Time, luck and processes.
         view: Told of everything that a user wants to see.
         stop: Set to interrupt it.
         limits: What the program's account allows; None for programs that nobody knows.
@@ -58,156 +140,224 @@ class Runner:
 
     def __init__(
         self,
-        desk: Desk,
-        claimed: Claimed,
-        work: Work,
+        runs: RunStore,
+        claimed: ClaimedRun,
+        state: RunState,
+        work: RunWork,
         *,
-        world: World,
-        view: View,
+        platform: Platform,
+        view: RunView,
         stop: Stop,
-        limits: Limits | None = None,
-        tidy: Tidy | None = None,
+        limits: RunLimits | None = None,
+        tidy: TreeCleaner | None = None,
     ) -> None:
-        self._desk, self._claimed, self._work = desk, claimed, work
-        self._world, self._view, self._stop, self._limits = world, view, stop, limits
+        self._runs, self._claimed, self._state, self._work = runs, claimed, state, work
+        self._platform, self._view, self._stop, self._limits = platform, view, stop, limits
         self._tidy = tidy
-        self._is_now = work.settings.is_now
+        self._is_now = work.is_now
 
     def go(self) -> int:
-        """Run it until it ends, is parked, or is stopped; the exit code."""
+        """Run it until it ends, is parked, or is stopped; the exit code.
+
+        Raises:
+            SettingError: Another process has taken it over.
+        """
+        try:
+            return self._driven()
+        except Fenced as fenced:
+            state = self._runs.look(self._claimed.id)
+            if state is None or state.status != "cancelled":
+                because = f"run {self._claimed.id} was taken over by another process"
+                raise SettingError(because) from fenced
+            self._view.over(state)
+            return _INTERRUPTED
+
+    def _driven(self) -> int:
+        state: RunState | None = self._state
         while True:
-            state = self._desk.look(self._claimed.id)
-            assert state is not None  # noqa: S101 -- it is in our hand
+            assert state is not None  # noqa: S101 -- this process holds it
             if not state.is_open:
                 self._view.over(state)
                 return _INTERRUPTED if state.status == "cancelled" else state.exit
             if self._stop.reason == "interrupt" and state.status == "new":
-                now, why = self._world.clock.wall(), "interrupted before it began"
+                now, why = self._platform.clock.wall(), "interrupted before it began"
                 self._write(
-                    Ended(now, 0, 0.0, then="pause", exit=_INTERRUPTED, because=why), "early"
+                    AttemptEnd(now, 0, 0.0, then="pause", exit=_INTERRUPTED, because=why), "early"
                 )
-                continue
-            if self._stop.is_set or state.status == "paused":
-                self._view.over(state)
-                return state.exit if state.status == "paused" else _INTERRUPTED
-            if state.is_torn:
+            elif self._stop.is_set or state.status == "paused":
+                return self._stopped(state)
+            elif state.is_torn:
                 self._mend(state)
-            elif state.until is not None and state.until > self._world.clock.wall():
-                if self._work.settings.is_parked_by_exit:
+            elif state.until is not None and state.until > self._platform.clock.wall():
+                if self._work.is_parked_by_exit:
                     self._view.over(state)
                     return EX_TEMPFAIL
-                self._wait(state.until)
+                self._wait(state.until, is_watching=state.waits_for_limit)
             elif self._is_open(state):
                 self._attempt(state)
+            state = self._runs.look(self._claimed.id, state)
+
+    def _stopped(self, state: RunState) -> int:
+        """Tell that nothing more happens here; the exit code says whether it goes on by itself."""
+        if state.status == "paused":
+            self._view.over(state)
+            return state.exit
+        if self._stop.reason not in UNASKED:
+            self._view.over(state._replace(because=INTERRUPTED))
+            return _INTERRUPTED
+        # Whatever it was doing, the next worker goes on with it.
+        due = self._platform.clock.wall() if state.until is None else state.until
+        self._view.over(state._replace(status="waiting", until=due))
+        return EX_TEMPFAIL
 
     # Waiting
 
-    def _wait(self, until: float) -> None:
-        """Wait until then, or until stopped."""
-        clock = self._world.clock
+    def _wait(self, until: float, *, is_watching: bool = False) -> None:
+        """Wait until then, until stopped, or until the limit that it waits for was lifted."""
+        clock, limits = self._platform.clock, self._limits if is_watching else None
+        watched = limits if limits is not None and limits.is_limited() else None
+        looked = clock.wall()
         # In steps: a machine that slept wakes to a calendar that went on without it.
         while (left := until - clock.wall()) > 0:
             self._view.waiting(until, left)
-            if self._world.wait(self._stop, min(left, 1.0)):
+            if self._platform.wait(self._stop, min(left, 1.0)):
+                return
+            now = clock.wall()
+            if watched is None or left < FAR or 0 <= now - looked < GLANCE:
+                continue
+            looked = now
+            if watched.is_limited() is False:
+                soon = now + self._platform.roll() * SPREAD
+                self._write(RunRescheduled(now, soon, LIFTED), f"lifted-{now}")
                 return
 
     def _is_open(self, state: RunState) -> bool:
         """Whether the account lets us in; if not, when it will is written down."""
-        shut = None if self._limits is None else self._limits.shut_for()
+        held = None if self._limits is None else self._limits.held()
         is_now, self._is_now = self._is_now, False
-        if shut is None or is_now:
+        if held is None or is_now:
             return True
-        delay, because = shut
-        now = self._world.clock.wall()
-        if delay <= _SHORT_HOLD:
-            self._wait(now + delay)
+        now = self._platform.clock.wall()
+        if held.delay <= _SHORT_HOLD:
+            self._wait(now + held.delay)
             return False
-        because = f"a run of this account met a limit: {because}"
-        if delay > self._work.policy().horizon:
-            because = f"{because}; that is beyond the horizon"
-            self._refuse(state, because, kind="quota", until=now + delay, exit_=EX_TEMPFAIL)
+        if held.delay == inf:
+            self._write(RunRescheduled(now, now + _BLOCKED, held.because), f"blocked-{state.steps}")
+            return False
+        until = max(now + held.delay, held.resets_at or 0.0)
+        if until - now > self._work.policy().horizon:
+            because = f"{held.because}; this is beyond the horizon"
+            advice = "resume it with --now to try at once; mulligan status shows what is known"
+            self._refuse(
+                state, because, kind="quota", until=until, exit_=EX_TEMPFAIL, advice=advice
+            )
         else:
-            self._write(Moved(now, now + delay, because), f"shut-{state.steps}")
+            self._write(RunRescheduled(now, until, held.because), f"shut-{state.steps}")
         return False
 
     # Attempts
 
     def _attempt(self, state: RunState) -> None:
-        work, world = self._work, self._world
+        work, platform = self._work, self._platform
         number = state.attempts + 1
         if self._is_refused(state) or not self._tidied(state):
             return
         how, launch = self._launch(state)
         session = launch.session or (state.session if how == "resume" else "")
-        self._write(
-            Begun(world.clock.wall(), number, how, session, state.because), f"begun-{number}"
-        )
-        idle = work.adapter.idle if work.settings.idle is None else work.settings.idle or None
-        tap = Tap(
+        printed = AttemptOutput(
             work.adapter.reader(launch),
             is_translated=launch.is_translated,
             log=self._log(number),
             show=self._view.output,
-            noted=lambda note: self._noted(note, tap.facts),
-            is_tool_spared=work.settings.idle is None,
+            noted=lambda note: self._noted(note, printed.facts),
+            retrying=lambda reason, quiet: self._better_ended(attempt, reason, quiet),
+            is_tool_spared=work.request.idle is None,
         )
+        attempt = _Attempt(number, session, launch, printed.facts)
+        if self._limits is not None:
+            self._limits.began()
+        begun = AttemptBegun(platform.clock.wall(), number, how, session, state.because)
         try:
-            result = world.supervise(
+            # Last before the start: from here on it counts as started, whatever is found later.
+            self._write(begun, f"begun-{number}")
+            result = platform.supervise(
                 launch.argv,
                 cwd=work.cwd,
                 environ=self._marked(launch, number),
                 # A session that goes on has read it.
                 stdin=None if how == "resume" else work.stdin,
-                sink=tap,
-                idle=idle,
-                timeout=self._timeout(state),
+                sink=printed,
+                idle=work.idle,
+                timeout=work.timeout(state.ended, begun.at),
                 stop=self._stop,
+                counts_cpu=not launch.is_structured,
             )
         finally:
-            tap.close()
+            printed.close()
         if result.stopped or result.signal is not None:
             # What it detached may still be at work on the same files as its successor.
-            world.end_leftovers(f"{self._claimed.id}.{number}")
-        is_mute = not launch.is_translated and tap.facts.size
-        if not tap.facts.session and (is_mute or result.stopped or result.signal is not None):
-            # Its output is none that names sessions, or it was cut off before it could: the one
-            # that was chosen for it holds. Whether there is one is the program's to say.
-            tap.facts.session = session
-        tells_steps = work.adapter.can_resume and launch.is_translated
-        finished = Finished(
-            result.took,
-            result.code,
-            result.signal,
-            result.stopped,
-            idle,
-            result.error,
-            is_mute=tells_steps and not tap.facts.has_spoken,
+            platform.end_leftovers(f"{self._claimed.id}.{number}")
+        facts, is_cut_short = printed.facts, bool(result.stopped) or result.signal is not None
+        is_reported = not (launch.is_structured and work.adapter.is_end_reported)
+        end = _told(
+            AttemptEnd(
+                platform.clock.wall(),
+                number,
+                result.took,
+                result.code,
+                result.signal,
+                result.stopped,
+                is_unstarted=result.is_unstarted,
+                error=result.error,
+                silent=work.idle,
+                announced=attempt.announced,
+                is_mute=attempt.is_mute,
+                has_answer=facts.has_spoken,
+                is_unreported=attempt.is_mute or (facts.has_events and not is_reported),
+                is_session_named=bool(facts.session),
+            ),
+            facts,
+            attempt.session(is_cut_short=is_cut_short),
         )
         given = self._given_back()
-        if how != "resume":
-            tap.facts.is_lost = False  # a session that the user named is the user's to mend
-        is_cut = launch.is_translated and work.adapter.is_end_reported
-        self._ended(state, number, finished, tap.facts, is_end_due=is_cut)
-        self._remark([*given, *tap.remarks()])
+        # A session that the user named is the user's to mend.
+        is_lost = facts.is_lost and how == "resume"
+        self._ended(state, end, is_lost=is_lost, retried=attempt.retried)
+        self._remark([*given, *printed.remarks()])
 
-    def _timeout(self, state: RunState) -> float | None:
-        """Seconds for the next attempt: its own, and what the deadline leaves."""
-        settings, own = self._work.settings, self._work.settings.limit(state.ended)
-        if settings.deadline_at is None:
-            return own
-        left = max(0.01, settings.deadline_at - self._world.clock.wall())
-        return left if own is None else min(left, own)
+    def _better_ended(self, attempt: _Attempt, reason: str, quiet: float) -> str:
+        """Why a program that tries again by itself is better ended; empty to let it."""
+        from .recovery import better_ended
+
+        now, facts = self._platform.clock.wall(), attempt.facts
+        if facts.pending:  # a tool is at work beside
+            return ""
+        retried = read_retry(self._log(attempt.number), reason, self._work.adapter, now)
+        session = "" if self._begins_anew else attempt.session(is_cut_short=True)
+        why = better_ended(
+            retried,
+            self._work.terms(session, now),
+            quiet=quiet,
+            row=facts.row,
+            is_mute=attempt.is_mute,
+        )
+        if why:
+            attempt.announced, attempt.retried = quiet, retried
+        return why
 
     def _is_refused(self, state: RunState) -> bool:
         """Whether the next attempt must not be made; then why is written down."""
-        settings, now = self._work.settings, self._world.clock.wall()
+        work, now = self._work, self._platform.clock.wall()
         because, advice = "", ""
-        if settings.deadline_at is not None and now >= settings.deadline_at:
-            because = "its deadline is over"
-        elif state.is_cut_off and not settings.may_restart and not self._can_resume(state):
-            from .advice import HARMLESS
+        if work.deadline_at is not None and now >= work.deadline_at:
+            because = "its deadline has passed"
+        elif work.stdin is not None and work.stdin.is_cut and not self._can_resume(state):
+            because = "it was killed before all of its input had arrived, and has no session"
+            advice = "run it again with all of its input"
+        elif state.is_cut_off and not work.request.may_restart and not self._can_resume(state):
+            from .recovery import HARMLESS
 
-            because = "it was cut off, and starting it anew could do its work twice"
+            because = "it was cut off, and restarting it could repeat its work"
             advice = HARMLESS
         if because:
             self._refuse(state, because, advice=advice)
@@ -224,8 +374,8 @@ class Runner:
         advice: str = "",
     ) -> None:
         """End the run without another attempt."""
-        step = Ended(
-            self._world.clock.wall(),
+        step = AttemptEnd(
+            self._platform.clock.wall(),
             state.attempts,
             0.0,
             stopped="refused",
@@ -266,19 +416,24 @@ class Runner:
 
     def _remark(self, texts: list[str]) -> None:
         for text in texts:
-            now = self._world.clock.wall()
-            self._write(Remark(now, text), f"remark-{os.urandom(4).hex()}")
+            now = self._platform.clock.wall()
+            self._write(RunRemark(now, text), f"remark-{os.urandom(4).hex()}")
 
     def _launch(self, state: RunState) -> tuple[How, Launch]:
-        from .agents.adapter import Wish
+        from ..agents.adapter import LaunchRequest
 
         adapter, command = self._work.adapter, self._work.command
-        own_retries = self._work.settings.own_retries
+        own_retries = self._work.request.own_retries
         if self._can_resume(state):
-            wish = Wish(own_retries=own_retries, environ=self._work.environ, prompt=state.prompt)
+            wish = LaunchRequest(
+                own_retries=own_retries,
+                environ=self._work.environ,
+                prompt=state.prompt,
+                pending=state.pending,
+            )
             return "resume", adapter.resume(command, state.session, wish)
-        session = new_session() if adapter.can_resume else ""
-        wish = Wish(session=session, own_retries=own_retries, environ=self._work.environ)
+        session = _new_session() if adapter.can_resume else ""
+        wish = LaunchRequest(session=session, own_retries=own_retries, environ=self._work.environ)
         launch = adapter.start(command, wish)
         if state.prompt:  # a program without a session is told by its environment
             launch = launch._replace(environ={**launch.environ, EVIDENCE: state.prompt})
@@ -298,95 +453,61 @@ class Runner:
         environ = marked({**self._work.environ, **launch.environ}, self._claimed.id)
         return marked(environ, f"{self._claimed.id}.{number}")
 
-    def _noted(self, note: Note, facts: Facts) -> None:
+    def _noted(self, note: OutputNote, facts: AttemptFacts) -> None:
         if note.is_work and self._limits is not None:
             self._limits.answered()
         self._view.noted(note, facts)
 
     def _ended(
-        self,
-        state: RunState,
-        number: int,
-        finished: Finished,
-        facts: Facts,
-        *,
-        is_end_due: bool,
+        self, state: RunState, end: AttemptEnd, *, is_lost: bool, retried: Outcome | None
     ) -> None:
         """Write down how the attempt ended, with what follows."""
-        now = self._world.clock.wall()
-        step = Ended(
-            now,
-            number,
-            finished.took,
-            finished.code,
-            finished.signal,
-            finished.stopped,
-            facts.session,
-            facts.cost,
-            facts.tokens,
-            facts.retries,
-            facts.is_work,
-        )
-        limit = None
-        if facts.is_lost:
-            step = without_session(step, state)
-        elif not is_plainly_well(finished, self._log(number), self._work.adapter):
-            session = "" if self._begins_anew else facts.session or state.session
-            reading = read_attempt(
-                finished,
-                self._log(number),
-                self._work.adapter,
-                self._work.terms(session, now, is_end_due=is_end_due),
-                state.ended,
-                roll=self._world.roll(),
+        log, adapter = self._log(end.attempt), self._work.adapter
+        decision = None
+        if is_lost:
+            from .recovery import without_session
+
+            end = without_session(end, state.ended)
+        elif not is_plainly_well(end, log, adapter):
+            session = "" if self._begins_anew else end.session or state.session
+            terms = self._work.terms(session, end.at)
+            roll = self._platform.roll()
+            decision = read_attempt(
+                end, log, adapter, terms, state.ended, roll=roll, retried=retried
             )
-            step, limit = with_reading(step, reading)
-        if self._limits is not None:
-            self._limits.ended(limit)
-        self._write(step, f"ended-{number}")
+        self._write_end(end, decision, f"ended-{end.attempt}")
 
     def _mend(self, state: RunState) -> None:
         """Find out how an attempt ended whose supervisor died, and write it down."""
-        from .agents.adapter import Launch
+        from ..agents.adapter import LaunchRequest
 
-        self._world.end_leftovers(self._claimed.id)
+        self._platform.end_leftovers(self._claimed.id)
         given = self._given_back()
-        begun, work, now = state.begun[-1], self._work, self._world.clock.wall()
+        begun, work, now = state.begun[-1], self._work, self._platform.clock.wall()
         log = self._log(begun.attempt)
-        past = Launch(argv=work.command, session=begun.session, is_translated=True)
+        past = work.adapter.start(work.command, LaunchRequest(environ=work.environ))
         facts = read_again(log, work.adapter.reader(past))
-        # One that was chosen for it holds even if it did not come to name it. Whether there is
-        # such a session is the program's to say.
-        session = facts.session or begun.session
-        has_started = log.with_suffix(".out").exists()
-        reading = read_torn(
-            log,
-            work.adapter,
-            work.terms("" if self._begins_anew else session, now),
-            state.ended,
-            has_started=has_started,
-            roll=self._world.roll(),
-        )
-        step = Ended(
-            now,
-            begun.attempt,
-            max(0.0, now - begun.at),
-            stopped="torn" if has_started else "",
-            session=session,
-            cost=facts.cost,
-            tokens=facts.tokens,
-            retries=facts.retries,
-            is_work=facts.is_work,
-        )
-        step, limit = with_reading(step, reading)
-        if self._limits is not None:
-            self._limits.ended(limit)
-        self._write(step, f"torn-{begun.attempt}")
+        session = _Attempt(begun.attempt, begun.session, past, facts).session(is_cut_short=True)
+        terms = work.terms("" if self._begins_anew else session, now)
+        roll = self._platform.roll()
+        decision = read_torn(log, work.adapter, terms, state.ended, roll=roll)
+        end = AttemptEnd(now, begun.attempt, max(0.0, now - begun.at), stopped="torn")
+        self._write_end(_told(end, facts, session), decision, f"torn-{begun.attempt}")
         self._remark(given)
 
-    def _log(self, number: int) -> Path:
-        return self._desk.files(self._claimed.id) / f"attempt-{number}"
+    def _write_end(self, end: AttemptEnd, decision: RecoveryDecision | None, name: str) -> None:
+        limit = None
+        if decision is not None:
+            end = decision.on(end)
+            # Others need not believe a limit that the next attempt only probes.
+            limit = None if decision.is_probe else decision.failure
+        if self._limits is not None:
+            self._limits.ended(limit, is_success=end.then == "done")
+        self._write(end, name)
 
-    def _write(self, step: Step, name: str) -> None:
-        self._desk.write(self._claimed, step, name)
+    def _log(self, number: int) -> Path:
+        return self._work.folder / f"attempt-{number}"
+
+    def _write(self, step: JournalEntry, name: str) -> None:
+        self._runs.write(self._claimed, step, name)
         self._view.step(step)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from ..core.text import mask
-from .steps import Checked
+from ...core.redaction import mask
+from ..journal.entries import WorkVerified
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from .agents.adapter import Stream
-    from .stop import Stop
-    from .work import World
+    from ..agents.adapter import Stream
+    from ..process.stop import Stop
+    from .options import Platform
 
 __all__ = ("evidence", "verified")
 
@@ -31,6 +31,8 @@ class _Tail:
     def take(self, _stream: Stream, chunk: bytes) -> None:
         self.text = (self.text + chunk)[-4 * _KEPT :]
 
+    def ending(self) -> None: ...
+
     def quiet_until(self) -> float:
         return 0.0
 
@@ -42,12 +44,12 @@ def verified(
     cwd: Path,
     environ: Mapping[str, str],
     timeout: float,
-    world: World,
+    platform: Platform,
     stop: Stop,
-) -> Checked | None:
+) -> WorkVerified | None:
     """Run the command, and say what it says of the attempt; None if it was stopped."""
     tail = _Tail()
-    ended = world.supervise(
+    ended = platform.supervise(
         command,
         cwd=cwd,
         environ=environ,
@@ -64,14 +66,14 @@ def verified(
     if ended.error:
         said = ended.error
     elif ended.stopped:
-        said += f"\n[it was still running after {timeout:g} seconds, and was ended]"
+        said += f"\n[it was still running after {timeout:g} seconds, and was stopped]"
     elif ended.code and not said.strip():
         said = f"[it ended with exit code {ended.code}, and printed nothing]"
     is_good = ended.code == 0 and not ended.stopped and not ended.error
-    return Checked(world.clock.wall(), attempt, is_good, said[-_KEPT:])
+    return WorkVerified(platform.clock.wall(), attempt, is_good, said[-_KEPT:])
 
 
-def evidence(command: tuple[str, ...], checked: Checked) -> str:
+def evidence(command: tuple[str, ...], checked: WorkVerified) -> str:
     """What the agent is told after a check that failed."""
     shown = mask(shlex.join(command))
     return (

@@ -11,15 +11,15 @@ Usable alone: nothing here knows about plans, agents or journals.
 
 from __future__ import annotations
 
-from .aside import Caught, finish, give_back, is_clean, prepare, recover, set_aside
 from .baseline import Changes, changes, record_baseline
 from .command import Stoppable, interruptible
+from .file_state import FileState, Left, Move
 from .lease import leased
-from .places import Left, Move, Place
 from .record import OPEN, Baseline, Mode, SetAside, State
+from .recovery import Caught, finish, give_back, is_clean, prepare, recover, set_aside
 from .refs import drop, forget_baselines, has_baseline, load, load_all, load_baseline
-from .returning import Conflict, GivenBack
-from .secrets import SECRETS, Secret, why_secret
+from .restore import Conflict, GivenBack
+from .secret_files import SECRETS, Secret, why_secret
 from .status import ignored
 from .tree import Tree
 from .worktrees import (
@@ -29,9 +29,11 @@ from .worktrees import (
     lend,
     lent_out,
     lent_to,
+    only_there,
     sharing_problem,
     take_back,
     untaken,
+    would_lose,
 )
 
 __all__ = (
@@ -41,12 +43,12 @@ __all__ = (
     "Caught",
     "Changes",
     "Conflict",
+    "FileState",
     "GivenBack",
     "Left",
     "Lent",
     "Mode",
     "Move",
-    "Place",
     "Secret",
     "SetAside",
     "State",
@@ -70,6 +72,7 @@ __all__ = (
     "load",
     "load_all",
     "load_baseline",
+    "only_there",
     "prepare",
     "record_baseline",
     "recover",
@@ -78,4 +81,5 @@ __all__ = (
     "take_back",
     "untaken",
     "why_secret",
+    "would_lose",
 )

@@ -8,26 +8,31 @@ steps can be taken again after a crash, any number of times, and change nothing 
 from __future__ import annotations
 
 import os
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import GitError
-from .files import Entry
-from .objects import index_lines, reader
-from .places import Place
-from .status import Status
+from .file_state import FileState
+from .files import TreeEntry
+from .objects import index_lines, reading
+from .status import TreeStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
+    from concurrent.futures import Future
 
-    from .places import Move
+    from .file_state import Move
     from .tree import Tree
 
-__all__ = ("Step", "outward", "stage", "take")
+__all__ = ("PathStep", "outward", "stage", "take")
+
+# Files that are written at once.
+_AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PathStep:
     """One path on its way.
 
     Args:
@@ -38,16 +43,16 @@ class Step:
     """
 
     path: str
-    before: Entry | None
-    after: Entry | None
+    before: TreeEntry | None
+    after: TreeEntry | None
     permissions: int | None = None
-    staged: tuple[Place, Place] | None = None
+    staged: tuple[FileState, FileState] | None = None
 
 
-def outward(moves: Iterable[Move]) -> list[Step]:
+def outward(moves: Iterable[Move]) -> list[PathStep]:
     """The steps that set `moves` aside."""
     return [
-        Step(
+        PathStep(
             path=move.path,
             before=move.aside.tree,
             after=move.base.tree,
@@ -58,7 +63,7 @@ def outward(moves: Iterable[Move]) -> list[Step]:
     ]
 
 
-def take(tree: Tree, steps: Sequence[Step], keep: Collection[str] = ()) -> list[str]:
+def take(tree: Tree, steps: Sequence[PathStep], keep: Collection[str] = ()) -> list[str]:
     """Take every step; the paths where something else was found, and left as it is.
 
     Folders in `keep` stay, be they empty, or come back.
@@ -68,7 +73,7 @@ def take(tree: Tree, steps: Sequence[Step], keep: Collection[str] = ()) -> list[
     """
     files = tree.files
     strange: set[str] = set()
-    to_do: list[Step] = []
+    to_do: list[PathStep] = []
     for step in steps:
         now = files.entry(step.path)
         if now == step.before and now != step.after:
@@ -80,19 +85,40 @@ def take(tree: Tree, steps: Sequence[Step], keep: Collection[str] = ()) -> list[
     for step in sorted(to_do, key=lambda each: each.path.count("/"), reverse=True):
         if step.after is None or step.path in folders:
             files.remove(step.path, keep)
-    with reader(tree.git) as read:
-        for step in to_do:
-            if step.after is None:
-                continue
-            content = read(step.after.oid)
-            try:
-                files.put(step.path, step.after, content, step.permissions)
-            except GitError:
-                strange.add(step.path)  # a folder with files that are not ours
+    strange |= _put(tree, [step for step in to_do if step.after is not None])
     for folder in sorted(keep):
         files.make_folder(folder)
     stage(tree, [step for step in steps if step.path not in strange])
     return sorted(strange)
+
+
+def _put(tree: Tree, steps: list[PathStep]) -> set[str]:
+    """Write the files that come; the paths where a folder with files that are not ours is.
+
+    Several at once: each waits for the disk, and the disk takes many in the time of one.
+    """
+    strange: set[str] = set()
+
+    def put(step: PathStep, after: TreeEntry, content: bytes) -> None:
+        try:
+            tree.files.put(step.path, after, content, step.permissions)
+        except GitError:
+            strange.add(step.path)
+
+    if not steps:
+        return strange
+    from concurrent.futures import ThreadPoolExecutor  # which brings logging
+
+    with reading(tree) as reader, ThreadPoolExecutor(_AT_ONCE) as pool:
+        begun: deque[Future[None]] = deque()
+        for step in steps:
+            assert step.after is not None  # noqa: S101 -- what goes is not put
+            begun.append(pool.submit(put, step, step.after, reader.read(step.after.oid)))
+            if len(begun) > 2 * _AT_ONCE:  # contents are in memory until they are written
+                begun.popleft().result()
+        for each in begun:
+            each.result()
+    return strange
 
 
 def _folders(paths: Iterable[str]) -> set[str]:
@@ -106,28 +132,30 @@ def _folders(paths: Iterable[str]) -> set[str]:
     return found
 
 
-def stage(tree: Tree, steps: Iterable[Step]) -> None:
+def stage(tree: Tree, steps: Iterable[PathStep]) -> None:
     """Do what the steps say about the index, where it is as they expect."""
-    status = Status.of(tree)
-    entries: dict[str, Entry | None] = {}
-    intended = []
-    for step in steps:
-        if step.staged is None:
-            continue
-        expected, wanted = step.staged
-        now, is_intended = status.index(step.path)
-        if (now, is_intended) != (expected.index, expected.is_intended):
-            continue
-        if (now, is_intended) == (wanted.index, wanted.is_intended):
-            continue
-        entries[step.path] = wanted.index
-        if wanted.is_intended:
-            intended.append(step.path)
-    if entries:
+    staged = {step.path: step.staged for step in steps if step.staged is not None}
+    if not staged:
+        return
+    changed = {path: each for path, each in staged.items() if _stage(each[0]) != _stage(each[1])}
+    status = TreeStatus.of(tree) if changed else None
+    todo = {
+        path: wanted
+        for path, (expected, wanted) in changed.items()
+        if status is not None and status.index(path) == _stage(expected)
+    }
+    if todo:
+        entries = {path: wanted.index for path, wanted in todo.items()}
         tree.git.run("update-index", "-z", "--index-info", stdin=index_lines(tree.git, entries))
+    intended = [path for path, wanted in todo.items() if wanted.is_intended]
     if intended:
         listed = b"".join(os.fsencode(path) + b"\0" for path in intended)
         options = ("--intent-to-add", "--force", "--pathspec-from-file=-", "--pathspec-file-nul")
         tree.git.run("add", *options, stdin=listed)
-    # Exit code 1 only says that files differ; the ones just written shall not look modified.
-    tree.git.ask("update-index", "-q", "--refresh")
+    if tree.files.is_durable:
+        # Exit code 1 only says that files differ; the ones just written shall not look modified.
+        tree.git.ask("update-index", "-q", "--refresh")
+
+
+def _stage(place: FileState) -> tuple[TreeEntry | None, bool]:
+    return place.index, place.is_intended

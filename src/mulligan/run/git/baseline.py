@@ -16,15 +16,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core.text import presentable
+from ...core.redaction import presentable
 from ...errors import GitError, GitRefused
 from ...stores.home import private_folder
-from .files import LINK, Entry
-from .objects import entries_of, index_lines, write_files
-from .places import Left, Move, Place
+from .file_state import FileState, Left, Move
+from .files import LINK, TreeEntry
+from .objects import Objects, entries_of, index_lines, reading
 from .record import Baseline, checked_name
 from .refs import load_baseline, write_baseline
-from .status import Status
+from .status import TreeStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,7 +45,7 @@ class Changes:
     """What a run has changed.
 
     Args:
-        moves: Every path, with what it is to become; contents are stored already.
+        moves: Every path, with what it is to become.
         left: Paths that are changed and must not be touched.
         shared: Paths among the moves that the user had changed before.
         folders: Folders of the user's that stay, be they empty.
@@ -57,39 +57,63 @@ class Changes:
     folders: tuple[str, ...] = ()
 
 
-def record_baseline(tree: Tree, run: str, *, instead_of: str = "") -> Baseline:
+def record_baseline(
+    tree: Tree,
+    run: str,
+    *,
+    instead_of: str = "",
+    author: str = "",
+    folders: tuple[str, ...] | None = None,
+) -> Baseline:
     """Remember the tree as it is when the run begins; asked again, the first answer stays.
 
     Args:
         tree: The tree.
         run: The run.
         instead_of: The commit of a baseline that shall stay no longer.
+        author: ``Name <mail>``, for commits of the run where git does not know who commits by then.
+        folders: Its folders with nothing in them that git tracks, for whoever has just made them.
 
     Raises:
         GitRefused: The tree is in the middle of something.
     """
     checked_name(run)
-    with tree.held():
+    with tree.held(), reading(tree):
         found = load_baseline(tree, run)
         if found is not None and found.commit != instead_of:
             return found
-        tree.check()
-        status = Status.of(tree)
-        places = stored(tree, status.dirty, status)
-        folders = untracked_folders(tree)
-        return write_baseline(tree, run, places, folders, instead_of=instead_of)
+        status, objects = TreeStatus.checked(tree), Objects(tree.store)
+        places = stored(tree, status.dirty, status, objects)
+        folders = untracked_folders(tree) if folders is None else folders
+        return write_baseline(
+            status, run, places, folders, objects, instead_of=instead_of, author=author
+        )
 
 
-def changes(tree: Tree, baseline: Baseline | None) -> Changes:
-    """What has changed since `baseline`, or since the last commit if there is none."""
+def changes(
+    tree: Tree,
+    baseline: Baseline | None,
+    *,
+    status: TreeStatus | None = None,
+    objects: Objects | None = None,
+) -> Changes:
+    """What has changed since `baseline`, or since the last commit if there is none.
+
+    Args:
+        tree: The tree.
+        baseline: The tree when the run began.
+        status: The tree as it is, for whoever has looked.
+        objects: Where the contents of what has changed are added, to be written.
+    """
     private_folder(Path(tree.scratch))
-    status = Status.of(tree)
+    status = status or TreeStatus.of(tree)
+    objects = objects or Objects(tree.store)
     known = {} if baseline is None else baseline.places
     heads = _entries_then(tree, baseline, status)
     # What the user had changed and the run has put back or removed is changed as well.
     mine = {path for path in known if heads.get(path) == status.head.get(path)}
     untouchable = {each.path for each in status.left}
-    places = stored(tree, sorted({*status.dirty, *mine} - untouchable), status)
+    places = stored(tree, sorted({*status.dirty, *mine} - untouchable), status, objects)
     changed = {
         path: place
         for path, place in places.items()
@@ -98,13 +122,16 @@ def changes(tree: Tree, baseline: Baseline | None) -> Changes:
     shared = mine & {*changed}
     hidden = _ignored_before(status, heads, known, changed)
     committed = {path for path in changed if path not in shared and path not in hidden}
-    clean = smudged(tree, "HEAD", {path: status.head[path] for path in committed & {*status.head}})
+    clean = smudged(
+        *(tree, status.commit, {path: status.head[path] for path in committed & {*status.head}}),
+        objects,
+    )
     moves = tuple(
         Move(
             path=path,
             base=known[path]
             if path in shared
-            else Place(tree=clean.get(path), index=status.head.get(path)),
+            else FileState(tree=clean.get(path), index=status.head.get(path)),
             aside=place,
         )
         for path, place in sorted(changed.items())
@@ -128,19 +155,22 @@ def untracked_folders(tree: Tree) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def stored(tree: Tree, paths: Iterable[str], status: Status) -> dict[str, Place]:
-    """Where `paths` stand, with their bytes stored in the repository.
+def stored(
+    tree: Tree, paths: Iterable[str], status: TreeStatus, objects: Objects
+) -> dict[str, FileState]:
+    """Where `paths` stand, with their bytes added to `objects`.
 
     Raises:
         GitRefused: There is too much of it, or something git cannot hold.
-        GitError: A file was changed while it was read.
     """
     paths = list(paths)
     _check_case(tree, paths, status)
     found = {path: status.place(path) for path in paths}
     for path, place in found.items():
         if place.tree is not None and not (place.tree.is_file or place.tree.mode == LINK):
-            raise GitRefused(f"{presentable(path, 200)} is no file that git can hold; move it away")
+            raise GitRefused(
+                f"{presentable(path, 200)} is not a file that git can store; move it away"
+            )
     regular = [path for path, place in found.items() if place.tree and place.tree.is_file]
     total = sum(os.path.getsize(tree.files.place(path)) for path in regular)
     if total > MOST_BYTES:
@@ -148,21 +178,17 @@ def stored(tree: Tree, paths: Iterable[str], status: Status) -> dict[str, Place]
             f"{total / (1 << 30):.1f} GB in {len(regular)} changed files is more than "
             f"{MOST_BYTES >> 30} GB; name what is not source in .gitignore"
         )
-    _store(tree, {path: tree.files.place(path) for path in regular}, found)
-    links = [path for path, place in found.items() if place.tree and place.tree.mode == LINK]
-    with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
-        targets = {}
-        for number, path in enumerate(links):
-            targets[path] = os.path.join(folder, str(number))
-            with open(targets[path], "wb") as file:
-                file.write(os.readlink(os.fsencode(tree.files.place(path))))
-        _store(tree, targets, found)
+    for path, place in found.items():
+        if place.tree is not None and place.tree.is_file:
+            objects.file(tree.files.place(path), place.tree.oid)
+        elif place.tree is not None:
+            objects.blob(os.readlink(os.fsencode(tree.files.place(path))))
     return found
 
 
-def _check_case(tree: Tree, paths: list[str], status: Status) -> None:
+def _check_case(tree: Tree, paths: list[str], status: TreeStatus) -> None:
     """Refuse names that this disk takes for one: moving the one would move the other."""
-    if tree.git.ask("config", "--type=bool", "core.ignorecase").out.strip() != b"true":
+    if not tree.ignores_case:
         return
     known: dict[str, str] = {}
     moving = {*paths}
@@ -173,18 +199,10 @@ def _check_case(tree: Tree, paths: list[str], status: Status) -> None:
             raise GitRefused(f"{both} differ only in case, which is one file here; rename one")
 
 
-def _store(tree: Tree, files: Mapping[str, str], expected: Mapping[str, Place]) -> None:
-    oids = write_files(tree.git, list(files.values()))
-    for path, oid in zip(files, oids, strict=True):
-        place = expected[path]
-        if place.tree is None or oid != place.tree.oid:
-            raise GitError(
-                f"{presentable(path, 200)} is being written to; try again when it is at rest"
-            )
-
-
-def smudged(tree: Tree, treeish: str, entries: Mapping[str, Entry]) -> dict[str, Entry]:
-    """Committed files as git would check them out, after filters; their bytes are stored.
+def smudged(
+    tree: Tree, treeish: str, entries: Mapping[str, TreeEntry], objects: Objects
+) -> dict[str, TreeEntry]:
+    """Committed files as git would check them out, after filters; their bytes are in `objects`.
 
     They are checked out into an empty folder, so that attributes are those of the commit and not
     what an agent has made of them.
@@ -211,22 +229,26 @@ def smudged(tree: Tree, treeish: str, entries: Mapping[str, Entry]) -> dict[str,
             if there is None:
                 raise GitError(f"{presentable(path, 200)} could not be checked out")
             found[path] = entry if entry.mode == LINK else there
-        regular = [path for path, each in found.items() if each.is_file]
-        write_files(tree.git, [files.place(path) for path in regular])
+        for path, each in found.items():
+            if each.is_file and each != entries[path]:
+                objects.file(files.place(path), each.oid)
+        objects.write()  # these files are gone in a moment
     return found
 
 
-def _entries_then(tree: Tree, baseline: Baseline | None, status: Status) -> dict[str, Entry]:
-    if baseline is None or baseline.head == tree.head:
+def _entries_then(
+    tree: Tree, baseline: Baseline | None, status: TreeStatus
+) -> Mapping[str, TreeEntry]:
+    if baseline is None or baseline.head == status.commit:
         return status.head
-    return entries_of(tree.git, baseline.head) if baseline.head else {}
+    return entries_of(tree, baseline.head) if baseline.head else {}
 
 
 def _ignored_before(
-    status: Status,
-    heads: Mapping[str, Entry],
-    known: Mapping[str, Place],
-    changed: Mapping[str, Place],
+    status: TreeStatus,
+    heads: Mapping[str, TreeEntry],
+    known: Mapping[str, FileState],
+    changed: Mapping[str, FileState],
 ) -> set[str]:
     """Files that git ignored until the run changed the rules: the user's data, or a cache."""
     tree = status.tree
@@ -244,8 +266,8 @@ def _ignored_before(
         for path, entry in before.items():
             place = os.path.join(folder, path)
             os.makedirs(os.path.dirname(place), exist_ok=True)
-            with open(place, "wb") as file:
-                file.write(git.run("cat-file", "blob", entry.oid))
+            with open(place, "wb") as file, reading(tree) as reader:
+                file.write(reader.read(entry.oid))
         # This command knows no literal names; behind a dot nothing is magic.
         git = git.having(GIT_LITERAL_PATHSPECS="0")
         listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in asked)

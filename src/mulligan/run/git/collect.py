@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .baseline import smudged, stored
-from .objects import entries_of
-from .places import Move, Place
+from .file_state import FileState, Move
+from .objects import Objects, entries_of
 from .refs import load_all, withdraw, write
-from .status import Status
+from .status import TreeStatus
 
 if TYPE_CHECKING:
-    from .files import Entry
+    from .files import TreeEntry
     from .record import Baseline, SetAside, State
     from .tree import Tree
 
@@ -37,8 +37,8 @@ def collect(
         last: What was written down last.
         folder: Where it will be given back.
     """
-    status = Status.of(own)
-    moves = _moves(own, key, baseline, status)
+    status, objects = TreeStatus.checked(own), Objects(own.store)
+    moves = _moves(own, key, baseline, status, objects)
     if last is not None and last.state != "returned" and _same(last.moves, moves):
         return last
     if last is not None and last.state == "prepared":
@@ -47,34 +47,47 @@ def collect(
     if not moves:
         return last
     since = baseline.commit
-    return write(own, key, "worktree", moves, status.left, folder=folder, since=since)
+    return write(
+        status,
+        key,
+        "worktree",
+        objects,
+        moves=moves,
+        left=status.left,
+        folder=folder,
+        since=since,
+    )
 
 
-def _moves(own: Tree, key: str, baseline: Baseline, status: Status) -> tuple[Move, ...]:
+def _moves(
+    own: Tree, key: str, baseline: Baseline, status: TreeStatus, objects: Objects
+) -> tuple[Move, ...]:
     """What the agent has done since it was last given back, its own commits included."""
     known = dict(baseline.places)
     for each in written(own, key, baseline):
         if each.state == "returned":
             known.update({move.path: move.aside for move in each.moves})
-    then = entries_of(own.git, baseline.head)
+    then = entries_of(own, baseline.head)
     moved = {path for path in {*then, *status.head} if then.get(path) != status.head.get(path)}
     hands_off = {each.path for each in status.left}
     paths = sorted({*status.dirty, *moved, *known} - hands_off)
-    now = stored(own, paths, status)
-    clean: dict[str, Entry] = smudged(
-        own, baseline.head, {p: then[p] for p in paths if p in then and p not in known}
+    now = stored(own, paths, status, objects)
+    clean: dict[str, TreeEntry] = smudged(
+        own, baseline.head, {p: then[p] for p in paths if p in then and p not in known}, objects
     )
     moves = []
     for path in paths:
-        base = known.get(path) or Place(tree=clean.get(path), index=then.get(path))
+        base = known.get(path) or FileState(tree=clean.get(path), index=then.get(path))
         if base.tree != now[path].tree:
             moves.append(Move(path=path, base=base, aside=now[path]))
     return tuple(moves)
 
 
-def fresh(own: Tree, key: str, baseline: Baseline) -> tuple[Move, ...]:
+def fresh(
+    own: Tree, key: str, baseline: Baseline, status: TreeStatus | None = None
+) -> tuple[Move, ...]:
     """What the agent's tree has that was neither given to anybody nor kept."""
-    moves = _moves(own, key, baseline, Status.of(own))
+    moves = _moves(own, key, baseline, status or TreeStatus.of(own), Objects(own.store))
     last = last_of(own, key, baseline)
     is_kept = last is not None and last.state in CLOSED and _same(last.moves, moves)
     return () if is_kept else moves

@@ -2,8 +2,8 @@
 
 No shell, no prompt, no editor, no pager, no signature, a bound in time. Variables that would point
 git elsewhere (``GIT_DIR``, ``GIT_INDEX_FILE`` …) are cleared: a run started from a hook inherits
-them. Hooks and file system monitors are programs of the repository's, so they are off unless
-they are asked for.
+them. Those that say who commits are kept. Hooks and file system monitors are programs of the
+repository's, so they are off unless they are asked for.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ...core.text import presentable
+from ...core.redaction import presentable
 from ...errors import GitError, GitRefused, GitStopped
+from ..process.spawn import spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = (
     "TIMEOUT",
-    "Answer",
     "Git",
+    "GitOutput",
     "Stoppable",
     "check_stop",
+    "holding_lock",
     "interruptible",
     "pause",
     "watched",
@@ -46,7 +48,8 @@ _GLANCE, _GRACE = 0.1, 0.3
 _SETTINGS = (
     "core.quotepath=off",
     "core.fsmonitor=false",
-    "core.fsync=added,reference",  # what is set aside must outlive a power cut
+    "core.fsync=committed,reference",  # what is set aside must outlive a power cut
+    "core.fsyncMethod=batch",
     "commit.gpgsign=false",
     "gc.auto=0",
     "maintenance.auto=false",
@@ -60,6 +63,12 @@ _ALONE = {
     "GCM_INTERACTIVE": "never",
     "GIT_EDITOR": "false",
     "GIT_PAGER": "cat",
+}
+# Who commits: by name, or by the configuration that names them.
+_IDENTITY = {
+    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
+    *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"),
+    *("GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE"),
 }
 # What we say and hear is meant literally. Hooks are spared these: they have their own habits.
 _LITERAL = {
@@ -141,8 +150,26 @@ def pause(seconds: float, what: str) -> None:
     check_stop(what)
 
 
+_locks: ContextVar[tuple[int, ...]] = ContextVar("locks", default=())
+
+
+@contextmanager
+def holding_lock(handle: int) -> Iterator[None]:
+    """Let every git in here inherit the descriptor of a lock.
+
+    The kernel keeps the lock until the last process that has it open is gone. So the lock of a
+    Mulligan that was killed is free only when the git that it had started has ended, too: that git
+    may still move a reference or write an index.
+    """
+    token = _locks.set((*_locks.get(), handle))
+    try:
+        yield
+    finally:
+        _locks.reset(token)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class GitOutput:
     """What a git command said."""
 
     code: int
@@ -161,7 +188,7 @@ class Git:
 
     Args:
         folder: Where it runs.
-        environment: Variables on top of the caller's, after ``GIT_*`` was cleared.
+        environment: Variables on top of the caller's, of whose ``GIT_*`` the identity is kept.
         nothing: The id that means no object; as long as the repository's ids are.
     """
 
@@ -179,7 +206,7 @@ class Git:
         stdin: bytes = b"",
         timeout: float = TIMEOUT,
         has_hooks: bool = False,
-    ) -> Answer:
+    ) -> GitOutput:
         """Run a command; its exit code is for the caller to judge.
 
         Raises:
@@ -197,12 +224,12 @@ class Git:
             with watched(child, timeout) as is_late:
                 code = child.wait()
             if is_late.is_set():
-                raise GitError(f"{what} took longer than {timeout:g} s and was ended")
+                raise GitError(f"{what} took longer than {timeout:g} s and was stopped")
             if code:
                 check_stop(what)
             out.seek(0)
             err.seek(0)
-            return Answer(code=code, out=out.read(), err=err.read())
+            return GitOutput(code=code, out=out.read(), err=err.read())
 
     def start(
         self,
@@ -214,14 +241,15 @@ class Git:
         settings = _SETTINGS if has_hooks else (*_SETTINGS, f"core.hooksPath={os.devnull}")
         options = [word for setting in settings for word in ("-c", setting)]
         try:
-            return subprocess.Popen(  # noqa: S603 -- an argv of ours, no shell
-                ["git", *options, *arguments],  # noqa: S607 -- the user's git is the one on the PATH
+            return spawn(
+                ["git", *options, *arguments],
                 cwd=self.folder,
                 env=_environment(self.environment, has_hooks=has_hooks),
                 stdin=streams[0],
                 stdout=streams[1],
                 stderr=streams[2],
-                start_new_session=True,
+                # A hook may leave a program running that would keep the lock for ever.
+                pass_fds=() if has_hooks else _locks.get(),
             )
         except FileNotFoundError as trouble:
             if not os.path.isdir(self.folder):
@@ -253,17 +281,24 @@ class Git:
 
 
 @contextmanager
-def watched(child: subprocess.Popen[bytes], timeout: float) -> Iterator[threading.Event]:
+def watched(
+    child: subprocess.Popen[bytes], timeout: float, *, since: Callable[[], float] | None = None
+) -> Iterator[threading.Event]:
     """End the command when its time is over, or when its user is interrupted; whether it was late.
 
     A thread, and not `wait(timeout)`: that one polls, and every command would be late by a nap.
+
+    Args:
+        child: The command.
+        timeout: Seconds that it has.
+        since: When they began, on the monotonic clock: now by default, or its last question.
     """
     is_late, is_done, watch = threading.Event(), threading.Event(), _watch.get()
-    ends_at = time.monotonic() + timeout
+    began = time.monotonic()
 
     def look() -> None:
         while not is_done.wait(_GLANCE):
-            if time.monotonic() > ends_at:
+            if time.monotonic() > (began if since is None else since()) + timeout:
                 is_late.set()
             if is_late.is_set() or (watch is not None and watch.is_over):
                 _end(child, is_done)
@@ -296,7 +331,11 @@ def _tell(child: subprocess.Popen[bytes], number: int) -> None:
 
 
 def _environment(extra: Iterable[tuple[str, str]], *, has_hooks: bool) -> Mapping[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _IDENTITY or not name.startswith("GIT_")
+    }
     if not has_hooks:
         kept.pop("LANGUAGE", None)
         kept.update(_LITERAL)

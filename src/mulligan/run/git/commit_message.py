@@ -9,7 +9,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from ...core.text import presentable
+from ...core.redaction import presentable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

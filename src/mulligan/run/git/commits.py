@@ -12,10 +12,10 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from ...errors import GitError, GitRefused, HookFailed
-from .apply import Step, stage
-from .message import TRAILER, message_of
+from .apply import PathStep, stage
+from .commit_message import TRAILER, message_of
+from .file_state import FileState
 from .objects import entries_of
-from .places import Place
 from .refs import advance
 
 if TYPE_CHECKING:
@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from .record import SetAside
     from .tree import Tree
 
-__all__ = ("check_somebody", "commit_changes", "made_before")
+__all__ = ("commit_changes", "identity", "made_before")
 
 # Hooks run tests and linters; longer than this is a hook that waits for somebody.
 HOOK_SECONDS = 900.0
+
+_ROLES = ("AUTHOR", "COMMITTER")
 
 
 def commit_changes(tree: Tree, aside: SetAside) -> SetAside:
@@ -43,7 +45,7 @@ def commit_changes(tree: Tree, aside: SetAside) -> SetAside:
 
 
 def _commit(tree: Tree, aside: SetAside) -> str:
-    git = _somebody(tree.git, aside.author)
+    git = _with_identity(tree.git, aside.author)
     paths = [move.path for move in aside.moves]
     with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
         git = git.having(GIT_INDEX_FILE=os.path.join(folder, "index"))
@@ -78,28 +80,37 @@ def _commit(tree: Tree, aside: SetAside) -> str:
     )
 
 
-def check_somebody(tree: Tree) -> None:
-    """Whether git knows who commits.
+def identity(git: Git, author: str = "") -> str:
+    """Who commits, as ``Name <mail>``: the author that git knows, else `author`.
 
     Raises:
-        GitRefused: It does not.
+        GitRefused: Git knows none, and none was given.
     """
-    _somebody(tree.git, "")
-
-
-def _somebody(git: Git, author: str) -> Git:
-    """Git with somebody who commits."""
-    if not any(git.ask("var", f"GIT_{role}_IDENT").code for role in ("AUTHOR", "COMMITTER")):
-        return git
-    if not author:
+    who = _known(git) or author
+    if not who:
         raise GitRefused(
-            "git does not know who commits; say git config user.name and user.email, or give an "
-            "author, or use another mode"
+            "git does not know who commits; set user.name and user.email with git config, or "
+            "GIT_AUTHOR_NAME, GIT_AUTHOR_EMAIL, GIT_COMMITTER_NAME and GIT_COMMITTER_EMAIL, or "
+            "use another mode than commit"
         )
+    return who
+
+
+def _known(git: Git) -> str:
+    """The author that git knows, if it knows the committer as well; empty if not."""
+    asked = [git.ask("var", f"GIT_{role}_IDENT") for role in _ROLES]
+    if any(each.code for each in asked):
+        return ""
+    return asked[0].out.decode("utf-8", "replace").rpartition(">")[0] + ">"
+
+
+def _with_identity(git: Git, author: str) -> Git:
+    """Git that knows who commits: `author`, where it does not know by itself."""
+    if _known(git) or not author:
+        return git
     name, _, mail = author.partition("<")
-    who = {"NAME": name.strip(), "EMAIL": mail.rstrip("> ")}
-    roles = ("AUTHOR", "COMMITTER")
-    return git.having(**{f"GIT_{role}_{k}": each for role in roles for k, each in who.items()})
+    facts = {"NAME": name.strip(), "EMAIL": mail.rstrip("> ")}
+    return git.having(**{f"GIT_{role}_{k}": each for role in _ROLES for k, each in facts.items()})
 
 
 def made_before(tree: Tree, aside: SetAside) -> str:
@@ -116,15 +127,15 @@ def made_before(tree: Tree, aside: SetAside) -> str:
 def _settle(tree: Tree, aside: SetAside) -> None:
     """Let the real index know what the commit has; the user's own staging stays."""
     head = tree.head
-    entries = entries_of(tree.git, head) if head else {}
+    entries = entries_of(tree, head) if head else {}
     stage(
         tree,
         [
-            Step(
+            PathStep(
                 path=move.path,
                 before=None,
                 after=None,
-                staged=(move.aside, Place(index=entries.get(move.path))),
+                staged=(move.aside, FileState(index=entries.get(move.path))),
             )
             for move in aside.moves
         ],

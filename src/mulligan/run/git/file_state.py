@@ -9,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ...core.text import presentable
+from ...core.redaction import presentable
 from ...errors import GitError
-from .files import Entry
+from .files import TreeEntry
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("Left", "Move", "Place", "inside")
+__all__ = ("FileState", "Left", "Move", "inside")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class FileState:
     """Both contents of a path.
 
     Args:
@@ -30,12 +30,12 @@ class Place:
         permissions: Of the file on disk, where git's two modes cannot say them.
     """
 
-    tree: Entry | None = None
-    index: Entry | None = None
+    tree: TreeEntry | None = None
+    index: TreeEntry | None = None
     is_intended: bool = False
     permissions: int | None = None
 
-    def is_like(self, other: Place) -> bool:
+    def is_like(self, other: FileState) -> bool:
         """Whether content, mode and stage are the same."""
         return (self.tree, self.index, self.is_intended) == (
             other.tree,
@@ -57,12 +57,12 @@ class Place:
         return data
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Place:
+    def from_json(cls, data: Mapping[str, Any]) -> FileState:
         """The place that `to_json` described."""
         tree, index = data.get("tree"), data.get("index")
         return cls(
-            tree=None if tree is None else Entry(*tree),
-            index=None if index is None else Entry(*index),
+            tree=None if tree is None else TreeEntry(*tree),
+            index=None if index is None else TreeEntry(*index),
             is_intended=bool(data.get("is_intended")),
             permissions=data.get("permissions"),
         )
@@ -79,8 +79,8 @@ class Move:
     """
 
     path: str
-    base: Place
-    aside: Place
+    base: FileState
+    aside: FileState
 
     def to_json(self) -> dict[str, Any]:
         return {"path": self.path, "base": self.base.to_json(), "aside": self.aside.to_json()}
@@ -95,8 +95,8 @@ class Move:
         """
         return cls(
             path=inside(data["path"]),
-            base=Place.from_json(data["base"]),
-            aside=Place.from_json(data["aside"]),
+            base=FileState.from_json(data["base"]),
+            aside=FileState.from_json(data["aside"]),
         )
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import subprocess
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +22,7 @@ from ...errors import GitError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ("FILE", "LINK", "PROGRAM", "Entry", "Files")
+__all__ = ("FILE", "LINK", "PROGRAM", "Files", "TreeEntry")
 
 FILE, PROGRAM, LINK = "100644", "100755", "120000"
 
@@ -31,7 +33,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """What stands at a path, as git names it.
 
     Args:
@@ -56,16 +58,19 @@ class Files:
         scratch: A private folder, on the same disk if possible, where files are written before
             they are moved into place.
         algorithm: ``sha1`` or ``sha256``, as the repository has it.
+        is_durable: Whether what is written must outlive a power cut. In a tree that an agent is
+            lent it need not: the agent's own files do not either.
     """
 
     root: str
     scratch: str
     algorithm: str = "sha1"
+    is_durable: bool = True
 
     def place(self, path: str) -> str:
         return os.path.join(self.root, path)
 
-    def entry(self, path: str) -> Entry | None:
+    def entry(self, path: str) -> TreeEntry | None:
         """What stands at `path` now; nothing if it is missing, or behind a symbolic link."""
         if self._blocker(path):
             return None
@@ -75,12 +80,12 @@ class Files:
         except (FileNotFoundError, NotADirectoryError):
             return None
         if stat.S_ISLNK(found.st_mode):
-            return Entry(LINK, self.name(os.readlink(os.fsencode(place))))
+            return TreeEntry(LINK, self.name(os.readlink(os.fsencode(place))))
         if stat.S_ISDIR(found.st_mode):
             return None  # git knows files; those in the folder speak for themselves
         if not stat.S_ISREG(found.st_mode):
-            return Entry(OTHER, "")
-        return Entry(PROGRAM if found.st_mode & stat.S_IXUSR else FILE, self._name_of(place))
+            return TreeEntry(OTHER, "")
+        return TreeEntry(PROGRAM if found.st_mode & stat.S_IXUSR else FILE, self._name_of(place))
 
     def name(self, content: bytes) -> str:
         """The id git gives to `content`."""
@@ -116,7 +121,9 @@ class Files:
         if not self._blocker(f"{path}/") and not os.path.lexists(self.place(path)):
             os.makedirs(self.place(path), exist_ok=True)
 
-    def put(self, path: str, entry: Entry, content: bytes, permissions: int | None = None) -> None:
+    def put(
+        self, path: str, entry: TreeEntry, content: bytes, permissions: int | None = None
+    ) -> None:
         """Make `path` this content, in one step: a reader sees the old file or the new one.
 
         Raises:
@@ -134,9 +141,9 @@ class Files:
         self._write(self.scratch, place, entry, content, permissions)
 
     def _write(
-        self, scratch: str, place: str, entry: Entry, content: bytes, permissions: int | None
+        self, scratch: str, place: str, entry: TreeEntry, content: bytes, permissions: int | None
     ) -> None:
-        new = os.path.join(scratch, f".mulligan-{os.getpid()}")
+        new = os.path.join(scratch, f".mulligan-{os.getpid()}-{threading.get_ident()}")
         with suppress(FileNotFoundError):
             os.unlink(new)
         if entry.mode == LINK:
@@ -148,7 +155,8 @@ class Files:
                 bits = _usual(entry.mode == PROGRAM) if permissions is None else permissions
                 os.fchmod(file.fileno(), bits)
                 file.flush()
-                os.fsync(file.fileno())
+                if self.is_durable:
+                    os.fsync(file.fileno())
         try:
             os.replace(new, place)
         except OSError:
@@ -181,7 +189,20 @@ class Files:
 
 
 def _usual(is_program: bool) -> int:  # noqa: FBT001 -- one private question
-    # There is no way to read the umask but to set it; threads may see the moment between.
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return (0o777 if is_program else 0o666) & ~mask
+    return (0o777 if is_program else 0o666) & ~_umask()
+
+
+def _umask() -> int:
+    """The umask of this process, without setting it: other threads create files meanwhile."""
+    try:
+        with Path("/proc/self/status").open(encoding="ascii", errors="replace") as file:
+            for line in file:
+                if line.startswith("Umask:"):
+                    return int(line.split()[1], 8)
+    except OSError:
+        pass
+    # A child inherits it, and may say so.
+    shown = subprocess.run(
+        ["/bin/sh", "-c", "umask"], capture_output=True, text=True, check=True, timeout=10
+    )
+    return int(shown.stdout, 8)

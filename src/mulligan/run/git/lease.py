@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core.text import presentable
+from ...core.redaction import presentable
 from ...errors import TreeBusy
 from ...stores.home import private_folder
 
@@ -50,7 +50,7 @@ def leased(tree: Tree, run: str, *, is_shared: bool = False) -> Iterator[None]:
             if other != run:  # a run that was taken over from a process that does not let go
                 raise TreeBusy(
                     f"{presentable(tree.folder)}: run {presentable(other, 80)} works in this tree, "
-                    f"and one would set the other's edits aside; wait until it is over"
+                    f"and each would set the other's edits aside; wait until it ends"
                 ) from None
         else:
             os.ftruncate(handle, 0)

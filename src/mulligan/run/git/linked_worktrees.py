@@ -47,14 +47,28 @@ def is_leaving(place: str) -> bool:
 
 def clear(tree: Tree, place: str) -> None:
     """Remove what was moved out, and what git knows of it."""
-    with tree.held():  # git takes the last tree's folder away, where a sibling's may be coming
-        if any(each == place for each, _ in linked(tree)):
-            # Twice, for one that its agent has locked.
-            tree.git.run("worktree", "remove", "--force", "--force", "--", place)
+    if _is_known(tree, place):
+        # Held, for git takes the last tree's folder away, where a sibling's may be coming.
+        with tree.held():
+            if _is_known(tree, place):
+                # Twice, for one that its agent has locked.
+                tree.git.run("worktree", "remove", "--force", "--force", "--", place)
     for each in list(_moved_out(place)):
         shutil.rmtree(each, ignore_errors=True)
     with suppress(OSError):
         os.rmdir(os.path.dirname(place))  # the run's folder, once its last agent has left
+
+
+def _is_known(tree: Tree, place: str) -> bool:
+    """Whether git knows a work tree at `place`: it keeps one file for each, with its folder."""
+    above = os.path.join(tree.common, "worktrees")
+    with suppress(FileNotFoundError):
+        for name in os.listdir(above):
+            with suppress(OSError), open(os.path.join(above, name, "gitdir"), "rb") as file:
+                said = os.fsdecode(file.read().removesuffix(b"\n"))
+                if os.path.dirname(os.path.join(above, name, said)) == place:
+                    return True
+    return False
 
 
 def _moved_out(place: str) -> Iterator[str]:

@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ...core.text import presentable
+from ...core.redaction import presentable
 from ...errors import GitRefused
 from .command import pause
 from .record import ROOT
@@ -37,8 +37,10 @@ _WAIT, _PAUSE = 2.0, 0.05
 _LONG_PAUSE = 0.5
 
 
-def free_locks(tree: Tree) -> None:
+def free_locks(tree: Tree, branch: str) -> bool:
     """Wait for locks that are about to go, move dead ones out of the way, refuse living ones.
+
+    Whether there were any.
 
     A lock that nobody holds is watched until it is certain that nobody does, `_OLD` seconds.
 
@@ -46,28 +48,31 @@ def free_locks(tree: Tree) -> None:
         GitRefused: Somebody holds one, or it cannot be told.
         GitStopped: We were told to stop while we waited.
     """
-    for lock in _locks(tree):
-        _free(tree, lock)
+    found = [lock for lock in _locks(tree, branch) if _free(tree, lock)]
+    return bool(found)
 
 
-def _locks(tree: Tree) -> Iterator[str]:
+def _locks(tree: Tree, branch: str) -> Iterator[str]:
     """Every lock that could stop us: on the index, on HEAD, its branch and our own references."""
     yield os.path.join(tree.repository, "index.lock")
     yield os.path.join(tree.repository, "HEAD.lock")
     yield os.path.join(tree.common, "packed-refs.lock")
-    if tree.branch:
-        yield os.path.join(tree.common, "refs", "heads", f"{tree.branch}.lock")
+    if branch:
+        yield os.path.join(tree.common, "refs", "heads", f"{branch}.lock")
     for folder, _, names in os.walk(os.path.join(tree.common, ROOT)):
         yield from (os.path.join(folder, name) for name in names if name.endswith(".lock"))
 
 
-def _free(tree: Tree, lock: str) -> None:
+def _free(tree: Tree, lock: str) -> bool:
+    """Whether there was such a lock; it is gone now."""
     began = seen = time.monotonic()
+    was_there = False
     while True:
         try:
             age = time.time() - os.lstat(lock).st_mtime
         except (FileNotFoundError, NotADirectoryError):
-            return
+            return was_there
+        was_there = True
         holder, now = _holder(tree, lock), time.monotonic()
         if holder:
             seen = now
@@ -84,6 +89,7 @@ def _free(tree: Tree, lock: str) -> None:
     os.makedirs(tree.scratch, mode=0o700, exist_ok=True)
     with suppress(FileNotFoundError):
         os.replace(lock, os.path.join(tree.scratch, f"{os.path.basename(lock)}.dead"))
+    return True
 
 
 def _refusal(lock: str, holder: str | None, age: float) -> str:

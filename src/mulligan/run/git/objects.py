@@ -1,69 +1,239 @@
 """Objects of a repository: content, trees, commits.
 
-Everything is written with plumbing that touches neither the work tree nor the index. An object
-that no reference reaches is swept by git after two weeks, so whoever writes one names it soon.
+Written in one step by one git, as a pack, that touches neither the work tree nor the index. An
+object that no reference reaches is swept by git after two weeks, so whoever writes one names it
+soon.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
-import tempfile
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+import struct
+import subprocess
+import time
+import zlib
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, NamedTuple
 
+from ...core.redaction import presentable
 from ...errors import GitError
-from .command import TIMEOUT, check_stop, watched
-from .files import Entry
+from .command import TIMEOUT, Git, check_stop, watched
+from .files import TreeEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from .command import Git
+    from .tree import Tree
 
-__all__ = (
-    "build_tree",
-    "commit_tree",
-    "content_of",
-    "entries_of",
-    "index_lines",
-    "reader",
-    "write_blob",
-    "write_files",
-)
+__all__ = ("ObjectReader", "Objects", "edited_tree", "entries_of", "index_lines", "reading")
 
 # Commits that nobody's history contains are signed by nobody.
-_NOBODY = {
-    "GIT_AUTHOR_NAME": "mulligan",
-    "GIT_AUTHOR_EMAIL": "mulligan@localhost",
-    "GIT_COMMITTER_NAME": "mulligan",
-    "GIT_COMMITTER_EMAIL": "mulligan@localhost",
-}
+_NOBODY = "mulligan <mulligan@localhost>"
+
+# Up to so many objects are files of their own; git draws the line here for what it fetches, too.
+_LOOSE = 100
+_CHUNK = 1 << 20
+_TYPES = {"commit": 1, "tree": 2, "blob": 3}
+_TREE = "40000"
 
 
-def write_files(git: Git, places: Sequence[str]) -> list[str]:
-    """Store the bytes of files as they are, without filters; their ids, in order."""
-    if not places:
-        return []
-    asked = b"".join(_quoted(os.fsencode(place)) + b"\n" for place in places)
-    said = git.run("hash-object", "-w", "--no-filters", "--stdin-paths", stdin=asked)
-    return said.decode().split()
+@dataclass(slots=True)
+class Objects:
+    """Objects that are to be written. Their ids are known before they are.
+
+    Args:
+        git: Git of the repository.
+    """
+
+    git: Git
+    _made: dict[str, tuple[str, bytes]] = field(default_factory=dict, repr=False)
+    _files: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def file(self, place: str, oid: str) -> None:
+        """Add the bytes of a file as they are, which have this id; read when they are written."""
+        self._files[oid] = place
+
+    def blob(self, content: bytes) -> str:
+        """Add content; its id."""
+        return self._add("blob", content)
+
+    def tree(self, entries: Mapping[str, TreeEntry]) -> str:
+        """Add one folder; its id."""
+        order = sorted(entries, key=lambda name: os.fsencode(_sorted_as(name, entries[name])))
+        lines = [
+            b"%s %s\0%s" % (each.mode.encode(), os.fsencode(name), bytes.fromhex(each.oid))
+            for name, each in ((name, entries[name]) for name in order)
+        ]
+        return self._add("tree", b"".join(lines))
+
+    def commit(self, tree: str, parents: Sequence[str], message: str) -> str:
+        """Add a commit that is on no branch; its id."""
+        lines = [f"tree {tree}", *(f"parent {each}" for each in dict.fromkeys(parents) if each)]
+        lines += [f"{role} {_NOBODY} {time.time():.0f} +0000" for role in ("author", "committer")]
+        return self._add("commit", "\n".join([*lines, "", message]).encode())
+
+    def write(self) -> None:
+        """Write everything that was added.
+
+        Raises:
+            GitError: A file is not what it was when it was added, or git failed.
+        """
+        if len(self._made) + len(self._files) > _LOOSE:
+            self._forget_known()
+        count = len(self._made) + len(self._files)
+        if not count:
+            return
+        command = ["unpack-objects", "-q"] if count <= _LOOSE else ["index-pack", "--stdin"]
+        child = self.git.start(
+            *command, streams=(subprocess.PIPE, subprocess.DEVNULL, subprocess.PIPE)
+        )
+        source, said = child.stdin, child.stderr
+        assert source is not None  # noqa: S101 -- a pipe
+        assert said is not None  # noqa: S101 -- a pipe
+        try:
+            with said, watched(child, TIMEOUT) as is_late:
+                with suppress(BrokenPipeError):  # a git that has ended says why
+                    self._send(source, count)
+                    source.close()
+                words = said.read()
+                code = child.wait()
+        finally:
+            with suppress(BrokenPipeError):
+                source.close()
+        if is_late.is_set():
+            raise GitError(f"git {command[0]} took longer than {TIMEOUT:g} s and was stopped")
+        if code:
+            check_stop(f"git {command[0]}")
+            shown = presentable(words.decode("utf-8", "replace"))
+            raise GitError(f"git {command[0]} failed with exit code {code}: {shown}", shown)
+        self._made.clear()
+        self._files.clear()
+
+    def _add(self, kind: str, content: bytes) -> str:
+        digest = self._digest(b"%s %d\0" % (kind.encode(), len(content)))
+        digest.update(content)
+        oid = digest.hexdigest()
+        self._made[oid] = (kind, content)
+        return oid
+
+    def _digest(self, start: bytes = b"") -> hashlib._Hash:
+        name = "sha256" if len(self.git.nothing) == 64 else "sha1"
+        return hashlib.new(name, start, usedforsecurity=False)
+
+    def _forget_known(self) -> None:
+        """Leave out what the repository has already: the same files are stored again and again."""
+        asked = [*self._made, *self._files]
+        said = self.git.run(
+            "cat-file",
+            "--batch-check=%(objectname)",
+            stdin="".join(f"{o}\n" for o in asked).encode(),
+        )
+        for oid, line in zip(asked, said.decode().splitlines(), strict=True):
+            if line == oid:
+                self._made.pop(oid, None)
+                self._files.pop(oid, None)
+
+    def _send(self, pipe: IO[bytes], count: int) -> None:
+        whole = self._digest()
+
+        def send(part: bytes) -> None:
+            whole.update(part)
+            pipe.write(part)
+
+        send(struct.pack(">4sII", b"PACK", 2, count))
+        for kind, content in self._made.values():
+            send(_header(kind, len(content)) + zlib.compress(content, 1))
+        for oid, place in self._files.items():
+            self._send_file(send, place, oid)
+        pipe.write(whole.digest())
+
+    def _send_file(self, send: Callable[[bytes], None], place: str, oid: str) -> None:
+        with open(place, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            digest, packed = self._digest(b"blob %d\0" % size), zlib.compressobj(1)
+            send(_header("blob", size))
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+                send(packed.compress(chunk))
+            send(packed.flush())
+        if digest.hexdigest() != oid:
+            raise GitError(f"{presentable(place, 200)} is being written to; try again at rest")
 
 
-def write_blob(git: Git, content: bytes) -> str:
-    """Store `content`; its id."""
-    return git.run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
+def _header(kind: str, size: int) -> bytes:
+    """The type and size of an object in a pack: 4 bits, then 7 a byte."""
+    first, size = _TYPES[kind] << 4 | size & 15, size >> 4
+    found = bytearray()
+    while size:
+        found.append(first | 128)
+        first, size = size & 127, size >> 7
+    found.append(first)
+    return bytes(found)
 
 
-def build_tree(git: Git, base: str, changes: Mapping[str, Entry | None], scratch: str) -> str:
-    """The tree `base` (empty for none) with other entries, None for an entry that goes."""
-    with tempfile.TemporaryDirectory(dir=scratch) as folder:
-        aside = git.having(GIT_INDEX_FILE=os.path.join(folder, "index"))
-        aside.run("read-tree", *([base] if base else ["--empty"]))
-        aside.run("update-index", "-z", "--index-info", stdin=index_lines(git, changes))
-        return aside.line("write-tree", "--missing-ok")
+def edited_tree(
+    objects: Objects,
+    read: Callable[[str], bytes] | None,
+    base: str,
+    changes: Mapping[str, TreeEntry | None],
+) -> str:
+    """The tree `base` (empty for none) with other entries, None for an entry that goes.
+
+    Only the folders on the way to a change are read, with `read`, and made anew.
+    """
+    return _edited(objects, read, base, changes) or objects.tree({})
 
 
-def index_lines(git: Git, changes: Mapping[str, Entry | None]) -> bytes:
+def _edited(
+    objects: Objects,
+    read: Callable[[str], bytes] | None,
+    base: str,
+    changes: Mapping[str, TreeEntry | None],
+) -> str:
+    entries = _folder(read(base), len(objects.git.nothing) // 2) if base and read else {}
+    below: dict[str, dict[str, TreeEntry | None]] = {}
+    for path, entry in changes.items():
+        name, slash, rest = path.partition("/")
+        if slash:
+            below.setdefault(name, {})[rest] = entry
+    for name, inner in below.items():
+        there = entries.get(name)
+        is_folder = there is not None and there.mode == _TREE
+        oid = _edited(objects, read, there.oid if there and is_folder else "", inner)
+        if oid:
+            entries[name] = TreeEntry(_TREE, oid)
+        elif is_folder:
+            del entries[name]
+    for name, entry in changes.items():
+        if "/" in name:
+            continue
+        if entry is not None:
+            entries[name] = entry
+        elif name in entries and entries[name].mode != _TREE:
+            del entries[name]  # a folder that has come instead stays
+    return objects.tree(entries) if entries else ""
+
+
+def _folder(content: bytes, size: int) -> dict[str, TreeEntry]:
+    found, at = {}, 0
+    while at < len(content):
+        end = content.index(b"\0", at)
+        mode, _, name = content[at:end].partition(b" ")
+        at = end + 1 + size
+        found[os.fsdecode(name)] = TreeEntry(mode.decode(), content[end + 1 : at].hex())
+    return found
+
+
+def _sorted_as(name: str, entry: TreeEntry) -> str:
+    return f"{name}/" if entry.mode == _TREE else name
+
+
+def index_lines(git: Git, changes: Mapping[str, TreeEntry | None]) -> bytes:
     """Changes as ``git update-index --index-info`` reads them: what goes stands first.
 
     A file that becomes a folder has to go before the files in that folder can come.
@@ -78,72 +248,120 @@ def index_lines(git: Git, changes: Mapping[str, Entry | None]) -> bytes:
     return b"".join(lines)
 
 
-def commit_tree(git: Git, tree: str, parents: Iterable[str], message: str) -> str:
-    """A commit that is on no branch; its id."""
-    asked = [word for parent in parents for word in ("-p", parent)]
-    said = git.having(**_NOBODY).run("commit-tree", tree, *asked, stdin=message.encode())
-    return said.decode().strip()
+def entries_of(tree: Tree, commit: str) -> Mapping[str, TreeEntry]:
+    """Every file of a commit, by its id."""
+    return _entries(tree.store, commit)
 
 
-def entries_of(git: Git, treeish: str) -> dict[str, Entry]:
-    """Every file of a tree."""
+@lru_cache(maxsize=4)  # what has an id never changes
+def _entries(git: Git, commit: str) -> Mapping[str, TreeEntry]:
     found = {}
-    for line in git.fields("ls-tree", "-r", "-z", "--full-tree", treeish):
+    for line in git.fields("ls-tree", "-r", "-z", "--full-tree", commit):
         about, _, path = line.partition("\t")
         mode, _, oid = about.split(" ")
-        found[path] = Entry(mode, oid)
-    return found
+        found[path] = TreeEntry(mode, oid)
+    return MappingProxyType(found)
 
 
-def content_of(git: Git, oid: str) -> bytes:
-    """The content of one object, or of ``COMMIT:path``."""
-    return git.run("cat-file", "blob", oid)
+class Found(NamedTuple):
+    """An object that was asked for.
 
-
-@contextmanager
-def reader(git: Git) -> Iterator[Callable[[str], bytes]]:
-    """A function from ids to contents, over one process.
-
-    Raises:
-        GitError: An object is not there, or git has ended.
-        GitStopped: We were told to stop.
+    Args:
+        oid: Its id.
+        content: What is in it.
     """
-    child = git.start("cat-file", "--batch")
-    source, answers = child.stdin, child.stdout
-    assert source is not None  # noqa: S101 -- a pipe
-    assert answers is not None  # noqa: S101 -- a pipe
 
-    def read(oid: str) -> bytes:
+    oid: str
+    content: bytes
+
+
+class ObjectReader:
+    """Answers questions about objects and references, over one git that starts with the first.
+
+    It works in no tree: whoever looks whether a git runs there does not find it.
+    """
+
+    def __init__(self, tree: Tree) -> None:
+        self._git = tree.store
+        #: References of ours as they were listed in here, kept up to date by whoever moves one.
+        self.listing: dict[str, str] | None = None
+        self._pipes: tuple[IO[bytes], IO[bytes]] | None = None
+        self._stack = ExitStack()
+        self._asked = 0.0
+
+    def find(self, name: str) -> Found | None:
+        """The object with this id, or at ``COMMIT:path``, or that a reference points to, if any.
+
+        Raises:
+            GitError: Git has ended.
+            GitStopped: We were told to stop.
+        """
+        self._asked = time.monotonic()
+        source, answers = self._pipes or self._started()
         with suppress(BrokenPipeError):  # a git that has ended answers nothing
-            source.write(oid.encode() + b"\n")
+            source.write(name.encode() + b"\n")
             source.flush()
         head = answers.readline().split()
-        if len(head) != 3:
+        if head[-1:] == [b"missing"]:
+            return None
+        if len(head) != 3:  # id, type, size
             check_stop("git cat-file")
             said = b" ".join(head).decode() or "git has ended"
-            raise GitError(f"object {oid} cannot be read: {said}")
+            raise GitError(f"object {name} cannot be read: {said}")
         size = int(head[2])
         content = answers.read(size + 1)
         if len(content) != size + 1:
             check_stop("git cat-file")
-            raise GitError(f"object {oid} ends after {len(content)} of {size} bytes")
-        return content[:-1]
+            raise GitError(f"object {name} ends after {len(content)} of {size} bytes")
+        return Found(head[0].decode(), content[:-1])
 
+    def read(self, name: str) -> bytes:
+        """What is in an object.
+
+        Raises:
+            GitError: It is not there.
+        """
+        found = self.find(name)
+        if found is None:
+            raise GitError(f"object {name} cannot be read: {name} missing")
+        return found.content
+
+    def close(self) -> None:
+        """End git."""
+        self._stack.close()
+
+    def _started(self) -> tuple[IO[bytes], IO[bytes]]:
+        child = self._git.start("cat-file", "--batch")
+        assert child.stdin is not None  # noqa: S101 -- a pipe
+        assert child.stdout is not None  # noqa: S101 -- a pipe
+        self._stack.callback(_close, child.stdin)
+        self._stack.enter_context(child.stdout)
+        self._stack.enter_context(watched(child, TIMEOUT, since=lambda: self._asked))
+        self._pipes = child.stdin, child.stdout
+        return self._pipes
+
+
+def _close(pipe: IO[bytes]) -> None:
+    with suppress(BrokenPipeError):  # what it was asked and did not read
+        pipe.close()
+
+
+_readers: ContextVar[Mapping[str, ObjectReader]] = ContextVar(
+    "readers", default=MappingProxyType({})
+)
+
+
+@contextmanager
+def reading(tree: Tree) -> Iterator[ObjectReader]:
+    """A reader of the tree's repository; the same one for everything that is called in here."""
+    known = _readers.get()
+    if tree.common in known:
+        yield known[tree.common]
+        return
+    reader = ObjectReader(tree)
+    token = _readers.set({**known, tree.common: reader})
     try:
-        with answers, watched(child, TIMEOUT):
-            yield read
+        yield reader
     finally:
-        with suppress(BrokenPipeError):  # what it was asked and did not read
-            source.close()
-
-
-def _quoted(place: bytes) -> bytes:
-    """A path in quotes, as git reads it where a newline would end it."""
-    return b'"' + b"".join(_ESCAPED.get(byte, bytes([byte])) for byte in place) + b'"'
-
-
-_ESCAPED = {
-    **{byte: b"\\%03o" % byte for byte in (*range(32), 127)},
-    ord('"'): b'\\"',
-    ord("\\"): b"\\\\",
-}
+        _readers.reset(token)
+        reader.close()

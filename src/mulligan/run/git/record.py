@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ...core.text import presentable
+from ...core.redaction import presentable
 from ...errors import SettingError
-from .places import Left, Move, Place, inside
+from .file_state import FileState, Left, Move, inside
 
 __all__ = ("OPEN", "ROOT", "Baseline", "Mode", "SetAside", "State", "checked_name")
 
@@ -41,13 +41,15 @@ class Baseline:
         commit: The whole tree at that moment.
         places: Every path that differed from the last commit.
         folders: Folders with nothing in them that git tracks; it does not hold empty ones.
+        author: Who commits where git does not know by then; empty if nobody was named.
     """
 
     run: str
     head: str
     commit: str
-    places: Mapping[str, Place]
+    places: Mapping[str, FileState]
     folders: tuple[str, ...] = ()
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

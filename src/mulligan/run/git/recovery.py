@@ -13,16 +13,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from ...core.text import presentable
+from ...core.redaction import presentable
 from ...errors import GitRefused, SettingError
 from .apply import outward, take
 from .baseline import changes
-from .commits import commit_changes, made_before
-from .message import PREFIX
-from .places import Left
+from .commit_message import PREFIX
+from .commits import commit_changes, identity, made_before
+from .file_state import Left
+from .objects import Objects, reading
 from .record import SetAside, checked_name
-from .refs import Overtaken, advance, load, load_all, load_baseline, write
-from .returning import GivenBack, bring_back, go_on_bringing
+from .refs import advance, load, load_all, load_baseline, write
+from .restore import GivenBack, bring_back
+from .status import TreeStatus
 
 if TYPE_CHECKING:
     from .record import Mode
@@ -30,16 +32,13 @@ if TYPE_CHECKING:
 
 __all__ = ("Caught", "finish", "give_back", "is_clean", "prepare", "recover", "set_aside")
 
-# Children of a process that was killed, each of which may still move a reference.
-_ORPHANS = 3
-
 
 def is_clean(tree: Tree, run: str = "") -> bool:
     """Whether nothing has changed since the run began, or since the last commit.
 
     Files that are never touched (ignored, secret-looking, submodules) do not count.
     """
-    with tree.held():
+    with tree.held(), reading(tree):
         baseline = load_baseline(tree, run) if run else None
         return not changes(tree, baseline).moves
 
@@ -97,19 +96,23 @@ def prepare(
     checked_name(run)
     if mode == "worktree":
         raise SettingError("mode worktree lends each agent a tree of its own; use lend()")
-    with tree.held():
-        tree.check()
-        found = changes(tree, load_baseline(tree, since or run))
+    with tree.held(), reading(tree):
+        status, objects = TreeStatus.checked(tree), Objects(tree.store)
+        baseline = load_baseline(tree, since or run)
+        found = changes(tree, baseline, status=status, objects=objects)
         if mode == "commit" and found.shared:
             raise GitRefused(_shared(found.shared))
         if not found.moves:
             return None
+        if mode == "commit":
+            author = identity(tree.git, author or ("" if baseline is None else baseline.author))
         return write(
-            tree,
+            status,
             run,
             mode,
-            found.moves,
-            found.left,
+            objects,
+            moves=found.moves,
+            left=found.left,
             folders=found.folders,
             words=presentable(words),
             prefix=prefix,
@@ -119,7 +122,7 @@ def prepare(
 
 def finish(tree: Tree, aside: SetAside) -> SetAside:
     """Do what was prepared. Done again, it changes nothing, whatever has become of it since."""
-    with tree.held():
+    with tree.held(), reading(tree):
         aside = load(tree, aside.run, aside.number) or aside
         if aside.state != "prepared":
             return aside
@@ -141,10 +144,9 @@ def give_back(
         is_partial: Give back what does not conflict.
         is_rehearsal: Touch nothing, say what would happen.
     """
-    with tree.held():
-        if not is_rehearsal:
-            tree.check()
-        return bring_back(tree, aside, is_partial=is_partial, is_rehearsal=is_rehearsal)
+    with tree.held(), reading(tree):
+        status = TreeStatus.of(tree) if is_rehearsal else TreeStatus.checked(tree)
+        return bring_back(tree, aside, status, is_partial=is_partial, is_rehearsal=is_rehearsal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,25 +172,17 @@ def recover(tree: Tree, run: str, *, is_undone: bool = False) -> Caught:
     """
     finished: list[SetAside] = []
     returned: list[GivenBack] = []
-    for aside in load_all(tree, run):
+    with tree.held():  # a git of the process that died has ended, or is waited for
+        found = load_all(tree, run)
+    for aside in found:
         if aside.folder != tree.folder:
             continue
-        done = _caught_up(tree, aside, is_undone=is_undone)
+        done = _catch_up(tree, aside, is_undone=is_undone)
         if isinstance(done, GivenBack):
             returned.append(done)
         elif done is not None:
             finished.append(done)
     return Caught(finished=tuple(finished), returned=tuple(returned))
-
-
-def _caught_up(tree: Tree, aside: SetAside, *, is_undone: bool) -> SetAside | GivenBack | None:
-    for _ in range(_ORPHANS):
-        try:
-            return _catch_up(tree, aside, is_undone=is_undone)
-        except Overtaken:
-            # A git that outlived its Mulligan has moved the reference a moment ago.
-            aside = load(tree, aside.run, aside.number) or aside
-    return _catch_up(tree, aside, is_undone=is_undone)
 
 
 def _catch_up(tree: Tree, aside: SetAside, *, is_undone: bool) -> SetAside | GivenBack | None:
@@ -198,12 +192,10 @@ def _catch_up(tree: Tree, aside: SetAside, *, is_undone: bool) -> SetAside | Giv
         case "prepared" if is_undone and not made_before(tree, aside):
             return give_back(tree, aside)
         case "prepared":
-            tree.check()
+            TreeStatus.checked(tree)
             return finish(tree, aside)
         case "returning":
-            with tree.held():
-                tree.check()
-                return go_on_bringing(tree, aside)
+            return give_back(tree, aside)
         case "aside" | "returned" | "partly" | "committed" | "kept":
             return None
         case _:

@@ -18,20 +18,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from ...errors import GitError
-from .files import FILE, Entry
-from .objects import build_tree, commit_tree, content_of, write_blob
-from .places import Place, inside
+from .file_state import FileState, inside
+from .files import FILE, TreeEntry
+from .objects import Objects, edited_tree, reading
 from .record import ROOT, Baseline, SetAside, State, checked_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from .places import Left, Move
+    from .file_state import Left, Move
+    from .objects import ObjectReader
     from .record import Mode
+    from .status import TreeStatus
     from .tree import Tree
 
 __all__ = (
     "Overtaken",
+    "add_record",
     "advance",
     "drop",
     "forget_baselines",
@@ -40,11 +43,9 @@ __all__ = (
     "load_all",
     "load_baseline",
     "plan_of",
-    "read_record",
     "withdraw",
     "write",
     "write_baseline",
-    "write_record",
 )
 
 
@@ -53,47 +54,67 @@ class Overtaken(GitError):
 
 
 def write_baseline(
-    tree: Tree,
+    status: TreeStatus,
     run: str,
-    places: Mapping[str, Place],
+    places: Mapping[str, FileState],
     folders: tuple[str, ...],
+    objects: Objects,
     *,
     instead_of: str = "",
+    author: str = "",
 ) -> Baseline:
-    """Write the baseline of a run down, once, or in one step instead of the one that was."""
-    head = tree.head
+    """Write the baseline of a run down, once, or in one step instead of the one that was.
+
+    Args:
+        status: The tree as it is.
+        run: Whose baseline it is.
+        places: Every path that differs from the last commit.
+        folders: Folders with nothing in them that git tracks.
+        objects: The contents of `places`, to be written with it.
+        instead_of: The commit of a baseline that shall stay no longer.
+        author: Who commits where git does not know by then.
+    """
+    tree, head = status.tree, status.commit
     entries = {f"staged/{path}": place.index for path, place in places.items()}
     data = {path: place.to_json() for path, place in places.items()}
-    record = write_record(tree, {"head": head, "places": data, "folders": folders}, entries)
-    whole = build_tree(
-        tree.git, head, {path: place.tree for path, place in places.items()}, tree.scratch
-    )
+    about = {"head": head, "places": data, "folders": folders, "author": author}
+    record = add_record(objects, about, entries)
+    whole = _whole(tree, objects, head, {path: place.tree for path, place in places.items()})
     # The time, so that no two are one, be they made in one second.
     facts = {"baseline": run, "at": time.time(), "record": record}
-    commit = _commit(tree, whole, [head, record], facts)
+    commit = _add_commit(objects, whole, [head, record], facts)
+    objects.write()
     before = instead_of or tree.git.nothing
     tree.git.run("update-ref", "--", f"{ROOT}/{run}/baseline", commit, before)
-    return Baseline(run=run, head=head, commit=commit, places=places, folders=folders)
+    _moved(tree, f"{ROOT}/{run}/baseline", commit)
+    return Baseline(
+        run=run, head=head, commit=commit, places=places, folders=folders, author=author
+    )
 
 
 def load_baseline(tree: Tree, run: str) -> Baseline | None:
     """The baseline of a run, if one was recorded."""
-    tip = _tip(tree, f"{ROOT}/{checked_name(run)}/baseline")
-    if not tip:
-        return None
-    data = read_record(tree, _facts(tree, tip)["record"])
-    places = {inside(path): Place.from_json(each) for path, each in data["places"].items()}
+    with reading(tree) as reader:
+        tip = reader.find(f"{ROOT}/{checked_name(run)}/baseline")
+        if tip is None:
+            return None
+        data = _record(reader, _facts(tip.content)["record"])
+    places = {inside(path): FileState.from_json(each) for path, each in data["places"].items()}
     folders = tuple(inside(each) for each in data.get("folders", ()))
-    return Baseline(run=run, head=data["head"], commit=tip, places=places, folders=folders)
+    author = data.get("author", "")
+    return Baseline(
+        run=run, head=data["head"], commit=tip.oid, places=places, folders=folders, author=author
+    )
 
 
 def write(
-    tree: Tree,
+    status: TreeStatus,
     run: str,
     mode: Mode,
+    objects: Objects,
+    *,
     moves: tuple[Move, ...],
     left: tuple[Left, ...],
-    *,
     folders: tuple[str, ...] = (),
     folder: str = "",
     since: str = "",
@@ -104,10 +125,11 @@ def write(
     """Write down what is to be set aside. From here on nothing of it can be lost.
 
     Args:
-        tree: Where it is taken from.
+        status: The tree that it is taken from, as it is.
         run: Whose it is.
         mode: How it is set aside.
-        moves: What is.
+        objects: The contents of `moves`, to be written with it.
+        moves: What is set aside.
         left: What is not.
         folders: Folders that stay, be they empty.
         folder: Where it will be given back, if not in `tree`.
@@ -116,7 +138,7 @@ def write(
         prefix: Stands before it.
         author: Who commits if git does not know.
     """
-    head = tree.head
+    tree, head = status.tree, status.commit
     number = 1 + max((each.number for each in _numbers(tree, run) if each.run == run), default=0)
     aside = SetAside(
         run=run,
@@ -124,7 +146,7 @@ def write(
         mode=mode,
         folder=folder or tree.folder,
         head=head,
-        branch=tree.branch,
+        branch=status.branch,
         at=time.time(),
         moves=moves,
         left=left,
@@ -134,25 +156,29 @@ def write(
         prefix=prefix,
         author=author,
     )
-    entries: dict[str, Entry | None] = {}
+    entries: dict[str, TreeEntry | None] = {}
     for move in moves:
         entries[f"base/{move.path}"] = move.base.tree
         entries[f"staged/{move.path}"] = move.aside.index
         entries[f"staged-base/{move.path}"] = move.base.index
-    record = write_record(tree, aside.to_json(), entries)
-    whole = {move.path: move.aside.tree for move in moves}
-    commit = _commit(
-        tree,
-        build_tree(tree.git, head, whole, tree.scratch),
-        [head, record],
-        {"run": run, "number": number, "mode": mode, "state": "prepared", "record": record},
-    )
+    record = add_record(objects, aside.to_json(), entries)
+    whole = _whole(tree, objects, head, {move.path: move.aside.tree for move in moves})
+    facts = {"run": run, "number": number, "mode": mode, "state": "prepared", "record": record}
+    commit = _add_commit(objects, whole, [head, record], facts)
+    objects.write()
     tree.git.run("update-ref", "--", aside.ref, commit, tree.git.nothing)
+    _moved(tree, aside.ref, commit)
     return replace(aside, commit=commit, tip=commit)
 
 
 def advance(
-    tree: Tree, aside: SetAside, state: State, *, made: str = "", plan: str = ""
+    tree: Tree,
+    aside: SetAside,
+    state: State,
+    *,
+    made: str = "",
+    plan: str = "",
+    objects: Objects | None = None,
 ) -> SetAside:
     """Say how far it is, in one atomic step.
 
@@ -162,70 +188,79 @@ def advance(
         state: The new state.
         made: A commit or branch that came of it.
         plan: A record of what is about to be done.
+        objects: That record and what belongs to it, to be written with this.
 
     Raises:
         Overtaken: Somebody else was faster.
     """
-    facts = _facts(tree, aside.tip)
+    objects = objects or Objects(tree.store)
+    with reading(tree) as reader:
+        facts = _facts(reader.read(aside.tip))
+        whole = _tree_of(reader.read(aside.commit))
     made, plan = made or aside.made, plan or facts.get("plan", "")
     facts.update(state=state, made=made, first=aside.commit, plan=plan)
     parents = [aside.commit, plan]
     if state == "committed":
         parents.append(made)  # reachable, whatever becomes of the branch
-    tip = _commit(tree, f"{aside.commit}^{{tree}}", parents, facts)
+    tip = _add_commit(objects, whole, parents, facts)
+    objects.write()
     answer = tree.git.ask("update-ref", "--", aside.ref, tip, aside.tip)
     if answer.code:
-        if _tip(tree, aside.ref) != aside.tip:
+        with reading(tree) as reader:
+            now = reader.find(aside.ref)
+        if now is None or now.oid != aside.tip:
             raise Overtaken(
-                f"{aside.ref} was moved by somebody else, who is recovering the same run"
+                f"{aside.ref} was moved by another process that is recovering the same run"
             )
         raise GitError(f"{aside.ref} cannot be moved: {answer.words}", answer.words)
+    _moved(tree, aside.ref, tip)
     return replace(aside, state=state, tip=tip, made=made)
 
 
 def withdraw(tree: Tree, aside: SetAside) -> None:
     """Forget what was written down, and nothing was done with."""
     tree.git.run("update-ref", "-d", "--", aside.ref, aside.tip)
+    _moved(tree, aside.ref, "")
 
 
 def load(tree: Tree, run: str, number: int) -> SetAside | None:
     """Something that was set aside, as it is now."""
-    tip = _tip(tree, f"{ROOT}/{checked_name(run)}/{number}")
-    return _read(tree, _Numbered(run, number, tip)) if tip else None
+    with reading(tree) as reader:
+        tip = reader.find(f"{ROOT}/{checked_name(run)}/{number}")
+        return None if tip is None else _read(reader, _Numbered(run, number, tip.oid))
 
 
 def load_all(tree: Tree, run: str = "") -> list[SetAside]:
     """Everything that was set aside in this repository, or by one run and its agents, in order."""
-    return [_read(tree, each) for each in _numbers(tree, run)]
+    with reading(tree) as reader:
+        return [_read(reader, each) for each in _numbers(tree, run)]
 
 
 def plan_of(tree: Tree, aside: SetAside) -> dict[str, Any]:
     """What was about to be done when its state was last written."""
-    return read_record(tree, _facts(tree, aside.tip)["plan"])
+    with reading(tree) as reader:
+        return _record(reader, _facts(reader.read(aside.tip))["plan"])
 
 
-def write_record(tree: Tree, data: Mapping[str, Any], entries: Mapping[str, Entry | None]) -> str:
-    """A commit that holds plain data, and keeps `entries` reachable."""
-    blob = write_blob(tree.git, json.dumps(data).encode())
-    kept: dict[str, Entry | None] = {path: each for path, each in entries.items() if each}
-    kept["record.json"] = Entry(FILE, blob)
-    record = build_tree(tree.git, "", kept, tree.scratch)
-    return commit_tree(tree.git, record, [], "mulligan: record")
+def add_record(
+    objects: Objects, data: Mapping[str, Any], entries: Mapping[str, TreeEntry | None]
+) -> str:
+    """Add a commit that holds plain data, and keeps `entries` reachable; its id."""
+    kept: dict[str, TreeEntry | None] = {path: each for path, each in entries.items() if each}
+    kept["record.json"] = TreeEntry(FILE, objects.blob(json.dumps(data).encode()))
+    return objects.commit(edited_tree(objects, None, "", kept), [], "mulligan: record")
 
 
-def read_record(tree: Tree, record: str) -> dict[str, Any]:
-    """The plain data of `write_record`."""
-    data: dict[str, Any] = json.loads(content_of(tree.git, f"{record}:record.json"))
+def _record(reader: ObjectReader, record: str) -> dict[str, Any]:
+    """The plain data of `add_record`."""
+    data: dict[str, Any] = json.loads(reader.read(f"{record}:record.json"))
     return data
 
 
 def drop(tree: Tree, run: str) -> int:
     """Remove every reference of a run; git sweeps the objects later. How many there were."""
-    refs = tree.git.run(
-        "for-each-ref", "--format=%(refname)", "--", f"{ROOT}/{checked_name(run)}/"
-    ).split()
-    for ref in refs:
-        tree.git.run("update-ref", "-d", "--", ref.decode())
+    refs = _refs(tree, checked_name(run))
+    _delete(tree, refs)
     return len(refs)
 
 
@@ -238,9 +273,16 @@ def forget_baselines(tree: Tree, run: str, *, but: Iterable[str] = ()) -> None:
         but: Agents whose baseline is still needed, as ``RUN/agents/NAME``.
     """
     kept = {f"{ROOT}/{each}/baseline" for each in but}
-    for ref in _baselines(tree, run):
-        if ref not in kept:
-            tree.git.run("update-ref", "-d", "--", ref)
+    _delete(tree, [ref for ref in _baselines(tree, run) if ref not in kept])
+
+
+def _delete(tree: Tree, refs: Iterable[str]) -> None:
+    refs = tuple(refs)
+    if refs:
+        asked = "".join(f"delete {ref}\n" for ref in refs)
+        tree.git.run("update-ref", "--stdin", stdin=asked.encode())
+    for ref in refs:
+        _moved(tree, ref, "")
 
 
 def has_baseline(tree: Tree, run: str) -> bool:
@@ -249,8 +291,26 @@ def has_baseline(tree: Tree, run: str) -> bool:
 
 
 def _baselines(tree: Tree, run: str) -> list[str]:
-    refs = tree.git.run("for-each-ref", "--format=%(refname)", "--", f"{ROOT}/{checked_name(run)}/")
-    return [ref for ref in refs.decode().split() if ref.endswith("/baseline")]
+    return [ref for ref in _refs(tree, run) if ref.endswith("/baseline")]
+
+
+def _refs(tree: Tree, run: str) -> dict[str, str]:
+    """The references of a run and its agents, or of all, with what they point to."""
+    under = f"{ROOT}/{checked_name(run)}/" if run else f"{ROOT}/"
+    with reading(tree) as reader:
+        if reader.listing is None:
+            asked = ("for-each-ref", "--format=%(refname) %(objectname)", "--", f"{ROOT}/")
+            said = tree.store.run(*asked).decode().splitlines()
+            reader.listing = dict(line.split(" ") for line in said)
+        return {ref: tip for ref, tip in reader.listing.items() if ref.startswith(under)}
+
+
+def _moved(tree: Tree, ref: str, tip: str) -> None:
+    """Remember that a reference of ours was moved, or removed if `tip` is empty."""
+    with reading(tree) as reader:
+        if reader.listing is not None:
+            reader.listing.pop(ref, None)
+            reader.listing.update({ref: tip} if tip else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,28 +321,21 @@ class _Numbered:
 
 
 def _numbers(tree: Tree, run: str) -> list[_Numbered]:
-    under = f"{ROOT}/{checked_name(run)}/" if run else f"{ROOT}/"
-    said = tree.git.run("for-each-ref", "--format=%(objectname) %(refname)", "--", under)
     found = []
-    for line in said.decode().splitlines():
-        tip, _, ref = line.partition(" ")
+    for ref, tip in _refs(tree, run).items():
         name, _, last = ref.removeprefix(f"{ROOT}/").rpartition("/")
         if last.isdigit():
             found.append(_Numbered(name, int(last), tip))
     return sorted(found, key=lambda each: (each.run, each.number))
 
 
-def _tip(tree: Tree, ref: str) -> str:
-    return tree.git.ask("rev-parse", "--verify", "--quiet", ref).out.decode().strip()
-
-
-def _read(tree: Tree, found: _Numbered) -> SetAside:
+def _read(reader: ObjectReader, found: _Numbered) -> SetAside:
     try:
-        facts = _facts(tree, found.tip)
-        aside = SetAside.from_json(read_record(tree, facts["record"]))
+        facts = _facts(reader.read(found.tip))
+        aside = SetAside.from_json(_record(reader, facts["record"]))
     except (KeyError, TypeError, ValueError) as trouble:
         name = f"{ROOT}/{found.run}/{found.number}"
-        raise GitError(f"{name} holds no record that this mulligan can read") from trouble
+        raise GitError(f"{name} has no record that this mulligan can read") from trouble
     if (aside.run, aside.number) != (found.run, found.number):
         raise GitError(f"{ROOT}/{found.run}/{found.number} holds the record of {aside.ref}")
     if facts["state"] not in get_args(State):
@@ -291,13 +344,24 @@ def _read(tree: Tree, found: _Numbered) -> SetAside:
     return replace(aside, state=facts["state"], commit=first, tip=found.tip, made=made)
 
 
-def _commit(tree: Tree, whole: str, parents: list[str], facts: Mapping[str, Any]) -> str:
+def _whole(tree: Tree, objects: Objects, head: str, changes: Mapping[str, TreeEntry | None]) -> str:
+    """The whole work tree: the last commit with these entries instead."""
+    with reading(tree) as reader:
+        base = _tree_of(reader.read(head)) if head else ""
+        return edited_tree(objects, reader.read, base, changes)
+
+
+def _add_commit(
+    objects: Objects, whole: str, parents: Sequence[str], facts: Mapping[str, Any]
+) -> str:
     name = facts.get("baseline") or f"{facts['run']}/{facts['number']} {facts['state']}"
-    message = f"mulligan: {name}\n\n{json.dumps(facts)}\n"
-    return commit_tree(tree.git, whole, [each for each in parents if each], message)
+    return objects.commit(whole, parents, f"mulligan: {name}\n\n{json.dumps(facts)}\n")
 
 
-def _facts(tree: Tree, commit: str) -> dict[str, Any]:
-    said = tree.git.run("cat-file", "commit", commit)
-    facts: dict[str, Any] = json.loads(said.rstrip().rpartition(b"\n")[2])
+def _tree_of(commit: bytes) -> str:
+    return commit.split(b"\n", 1)[0].removeprefix(b"tree ").decode()
+
+
+def _facts(commit: bytes) -> dict[str, Any]:
+    facts: dict[str, Any] = json.loads(commit.rstrip().rpartition(b"\n")[2])
     return facts

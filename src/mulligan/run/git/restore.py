@@ -14,15 +14,15 @@ import tempfile
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .apply import Step, take
-from .files import FILE, PROGRAM, Entry
-from .objects import reader, write_blob, write_files
+from .apply import PathStep, take
+from .files import FILE, PROGRAM, TreeEntry
+from .objects import Objects, reading
 from .record import SetAside
-from .refs import advance, load, plan_of, write_record
-from .status import Status
+from .refs import add_record, advance, load, plan_of
 
 if TYPE_CHECKING:
-    from .places import Move
+    from .file_state import Move
+    from .status import TreeStatus
     from .tree import Tree
 
 __all__ = ("Conflict", "GivenBack", "bring_back", "go_on_bringing")
@@ -71,19 +71,23 @@ class GivenBack:
         return not self.conflicts
 
 
-def bring_back(tree: Tree, aside: SetAside, *, is_partial: bool, is_rehearsal: bool) -> GivenBack:
+def bring_back(
+    tree: Tree, aside: SetAside, status: TreeStatus, *, is_partial: bool, is_rehearsal: bool
+) -> GivenBack:
     """Give back; see `mulligan.run.git.give_back`."""
     aside = load(tree, aside.run, aside.number) or aside
     if aside.state == "returning" and not is_rehearsal:
         return go_on_bringing(tree, aside)
     if aside.state in {"returned", "committed", "kept"}:
         return GivenBack(aside=aside)
-    steps, plan = _plan(tree, aside)
+    objects = Objects(tree.store)
+    steps, plan = _plan(tree, aside, status, objects)
     if is_rehearsal:
         return plan
     if plan.conflicts and not is_partial:
         return replace(plan, paths=(), merged=(), unstaged=())
-    announced = advance(tree, aside, "returning", plan=_written(tree, steps, plan))
+    record = _recorded(objects, steps, plan)
+    announced = advance(tree, aside, "returning", plan=record, objects=objects)
     return _done(tree, announced, steps, plan)
 
 
@@ -92,7 +96,7 @@ def go_on_bringing(tree: Tree, aside: SetAside) -> GivenBack:
     data = plan_of(tree, aside)
     moves = {move.path: move for move in aside.moves}
     steps = [
-        Step(
+        PathStep(
             path=each["path"],
             before=_entry(each["before"]),
             after=_entry(each["after"]),
@@ -111,7 +115,7 @@ def go_on_bringing(tree: Tree, aside: SetAside) -> GivenBack:
     return _done(tree, aside, steps, plan)
 
 
-def _done(tree: Tree, aside: SetAside, steps: list[Step], plan: GivenBack) -> GivenBack:
+def _done(tree: Tree, aside: SetAside, steps: list[PathStep], plan: GivenBack) -> GivenBack:
     late = take(tree, steps, aside.folders)
     conflicts = (
         *plan.conflicts,
@@ -125,17 +129,18 @@ def _done(tree: Tree, aside: SetAside, steps: list[Step], plan: GivenBack) -> Gi
     )
 
 
-def _plan(tree: Tree, aside: SetAside) -> tuple[list[Step], GivenBack]:
-    """What to do at each path; whatever is overwritten is stored first."""
-    status = Status.of(tree)
-    steps: list[Step] = []
+def _plan(
+    tree: Tree, aside: SetAside, status: TreeStatus, objects: Objects
+) -> tuple[list[PathStep], GivenBack]:
+    """What to do at each path; whatever is overwritten is stored first, in `objects`."""
+    steps: list[PathStep] = []
     merged: list[str] = []
     conflicts: list[Conflict] = []
     unstaged: list[str] = []
     for move in aside.moves:
         now, goal = tree.files.entry(move.path), move.aside.tree
         if now not in {goal, move.base.tree}:
-            both = _merged(tree, move, now)
+            both = _merged(tree, move, now, objects)
             if both is None:
                 conflicts.append(_conflict(aside, move.path, _why(now, goal)))
                 continue
@@ -143,7 +148,7 @@ def _plan(tree: Tree, aside: SetAside) -> tuple[list[Step], GivenBack]:
             merged.append(move.path)
         staged = _staged(aside, move)
         steps.append(
-            Step(
+            PathStep(
                 path=move.path,
                 before=now,
                 after=goal,
@@ -170,8 +175,8 @@ def _staged(aside: SetAside, move: Move) -> Any:
     return None if aside.mode == "worktree" else (move.base, move.aside)
 
 
-def _written(tree: Tree, steps: list[Step], plan: GivenBack) -> str:
-    entries: dict[str, Entry | None] = {}
+def _recorded(objects: Objects, steps: list[PathStep], plan: GivenBack) -> str:
+    entries: dict[str, TreeEntry | None] = {}
     for step in steps:
         if step.path in plan.merged:
             entries[f"had/{step.path}"] = step.before
@@ -185,30 +190,34 @@ def _written(tree: Tree, steps: list[Step], plan: GivenBack) -> str:
         "conflicts": [each.to_json() for each in plan.conflicts],
         "unstaged": plan.unstaged,
     }
-    return write_record(tree, data, entries)
+    return add_record(objects, data, entries)
 
 
-def _merged(tree: Tree, move: Move, now: Entry | None) -> Entry | None:
-    """Both changes in one file, stored; None if they touch the same lines, or are no text."""
+def _merged(tree: Tree, move: Move, now: TreeEntry | None, objects: Objects) -> TreeEntry | None:
+    """Both changes in one file, in `objects`; None if they touch the same lines, or are no text."""
     base, theirs = move.base.tree, move.aside.tree
     if not (now and base and theirs and now.is_file and base.is_file and theirs.is_file):
         return None
     mode = theirs.mode if now.mode == base.mode else now.mode
-    if write_files(tree.git, [tree.files.place(move.path)]) != [now.oid]:
+    place = tree.files.place(move.path)
+    with open(place, "rb") as file:
+        ours = file.read()
+    if tree.files.name(ours) != now.oid:
         return None
-    with tempfile.TemporaryDirectory(dir=tree.scratch) as folder, reader(tree.git) as read:
-        names = []
-        for name, oid in (("now", now.oid), ("base", base.oid), ("aside", theirs.oid)):
-            names.append(os.path.join(folder, name))
-            with open(names[-1], "wb") as file:
-                file.write(read(oid))
+    with tempfile.TemporaryDirectory(dir=tree.scratch) as folder, reading(tree) as reader:
+        contents = {"now": ours, "base": reader.read(base.oid), "aside": reader.read(theirs.oid)}
+        names = [os.path.join(folder, name) for name in contents]
+        for name, content in zip(names, contents.values(), strict=True):
+            with open(name, "wb") as file:
+                file.write(content)
         answer = tree.git.ask("merge-file", "-p", "-q", "--", *names)
     if answer.code:
         return None
-    return Entry(PROGRAM if mode == PROGRAM else FILE, write_blob(tree.git, answer.out))
+    objects.blob(ours)
+    return TreeEntry(PROGRAM if mode == PROGRAM else FILE, objects.blob(answer.out))
 
 
-def _why(now: Entry | None, goal: Entry | None) -> str:
+def _why(now: TreeEntry | None, goal: TreeEntry | None) -> str:
     if now is None:
         return "it was removed since"
     return "it was changed since" if goal is not None else "it was removed, and changed since"
@@ -220,9 +229,9 @@ def _conflict(aside: SetAside, path: str, reason: str) -> Conflict:
     return Conflict(path=path, reason=reason, command=command)
 
 
-def _plain(entry: Entry | None) -> list[str] | None:
+def _plain(entry: TreeEntry | None) -> list[str] | None:
     return None if entry is None else [entry.mode, entry.oid]
 
 
-def _entry(data: list[str] | None) -> Entry | None:
-    return None if data is None else Entry(*data)
+def _entry(data: list[str] | None) -> TreeEntry | None:
+    return None if data is None else TreeEntry(*data)

@@ -8,57 +8,74 @@ named, never entered.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from .files import Entry
+from ...core.redaction import presentable
+from ...errors import GitRefused
+from .file_state import FileState, Left
+from .files import TreeEntry
+from .locks import free_locks
 from .objects import entries_of
-from .places import Left, Place
-from .secrets import HEAD_BYTES, why_secret
+from .secret_files import HEAD_BYTES, why_secret
 from .tree import Tree
 
-__all__ = ("Status", "ignored")
+__all__ = ("TreeStatus", "ignored")
 
 _ABSENT = "000000"
 _SUBMODULE = "160000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Status:
+class TreeStatus:
     """A look at the tree.
 
     Args:
         tree: The tree.
+        commit: The commit that is checked out; empty on a branch without a commit.
+        branch: The branch that is checked out; empty for a detached HEAD.
         head: Every file of the last commit.
         dirty: Paths that differ from it, or are unknown to it.
         untracked: Those that git does not track.
         left: Paths that differ and may not be touched.
+        unresolved: Paths with a conflict that nobody has resolved.
     """
 
     tree: Tree
-    head: dict[str, Entry]
+    commit: str
+    branch: str
+    head: Mapping[str, TreeEntry]
     dirty: tuple[str, ...]
     untracked: frozenset[str]
     left: tuple[Left, ...]
-    _staged: dict[str, tuple[Entry | None, bool]] = field(repr=False)
+    unresolved: tuple[str, ...]
+    _staged: dict[str, tuple[TreeEntry | None, bool]] = field(repr=False)
 
     @classmethod
-    def of(cls, tree: Tree) -> Status:
+    def of(cls, tree: Tree) -> TreeStatus:
         """Look now."""
-        head = entries_of(tree.git, "HEAD") if tree.head else {}
-        staged: dict[str, tuple[Entry | None, bool]] = {}
+        lines = tree.git.fields(
+            *("status", "--porcelain=v2", "--branch", "-z", "--no-renames"),
+            *("--untracked-files=all", "--ignored=no", "--ignore-submodules=none"),
+        )
+        about = dict(line.split(" ", 2)[1:] for line in lines if line.startswith("# "))
+        commit, branch = about["branch.oid"], about["branch.head"]
+        commit = "" if commit == "(initial)" else commit
+        head = entries_of(tree, commit) if commit else {}
+        unresolved: list[str] = []
+        staged: dict[str, tuple[TreeEntry | None, bool]] = {}
         untracked: set[str] = set()
         left: dict[str, str] = {}
-        for line in tree.git.fields(
-            *("status", "--porcelain=v2", "-z", "--no-renames"),
-            *("--untracked-files=all", "--ignored=no", "--ignore-submodules=none"),
-        ):
+        for line in lines:
             if line.startswith("? "):
                 path = line[2:]
                 if path.endswith("/"):
                     left[path.rstrip("/")] = "a repository of its own"
                 else:
                     untracked.add(path)
+            elif line.startswith("u "):
+                unresolved.append(line.split(" ", 10)[10])
             elif line.startswith("1 "):
                 _, states, _, in_head, in_index, _, head_oid, oid, path = line.split(" ", 8)
                 if _SUBMODULE in {in_head, in_index}:
@@ -67,32 +84,51 @@ class Status:
                 # that the last commit is said to have and does not.
                 is_said = states[0] == "." and in_head != _ABSENT
                 is_intended = states[1] == "A" or (
-                    is_said and head.get(path) != Entry(in_head, head_oid)
+                    is_said and head.get(path) != TreeEntry(in_head, head_oid)
                 )
                 is_staged = in_index != _ABSENT and not is_intended
-                staged[path] = (Entry(in_index, oid) if is_staged else None), is_intended
+                staged[path] = (TreeEntry(in_index, oid) if is_staged else None), is_intended
         for path in sorted({*staged, *untracked} - {*left}):
             if why := _why_left(tree, path):
                 left[path] = why
         return cls(
             tree=tree,
+            commit=commit,
+            branch="" if branch == "(detached)" else branch,
             head=head,
             dirty=tuple(sorted({*staged, *untracked} - {*left})),
             untracked=frozenset(untracked - {*staged} - {*left}),
             left=tuple(Left(path=path, reason=why) for path, why in sorted(left.items())),
+            unresolved=tuple(unresolved),
             _staged=staged,
         )
 
-    def index(self, path: str) -> tuple[Entry | None, bool]:
+    @classmethod
+    def checked(cls, tree: Tree) -> TreeStatus:
+        """Look whether something may be set aside now.
+
+        Raises:
+            GitRefused: Something is under way, or paths are unresolved, or git is running.
+        """
+        tree.check_under_way()
+        status = cls.of(tree)
+        if free_locks(tree, status.branch):  # a git was at work: what was seen may be over
+            return cls.checked(tree)
+        if status.unresolved:
+            path = presentable(status.unresolved[0], 200)
+            raise GitRefused(f"{path} has a conflict that is not resolved; resolve it first")
+        return status
+
+    def index(self, path: str) -> tuple[TreeEntry | None, bool]:
         """What is staged at `path`, and whether there is only an intention."""
         if path in self._staged:
             return self._staged[path]
         return (None if path in self.untracked else self.head.get(path)), False
 
-    def place(self, path: str) -> Place:
+    def place(self, path: str) -> FileState:
         """Both contents of `path`; reads the file."""
         index, is_intended = self.index(path)
-        return Place(
+        return FileState(
             tree=self.tree.files.entry(path),
             index=index,
             is_intended=is_intended,

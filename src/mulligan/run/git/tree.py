@@ -6,35 +6,37 @@ a merge, a rebase, unresolved paths, a git that is running. Nothing has been tou
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
 import stat
-import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.text import presentable
+from ...core.redaction import presentable
 from ...errors import GitError, GitRefused
 from ...stores.home import private_folder
-from .command import Git, pause
+from .command import Git
 from .files import Files
-from .locks import free_locks
+from .tree_lock import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = ("Tree",)
 
+# What rev-parse is asked about a folder, in this order.
+_INSIDE = ("--is-inside-work-tree", "--is-bare-repository")
+_ABOUT = ("--show-toplevel", "--show-object-format", "--absolute-git-dir", "--git-common-dir")
+
+# A file in the scratch folder of a tree that an agent was lent.
+_LENT = "lent"
+
 # --pathspec-from-file and porcelain v2 with intent-to-add, as they are used here.
 _OLDEST = (2, 26)
-
-# How long a sibling that takes its tree back is waited for.
-_PATIENCE = 60.0
 
 # A file or folder in the repository that says what is going on, with how to end it.
 _UNDER_WAY = (
@@ -57,6 +59,7 @@ class Tree:
         common: The ``.git`` folder that all work trees of the repository share.
         git: Git in `folder`.
         files: The files in `folder`.
+        ignores_case: Whether names that differ only in case are one file here.
     """
 
     folder: str
@@ -64,6 +67,7 @@ class Tree:
     common: str
     git: Git
     files: Files
+    ignores_case: bool = False
 
     @classmethod
     def find(cls, folder: str | os.PathLike[str] = ".") -> Tree:
@@ -73,32 +77,45 @@ class Tree:
             GitRefused: It is in none, or git does not trust it, or is too old.
         """
         asked = os.path.abspath(folder)
-        git = Git(asked)
-        shown = presentable(asked)
         _check_version()
-        inside = git.ask("rev-parse", "--is-inside-work-tree", "--is-bare-repository")
-        if inside.code:
-            raise GitRefused(
-                f"{shown}: {_first_line(inside.words)}; run `git init` there, "
-                f"or leave git recovery off",
-                inside.words,
-            )
-        in_tree, is_bare = inside.out.decode().split()
-        if in_tree != "true":
-            found = "a bare repository" if is_bare == "true" else "inside a .git folder"
-            raise GitRefused(f"{shown} is {found}, with no files to set aside; name a work tree")
-        top = git.line("rev-parse", "--show-toplevel")
-        algorithm, repository, common = _about(Git(top))
-        git = Git(top, nothing="0" * (64 if algorithm == "sha256" else 40))
-        scratch = os.path.join(os.path.realpath(repository), "mulligan")
-        files = Files(root=top, scratch=scratch, algorithm=algorithm)
+        known = _known.get(asked)
+        if known is None or known.stamp != _stamp(asked, known.top, known.common):
+            known = _known[asked] = _found(asked)
+            if len(_known) > _MOST_KNOWN:
+                del _known[next(iter(_known))]
+        git = Git(known.top, nothing="0" * (64 if known.algorithm == "sha256" else 40))
+        scratch = os.path.join(known.repository, "mulligan")
+        files = Files(
+            root=known.top,
+            scratch=scratch,
+            algorithm=known.algorithm,
+            is_durable=not os.path.exists(os.path.join(scratch, _LENT)),
+        )
         return cls(
-            folder=top,
-            repository=os.path.realpath(repository),
-            common=os.path.realpath(os.path.join(top, common)),
+            folder=known.top,
+            repository=known.repository,
+            common=known.common,
             git=git,
             files=files,
+            ignores_case=known.ignores_case,
         )
+
+    @property
+    def store(self) -> Git:
+        """Git for objects and references alone. It works in no tree, so it is in nobody's way."""
+        return Git(os.sep, (("GIT_DIR", self.common),), self.git.nothing)
+
+    def new_linked(self, place: str) -> Tree:
+        """The linked work tree that git has just made at `place`, for an agent to be lent."""
+        with open(os.path.join(place, ".git"), encoding="utf-8", errors="surrogateescape") as file:
+            repository = os.path.realpath(file.read().removeprefix("gitdir: ").removesuffix("\n"))
+        scratch = os.path.join(repository, "mulligan")
+        private_folder(Path(scratch))
+        with open(os.path.join(scratch, _LENT), "wb"):
+            pass
+        facts = (place, repository, self.common, self.files.algorithm, self.ignores_case)
+        _known[place] = _Known(*facts, _stamp(place, place, self.common))
+        return Tree.find(place)
 
     @property
     def scratch(self) -> str:
@@ -117,20 +134,15 @@ class Tree:
         answer = self.git.ask("symbolic-ref", "--quiet", "--short", "HEAD")
         return os.fsdecode(answer.out.removesuffix(b"\n"))
 
-    def check(self) -> None:
-        """Whether something may be set aside now.
+    def check_under_way(self) -> None:
+        """Whether nothing is under way that setting files aside would break.
 
         Raises:
-            GitRefused: Something is under way, or paths are unresolved, or git is running.
+            GitRefused: A merge, a rebase or the like is.
         """
         for name, what, how in _UNDER_WAY:
             if os.path.exists(os.path.join(self.repository, name)):
                 raise GitRefused(f"{presentable(self.folder)}: {what} is under way; {how} first")
-        unresolved = self.git.fields("ls-files", "--unmerged", "-z")
-        if unresolved:
-            path = presentable(unresolved[0].partition("\t")[2], 200)
-            raise GitRefused(f"{path} has a conflict that is not resolved; resolve it first")
-        free_locks(self)
 
     def ignores(self, path: str) -> bool:
         """Whether git ignores `path`."""
@@ -140,39 +152,20 @@ class Tree:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other Mulligans out of this tree; the kernel lets go when the process dies.
+        """Keep every other thread and process of Mulligan's out of this tree; see `tree_lock`.
 
         Raises:
-            GitRefused: Another one is at work.
-            GitStopped: We were told to stop while we waited for it.
+            GitRefused: Another process has it, and shows no progress.
+            GitStopped: We were told to stop while we waited.
         """
         private_folder(Path(self.scratch))
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(os.path.join(self.scratch, "held"), flags, 0o600)
-        try:
-            self._wait_for(handle)
-            self._sweep()
-            yield
-        except OSError as trouble:
-            what = f"{trouble.strerror or trouble}: {trouble.filename or self.folder!r}"
-            raise GitError(f"setting files aside met {presentable(what)}") from trouble
-        finally:
-            os.close(handle)
-
-    def _wait_for(self, handle: int) -> None:
-        deadline = time.monotonic() + _PATIENCE
-        while True:
+        with locked(os.path.join(self.scratch, "held"), self.folder):
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise GitRefused(
-                        f"{presentable(self.folder)}: another mulligan has been setting files "
-                        f"aside there for {_PATIENCE:.0f} s; try again when it is done"
-                    ) from None
-                pause(0.02, "waiting for the tree")
-            else:
-                return
+                self._sweep()
+                yield
+            except OSError as trouble:
+                what = f"{trouble.strerror or trouble}: {trouble.filename or self.folder!r}"
+                raise GitError(f"setting files aside met {presentable(what)}") from trouble
 
     def _sweep(self) -> None:
         """Remove what a Mulligan that was killed has left half written."""
@@ -186,12 +179,78 @@ class Tree:
                         os.unlink(place)
 
 
-def _about(git: Git) -> list[str]:
-    asked = ("--show-object-format", "--absolute-git-dir", "--git-common-dir")
-    lines = git.line("rev-parse", *asked).split("\n")
-    if len(lines) == len(asked):
-        return lines
-    return [git.line("rev-parse", each) for each in asked]  # a folder with a newline in its name
+class _Known(NamedTuple):
+    """What git says about a folder, and what that depends on."""
+
+    top: str
+    repository: str
+    common: str
+    algorithm: str
+    ignores_case: bool
+    stamp: tuple[object, ...]
+
+
+_known: dict[str, _Known] = {}
+_MOST_KNOWN = 64
+
+
+def _stamp(asked: str, top: str, common: str) -> tuple[object, ...]:
+    """Changes if `asked` is in another tree by now, or its repository is another.
+
+    Every repository has a configuration of its own, that says what kind of repository it is; and
+    another tree that begins on the way up has a ``.git`` there.
+    """
+    found: list[object] = []
+    for place in (os.path.join(top, ".git"), os.path.join(common, "config")):
+        try:
+            state = os.lstat(place)
+        except OSError:
+            return ()
+        is_file = not stat.S_ISDIR(state.st_mode)  # a folder changes with every file in it
+        found.append((state.st_dev, state.st_ino, is_file and (state.st_mtime_ns, state.st_size)))
+    inner = os.path.realpath(asked)
+    while inner != top and inner != os.path.dirname(inner):
+        found += [
+            name for name in (".git", "objects") if os.path.lexists(os.path.join(inner, name))
+        ]
+        inner = os.path.dirname(inner)
+    return (*found, inner)
+
+
+def _found(asked: str) -> _Known:
+    git, shown = Git(asked), presentable(asked)
+    inside = git.ask("rev-parse", *_INSIDE, *_ABOUT)
+    words = os.fsdecode(inside.out).split("\n")[:-1]
+    if len(words) < len(_INSIDE):
+        raise GitRefused(
+            f"{shown}: {_first_line(inside.words)}; run `git init` there, "
+            f"or leave git recovery off",
+            inside.words,
+        )
+    in_tree, is_bare = words[: len(_INSIDE)]
+    if in_tree != "true":
+        found = "a bare repository" if is_bare == "true" else "inside a .git folder"
+        raise GitRefused(f"{shown} is {found}, with no files to set aside; name a work tree")
+    words = words[len(_INSIDE) :]
+    if len(words) != len(_ABOUT):  # a folder with a newline in its name
+        words = [git.line("rev-parse", each) for each in _ABOUT]
+    top, algorithm, repository, common = words
+    common = os.path.realpath(os.path.join(asked, common))
+    stamp = _stamp(asked, top, common)
+    return _Known(
+        top=top,
+        repository=os.path.realpath(repository),
+        common=common,
+        algorithm=algorithm,
+        ignores_case=_ignores_case(common, stamp[1:2]),
+        stamp=stamp,
+    )
+
+
+@lru_cache(maxsize=8)
+def _ignores_case(common: str, stamp: tuple[object, ...]) -> bool:  # noqa: ARG001 -- of the file
+    git = Git(os.sep, (("GIT_DIR", common),))
+    return git.ask("config", "--type=bool", "core.ignorecase").out.strip() == b"true"
 
 
 @lru_cache(maxsize=8)

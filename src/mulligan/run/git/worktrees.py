@@ -13,25 +13,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from ...core.text import presentable
+from ...core.redaction import presentable
 from ...errors import GitError, GitRefused, SettingError
 from ...stores.home import home, private_folder
-from .apply import Step, take
-from .baseline import record_baseline, stored, untracked_folders
-from .collecting import CLOSED, collect, fresh, last_of, written
-from .linked import clear, is_leaving, linked, move_out
-from .objects import commit_tree
-from .places import Left
-from .record import checked_name
-from .refs import advance, forget_baselines, load_baseline, plan_of, write_record
-from .returning import Conflict, GivenBack, bring_back
-from .status import Status, ignored
+from .apply import PathStep, take
+from .baseline import changes, record_baseline, stored, untracked_folders
+from .collect import CLOSED, collect, fresh, last_of, written
+from .file_state import FileState, Left
+from .linked_worktrees import clear, is_leaving, linked, move_out
+from .objects import Objects, reading
+from .record import OPEN, checked_name
+from .refs import add_record, advance, forget_baselines, load_all, load_baseline, plan_of
+from .restore import Conflict, GivenBack, bring_back
+from .status import TreeStatus, ignored
 from .tree import Tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .places import Move, Place
+    from .file_state import Move
+    from .files import TreeEntry
     from .record import Baseline, Mode, SetAside
 
 __all__ = (
@@ -41,9 +42,11 @@ __all__ = (
     "lend",
     "lent_out",
     "lent_to",
+    "only_there",
     "sharing_problem",
     "take_back",
     "untaken",
+    "would_lose",
 )
 
 
@@ -127,7 +130,11 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
         GitRefused: There is no commit to start from, something is under way, or somebody has
             removed the tree while its agent had it.
     """
-    lent = lent_to(tree, run, agent, under=under)
+    with reading(tree):
+        return _lend(tree, lent_to(tree, run, agent, under=under))
+
+
+def _lend(tree: Tree, lent: Lent) -> Lent:
     place = lent.folder
     baseline = load_baseline(tree, lent.key)
     last = last_of(tree, lent.key, baseline)
@@ -138,28 +145,28 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
         return lent
     if baseline is not None and not is_closed and not is_leaving(place):
         raise GitRefused(
-            f"{presentable(place)}, the tree of agent {agent!r}, is gone: somebody has removed it "
-            f"while the agent had it; what was not committed there is lost"
+            f"{presentable(place)}, the tree of agent {lent.agent!r}, is gone: it was "
+            f"removed while the agent was using it; what was not committed there is lost"
         )
     _remove(tree, lent)  # half made, or half removed, by a process that died: no agent has it
     with tree.held():
-        tree.check()
-        head = tree.head
-        if not head:
+        status, objects = TreeStatus.checked(tree), Objects(tree.store)
+        if not status.commit:
             raise GitRefused(
                 f"{presentable(tree.folder)} has no commit yet, and a work tree needs one; "
                 f"commit something first"
             )
-        status = Status.of(tree)
-        places = stored(tree, status.dirty, status)
+        places = stored(tree, status.dirty, status, objects)
+        objects.write()
+        folders = untracked_folders(tree)
         private_folder(Path(place).parent)
-        tree.git.run("worktree", "add", "--quiet", "--detach", "--", place, head)
-        own = Tree.find(place)
-        private_folder(Path(own.scratch))
-        _dress(own, places)
-        for each in untracked_folders(tree):
-            own.files.make_folder(each)
-    record_baseline(own, lent.key)
+        tree.git.run("worktree", "add", "--quiet", "--detach", "--", place, status.commit)
+    # From here on others may have the user's tree: this one is the agent's.
+    own = tree.new_linked(place)
+    _dress(own, places, status.head)
+    for each in folders:
+        own.files.make_folder(each)
+    record_baseline(own, lent.key, folders=folders)
     return lent
 
 
@@ -185,14 +192,15 @@ def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
         is_kept: Keep the changes on a branch, and leave the user's tree alone.
     """
     tree = Tree.find(lent.owner)
-    taken = _taken(tree, lent, is_kept=is_kept)
-    if is_kept or (taken.given is not None and taken.given.conflicts):
+    with reading(tree):
+        taken = _taken(tree, lent, is_kept=is_kept)
+        if is_kept or (taken.given is not None and taken.given.conflicts):
+            return taken
+        for each in written(tree, lent.key):
+            if conflicts := _unsettled(tree, each):
+                given = replace(taken.given or GivenBack(aside=each), conflicts=conflicts)
+                return replace(taken, given=given, branch=each.made)
         return taken
-    for each in written(tree, lent.key):
-        if conflicts := _unsettled(tree, each):
-            given = replace(taken.given or GivenBack(aside=each), conflicts=conflicts)
-            return replace(taken, given=given, branch=each.made)
-    return taken
 
 
 def _taken(tree: Tree, lent: Lent, *, is_kept: bool) -> TakenBack:
@@ -204,7 +212,6 @@ def _taken(tree: Tree, lent: Lent, *, is_kept: bool) -> TakenBack:
         if aside is None or aside.state in {"prepared", *CLOSED}:
             own = Tree.find(lent.folder)
             with own.held():
-                own.check()
                 aside = collect(own, lent.key, baseline, aside, folder=lent.owner)
     elif aside is None and baseline is not None and not is_leaving(lent.folder):
         return _saved(tree, lent, baseline)
@@ -216,8 +223,8 @@ def _taken(tree: Tree, lent: Lent, *, is_kept: bool) -> TakenBack:
     given = None
     if not is_kept or aside.state in {"returning", "returned"}:
         with tree.held():
-            tree.check()
-            given = bring_back(tree, aside, is_partial=False, is_rehearsal=False)
+            status = TreeStatus.checked(tree)
+            given = bring_back(tree, aside, status, is_partial=False, is_rehearsal=False)
     if given is not None and given.is_whole:
         return _cleared(tree, lent, TakenBack(given=given))
     branch = _keep(lent, aside, ()) if given is None else _keep(lent, given.aside, given.conflicts)
@@ -229,6 +236,24 @@ def untaken(lent: Lent) -> tuple[Move, ...]:
     own = Tree.find(lent.folder)
     baseline = load_baseline(own, lent.key)
     return () if baseline is None else fresh(own, lent.key, baseline)
+
+
+def only_there(lent: Lent) -> list[str]:
+    """The paths in an agent's tree that would be lost with it."""
+    own = Tree.find(lent.folder)
+    left = (*changes(own, load_baseline(own, lent.key)).left, *ignored(own))
+    return [*(each.path for each in untaken(lent)), *(each.path for each in left)]
+
+
+def would_lose(tree: Tree, run: str) -> bool:
+    """Whether work would be lost with what git keeps for a run and its agents.
+
+    What was given back, committed or put on a branch is not lost, nor is what changes nothing.
+    """
+    with reading(tree):
+        if any(each.state in OPEN and each.moves for each in load_all(tree, run)):
+            return True
+        return any(only_there(each) for each in lent_out(tree, run))
 
 
 def _unsettled(tree: Tree, aside: SetAside) -> tuple[Conflict, ...]:
@@ -288,18 +313,17 @@ def discard(tree: Tree, lent: Lent) -> None:
     _remove(tree, lent)
 
 
-def _dress(own: Tree, places: Mapping[str, Place]) -> None:
+def _dress(own: Tree, places: Mapping[str, FileState], head: Mapping[str, TreeEntry]) -> None:
     """Make a new work tree what the user's was: with the changes that are not committed."""
-    status = Status.of(own)
     take(
         own,
         [
-            Step(
+            PathStep(
                 path=path,
                 before=own.files.entry(path),
                 after=place.tree,
                 permissions=place.permissions,
-                staged=(status.place(path), place),
+                staged=(FileState(index=head.get(path)), place),
             )
             for path, place in places.items()
         ],
@@ -321,7 +345,9 @@ def _keep(lent: Lent, aside: SetAside, conflicts: tuple[Conflict, ...]) -> str:
         os.unlink(aside_index)
         branch = _branched(own, lent, whole, head)
         why = {"conflicts": [each.to_json() for each in conflicts]}
-        advance(own, aside, "kept", made=branch, plan=write_record(own, why, {}))
+        objects = Objects(own.store)
+        record = add_record(objects, why, {})
+        advance(own, aside, "kept", made=branch, plan=record, objects=objects)
     return branch
 
 
@@ -338,7 +364,9 @@ def _branched(own: Tree, lent: Lent, whole: str, head: str) -> str:
         number += 1
         branch = f"{lent.branch}-{number}"
     message = f"mulligan: what {lent.agent} did in {lent.run}\n"
-    commit = commit_tree(own.git, whole, [head], message)
+    objects = Objects(own.store)
+    commit = objects.commit(whole, [head], message)
+    objects.write()
     own.git.run("update-ref", "--", f"refs/heads/{branch}", commit, own.git.nothing)
     return branch
 
@@ -347,8 +375,10 @@ def _cleared(tree: Tree, lent: Lent, result: TakenBack) -> TakenBack:
     """Remove the agent's tree, unless it holds what would be lost with it."""
     if os.path.isdir(lent.folder):
         own = Tree.find(lent.folder)
-        late = [Left(path=each.path, reason="it was changed meanwhile") for each in untaken(lent)]
-        left = (*Status.of(own).left, *ignored(own), *late)
+        status, baseline = TreeStatus.of(own), load_baseline(own, lent.key)
+        moves = () if baseline is None else fresh(own, lent.key, baseline, status)
+        late = [Left(path=each.path, reason="it was changed meanwhile") for each in moves]
+        left = (*status.left, *ignored(own), *late)
         if left:
             return replace(result, left=left, folder=lent.folder)
     _remove(tree, lent)

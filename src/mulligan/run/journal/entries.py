@@ -1,38 +1,54 @@
 """The steps of a run, as its journal has them.
 
-    made ─▶ begun ─▶ ended ──done──▶ over
-              ▲        ├──stop──▶ over
-              │        ├──pause─▶ (interrupted: whoever resumes it begins again)
-              └────────┴──again─▶ (waiting until a time; `moved` if that changes)
+    made ─▶ begun ─▶ ended ──done──▶ the end, unless `reopened`
+              ▲        ├──stop──▶ failed or limited: `moved` if its user resumes it
+              │        ├──pause─▶ interrupted: `moved` if its user resumes it
+              └────────┴──again─▶ waiting until a time; `moved` if that changes
+    over: cancelled, at any time. Nothing follows it.
 
 Each is written before it is taken: `begun` before the program starts, the end of an attempt with
 what follows from it in one entry, so that nobody can find the one without the other. A `begun`
-without its `ended` is an attempt whose supervisor died. `taken` stands between any two: somebody
-else drives the run from there on.
+without its `ended` is an attempt whose supervisor died. `taken` stands between any two: another
+process drives the run from there on. What an older process writes after that is refused by the
+journal, and `over` does the same to whoever drives the run.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, NamedTuple, TypeAlias
+from functools import lru_cache
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
 __all__ = (
+    "INTERRUPTED",
+    "KIND_NAMES",
     "PLAN",
-    "Begun",
-    "Checked",
-    "Delivered",
-    "Ended",
+    "UNASKED",
+    "AttemptBegun",
+    "AttemptEnd",
     "How",
-    "Made",
-    "Moved",
-    "Over",
-    "Remark",
-    "Step",
-    "Taken",
+    "JournalEntry",
+    "RunAdopted",
+    "RunCancelled",
+    "RunMade",
+    "RunRemark",
+    "RunReopened",
+    "RunRescheduled",
+    "RunTaken",
     "Then",
+    "WorkDelivered",
+    "WorkVerified",
+    "name_of",
     "packed",
     "unpacked",
 )
+
+# Reasons of a machine that shuts down, or a service that is restarted: the run goes on later.
+UNASKED = frozenset({"terminate", "hangup"})
+
+# Why a run that waits is not waited for any more.
+INTERRUPTED = "interrupted"
 
 # The name of the adapter that stands for none: the run is a plan.
 PLAN = "plan"
@@ -41,7 +57,7 @@ How = Literal["start", "resume", "restart"]
 Then = Literal["done", "again", "stop", "pause"]
 
 
-class Made(NamedTuple):
+class RunMade(NamedTuple):
     """A run was asked for.
 
     Args:
@@ -56,6 +72,8 @@ class Made(NamedTuple):
         variables: The names of the variables it was started with; never their values.
         holder: Who took it first.
         parent: The run of the plan that it belongs to; empty if it stands alone.
+        machine: The id of the state folder that it was made in; empty in journals of before.
+        path: The PATH it was started with: whoever resumes it finds the same programs.
     """
 
     at: float
@@ -69,9 +87,11 @@ class Made(NamedTuple):
     variables: list[str]
     holder: str = ""
     parent: str = ""
+    machine: str = ""
+    path: str = ""
 
 
-class Taken(NamedTuple):
+class RunTaken(NamedTuple):
     """Somebody took the run in hand.
 
     Args:
@@ -83,7 +103,23 @@ class Taken(NamedTuple):
     holder: str
 
 
-class Begun(NamedTuple):
+class RunAdopted(NamedTuple):
+    """The run belongs to another machine or user than it was made by, because its user said so.
+
+    Args:
+        at: When.
+        machine: The id of the state folder.
+        host: The name of the host, for people.
+        user: The user id that it runs as.
+    """
+
+    at: float
+    machine: str
+    host: str
+    user: int
+
+
+class AttemptBegun(NamedTuple):
     """An attempt is about to be made.
 
     Args:
@@ -101,7 +137,7 @@ class Begun(NamedTuple):
     because: str
 
 
-class Ended(NamedTuple):
+class AttemptEnd(NamedTuple):
     """An attempt has ended, and this follows.
 
     Args:
@@ -110,8 +146,9 @@ class Ended(NamedTuple):
         took: Seconds it took.
         code: Its exit code; None if a signal ended it, or nothing was started.
         signal: The signal that ended it.
-        stopped: Why we ended it: ``idle``, ``futile``, ``timeout``, ``interrupt``; ``refused`` if
-            it was not even begun; empty if we did not.
+        stopped: Why we ended it: ``idle``, ``futile``, ``timeout``, ``interrupt``, ``announced``
+            (it would have slept for long), ``final`` (it kept repeating a request that cannot
+            succeed); ``refused`` if it was not even begun; empty if we did not.
         session: The session it reported.
         cost: US dollars, as far as it said so.
         tokens: Tokens, as far as it said so.
@@ -129,6 +166,17 @@ class Ended(NamedTuple):
         advice: What the user can do about it.
         is_probe: Whether the next attempt only finds out if the limit is over.
         is_lost: Whether the program knows nothing of the session it was to go on with.
+        is_doubt: Whether nobody knows if it did its work.
+        pending: The tool calls that were under way when it ended, in words fit to be shown;
+            empty for none.
+        is_unstarted: Whether the machine could not start the program for the moment.
+        error: Why it could not be started, or watched to its end; `code` is then what a shell says.
+        silent: Seconds without output after which it would have been stopped; None for any.
+        announced: Seconds that it would have slept, as it announced.
+        is_mute: Whether it printed nothing at all, though it tells each step: it has done nothing.
+        has_answer: Whether it printed anything on stdout.
+        is_unreported: Whether its structured output lacks the report of its end.
+        is_session_named: Whether it named its session itself.
     """
 
     at: float
@@ -154,9 +202,19 @@ class Ended(NamedTuple):
     advice: str = ""
     is_probe: bool = False
     is_lost: bool = False
+    is_doubt: bool = False
+    pending: str = ""
+    is_unstarted: bool = False
+    error: str = ""
+    silent: float | None = None
+    announced: float = 0.0
+    is_mute: bool = False
+    has_answer: bool = True
+    is_unreported: bool = False
+    is_session_named: bool = False
 
 
-class Moved(NamedTuple):
+class RunRescheduled(NamedTuple):
     """The next attempt is due at another time than was said.
 
     Args:
@@ -164,15 +222,17 @@ class Moved(NamedTuple):
         until: When it is due now.
         because: Why.
         prompt: What the program is told when it goes on; empty for the usual.
+        horizon: The longest reset to wait for from here on, in seconds; None for what held before.
     """
 
     at: float
     until: float
     because: str
     prompt: str = ""
+    horizon: float | None = None
 
 
-class Checked(NamedTuple):
+class WorkVerified(NamedTuple):
     """What an attempt did was verified.
 
     Args:
@@ -188,7 +248,7 @@ class Checked(NamedTuple):
     said: str
 
 
-class Delivered(NamedTuple):
+class WorkDelivered(NamedTuple):
     """What the run did was given to whoever asked for it: its answer, its changes.
 
     Args:
@@ -200,17 +260,26 @@ class Delivered(NamedTuple):
     trouble: str = ""
 
 
-class Reopened(NamedTuple):
-    """Somebody mended what was in the way: the work that was done is verified and given anew.
+class RunReopened(NamedTuple):
+    """A run that was over goes on: the only way out of ``done`` and ``cancelled``.
+
+    Without `until` its work is done, and only what comes after the work is repeated: verified, and
+    given to whoever asked for it.
 
     Args:
         at: When.
+        until: When the next attempt is due; None if there is none to make.
+        because: Why.
+        prompt: What the program is told when it goes on; empty for the usual.
     """
 
     at: float
+    until: float | None = None
+    because: str = ""
+    prompt: str = ""
 
 
-class Remark(NamedTuple):
+class RunRemark(NamedTuple):
     """Something happened beside the run that its user should know.
 
     Args:
@@ -222,36 +291,103 @@ class Remark(NamedTuple):
     text: str
 
 
-class Over(NamedTuple):
-    """The run was ended by hand.
+class RunCancelled(NamedTuple):
+    """The run was cancelled.
 
     Args:
         at: When.
         because: By what.
+        is_for_good: Whether nothing can reopen it; not so for an agent whose phase has failed.
     """
 
     at: float
     because: str
+    is_for_good: bool = True
 
 
-Step: TypeAlias = (
-    Made | Taken | Begun | Ended | Moved | Checked | Delivered | Reopened | Remark | Over
+JournalEntry: TypeAlias = (
+    RunMade
+    | RunTaken
+    | RunAdopted
+    | AttemptBegun
+    | AttemptEnd
+    | RunRescheduled
+    | WorkVerified
+    | WorkDelivered
+    | RunReopened
+    | RunRemark
+    | RunCancelled
 )
+# The names of entries in the journal and in `--json`; never changed, old journals have them.
 _KINDS: dict[str, Any] = {
-    kind.__name__.lower(): kind
-    for kind in (Made, Taken, Begun, Ended, Moved, Checked, Delivered, Reopened, Remark, Over)
+    "made": RunMade,
+    "taken": RunTaken,
+    "adopted": RunAdopted,
+    "begun": AttemptBegun,
+    "ended": AttemptEnd,
+    "moved": RunRescheduled,
+    "checked": WorkVerified,
+    "delivered": WorkDelivered,
+    "reopened": RunReopened,
+    "remark": RunRemark,
+    "over": RunCancelled,
 }
+KIND_NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
-def packed(step: Step) -> str:
-    """`step` as JSON."""
-    body = {"step": type(step).__name__.lower(), **step._asdict()}
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+def name_of(step: JournalEntry) -> str:
+    """The name of an entry's kind, as the journal has it."""
+    return KIND_NAMES[type(step)]
 
 
-def unpacked(body: str) -> Step:
-    """The step that `body` says; fields that a later version added are left out."""
-    data = json.loads(body)
-    kind = _KINDS[data.pop("step")]
-    step: Step = kind(**{name: value for name, value in data.items() if name in kind._fields})
+def packed(step: JournalEntry) -> str:
+    """`step` as JSON, in ASCII: a folder's name may be bytes that are no text."""
+    body = {"step": name_of(step), **step._asdict()}
+    return json.dumps(body, separators=(",", ":"))
+
+
+def unpacked(body: str) -> JournalEntry:
+    """The step that `body` says; fields that a later version added are left out.
+
+    Raises:
+        ValueError: It says none that this version knows, with the reason.
+    """
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON: the journal is damaged") from None
+    if not isinstance(data, dict) or not isinstance(data.get("step"), str):
+        raise ValueError("it has no step: the journal is damaged")  # noqa: TRY004 -- bad data
+    name = data.pop("step")
+    if name not in _KINDS:
+        raise ValueError(f"a newer mulligan wrote it (step {name[:40]!r}): upgrade to read it")
+    kind = _KINDS[name]
+    hints = _hints(kind)
+    for field in kind._fields:
+        if field not in data and field not in kind._field_defaults:
+            raise ValueError(f"its step {name!r} has no {field!r}: the journal is damaged")
+        if field in data and not _fits(data[field], hints[field]):
+            raise ValueError(f"its step {name!r} has an unusable {field!r}: the journal is damaged")
+    step: JournalEntry = kind(**{field: data[field] for field in kind._fields if field in data})
     return step
+
+
+@lru_cache(maxsize=32)
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value from JSON is of the annotated type."""
+    origin = get_origin(hint)
+    if origin is UnionType:
+        return any(_fits(value, each) for each in get_args(hint))
+    if origin is Literal:
+        return value in get_args(hint)
+    if origin is list:
+        return isinstance(value, list) and all(_fits(each, get_args(hint)[0]) for each in value)
+    if origin is dict:
+        return isinstance(value, dict)
+    if hint is float:
+        return type(value) in {float, int}
+    return value is None if hint is NoneType else type(value) is hint

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Literal, NamedTuple, assert_never
 
-from .steps import (
-    Begun,
-    Checked,
-    Delivered,
-    Ended,
-    Made,
-    Moved,
-    Over,
-    Remark,
-    Reopened,
-    Taken,
+from .entries import (
+    AttemptBegun,
+    AttemptEnd,
+    RunAdopted,
+    RunCancelled,
+    RunMade,
+    RunRemark,
+    RunReopened,
+    RunRescheduled,
+    RunTaken,
+    WorkDelivered,
+    WorkVerified,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .steps import Step
+    from .entries import JournalEntry
 
 __all__ = ("RunState", "Status", "state_of")
 
@@ -30,6 +32,12 @@ __all__ = ("RunState", "Status", "state_of")
 Status = Literal["new", "running", "waiting", "paused", "done", "failed", "limited", "cancelled"]
 
 OPEN: frozenset[str] = frozenset({"new", "running", "waiting", "paused"})
+# What nothing but `RunReopened` ends: no other step makes such a run go on.
+_FINAL: frozenset[str] = frozenset({"done", "cancelled"})
+
+
+# Ended by us for what the program itself reported: as if it had ended with that by itself.
+_AS_REPORTED = frozenset({"announced", "final"})
 
 
 class RunState(NamedTuple):
@@ -44,6 +52,7 @@ class RunState(NamedTuple):
         because: Why it stands there.
         session: The session to go on with; empty if there is none.
         prompt: What the program is told when it goes on; empty for the usual.
+        horizon: The longest reset to wait for, in seconds, where somebody changed it since.
         checks: How what it did was verified.
         checked_from: The first of them that counts: those before were reopened.
         remarks: What happened beside it.
@@ -52,29 +61,34 @@ class RunState(NamedTuple):
         undelivered: Why it could not be.
         is_worked: Whether its last attempt ended well, and none was asked for since.
         holder: Who took it last.
-        epoch: How often it was taken.
+        epoch: The newest epoch of its entries: what an older one says does not count.
+        is_final: Whether it was cancelled for good: nothing reopens it.
         steps: How many steps the journal has.
+        changes: How many of them are more than a taking.
         at: When the last of them was written, in epoch seconds.
     """
 
-    made: Made
+    made: RunMade
     status: Status
-    begun: tuple[Begun, ...] = ()
-    ended: tuple[Ended, ...] = ()
+    begun: tuple[AttemptBegun, ...] = ()
+    ended: tuple[AttemptEnd, ...] = ()
     until: float | None = None
     because: str = ""
     session: str = ""
     prompt: str = ""
-    checks: tuple[Checked, ...] = ()
+    horizon: float | None = None
+    checks: tuple[WorkVerified, ...] = ()
     checked_from: int = 0
-    remarks: tuple[Remark, ...] = ()
+    remarks: tuple[RunRemark, ...] = ()
     is_torn: bool = False
     is_delivered: bool = False
     undelivered: str = ""
     is_worked: bool = False
     holder: str = ""
     epoch: int = 1
+    is_final: bool = False
     steps: int = 0
+    changes: int = 0
     at: float = 0.0
 
     @property
@@ -90,11 +104,35 @@ class RunState(NamedTuple):
     def is_cut_off(self) -> bool:
         """Whether its last attempt ended in the middle, so that nobody knows what it did."""
         last = next((each for each in reversed(self.ended) if each.stopped != "refused"), None)
-        # Who said that it goes on has asked this question already, and knew more.
+        # The journal already has a decision for this attempt: it is not judged again.
         if last is None or last.then in {"done", "again"}:
             return False
         is_gone = last.is_lost and any(each.is_work for each in self.ended)
-        return is_gone or bool(last.stopped) or last.signal is not None
+        if is_gone or last.is_doubt or last.stopped in _AS_REPORTED:
+            return is_gone or last.is_doubt
+        return bool(last.stopped) or last.signal is not None
+
+    @property
+    def pending(self) -> str:
+        """The tool calls that were under way when its session was interrupted, in words."""
+        told = (each for each in reversed(self.ended) if each.pending or each.is_work)
+        last = next(told, None)
+        return "" if last is None else last.pending
+
+    @property
+    def needs_restart(self) -> bool:
+        """Whether it can only go on if its user allows a start anew."""
+        if self.is_final or self.made.terms.get("may_restart"):
+            return False
+        return self.is_cut_off and not self.session
+
+    @property
+    def waits_for_limit(self) -> bool:
+        """Whether it waits for a limit, its own or its account's, and not for a backoff."""
+        if self.status not in {"waiting", "limited"} or self.until is None:
+            return False
+        last = self.ended[-1] if self.ended else None
+        return last is None or last.until != self.until or last.kind in {"quota", "rate_limit"}
 
     @property
     def verdict(self) -> bool | None:
@@ -118,47 +156,91 @@ class RunState(NamedTuple):
         return sum(said) if said else None
 
 
-def state_of(steps: Iterable[Step]) -> RunState | None:
-    """Where a run with these steps stands; None if it was never made."""
-    state: RunState | None = None
-    for number, step in enumerate(steps, 1):
-        if isinstance(step, Made):
-            state = RunState(step, "new", holder=step.holder, steps=number, at=step.at)
-        elif state is not None:
-            state = _after(state, step)._replace(steps=number, at=step.at)
+def state_of(
+    steps: Iterable[JournalEntry],
+    epochs: Iterable[int] = repeat(1),
+    *,
+    before: RunState | None = None,
+) -> RunState | None:
+    """The state of a run with these entries; None if it was never made.
+
+    Args:
+        steps: The entries, in their order.
+        epochs: The epoch of each. The journal refuses an older one after a newer one; an entry that
+            got there all the same is counted and changes nothing.
+        before: The state after the entries before these; None if these are all.
+    """
+    state = before
+    first = 1 if before is None else before.steps + 1
+    for number, (step, epoch) in enumerate(zip(steps, epochs, strict=False), first):
+        if state is None:
+            if isinstance(step, RunMade):
+                state = RunState(step, "new", holder=step.holder, epoch=epoch, at=step.at)
+                state = state._replace(steps=number, changes=1)
+            continue
+        state = state._replace(steps=number)
+        if epoch >= state.epoch and not isinstance(step, RunMade):
+            changes = state.changes + (not isinstance(step, RunTaken))
+            state = _after(state, step)._replace(epoch=epoch, changes=changes, at=step.at)
     return state
 
 
-def _after(  # noqa: PLR0911 -- one a case
+def _after(  # noqa: C901, PLR0911, PLR0912 -- one a case
     state: RunState,
-    step: Taken | Begun | Ended | Moved | Checked | Delivered | Reopened | Remark | Over,
+    step: RunTaken
+    | RunAdopted
+    | AttemptBegun
+    | AttemptEnd
+    | RunRescheduled
+    | WorkVerified
+    | WorkDelivered
+    | RunReopened
+    | RunRemark
+    | RunCancelled,
 ) -> RunState:
     match step:
-        case Taken():
-            return state._replace(holder=step.holder, epoch=state.epoch + 1)
-        case Begun():
+        case RunTaken():
+            return state._replace(holder=step.holder)
+        case RunAdopted():
+            made = state.made._replace(machine=step.machine, host=step.host, user=step.user)
+            return state._replace(made=made)
+        case AttemptBegun() | RunRescheduled() if state.status in _FINAL:
+            return state
+        case AttemptBegun():
             after = state._replace(status="running", until=None, is_torn=True)
             return after._replace(begun=(*state.begun, step), because=step.because)
-        case Ended():
+        case AttemptEnd():
             return _ended(state, step)
-        case Moved():
-            after = state._replace(status="waiting", until=step.until, because=step.because)
-            return after._replace(prompt=step.prompt or state.prompt, is_worked=False)
-        case Checked():
+        case RunRescheduled():
+            horizon = state.horizon if step.horizon is None else step.horizon
+            after = _due(state, step.until, step.because, step.prompt)
+            return after._replace(horizon=horizon)
+        case WorkVerified():
             return state._replace(checks=(*state.checks, step))
-        case Delivered():
+        case WorkDelivered():
             return state._replace(is_delivered=not step.trouble, undelivered=step.trouble)
-        case Reopened():
-            return _reopened(state)
-        case Remark():
+        case RunReopened():
+            return state if state.is_final else _reopened(state, step)
+        case RunRemark():
             return state._replace(remarks=(*state.remarks, step))
-        case Over():
-            return state._replace(status="cancelled", until=None, because=step.because)
+        case RunCancelled():
+            # Work that is done cannot be cancelled; its phase can still do without it.
+            if state.is_final or (state.status == "done" and step.is_for_good):
+                return state
+            after = state._replace(status="cancelled", until=None, because=step.because)
+            return after._replace(is_final=step.is_for_good)
         case _:
             assert_never(step)
 
 
-def _reopened(state: RunState) -> RunState:
+def _due(state: RunState, until: float, because: str, prompt: str) -> RunState:
+    after = state._replace(status="waiting", until=until, because=because, is_worked=False)
+    return after._replace(prompt=prompt or state.prompt)
+
+
+def _reopened(state: RunState, step: RunReopened) -> RunState:
+    if step.until is not None:
+        return _due(state, step.until, step.because, step.prompt)
     is_bad = state.verdict is False
     after = state._replace(undelivered="", because="")
     after = after._replace(checked_from=len(state.checks) if is_bad else state.checked_from)
@@ -166,9 +248,11 @@ def _reopened(state: RunState) -> RunState:
     return after._replace(status="done") if state.is_worked else after
 
 
-def _ended(state: RunState, step: Ended) -> RunState:
+def _ended(state: RunState, step: AttemptEnd) -> RunState:
     session = "" if step.is_lost else step.session or state.session
     after = state._replace(ended=(*state.ended, step), session=session, is_torn=False)
+    if state.status == "done":
+        return after
     # What it was told stands until it has worked on that: an attempt may be cut off before.
     is_worked = step.then == "done"
     after = after._replace(is_worked=is_worked, prompt="" if is_worked else state.prompt)
@@ -177,7 +261,7 @@ def _ended(state: RunState, step: Ended) -> RunState:
     return after._replace(status=_status(step), until=step.until, because=step.because)
 
 
-def _status(step: Ended) -> Status:
+def _status(step: AttemptEnd) -> Status:
     if step.then == "again":
         return "waiting"
     if step.then == "pause":

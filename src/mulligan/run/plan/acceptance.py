@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from .schedule import Standing
 
 if TYPE_CHECKING:
-    from .plan import Agent, Phase
-    from .state import RunState
+    from ..journal.state import RunState
+    from .model import Agent, Phase
 
 __all__ = ("fell_short", "has_succeeded", "is_good", "is_owed", "lacking", "standing")
 

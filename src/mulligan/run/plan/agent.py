@@ -10,41 +10,51 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..core.text import clean
-from ..errors import SettingError
+from ...core.redaction import clean
+from ...errors import SettingError
+from ..attempt.options import RunRequest
+from ..attempt.recovery import run_policy
+from ..attempt.verification import evidence, verified
+from ..journal.entries import (
+    AttemptEnd,
+    RunMade,
+    RunRemark,
+    RunReopened,
+    RunRescheduled,
+    WorkDelivered,
+    name_of,
+)
+from ..journal.state import RunState
+from ..process.orphans import marked
+from ..setup import drive_run, make_run
 from .acceptance import is_good, is_owed, standing
-from .answer import Keeper
-from .begin import Asked, go, make
-from .leftovers import marked
-from .outputs import put, target_of
+from .answers import AnswerKeeper
+from .artifacts import put, target_of
 from .prompts import command_for, output_in, variables_of
-from .recovery import run_policy
-from .state import RunState
-from .steps import Delivered, Ended, Made, Moved, Remark
-from .taking import said_of
-from .verification import evidence, verified
+from .tree_notes import said_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..core.policy import Policy
-    from .desk import Claimed, Desk
-    from .git import Lent
-    from .plan import Agent, GitMode, Phase, Plan
+    from ...core.policy import Policy
+    from ..attempt.clean_tree import TreeCleaner
+    from ..attempt.options import ManualResume, Platform
+    from ..git import Lent
+    from ..journal.entries import JournalEntry
+    from ..journal.store import ClaimedRun, RunStore
+    from ..process.stdin_spool import StdinSpool
+    from ..process.stop import Stop
+    from .model import Agent, GitMode, Phase, Plan
     from .schedule import Standing
-    from .steps import Step
-    from .stop import Stop
-    from .tidy import Tidy
-    from .work import ByHand, World
 
-__all__ = ("Part",)
+__all__ = ("PlanAgent",)
 
 
-class Part:
+class PlanAgent:
     """One agent of a plan.
 
     Args:
-        desk: Where runs are kept.
+        runs: Where runs are kept.
         run: The plan's run.
         plan: The plan.
         phase: The agent's phase.
@@ -53,12 +63,12 @@ class Part:
         folder: The folder that the plan's file lies in.
         cwd: The folder it runs in, as far as the plan does not name one.
         environ: The environment that it inherits.
-        world: Time, luck and processes.
+        platform: Time, luck and processes.
     """
 
     def __init__(
         self,
-        desk: Desk,
+        runs: RunStore,
         run: str,
         plan: Plan,
         phase: Phase,
@@ -68,21 +78,22 @@ class Part:
         folder: Path,
         cwd: Path,
         environ: Mapping[str, str],
-        world: World,
+        platform: Platform,
     ) -> None:
         self.id = f"{run}.{phase.name}.{agent.name}"
-        self._desk, self._run, self._plan = desk, run, plan
+        self._runs, self._run, self._plan = runs, run, plan
         self._phase, self._agent = phase, agent
         # As git knows it: names of agents are one in their phase only.
         self._git_name = f"{place[0]}-{place[1]}-{phase.name}-{agent.name}"[:64]
-        self._folder, self._world = folder, world
+        self._folder, self._platform = folder, platform
         self._home = cwd
         self._environ = {**environ, **plan.env, **agent.env}
-        self._unwritten: Ended | None = None
+        self._unwritten: AttemptEnd | None = None
+        self._own_tree: Lent | None = None
 
     def state(self) -> RunState | None:
         """Where its run stands; None if it was never started."""
-        state, ended = self._desk.look(self.id), self._unwritten
+        state, ended = self._runs.look(self.id), self._unwritten
         if ended is None:
             return state
         state = state or RunState(self._made(ended.at), "new")
@@ -93,7 +104,7 @@ class Part:
         """The same for the schedule, while it does not run."""
         return standing(self._phase, self._agent, state)
 
-    def drive(self, stop: Stop, changed: Callable[[RunState], None], by_hand: ByHand) -> None:
+    def drive(self, stop: Stop, changed: Callable[[RunState], None], by_hand: ManualResume) -> None:
         """Run it until it ends, has to wait, or is stopped.
 
         Args:
@@ -106,6 +117,7 @@ class Part:
             if (now := self.state()) is not None:
                 changed(now)
 
+        self._own_tree = None  # it may have been taken back since, by hand
         state = self.state()
         if state is None or state.status != "done":
             self._run_it(stop, told, by_hand)
@@ -114,17 +126,18 @@ class Part:
             self._accept(state, stop)
         told()
 
-    def _run_it(self, stop: Stop, told: Callable[[], None], by_hand: ByHand) -> None:
+    def _run_it(self, stop: Stop, told: Callable[[], None], by_hand: ManualResume) -> None:
         # What can be refused is refused before the run is in our hand.
         policy, tidy = self._policy(), self._tidy()
-        claimed = self._claimed()
-        go(
-            self._desk,
-            claimed or self._desk.claim(self.id, self._now()),
+        claimed, stdin = self._claimed()
+        drive_run(
+            self._runs,
+            claimed or self._runs.claim(self.id, self._now()),
             environ=self._environ,
-            view=Keeper(self._answer, told),
+            view=AnswerKeeper(self._answer, told),
             stop=stop,
-            world=self._world,
+            platform=self._platform,
+            stdin=stdin,
             is_parked_by_exit=True,
             is_now=by_hand.is_now and claimed is None,  # it waited; nothing begins into a limit
             # Who asks for snapshots asks for attempts that begin anew.
@@ -140,24 +153,24 @@ class Part:
         whoever takes up the plan later tries again.
         """
         state = self.state()
-        ended = Ended(now, 0, 0.0, kind="client", then="stop", exit=1, because=because)
+        ended = AttemptEnd(now, 0, 0.0, kind="client", then="stop", exit=1, because=because)
         try:
             if state is None:
                 made = self._made(now)
-                claimed = self._desk.make(self._desk.room((made.command,), self.id), made)
+                claimed = self._runs.make(self._runs.room((made.command,), self.id), made)
             else:
-                claimed = self._desk.claim(self.id, now)
+                claimed = self._runs.claim(self.id, now)
             is_worked = state is not None and state.is_worked
-            step = Delivered(now, because) if is_worked else ended
-            self._desk.write(claimed, step, "given-up")
-            self._desk.release(claimed)
+            step = WorkDelivered(now, because) if is_worked else ended
+            self._runs.write(claimed, step, "given-up")
+            self._runs.release(claimed)
         except Exception as error:  # noqa: BLE001 -- or it would be started again without end
             also = f"{because}; nor could that be written down: {clean(str(error))}"
             self._unwritten = ended._replace(because=also)
 
-    def _made(self, now: float) -> Made:
+    def _made(self, now: float) -> RunMade:
         """A run of it that was never started. Its tree may be just what cannot be had."""
-        return Made(
+        return RunMade(
             now,
             "generic",
             self._agent.program or self._agent.command[0],
@@ -172,8 +185,8 @@ class Part:
 
     # How it is started
 
-    def _claimed(self) -> Claimed | None:
-        """Its run in our hand, made if it was never started; None if it is to be claimed."""
+    def _claimed(self) -> tuple[ClaimedRun | None, StdinSpool | None]:
+        """Its run, made if it was never started, with its input; None if it is to be claimed."""
         state = self.state()
         if state is None:
             command, stdin = command_for(
@@ -182,13 +195,13 @@ class Part:
                 variables=variables_of(self._plan, self._phase, self._agent),
                 outputs=self._outputs(),
             )
-            asked = Asked(
+            asked = RunRequest(
                 timeout=self._agent.timeout,
                 idle=self._agent.idle,
                 may_restart=self._agent.may_restart,
             )
-            claimed, _ = make(
-                self._desk,
+            return make_run(
+                self._runs,
                 command,
                 asked,
                 cwd=str(self._cwd()),
@@ -199,13 +212,12 @@ class Part:
                 id_=self.id,
                 parent=self._run,
             )
-            return claimed
         if state.status != "paused":
-            return None
-        claimed = self._desk.claim(self.id, self._now())
-        moved = Moved(self._now(), self._now(), "the plan goes on")
-        self._desk.write(claimed, moved, "plan-goes-on")
-        return claimed
+            return None, None
+        claimed = self._runs.claim(self.id, self._now())
+        moved = RunRescheduled(self._now(), self._now(), "the plan goes on")
+        self._runs.write(claimed, moved, "plan-goes-on")
+        return claimed, None
 
     def _title(self) -> str:
         return f"{self._plan.name} {self._phase.name}/{self._agent.name}"
@@ -225,8 +237,8 @@ class Part:
 
     def _output(self, phase: Phase, agent: Agent) -> str:
         id_ = f"{self._run}.{phase.name}.{agent.name}"
-        state = self._desk.look(id_)
-        file = self._desk.folder / "runs" / id_ / "answer"
+        state = self._runs.look(id_)
+        file = self._runs.folder / "runs" / id_ / "answer"
         # Half an answer, or one that was found wanting, would be taken for a whole one.
         if state is None or state.status != "done" or not is_good(phase, state):
             return ""
@@ -234,7 +246,7 @@ class Part:
 
     @property
     def _answer(self) -> Path:
-        return self._desk.files(self.id) / "answer"
+        return self._runs.files(self.id) / "answer"
 
     # The folder it runs in, and what git does to it
 
@@ -256,27 +268,30 @@ class Part:
         """The tree of its own, made if it has none yet."""
         if self._mode() != "worktree":
             return None
-        from .git import Tree, lend
+        if self._own_tree is None or not Path(self._own_tree.folder).is_dir():
+            from ..git import Tree, lend
 
-        return lend(Tree.find(self._base()), self._run, self._git_name, under=self._trees)
+            tree = Tree.find(self._base())
+            self._own_tree = lend(tree, self._run, self._git_name, under=self._trees)
+        return self._own_tree
 
     @property
     def _trees(self) -> str:
-        return str(self._desk.folder / "worktrees")
+        return str(self._runs.folder / "worktrees")
 
     @property
     def tree(self) -> str:
         """The folder of the tree that it was lent, if that is still there."""
-        place = self._desk.folder / "worktrees" / self._run / self._git_name
+        place = self._runs.folder / "worktrees" / self._run / self._git_name
         return str(place.resolve()) if place.is_dir() else ""
 
-    def _tidy(self) -> Tidy | None:
+    def _tidy(self) -> TreeCleaner | None:
         mode = self._mode()
         if mode == "off":
             return None
-        from .git import Tree
-        from .plan_trees import baseline_of
-        from .tidy import Tidy
+        from ..attempt.clean_tree import TreeCleaner
+        from ..git import Tree
+        from .trees import baseline_of
 
         lent = self._lent()
         if lent is None:
@@ -284,9 +299,9 @@ class Part:
             key = f"{self._run}/agents/{self._git_name}"
             # What no stash gives back is the plan's, whichever of its agents has made it.
             since = baseline_of(tree, self._run) if mode == "commit" else ""
-            return Tidy(tree, mode, key, since=since, prefix=self._plan.commit_prefix)
+            return TreeCleaner(tree, mode, key, since=since, prefix=self._plan.commit_prefix)
         # The tree is its own. A session that goes on finds it as it left it; a start anew does not.
-        return Tidy(Tree.find(lent.folder), "snapshot", lent.key, is_for_restarts_only=True)
+        return TreeCleaner(Tree.find(lent.folder), "snapshot", lent.key, is_for_restarts_only=True)
 
     # What becomes of its work
 
@@ -298,10 +313,10 @@ class Part:
             state = self._known()
         if is_owed(self._phase, self._agent, state):
             check = state.checks[-1]
-            because = "the verification failed: it gets one more attempt, with what was printed"
+            because = "the verification failed: one more attempt, with its output"
             told = evidence(self._phase.verify, check)
             # Whether and when it is made is the schedule's to say: it may cost too much.
-            self._write(Moved(check.at, check.at, because, told))
+            self._write(RunReopened(check.at, check.at, because, told))
         elif is_good(self._phase, state) and not state.is_delivered:
             self._deliver()
 
@@ -309,19 +324,19 @@ class Part:
         """Give back what was stashed for its last attempt, if that was interrupted."""
         tidy = self._tidy() if self._mode() == "stash" else None
         if tidy is not None and (said := tidy.after(stop)):
-            self._write(*[Remark(self._now(), text) for text in said])
+            self._write(*[RunRemark(self._now(), text) for text in said])
 
     def _verify(self, state: RunState, stop: Stop) -> None:
         cwd, token = self._cwd(), f"{self.id}.verify"
         self._show_answer(cwd)
-        self._world.end_leftovers(token)  # of a supervisor that was killed in the middle
+        self._platform.end_leftovers(token)  # of a supervisor that was killed in the middle
         checked = verified(
             self._phase.verify,
             state.attempts,
             cwd=cwd,
             environ=marked(self._environ, token),
             timeout=self._phase.verify_timeout,
-            world=self._world,
+            platform=self._platform,
             stop=stop,
         )
         if checked is not None:
@@ -340,22 +355,22 @@ class Part:
         """Give its answer and its changes to whoever asked for them; as often as it is asked."""
         trouble, said = self._taken_back()
         now, known = self._now(), {each.text for each in self._known().remarks}
-        remarks = [Remark(now, text) for text in said if text not in known]
+        remarks = [RunRemark(now, text) for text in said if text not in known]
         try:
             self._put_answer(self._base())
         except SettingError as wrong:  # one trouble does not hide the other
             trouble = f"{trouble}; also, {wrong}" if trouble else str(wrong)
-        self._write(*remarks, Delivered(now, trouble))
+        self._write(*remarks, WorkDelivered(now, trouble))
 
-    def _write(self, *steps: Step) -> None:
+    def _write(self, *steps: JournalEntry) -> None:
         if not steps:
             return
-        claimed = self._desk.claim(self.id, self._now())
+        claimed = self._runs.claim(self.id, self._now())
         try:
             for number, step in enumerate(steps):
-                self._desk.write(claimed, step, f"{type(step).__name__.lower()}-{number}")
+                self._runs.write(claimed, step, f"{name_of(step)}-{number}")
         finally:
-            self._desk.release(claimed)
+            self._runs.release(claimed)
 
     def _put_answer(self, folder: Path) -> None:
         """Copy what it answered to the file that the plan names, as often as it is asked to."""
@@ -369,10 +384,11 @@ class Part:
         """
         if self._mode() != "worktree":
             return "", []
-        from .git import Tree, lent_to, take_back
+        from ..git import Tree, lent_to, take_back
 
         # Not lent anew: a supervisor that was killed may have taken it back before.
         lent = lent_to(Tree.find(self._base()), self._run, self._git_name, under=self._trees)
+        self._own_tree = None
         taken = take_back(lent, is_kept=not self._phase.merge)
         return said_of(taken, lent.key)
 
@@ -382,4 +398,4 @@ class Part:
         return state
 
     def _now(self) -> float:
-        return self._world.clock.wall()
+        return self._platform.clock.wall()

@@ -8,21 +8,21 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from .steps import Begun
+from ..journal.entries import AttemptBegun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from .agents.adapter import Note, Stream
-    from .state import RunState
-    from .steps import Step
-    from .tap import Facts
+    from ..agents.adapter import OutputNote, Stream
+    from ..attempt.output import AttemptFacts
+    from ..journal.entries import JournalEntry
+    from ..journal.state import RunState
 
-__all__ = ("Keeper",)
+__all__ = ("AnswerKeeper",)
 
 
-class Keeper:
+class AnswerKeeper:
     """A view that keeps what the program prints on stdout, and tells of each step.
 
     Args:
@@ -33,8 +33,8 @@ class Keeper:
     def __init__(self, file: Path, told: Callable[[], None]) -> None:
         self._file, self._told = file, told
 
-    def step(self, step: Step) -> None:
-        if isinstance(step, Begun):
+    def step(self, step: JournalEntry) -> None:
+        if isinstance(step, AttemptBegun):
             self._file.unlink(missing_ok=True)
         self._told()
 
@@ -45,7 +45,7 @@ class Keeper:
         with os.fdopen(os.open(self._file, flags, 0o600), "ab") as file:
             file.write(chunk)
 
-    def noted(self, note: Note, facts: Facts) -> None: ...
+    def noted(self, note: OutputNote, facts: AttemptFacts) -> None: ...
 
     def waiting(self, until: float, left: float) -> None: ...
 

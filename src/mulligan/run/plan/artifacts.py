@@ -12,8 +12,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from ..core.text import clean
-from ..errors import SettingError
+from ...core.redaction import clean
+from ...errors import SettingError
 
 __all__ = ("put", "target_of")
 

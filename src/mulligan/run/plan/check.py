@@ -16,20 +16,20 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.policy import Policy
-from ..core.text import mask
-from ..errors import SettingError
-from .agents.asking import asking
-from .git.worktrees import sharing_problem
-from .outputs import target_of
-from .plan_shape import UNFIT
+from ...core.policy import Policy
+from ...core.redaction import mask
+from ...errors import SettingError
+from ..agents.question import asking
+from ..git.worktrees import sharing_problem
+from .artifacts import target_of
 from .prompts import prompt_of, references, unknown, variables_of
+from .schema import UNFIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ..config.lines import KeyPath
-    from .plan import Agent, Phase, Plan
+    from ...config.lines import KeyPath
+    from .model import Agent, Phase, Plan
 
 __all__ = ("ALONE", "Problem", "available", "missing", "problems", "unready")
 
@@ -67,7 +67,7 @@ def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[
     """
     nulls = [path for path, text in _texts(plan, ()) if "\0" in text]
     for path in nulls:
-        yield Problem(path, "has a null character in it, which no argument can have")
+        yield Problem(path, "contains a null character, which arguments cannot contain")
     if nulls:
         return
     yield from _variables(plan.variables, ())

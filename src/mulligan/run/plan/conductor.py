@@ -9,33 +9,31 @@ in the agents' journals what is left.
 from __future__ import annotations
 
 import queue
-from contextlib import closing
 from threading import Thread
 from typing import TYPE_CHECKING, Protocol
 
-from ..core.text import clean
-from ..errors import GitStopped, MulliganError
-from .begin import holding
-from .desk import InOtherHands
-from .git import interruptible
-from .part import Part
-from .recovery import UNASKED
-from .schedule import Agent, Order, Standing, moves
-from .steps import Begun, Ended, Over
-from .stop import Stop
-from .work import ByHand
+from ...core.redaction import clean
+from ...errors import Fenced, GitStopped, MulliganError, SettingError
+from ..attempt.options import ManualResume
+from ..context import RunContext
+from ..git import interruptible
+from ..journal.entries import UNASKED, AttemptBegun, AttemptEnd, RunCancelled
+from ..journal.store import RunHeld
+from ..process.stop import Stop
+from .agent import PlanAgent
+from .schedule import ScheduledAgent, ScheduledPhase, Standing, moves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from .desk import Claimed, Desk
-    from .plan import Plan
-    from .plan_report import Report
+    from ..attempt.options import Platform
+    from ..journal.entries import How, Then
+    from ..journal.state import RunState
+    from ..journal.store import ClaimedRun, RunStore
+    from .model import Plan
+    from .report import Report
     from .schedule import Moves, PhaseState
-    from .state import RunState
-    from .steps import How, Then
-    from .work import World
 
 __all__ = ("Conductor", "Table", "orders_of")
 
@@ -75,13 +73,13 @@ class Table(Protocol):
         ...
 
 
-def orders_of(plan: Plan) -> tuple[Order, ...]:
+def orders_of(plan: Plan) -> tuple[ScheduledPhase, ...]:
     """The phases of a plan as the schedule sees them."""
     return tuple(
-        Order(
+        ScheduledPhase(
             name=phase.name,
             agents=tuple(
-                Agent(f"{phase.name}/{each.name}", each.provider or each.program)
+                ScheduledAgent(f"{phase.name}/{each.name}", each.provider or each.program)
                 for each in phase.agents
             ),
             needs=plan.needs(phase),
@@ -98,13 +96,13 @@ class Conductor:
     """Drives the run of one plan that is in our hand.
 
     Args:
-        desk: Where runs are kept.
+        runs: Where runs are kept.
         claimed: The plan's run.
         plan: The plan.
         folder: The folder that the plan's file lies in.
         cwd: The folder that its agents run in, as far as the plan does not name one.
         environ: The environment that its agents inherit.
-        world: Time, luck and processes.
+        platform: Time, luck and processes.
         table: Told of everything that a user wants to see.
         stop: Set to interrupt it.
         is_parked_by_exit: Whether to return where all that is left has to wait.
@@ -114,29 +112,29 @@ class Conductor:
 
     def __init__(
         self,
-        desk: Desk,
-        claimed: Claimed,
+        runs: RunStore,
+        claimed: ClaimedRun,
         plan: Plan,
         *,
         folder: Path,
         cwd: Path,
         environ: Mapping[str, str],
-        world: World,
+        platform: Platform,
         table: Table,
         stop: Stop,
         is_parked_by_exit: bool = False,
-        by_hand: ByHand | None = None,
+        by_hand: ManualResume | None = None,
         waits: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._waits = waits
-        self._by_hand = by_hand or ByHand()
-        self._desk, self._claimed, self._plan = desk, claimed, plan
-        self._world, self._table, self._stop = world, table, stop
+        self._by_hand = by_hand or ManualResume()
+        self._runs, self._claimed, self._plan = runs, claimed, plan
+        self._platform, self._table, self._stop = platform, table, stop
         self._is_parked_by_exit = is_parked_by_exit
         self._orders = orders_of(plan)
         self._parts = {
-            f"{phase.name}/{agent.name}": Part(
-                desk,
+            f"{phase.name}/{agent.name}": PlanAgent(
+                runs,
                 claimed.id,
                 plan,
                 phase,
@@ -145,7 +143,7 @@ class Conductor:
                 folder=folder,
                 cwd=cwd,
                 environ=environ,
-                world=world,
+                platform=platform,
             )
             for at, phase in enumerate(plan.phases, 1)
             for number, agent in enumerate(phase.agents, 1)
@@ -158,10 +156,19 @@ class Conductor:
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def go(self) -> int:
-        """Run it until it ends, is parked, or is stopped; the exit code."""
-        with closing(Stop(self._stop)) as own, holding(self._desk, self._claimed, own):
+        """Run it until it ends, is parked, or is stopped; the exit code.
+
+        Raises:
+            SettingError: Another process has taken it over.
+        """
+        with RunContext(self._runs, self._claimed, self._stop) as context:
             try:
-                return self._conducted(own)
+                return self._conducted(context.stop)
+            except Fenced as fenced:
+                if self._state().status != "cancelled":
+                    because = f"run {self._claimed.id} was taken over by another process"
+                    raise SettingError(because) from fenced
+                return _INTERRUPTED
             finally:
                 # Where we fail ourselves nobody looks after them; whoever resumes the plan does.
                 self._halt(list(self._running), "terminate")
@@ -185,7 +192,7 @@ class Conductor:
 
     def states(self) -> dict[str, RunState]:
         """Where each agent that was begun stands."""
-        steps = self._desk.steps_of(self._claimed.id)
+        steps = self._runs.steps_of(self._claimed.id)
         for key, part in self._parts.items():
             known, count = self._known.get(key), steps.get(part.id, 0)
             if known is None or known[0] != count:
@@ -194,7 +201,7 @@ class Conductor:
 
     def report(self) -> Report:
         """What came of it so far, with every reason."""
-        from .plan_report import report
+        from .report import report
 
         found = self._look()
         trees = {key: part.tree for key, part in self._parts.items()}
@@ -203,7 +210,7 @@ class Conductor:
 
     def _look(self) -> Moves:
         states = self.states()
-        now = self._world.clock.wall()
+        now = self._platform.clock.wall()
         standings = {
             key: Standing("running") if key in self._running else part.standing(states.get(key))
             for key, part in self._parts.items()
@@ -243,11 +250,11 @@ class Conductor:
                 )
         except GitStopped:  # whoever takes the plan up goes on with it
             return
-        except InOtherHands as held:  # of a conductor that was stopped, and may be so for long
+        except RunHeld as held:  # of a conductor that was stopped, and may be so for long
             self._held[key] = self._held.get(key, 0) + 1
             if self._held[key] == _NEWS_AFTER:
                 self._table.held(key, f"{held}: end that process, or let it go on")
-            self._world.wait(stop, _TICK)
+            self._platform.wait(stop, _TICK)
         except Exception as error:  # noqa: BLE001 -- or it would be started again without end
             is_ours = isinstance(error, MulliganError)
             why = str(error) if is_ours else f"{type(error).__name__}: {error}"
@@ -262,8 +269,8 @@ class Conductor:
             part = self._parts[key]
             if part.standing(part.state()).status in {"succeeded", "failed"}:
                 continue  # it ended by itself meanwhile: that is what became of it
-            because = found.because.get(key.partition("/")[0], "its phase is over")
-            self._desk.cancel(part.id, Over(self._now(), because))
+            because = found.because.get(key.partition("/")[0], "its phase has ended")
+            self._runs.cancel(part.id, RunCancelled(self._now(), because, is_for_good=False))
 
     def _halt(self, keys: list[str], reason: str) -> None:
         """Stop agents, all of them before the first is waited for: each may take its grace."""
@@ -287,7 +294,7 @@ class Conductor:
         if not self._running:
             if wake_at is not None:
                 self._waits(wake_at)
-            self._world.wait(own, left)
+            self._platform.wait(own, left)
             return
         try:
             key = self._ended.get(timeout=max(left, 0.01))
@@ -301,8 +308,8 @@ class Conductor:
     def _begin(self) -> None:
         state = self._state()
         how: How = "resume" if state.attempts else "start"
-        begun = Begun(self._now(), state.attempts + 1, how, "", state.because)
-        self._desk.write(self._claimed, begun, f"begun-{begun.attempt}")
+        begun = AttemptBegun(self._now(), state.attempts + 1, how, "", state.because)
+        self._runs.write(self._claimed, begun, f"begun-{begun.attempt}")
 
     def _over(self, found: Moves) -> int:
         because = "; ".join(f"{name}: {why}" for name, why in found.because.items())
@@ -320,9 +327,10 @@ class Conductor:
     def _pause(self, own: Stop) -> int:
         self._halt(list(self._running), own.reason)
         if own.reason in UNASKED:  # nobody asked for its end: it goes on with the next worker
-            because = "its supervisor was told to end: it goes on with the next"
-            self._write("again", because, _INTERRUPTED, self._now())
-        elif own.reason != "fenced":
+            because = "its supervisor was stopped; the next one continues the run"
+            self._write("again", because, EX_TEMPFAIL, self._now())
+            return EX_TEMPFAIL
+        if own.reason != "fenced":
             self._write("pause", "interrupted", _INTERRUPTED)
         return _INTERRUPTED
 
@@ -332,7 +340,7 @@ class Conductor:
         spent = sum(each.cost or 0.0 for each in states.values()) - (state.cost or 0.0)
         used = sum(each.tokens or 0 for each in states.values()) - (state.tokens or 0)
         now = self._now()
-        ended = Ended(
+        ended = AttemptEnd(
             now,
             state.attempts,
             max(0.0, now - state.begun[-1].at),
@@ -344,12 +352,12 @@ class Conductor:
             exit=code,
             because=because,
         )
-        self._desk.write(self._claimed, ended, f"ended-{state.attempts}")
+        self._runs.write(self._claimed, ended, f"ended-{state.attempts}")
 
     def _state(self) -> RunState:
-        state = self._desk.look(self._claimed.id)
+        state = self._runs.look(self._claimed.id)
         assert state is not None  # noqa: S101 -- it is in our hand
         return state
 
     def _now(self) -> float:
-        return self._world.clock.wall()
+        return self._platform.clock.wall()

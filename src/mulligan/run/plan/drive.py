@@ -9,29 +9,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..config.lines import path_text
-from ..core.text import presentable
-from ..errors import GitError, SettingError, TreeBusy
+from ...config.lines import path_text
+from ...core.redaction import presentable
+from ...errors import GitError, SettingError, TreeBusy
+from ..journal.entries import PLAN, RunMade, RunReopened, RunRescheduled
+from ..journal.store import NoSuchRun
+from ..show.json_events import summary
+from ..show.notify import NEWS, remember, remembered, send
 from .acceptance import fell_short
+from .check import problems, unready
 from .conductor import EX_TEMPFAIL, Conductor
-from .desk import NoSuchRun
-from .events import summary
-from .notice import NEWS, remember, remembered, send
-from .plan_checks import problems, unready
-from .plan_file import plan_data, plan_from_data
-from .plan_trees import alone_in, at_work, check_trees, files_aside, forget, touched
+from .load import plan_data, plan_from_data
 from .prompts import prompt_of
-from .steps import PLAN, Made, Moved, Reopened
+from .trees import alone_in, at_work, check_trees, files_aside, forget, touched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..attempt.options import ManualResume, Platform
+    from ..journal.state import RunState
+    from ..journal.store import ClaimedRun, RunStore
+    from ..process.stop import Stop
     from .conductor import Table
-    from .desk import Claimed, Desk
-    from .plan import Agent, Plan
-    from .state import RunState
-    from .stop import Stop
-    from .work import ByHand, World
+    from .model import Agent, Plan
 
 __all__ = ("allow_cost", "conduct", "make_plan", "plan_of", "revive")
 
@@ -39,10 +39,12 @@ __all__ = ("allow_cost", "conduct", "make_plan", "plan_of", "revive")
 _NEWS_AFTER = 120.0
 # How soon a tree in which another run works is looked at again, in seconds.
 _BUSY = 60.0
+# A limit that ends in this time is waited for, unless its user says otherwise.
+_SIX_HOURS = 21_600.0
 
 
 def make_plan(
-    desk: Desk,
+    runs: RunStore,
     plan: Plan,
     *,
     folder: Path,
@@ -51,13 +53,13 @@ def make_plan(
     now: float,
     name: str = "",
     notify: tuple[str, ...] = (),
-) -> Claimed:
+) -> ClaimedRun:
     """A new run of `plan`, in our hand; nothing is started.
 
     The run keeps a copy of the plan: what is in its file tomorrow does not change what was begun.
 
     Args:
-        desk: Where runs are kept.
+        runs: Where runs are kept.
         plan: The plan.
         folder: The folder that its file lies in: where its prompt files are.
         cwd: The folder that its agents run in, as far as it does not name one.
@@ -77,13 +79,13 @@ def make_plan(
         hint = f"; {problem.hint}" if problem.hint else ""
         raise SettingError(f"{path_text(problem.path)}: {problem.message}{hint}")
     check_trees(plan, cwd)
-    _check_promised(desk, plan, cwd)
+    _check_promised(runs, plan, cwd)
     plan = _with_prompts(plan, folder)
-    id_ = desk.room((PLAN, plan.name))
-    _keep(desk, id_, plan, folder, cwd)
+    id_ = runs.room((PLAN, plan.name))
+    _keep(runs, id_, plan, folder, cwd)
     if notify:
-        remember(desk.files(id_), notify)
-    made = Made(
+        remember(runs.files(id_), notify)
+    made = RunMade(
         at=now,
         agent=PLAN,
         command=f"plan {plan.name}",
@@ -93,11 +95,12 @@ def make_plan(
         name=presentable(name or plan.name),
         terms={},
         variables=sorted(environ),
+        path=environ.get("PATH", ""),
     )
-    return desk.make(id_, made)
+    return runs.make(id_, made)
 
 
-def _check_promised(desk: Desk, plan: Plan, cwd: Path) -> None:
+def _check_promised(runs: RunStore, plan: Plan, cwd: Path) -> None:
     """Refuse a tree in which a run goes on later that takes all changes there for its own.
 
     Raises:
@@ -106,12 +109,12 @@ def _check_promised(desk: Desk, plan: Plan, cwd: Path) -> None:
     mine = touched(plan, cwd)
     if not mine:
         return
-    for id_, state in desk.all():
+    for id_, state in runs.all():
         if state.made.agent != PLAN or not (state.is_open and state.attempts):
             continue
         shared: set[str] = set()
         with suppress(GitError, NoSuchRun):  # it cannot go on there
-            other, _, home = plan_of(desk, id_)
+            other, _, home = plan_of(runs, id_)
             shared = alone_in(other, home) & mine
         if shared:
             raise TreeBusy(_promised(min(shared), id_, state))
@@ -120,8 +123,9 @@ def _check_promised(desk: Desk, plan: Plan, cwd: Path) -> None:
 def _promised(folder: str, id_: str, state: RunState) -> str:
     how = {"waiting": "is parked", "paused": "was interrupted"}.get(state.status, "was cut off")
     return (
-        f"{presentable(folder)}: run {id_} {how} and goes on in this tree, where it would take "
-        f"other edits for its own; mulligan resume {id_} goes on with it, mulligan cancel {id_} "
+        f"{presentable(folder)}: run {id_} {how} and will continue in this tree, "
+        f"where it would take other edits for its own; mulligan resume {id_} goes on "
+        f"with it, mulligan cancel {id_} "
         f"ends it and says what it has set aside"
     )
 
@@ -141,9 +145,9 @@ def _with_prompts(plan: Plan, folder: Path) -> Plan:
     return replace(plan, phases=tuple(phases))
 
 
-def _keep(desk: Desk, id_: str, plan: Plan, folder: Path, cwd: Path) -> None:
+def _keep(runs: RunStore, id_: str, plan: Plan, folder: Path, cwd: Path) -> None:
     """Write the plan into its run's folder, whole or not at all."""
-    file = desk.files(id_) / "plan.json"
+    file = runs.files(id_) / "plan.json"
     half = file.with_suffix(".half")
     data = json.dumps({"folder": str(folder), "cwd": str(cwd), "plan": plan_data(plan)})
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -152,19 +156,19 @@ def _keep(desk: Desk, id_: str, plan: Plan, folder: Path, cwd: Path) -> None:
     half.replace(file)
 
 
-def allow_cost(desk: Desk, id_: str, cost_limit: float) -> None:
+def allow_cost(runs: RunStore, id_: str, cost_limit: float) -> None:
     """Let a plan that is in our hand cost so much in all: the one thing that may be changed."""
-    plan, folder, cwd = plan_of(desk, id_)
-    _keep(desk, id_, replace(plan, cost_limit=cost_limit), folder, cwd)
+    plan, folder, cwd = plan_of(runs, id_)
+    _keep(runs, id_, replace(plan, cost_limit=cost_limit), folder, cwd)
 
 
-def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path, Path]:
+def plan_of(runs: RunStore, id_: str) -> tuple[Plan, Path, Path]:
     """The plan of a run, the folder that its file lies in, the folder that it runs in.
 
     Raises:
         NoSuchRun: The run does not have it any more.
     """
-    file = desk.folder / "runs" / id_ / "plan.json"
+    file = runs.folder / "runs" / id_ / "plan.json"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
         return plan_from_data(data["plan"]), Path(data["folder"]), Path(data["cwd"])
@@ -173,34 +177,34 @@ def plan_of(desk: Desk, id_: str) -> tuple[Plan, Path, Path]:
     except OSError as error:
         why = f"cannot be read: {(error.strerror or str(error)).lower()}"
     except (ValueError, KeyError, TypeError, AttributeError):  # pydantic's are ValueErrors
-        why = "was changed, and is none any more"
+        why = "was changed, and is not a plan any more"
     raise NoSuchRun(
-        f"run {id_} cannot go on: the plan that it kept in {file} {why}; run the plan anew"
+        f"run {id_} cannot be resumed: the plan that it kept in {file} {why}; run the plan again"
     )
 
 
 def conduct(
-    desk: Desk,
-    claimed: Claimed,
+    runs: RunStore,
+    claimed: ClaimedRun,
     *,
     environ: Mapping[str, str],
-    world: World,
+    platform: Platform,
     table: Table,
     stop: Stop,
     is_parked_by_exit: bool = False,
-    by_hand: ByHand | None = None,
+    by_hand: ManualResume | None = None,
 ) -> int:
     """Drive the plan in our hand until it ends, is parked, or is stopped; the exit code."""
-    plan, folder, cwd = plan_of(desk, claimed.id)
-    teller = _Teller(desk, claimed.id, world=world, table=table, stop=stop, environ=environ)
+    plan, folder, cwd = plan_of(runs, claimed.id)
+    teller = _Teller(runs, claimed.id, platform=platform, table=table, stop=stop, environ=environ)
     conductor = Conductor(
-        desk,
+        runs,
         claimed,
         plan,
         folder=folder,
         cwd=cwd,
         environ=environ,
-        world=world,
+        platform=platform,
         table=table,
         stop=stop,
         is_parked_by_exit=is_parked_by_exit,
@@ -214,11 +218,11 @@ def conduct(
                 forget(plan, cwd, claimed.id)
     except GitError as error:
         if is_parked_by_exit and isinstance(error, TreeBusy):
-            return _later(desk, claimed, world.clock.wall(), str(error))
-        desk.release(claimed)
+            return _later(runs, claimed, platform.clock.wall(), str(error))
+        runs.release(claimed)
         raise
     teller.over()
-    found, state = conductor.report(), desk.look(claimed.id)
+    found, state = conductor.report(), runs.look(claimed.id)
     if state is not None and state.status == "waiting":
         found = found._replace(until=state.until)
     if found.is_over:
@@ -227,10 +231,10 @@ def conduct(
     return code
 
 
-def _later(desk: Desk, claimed: Claimed, now: float, because: str) -> int:
+def _later(runs: RunStore, claimed: ClaimedRun, now: float, because: str) -> int:
     """Let whoever wakes runs look again in a while."""
-    desk.write(claimed, Moved(now, now + _BUSY, because), f"busy-{now}")
-    desk.release(claimed)
+    runs.write(claimed, RunRescheduled(now, now + _BUSY, because), f"busy-{now}")
+    runs.release(claimed)
     return EX_TEMPFAIL
 
 
@@ -239,21 +243,21 @@ class _Teller:
 
     def __init__(
         self,
-        desk: Desk,
+        runs: RunStore,
         id_: str,
         *,
-        world: World,
+        platform: Platform,
         table: Table,
         stop: Stop,
         environ: Mapping[str, str],
     ) -> None:
-        self._desk, self._id, self._argv = desk, id_, remembered(desk.files(id_))
-        self._world, self._table, self._stop, self._environ = world, table, stop, environ
+        self._runs, self._id, self._argv = runs, id_, remembered(runs.files(id_))
+        self._platform, self._table, self._stop, self._environ = platform, table, stop, environ
         self._told_at = 0.0
 
     def waits(self, until: float) -> None:
         """All that is left has to wait until then: news if that is long, and was not told yet."""
-        if until != self._told_at and until - self._world.clock.wall() > _NEWS_AFTER:
+        if until != self._told_at and until - self._platform.clock.wall() > _NEWS_AFTER:
             self._told_at = until
             self._tell("parked", status="waiting", until=until)
 
@@ -262,28 +266,49 @@ class _Teller:
         self._tell("over")
 
     def _tell(self, event: str, **more: object) -> None:
-        state = self._desk.look(self._id) if self._argv else None
+        state = self._runs.look(self._id) if self._argv else None
         if state is None or (event == "over" and state.status not in NEWS):
             return
         news = {"event": event, "run": self._id, **summary(state), **more}
         self._table.notified(send(self._argv, news, stop=self._stop, environ=self._environ))
 
 
-def revive(desk: Desk, id_: str, now: float, *, is_waking: bool = False) -> None:
+def revive(
+    runs: RunStore,
+    id_: str,
+    now: float,
+    *,
+    is_waking: bool = False,
+    is_now: bool = False,
+    horizon: float | None = None,
+) -> None:
     """Let what has failed in a plan be tried again, because somebody mended what was wrong.
 
     Args:
-        desk: Where runs are kept.
+        runs: Where runs are kept.
         id_: The plan's run.
         now: Epoch seconds.
         is_waking: Whether it is what waits that goes on, and nothing else.
+        is_now: Whether limits are tried before the time that was stated.
+        horizon: The longest reset to wait for from here on, in seconds; None for the plan's.
     """
     statuses = {"waiting"} if is_waking else {"failed", "limited", "cancelled"}
-    for child, state in desk.all(id_):
+    for child, state in runs.all(id_):
         is_due = state.status in statuses or (not is_waking and fell_short(state))
         if is_due:
-            # Who has done its work is not started again: only what came after it is repeated.
-            step = Reopened(now) if state.is_worked else Moved(now, now, "taken up by hand")
-            claimed = desk.claim(child, now)
-            desk.write(claimed, step, "resumed")
-            desk.release(claimed)
+            bound = _SIX_HOURS if horizon is None else horizon
+            is_near = now < (state.until or 0.0) <= now + bound
+            is_kept = state.status == "limited" and is_near and not is_now
+            until = state.until if is_kept and state.until is not None else now
+            # An agent that has done its work is not started again: only what came after it is.
+            step = (
+                RunReopened(now)
+                if state.is_worked
+                else RunReopened(now, until, "resumed by the user")
+            )
+            claimed = runs.claim(child, now)
+            runs.write(claimed, step, "resumed")
+            if horizon is not None and not state.is_worked:
+                moved = RunRescheduled(now, until, "resumed by the user", horizon=horizon)
+                runs.write(claimed, moved, "horizon")
+            runs.release(claimed)

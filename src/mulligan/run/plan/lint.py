@@ -11,25 +11,25 @@ import os
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
-from ..config.lines import path_text
-from ..config.lint import Finding, lint
-from ..core.duration import duration_text
-from ..core.policy import Policy
-from ..core.text import mask
-from ..errors import SettingError
-from .agents.asking import ASKING
-from .plan import Phase, Plan
-from .plan_checks import available, missing, problems, unready
-from .plan_trees import tree_problems
+from ...config.lines import path_text
+from ...config.lint import PolicyFinding, lint
+from ...core.duration import duration_text
+from ...core.policy import Policy
+from ...core.redaction import mask
+from ...errors import SettingError
+from ..agents.question import ASKING
+from .check import available, missing, problems, unready
+from .model import Phase, Plan
 from .prompts import LONGEST_ARGUMENT, LONGEST_OUTPUT, prompt_of, references
+from .trees import tree_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from ..config.lines import KeyPath
-    from .plan import Agent
-    from .plan_checks import Problem
+    from ...config.lines import KeyPath
+    from .check import Problem
+    from .model import Agent
 
 __all__ = ("lint_plan",)
 
@@ -39,7 +39,7 @@ _DEFAULTS = {each.name: each.default for cls in (Plan, Phase) for each in fields
 _SILENT = frozenset({"codex", "gemini", "qwen", "copilot", "continue", "cn"})
 
 
-def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Finding]:
+def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[PolicyFinding]:
     """What would surprise, the grave findings first.
 
     Args:
@@ -77,16 +77,16 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Fin
     return sorted(dict.fromkeys(found), key=lambda finding: not finding.is_grave)
 
 
-def _found(problem: Problem, *, is_grave: bool) -> Finding:
-    hint = problem.hint or "the plan is not started before this is mended"
+def _found(problem: Problem, *, is_grave: bool) -> PolicyFinding:
+    hint = problem.hint or "the plan does not start until this is fixed"
     return _of(problem.path, problem.message, hint, is_grave=is_grave)
 
 
-def _of(path: KeyPath, message: str, hint: str, *, is_grave: bool = False) -> Finding:
-    return Finding(key=path_text(path), message=message, hint=hint, is_grave=is_grave)
+def _of(path: KeyPath, message: str, hint: str, *, is_grave: bool = False) -> PolicyFinding:
+    return PolicyFinding(key=path_text(path), message=message, hint=hint, is_grave=is_grave)
 
 
-def _plan(plan: Plan) -> Iterator[Finding]:
+def _plan(plan: Plan) -> Iterator[PolicyFinding]:
     modes = {phase.git or plan.git for phase in plan.phases}
     if plan.commit_prefix != _DEFAULTS["commit_prefix"] and "commit" not in modes:
         yield _of(
@@ -115,7 +115,7 @@ def _plan(plan: Plan) -> Iterator[Finding]:
     yield from _secrets(tuple(plan.variables.values()), ("variables",))
 
 
-def _phase(plan: Plan, phase: Phase, path: KeyPath) -> Iterator[Finding]:
+def _phase(plan: Plan, phase: Phase, path: KeyPath) -> Iterator[PolicyFinding]:
     count, slots = len(phase.agents), phase.concurrency
     if slots is not None and not phase.parallel:
         yield _of(
@@ -147,13 +147,13 @@ def _phase(plan: Plan, phase: Phase, path: KeyPath) -> Iterator[Finding]:
     yield from _secrets(tuple(phase.variables.values()), (*path, "variables"))
 
 
-def _policy(phase: Phase, path: KeyPath) -> Iterator[Finding]:
+def _policy(phase: Phase, path: KeyPath) -> Iterator[PolicyFinding]:
     if isinstance(phase.policy, Policy):
         for each in lint(phase.policy):
             yield replace(each, key=f"{path_text(path)}.policy.{each.key}")
 
 
-def _agent(plan: Plan, agent: Agent, path: KeyPath) -> Iterator[Finding]:
+def _agent(plan: Plan, agent: Agent, path: KeyPath) -> Iterator[PolicyFinding]:
     if agent.idle is not None and agent.timeout is not None and agent.idle >= agent.timeout:
         yield _of(
             (*path, "idle"),
@@ -175,7 +175,7 @@ def _agent(plan: Plan, agent: Agent, path: KeyPath) -> Iterator[Finding]:
     yield from _secrets(tuple(agent.variables.values()), (*path, "variables"))
 
 
-def _secrets(words: tuple[str, ...], path: KeyPath) -> Iterator[Finding]:
+def _secrets(words: tuple[str, ...], path: KeyPath) -> Iterator[PolicyFinding]:
     for word in words:
         if mask(word) != word:
             yield _of(
@@ -193,7 +193,9 @@ def _names(agent: Agent, folder: Path) -> set[str]:
         return set()  # grave, and told already
 
 
-def _unused(variables: Mapping[str, str], names: set[str], path: KeyPath) -> Iterator[Finding]:
+def _unused(
+    variables: Mapping[str, str], names: set[str], path: KeyPath
+) -> Iterator[PolicyFinding]:
     for name in variables:
         if name not in names:
             yield _of(
@@ -205,7 +207,7 @@ def _unused(variables: Mapping[str, str], names: set[str], path: KeyPath) -> Ite
 
 def _length(
     plan: Plan, phase: Phase, agent: Agent, names: set[str], path: KeyPath
-) -> Iterator[Finding]:
+) -> Iterator[PolicyFinding]:
     """Outputs that together may be longer than an argument can be."""
     if agent.input == "stdin":
         return

@@ -14,23 +14,23 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from ..config.loader import policy_from
-from ..config.shape import Misshapen
-from ..config.source import read
-from ..config.validate import validated
-from ..core.policy import Policy
-from ..errors import SettingError
-from .plan import Plan
-from .plan_checks import problems
-from .plan_shape import PHASE_POLICY_WORDS, PLAN_WORDS, policy_table, taken_out
-from .recovery import run_policy
+from ...config.loader import policy_from
+from ...config.policy_schema import Misshapen
+from ...config.source import read
+from ...config.validate import validated
+from ...core.policy import Policy
+from ...errors import SettingError
+from ..attempt.recovery import run_policy
+from .check import problems
+from .model import Plan
+from .schema import PHASE_POLICY_WORDS, PLAN_WORDS, policy_table, taken_out
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from ..config.lines import KeyPath
-    from ..config.source import Source
+    from ...config.lines import KeyPath
+    from ...config.source import Source
 
 __all__ = ("load_plan", "plan_data", "plan_from", "plan_from_data")
 
@@ -61,7 +61,7 @@ def plan_from(source: Source, *, name: str) -> Plan:
     """
     if "phases" not in source.data:
         hint = "a plan begins with [[phases]]; a policy is read by mulligan explain"
-        raise source.error("is no plan: it has no phases", hint=hint)
+        raise source.error("is not a plan: it has no phases", hint=hint)
     data: dict[str, Any] = {"name": name, **source.data}
     policies: dict[int, Policy] = {}
     places: dict[int, str] = {}

@@ -15,11 +15,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ..core.frozen import FrozenDict
-from ..core.policy import Policy
-from ..core.presets import preset
-from ..core.schema import Seconds
-from ..errors import SettingError
+from ...core.policy import FrozenDict, Policy
+from ...core.presets import preset
+from ...core.schema import Seconds
+from ...errors import SettingError
 
 __all__ = ("Agent", "GitMode", "Mode", "Phase", "Plan")
 

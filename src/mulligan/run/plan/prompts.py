@@ -12,15 +12,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.text import clean, printable
-from ..errors import SettingError
-from .agents.asking import asking
+from ...core.redaction import clean, printable
+from ...errors import SettingError
+from ..agents.question import asking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from .plan import Agent, Phase, Plan
+    from .model import Agent, Phase, Plan
 
 __all__ = (
     "LONGEST_ARGUMENT",
@@ -124,7 +124,7 @@ def prompt_of(agent: Agent, folder: Path) -> str:
                 f"write the absolute path if that is meant"
             )
         if not real.is_file():
-            raise SettingError(f"prompt_file {shown!r} is no regular file")
+            raise SettingError(f"prompt_file {shown!r} is not a regular file")
         if (size := real.stat().st_size) > _LONGEST_FILE:
             raise SettingError(
                 f"prompt_file {shown!r} has {size} bytes; at most {_LONGEST_FILE} are read"
@@ -142,7 +142,7 @@ def prompt_of(agent: Agent, folder: Path) -> str:
 
 def _sound(text: str, what: str) -> str:
     if "\0" in text:
-        raise SettingError(f"{what} has a null character in it, which no argument can have")
+        raise SettingError(f"{what} contains a null character, which arguments cannot contain")
     return text
 
 

@@ -10,19 +10,19 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.duration import duration_text
-from ..core.text import clean
+from ...core.duration import duration_text
+from ...core.redaction import clean
+from ..attempt.recovery import AGAIN
+from ..show.wording import StatusText, clock, counted, followed, lasted, money, one_line, waited
 from .acceptance import lacking
-from .advice import AGAIN
-from .words import Said, clock, counted, followed, lasted, money, one_line, waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from .plan import Phase, Plan
+    from ..journal.state import RunState
+    from ..show.wording import Tone
+    from .model import Phase, Plan
     from .schedule import PhaseState
-    from .state import RunState
-    from .words import Tone
 
 __all__ = (
     "AgentReport",
@@ -37,7 +37,7 @@ __all__ = (
 )
 
 _STATUSES = {
-    "new": "not begun",
+    "new": "not started",
     "running": "running",
     "waiting": "waiting",
     "paused": "interrupted",
@@ -167,7 +167,7 @@ def report(
 
     Args:
         plan: The plan.
-        states: ``phase/agent`` → where it stands; those that were not begun are left out.
+        states: ``phase/agent`` → where it stands; those that were not started are left out.
         phases: What became of each phase.
         because: Why one failed, or was skipped.
         trees: ``phase/agent`` → the folder of its own work tree, where there still is one.
@@ -205,7 +205,7 @@ def _phase(
 
 def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentReport:
     if state is None:
-        return AgentReport(name, "not begun")
+        return AgentReport(name, "not started")
     last = state.ended[-1] if state.ended else None
     return AgentReport(
         name=name,
@@ -238,7 +238,7 @@ def _decisions(state: RunState) -> Iterator[Decision]:
                 found = "verified" if check.is_good else "not verified"
                 said = "" if check.is_good else one_line(check.said)
                 is_last = check.attempt == state.attempts and not state.is_open
-                then = "not tried again" if is_last else "the agent is told what it printed"
+                then = "not tried again" if is_last else "the agent gets its output"
                 then = "" if check.is_good else then
                 yield Decision(check.at, check.attempt, found, said, then, then)
 
@@ -258,20 +258,20 @@ def as_data(found: Report) -> dict[str, Any]:
     return {**found._asdict(), "phases": phases}
 
 
-def as_lines(found: Report) -> list[Said]:
+def as_lines(found: Report) -> list[StatusText]:
     """The report for a terminal: a headline, each phase, each agent with what was decided."""
-    said = [Said(f"plan {found.name} {_verdict(found)}: {_spent(found)}", _tone(found))]
+    said = [StatusText(f"plan {found.name} {_verdict(found)}: {_spent(found)}", _tone(found))]
     for phase in found.phases:
         why = _some(phase) or (f": {phase.because}" if phase.because else "")
         tone = {"succeeded": "good", "failed": "bad"}.get(phase.state, "plain")
-        said.append(Said(f"phase {phase.name} {_PAST[phase.state]}{why}", tone))  # type: ignore[arg-type]
+        said.append(StatusText(f"phase {phase.name} {_PAST[phase.state]}{why}", tone))  # type: ignore[arg-type]
         for agent in phase.agents:
             said.append(
-                Said(f"  {agent.name} {_headline(agent)}", _TONES.get(agent.status, "plain"))
+                StatusText(f"  {agent.name} {_headline(agent)}", _TONES.get(agent.status, "plain"))
             )
-            said += [Said(f"    {_told(each)}") for each in agent.decisions if each.then]
-            said += [Said(f"    {each}") for each in _beside(agent)]
-    return [*said, *(Said(f"git: {each}") for each in found.aside)]
+            said += [StatusText(f"    {_told(each)}") for each in agent.decisions if each.then]
+            said += [StatusText(f"    {each}") for each in _beside(agent)]
+    return [*said, *(StatusText(f"git: {each}") for each in found.aside)]
 
 
 def _some(phase: PhaseReport) -> str:
@@ -284,13 +284,13 @@ def _some(phase: PhaseReport) -> str:
 def _beside(agent: AgentReport) -> Iterator[str]:
     yield from agent.remarks
     if agent.tree and not any(agent.tree in each for each in agent.remarks):
-        yield f"git: its work tree is kept: {agent.tree}; mulligan git list tells of it"
+        yield f"git: its work tree is kept: {agent.tree}; see mulligan git list"
     if agent.advice:
         yield f"hint: {agent.advice}"
 
 
 _PAST = {
-    "blocked": "has not begun",
+    "blocked": "has not started",
     "open": "goes on",
     "succeeded": "succeeded",
     "failed": "failed",

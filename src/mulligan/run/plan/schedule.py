@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ("Agent", "Moves", "Order", "PhaseState", "Standing", "Status", "moves")
+__all__ = ("Moves", "PhaseState", "ScheduledAgent", "ScheduledPhase", "Standing", "Status", "moves")
 
 Status: TypeAlias = Literal["todo", "running", "waiting", "succeeded", "failed", "stopped"]
 PhaseState: TypeAlias = Literal["blocked", "open", "succeeded", "failed", "skipped"]
@@ -31,7 +31,7 @@ Mode: TypeAlias = Literal["fail_fast", "continue", "require_minimum"]
 _ENDED = frozenset({"succeeded", "failed", "stopped"})
 
 
-class Agent(NamedTuple):
+class ScheduledAgent(NamedTuple):
     """An agent as the schedule sees it.
 
     Args:
@@ -43,7 +43,7 @@ class Agent(NamedTuple):
     provider: str = ""
 
 
-class Order(NamedTuple):
+class ScheduledPhase(NamedTuple):
     """A phase as the schedule sees it.
 
     Args:
@@ -57,7 +57,7 @@ class Order(NamedTuple):
     """
 
     name: str
-    agents: tuple[Agent, ...]
+    agents: tuple[ScheduledAgent, ...]
     needs: tuple[str, ...] = ()
     is_parallel: bool = True
     mode: Mode = "fail_fast"
@@ -104,7 +104,7 @@ class Moves(NamedTuple):
 
 
 def moves(
-    orders: Sequence[Order],
+    orders: Sequence[ScheduledPhase],
     standings: Mapping[str, Standing],
     *,
     now: float,
@@ -116,7 +116,7 @@ def moves(
 
     Args:
         orders: The phases, in order.
-        standings: Where each agent stands; one that is not named has not begun.
+        standings: Where each agent stands; one that is not named has not started.
         now: Epoch seconds.
         slots: How many agents may run at once; None for any number.
         providers: The same for the agents of one provider.
@@ -158,16 +158,16 @@ _ALIVE = frozenset({"running", "waiting"})
 _SPENT = "the cost limit is reached; mulligan resume --cost-limit raises it"
 
 
-def _at(standings: Mapping[str, Standing], agent: Agent) -> Standing:
+def _at(standings: Mapping[str, Standing], agent: ScheduledAgent) -> Standing:
     return standings.get(agent.key, Standing())
 
 
-def _busy(order: Order, standings: Mapping[str, Standing]) -> bool:
+def _busy(order: ScheduledPhase, standings: Mapping[str, Standing]) -> bool:
     return any(_at(standings, each).status == "running" for each in order.agents)
 
 
 def _phase(
-    order: Order, standings: Mapping[str, Standing], states: Mapping[str, PhaseState]
+    order: ScheduledPhase, standings: Mapping[str, Standing], states: Mapping[str, PhaseState]
 ) -> tuple[PhaseState, str]:
     """What has become of a phase, and why it failed or is skipped."""
     for need in order.needs:
@@ -178,7 +178,7 @@ def _phase(
     return _made_of(order, [(each.key, _at(standings, each).status) for each in order.agents])
 
 
-def _made_of(order: Order, found: Sequence[tuple[str, Status]]) -> tuple[PhaseState, str]:
+def _made_of(order: ScheduledPhase, found: Sequence[tuple[str, Status]]) -> tuple[PhaseState, str]:
     """What a phase makes of its agents."""
     lost = [key for key, status in found if status in {"failed", "stopped"}]
     # Those that were stopped are no reason: they were stopped because of it.
@@ -201,14 +201,14 @@ def _past(state: PhaseState) -> str:
 
 
 def _ready(
-    order: Order, standings: Mapping[str, Standing], now: float
-) -> tuple[list[Agent], float]:
+    order: ScheduledPhase, standings: Mapping[str, Standing], now: float
+) -> tuple[list[ScheduledAgent], float]:
     """The agents of an open phase that could run, and when the next one could.
 
-    Those that are due again come before those that have not begun: what they began is held up.
+    Those that are due again come before those that have not started: what they began is held up.
     """
-    due: list[tuple[float, Agent]] = []
-    new: list[Agent] = []
+    due: list[tuple[float, ScheduledAgent]] = []
+    new: list[ScheduledAgent] = []
     next_at = inf
     for agent in order.agents:
         status, until, _ = _at(standings, agent)
@@ -228,7 +228,7 @@ class _Room:
 
     def __init__(
         self,
-        orders: Sequence[Order],
+        orders: Sequence[ScheduledPhase],
         standings: Mapping[str, Standing],
         slots: int | None,
         providers: Mapping[str, int],
@@ -243,7 +243,7 @@ class _Room:
                 if _at(standings, agent).status == "running":
                     self._take(order, agent)
 
-    def takes(self, order: Order, agent: Agent) -> bool:
+    def takes(self, order: ScheduledPhase, agent: ScheduledAgent) -> bool:
         """Take a slot of each kind that the agent needs; False if one of them is missing."""
         provider = self._providers.get(agent.provider, inf)
         if min(self._left, self._phases[order.name], provider) < 1:
@@ -251,7 +251,7 @@ class _Room:
         self._take(order, agent)
         return True
 
-    def _take(self, order: Order, agent: Agent) -> None:
+    def _take(self, order: ScheduledPhase, agent: ScheduledAgent) -> None:
         self._left -= 1
         self._phases[order.name] -= 1
         if agent.provider in self._providers:

@@ -17,18 +17,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..config.nearest import POLICY_WORDS, Words, guess, names, policy_keys
-from ..config.shape import Misshapen
-from ..config.source import shown
-from ..core.duration import seconds
-from ..core.presets import PRESETS, preset
-from ..errors import SettingError
-from .plan import Agent, Phase, Plan
+from ...config.policy_schema import Misshapen
+from ...config.source import shown
+from ...config.suggestions import POLICY_WORDS, FileKeys, guess, names, policy_keys
+from ...core.duration import seconds
+from ...core.presets import PRESETS, preset
+from ...errors import SettingError
+from .model import Agent, Phase, Plan
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ..config.lines import KeyPath
+    from ...config.lines import KeyPath
 
 __all__ = ("PHASE_POLICY_WORDS", "PLAN_WORDS", "UNFIT", "policy_table", "taken_out")
 
@@ -94,7 +94,7 @@ def policy_table(table: dict[str, Any]) -> dict[str, Any]:
     timeouts = own.get("timeouts")
     for key in _UNFIT_TIMEOUTS:
         if isinstance(timeouts, dict) and key in timeouts:
-            why = "has no effect on programs: nobody outside sees their connections"
+            why = "has no effect on programs: their connections cannot be observed"
             raise Misshapen(("timeouts", key), why, "write timeouts.total, or an agent's idle")
     if "preset" not in own and "rules" not in own:
         own["preset"] = _PIPELINE
@@ -229,7 +229,7 @@ _SYNONYMS: dict[str, tuple[str, ...]] = {
     "restart": ("may_restart",),
 }
 
-PLAN_WORDS = Words(
+PLAN_WORDS = FileKeys(
     known=_known,
     synonyms=_SYNONYMS,
     homes=(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.text import clean
+from ...core.redaction import clean
 
 if TYPE_CHECKING:
-    from .git import TakenBack
+    from ..git import TakenBack
 
 __all__ = ("said_of",)
 

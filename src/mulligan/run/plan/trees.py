@@ -11,27 +11,31 @@ import os
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ..core.text import presentable
-from ..errors import GitError, GitRefused
-from .git import (
+from ...core.redaction import presentable
+from ...errors import GitError, GitRefused
+from ..git import (
     OPEN,
     Tree,
     forget_baselines,
+    has_baseline,
     interruptible,
     leased,
     lent_out,
     load_all,
+    load_baseline,
     record_baseline,
 )
-from .git.commits import check_somebody
-from .plan_checks import ALONE, Problem
+from ..git.commits import identity
+from ..git.objects import reading
+from ..git.status import TreeStatus
+from .check import ALONE, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from .plan import Phase, Plan
-    from .stop import Stop
+    from ..process.stop import Stop
+    from .model import Phase, Plan
 
 __all__ = (
     "alone_in",
@@ -53,22 +57,26 @@ def tree_problems(plan: Plan, home: Path) -> Iterator[Problem]:
         plan: The plan.
         home: The folder that its `cwd` starts from.
     """
+    looked_at: dict[str, TreeStatus] = {}
     for at, phase in enumerate(plan.phases):
         for folder in _folders(plan, phase, home):
             try:
                 tree = Tree.find(folder)
-                tree.check()
+                if tree.folder not in looked_at:
+                    looked_at[tree.folder] = TreeStatus.checked(tree)
+                status = looked_at[tree.folder]
                 if _mode(plan, phase) == "commit":
-                    check_somebody(tree)
+                    identity(tree.git)
                 if _mode(plan, phase) == "worktree":
-                    _check_lending(tree, folder)
+                    _check_lending(status, folder)
             except GitRefused as wrong:
                 yield Problem(("phases", at, "git"), str(wrong))
 
 
-def _check_lending(tree: Tree, folder: Path) -> None:
+def _check_lending(status: TreeStatus, folder: Path) -> None:
     """Whether an agent can be lent a tree, with the folder that it is to run in."""
-    if not tree.head:
+    tree = status.tree
+    if not status.commit:
         raise GitRefused(
             f"{presentable(tree.folder)} has no commit yet, and a work tree needs one; "
             f"commit something first"
@@ -116,8 +124,10 @@ def at_work(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[None]:
     with ExitStack() as stack:
         with interruptible(stop):
             for tree, modes in _lease(plan, home, run, stack).values():
-                if "commit" in modes:
-                    record_baseline(tree, baseline_of(tree, run))
+                key = baseline_of(tree, run)
+                if "commit" in modes and load_baseline(tree, key) is None:
+                    # Whoever resumes the plan, a worker of cron's, may have no identity to show.
+                    record_baseline(tree, key, author=identity(tree.git))
         yield
 
 
@@ -134,7 +144,9 @@ def forget(plan: Plan, home: Path, run: str) -> None:
     """The plan has ended well: nobody will ask what was in its trees when it began."""
     with suppress(GitError):  # no reason for anybody to worry
         for tree, _ in _trees(plan, home).values():
-            forget_baselines(tree, run, but=[each.key for each in lent_out(tree, run)])
+            with reading(tree):
+                if has_baseline(tree, run):
+                    forget_baselines(tree, run, but=[each.key for each in lent_out(tree, run)])
 
 
 def files_aside(plan: Plan, home: Path, run: str) -> list[str]:
@@ -144,7 +156,7 @@ def files_aside(plan: Plan, home: Path, run: str) -> list[str]:
         for tree, _ in _trees(plan, home).values():
             count = sum(len(each.moves) for each in load_all(tree, run) if each.state in OPEN)
             files = f"{count} file{'s stay' if count != 1 else ' stays'} set aside"
-            back = f"mulligan git restore {run} gives {'them' if count != 1 else 'it'} back"
+            back = f"mulligan git restore {run} restores {'them' if count != 1 else 'it'}"
             said += [f"{files}; in {presentable(tree.folder)}, {back}"] if count else []
     return said
 
@@ -157,7 +169,7 @@ def still_aside(plan: Plan, home: Path, run: str) -> list[str]:
             where = presentable(tree.folder)
             said += [
                 f"the tree of an agent stays, {presentable(each.folder)}; in {where}, mulligan git "
-                f"restore {each.key} takes its changes"
+                f"restore {each.key} restores its changes"
                 for each in lent_out(tree, run)
             ]
     return said

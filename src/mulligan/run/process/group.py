@@ -10,41 +10,17 @@ import os
 import select
 import signal
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from .table import processes
 
 if TYPE_CHECKING:
     import contextlib
-    from collections.abc import Iterator
 
-__all__ = ("Seen", "ending", "has_members", "look", "seen", "tell")
-
-_PROCESSES = Path("/proc")
+__all__ = ("ending", "has_members", "signal_group")
 
 
-class Seen(NamedTuple):
-    """A process, as /proc shows it.
-
-    Args:
-        pid: Its id.
-        state: One letter; Z for one that has ended and whose parent did not look yet.
-        parent: The id of its parent.
-        group: The id of its process group.
-        started: When it began, in ticks since boot: with `pid`, it is this process and no other.
-    """
-
-    pid: int
-    state: str
-    parent: int
-    group: int
-    started: str
-
-    @property
-    def is_dead(self) -> bool:
-        return self.state in "ZX"
-
-
-def tell(group: int, number: int) -> bool:
+def signal_group(group: int, number: int) -> bool:
     """Send a signal to the whole group; False if there is nobody to take it."""
     try:
         os.killpg(group, number)
@@ -57,33 +33,15 @@ def tell(group: int, number: int) -> bool:
 
 def has_members(group: int) -> bool:
     """Whether anybody of the group, whose leader was reaped, still runs."""
-    if not tell(group, 0):
+    if not signal_group(group, 0):
         return False
     if sys.platform == "darwin":
         return True
     # In a container whose first process reaps nobody, zombies stay members for ever.
     try:
-        return any(process.group == group and not process.is_dead for process in seen())
+        return any(process.group == group and not process.is_dead for process in processes())
     except OSError:  # no /proc here
         return True
-
-
-def seen() -> Iterator[Seen]:
-    """The processes of the machine (Linux)."""
-    for path in _PROCESSES.iterdir():
-        if path.name.isdigit() and (process := look(int(path.name))) is not None:
-            yield process
-
-
-def look(pid: int) -> Seen | None:
-    """The process `pid`; None if there is none (Linux)."""
-    try:
-        text = (_PROCESSES / str(pid) / "stat").read_bytes()
-    except OSError:
-        return None
-    # 12 (a name, with anything in it) S 1 12 12 0 …
-    fields = text.rpartition(b")")[2].decode("ascii").split()
-    return Seen(pid, fields[0], int(fields[1]), int(fields[2]), fields[19])
 
 
 def ending(pid: int, opened: contextlib.ExitStack) -> int | None:

@@ -11,13 +11,22 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from ..errors import MulliganError
+from ...errors import MulliganError
+from .spawn import spawn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-__all__ = ("CannotStart", "find", "start")
+__all__ = ("TRANSIENT", "CannotStart", "cannot_start", "find", "start")
+
+# What a machine lacks for a moment: descriptors, memory, processes, room. The same may work later.
+TRANSIENT = frozenset(
+    {
+        *(errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.ENOMEM),
+        *(errno.EINTR, errno.EIO, errno.EBUSY, errno.ENOBUFS, errno.ETXTBSY, errno.ESTALE),
+    }
+)
 
 
 class CannotStart(MulliganError):
@@ -26,12 +35,13 @@ class CannotStart(MulliganError):
     Args:
         because: The reason.
         code: What a shell's exit code would be: 127 where nothing was found, 126 for the rest.
+        is_transient: Whether the same may work later.
     """
 
-    def __init__(self, because: str, code: int = 126) -> None:
-        from ..core.text import presentable
+    def __init__(self, because: str, code: int = 126, *, is_transient: bool = False) -> None:
+        from ...core.redaction import presentable
 
-        self.code = code
+        self.code, self.is_transient = code, is_transient
         # Whatever stands where a program should is shown and journaled: it may be anything.
         super().__init__(presentable(because))
 
@@ -65,7 +75,7 @@ def start(
         raise CannotStart(f"cannot start {argv[0]} in {cwd}: that {found}")
     path = find(argv[0], cwd=cwd, environ=environ)
     try:
-        return subprocess.Popen(  # noqa: S603 -- starting what the user named is the purpose
+        return spawn(
             argv,
             executable=path,
             cwd=str(cwd),  # comes back as it is in an error's filename
@@ -74,12 +84,16 @@ def start(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            start_new_session=True,
         )
     except OSError as trouble:
-        raise CannotStart(_words(trouble, argv, path, cwd)) from trouble
+        raise cannot_start(_words(trouble, argv, path, cwd), trouble) from trouble
     except ValueError as trouble:  # a null byte in an argument, or "=" in a variable's name
         raise CannotStart(f"cannot start {argv[0]}: {trouble}") from trouble
+
+
+def cannot_start(because: str, trouble: OSError) -> CannotStart:
+    """The refusal that `trouble` stands for, in the words `because`."""
+    return CannotStart(because, is_transient=trouble.errno in TRANSIENT)
 
 
 def find(program: str, *, cwd: Path, environ: Mapping[str, str]) -> Path:
@@ -96,19 +110,23 @@ def find(program: str, *, cwd: Path, environ: Mapping[str, str]) -> Path:
         folders = environ.get("PATH", os.defpath).split(os.pathsep)
         places = [cwd / folder / program for folder in folders]
     because = "no such file" if "/" in program else "not found on the PATH"
+    # With os.path, which answers no where it may not look: a folder of the PATH that cannot be
+    # entered is no reason to look no further.
+    isdir, isfile, exists = os.path.isdir, os.path.isfile, os.path.exists
     # What comes first on the PATH is most likely what was meant; a later place may still have it.
     for place in reversed(places):
-        if place.is_dir():
+        if isdir(place):
             because = f"{place} is a folder"
-        elif place.is_symlink() and not place.exists():
+        elif os.path.islink(place) and not exists(place):  # noqa: PTH114 -- as above
             because = f"{place} is a link to a file that does not exist"
-        elif place.exists() and not os.access(place, os.X_OK):
+        elif exists(place) and not os.access(place, os.X_OK):
             because = f"{place} is not executable; chmod +x makes it so"
     for place in places:
-        if place.is_file() and os.access(place, os.X_OK):
+        if isfile(place) and os.access(place, os.X_OK):
             return place
-    is_found = any(place.exists() for place in places)
-    raise CannotStart(f"cannot start {program}: {because}", 126 if is_found else 127)
+    raise CannotStart(
+        f"cannot start {program}: {because}", 126 if any(map(exists, places)) else 127
+    )
 
 
 def _words(trouble: OSError, argv: Sequence[str], path: Path, cwd: Path) -> str:

@@ -11,16 +11,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from .group import look, seen
+from .table import ProcessInfo, environments, look, processes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from .stop import Stop
 
@@ -30,13 +27,6 @@ MARK = "MULLIGAN_RUN"
 
 _LOOK_EVERY = 0.05
 _VANISH = 2.0
-
-
-class _Found(NamedTuple):
-    pid: int
-    parent: int
-    started: str
-    runs: tuple[str, ...]
 
 
 def marked(environ: Mapping[str, str], token: str) -> dict[str, str]:
@@ -86,79 +76,38 @@ def _checked(token: str) -> str:
     return token
 
 
-def _find(token: str) -> list[_Found]:
+def _find(token: str) -> list[ProcessInfo]:
     _checked(token)
-    everybody = {process.pid: process for process in _processes()}
+    running = {process.pid: process for process in processes() if not process.is_dead}
     ours, pid = set(), os.getpid()
-    while pid in everybody and pid not in ours:
+    while pid in running and pid not in ours:
         ours.add(pid)
-        pid = everybody[pid].parent
+        pid = running[pid].parent
     return [
-        process for pid, process in everybody.items() if token in process.runs and pid not in ours
+        running[pid]
+        for pid, words in environments().items()
+        if pid in running and pid not in ours and token in _runs_of(words)
     ]
 
 
-def _tell(process: _Found, number: int) -> None:
-    # Looked at again right before: the number may belong to somebody else by now.
+def _tell(process: ProcessInfo, number: int) -> None:
+    # Looked at again right before: the number may belong to another process by now.
     if _is_running(process):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process.pid, number)
             if number != signal.SIGKILL:
-                os.kill(process.pid, signal.SIGCONT)  # whoever is stopped cannot act on it
+                os.kill(process.pid, signal.SIGCONT)  # a stopped process cannot act on it
 
 
-def _is_running(process: _Found) -> bool:
-    if sys.platform == "darwin":
-        return any(process[:3] == other[:3] for other in _listed(_ps("-p", str(process.pid))))
+def _is_running(process: ProcessInfo) -> bool:
     now = look(process.pid)
     return now is not None and not now.is_dead and now.started == process.started
 
 
-def _processes() -> Iterator[_Found]:
-    """Everybody who runs, with the marks of those that are ours."""
-    if sys.platform == "darwin":
-        yield from _listed(_ps("-ax"))
-        return
-    me = os.geteuid()
-    for process in seen():
-        if process.is_dead:
-            continue
-        folder, variables = Path("/proc", str(process.pid)), b""
-        # Another user's, or one that forbids looking: not one that we started.
-        with contextlib.suppress(OSError):
-            if folder.stat().st_uid == me:
-                variables = (folder / "environ").read_bytes()
-        words = variables.split(b"\0")
-        yield _Found(process.pid, process.parent, process.started, _runs(words))
-
-
-def _ps(*which: str) -> str:
-    # -E: with the environment, for our own processes.
-    command = ["/bin/ps", *which, "-E", "-ww", "-o", "pid=,ppid=,stat=,lstart=,command="]
-    answer = subprocess.run(  # noqa: S603 -- a fixed program with fixed flags, a number at most
-        command,
-        env={"LC_ALL": "C"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        check=False,
-        timeout=10,
-    )
-    return answer.stdout.decode(errors="replace")
-
-
-def _listed(text: str) -> Iterator[_Found]:
-    """What `ps` lists; those that have ended left out."""
-    for line in text.splitlines():
-        # 512 1 Ss Sun Nov 15 23:35:26 2026 command and arguments NAME=value …
-        fields = line.split(None, 8)
-        if len(fields) == 9 and not fields[2].startswith("Z"):
-            words = fields[8].encode().split()
-            yield _Found(int(fields[0]), int(fields[1]), " ".join(fields[3:8]), _runs(words))
-
-
-def _runs(words: Iterable[bytes]) -> tuple[str, ...]:
+def _runs_of(words: list[bytes]) -> list[str]:
+    """The runs that a process belongs to, by its environment."""
     prefix = f"{MARK}=".encode()
     for word in words:
         if word.startswith(prefix):
-            return tuple(word.removeprefix(prefix).decode(errors="replace").split(":"))
-    return ()
+            return word.removeprefix(prefix).decode(errors="replace").split(":")
+    return []

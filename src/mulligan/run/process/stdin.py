@@ -13,12 +13,12 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .spool import Spool
+    from .stdin_spool import StdinSpool
 
-__all__ = ("Feed",)
+__all__ = ("StdinFeed",)
 
 
-class Feed:
+class StdinFeed:
     """One program's way through the spool.
 
     Args:
@@ -30,7 +30,7 @@ class Feed:
 
     def __init__(
         self,
-        spool: Spool,
+        spool: StdinSpool,
         pipe: IO[bytes],
         selector: selectors.BaseSelector,
         on_progress: Callable[[OSError | None], None],

@@ -15,7 +15,7 @@ import stat
 import threading
 from pathlib import Path
 
-__all__ = ("Spool",)
+__all__ = ("StdinSpool",)
 
 _CHUNK = 65536
 # How far the file may run ahead of the program: a short prompt is kept whole even if the program
@@ -23,7 +23,7 @@ _CHUNK = 65536
 _AHEAD = 16 * 1024 * 1024
 
 
-class Spool:
+class StdinSpool:
     """The input of a run.
 
     Made by `open` when a run begins, and by `saved` when it is resumed by another process.
@@ -46,7 +46,7 @@ class Spool:
         self.source: int | None = None
 
     @classmethod
-    def open(cls, path: Path, fd: int = 0) -> Spool:
+    def open(cls, path: Path, fd: int = 0) -> StdinSpool:
         """The input that `fd` gives, kept at `path`, which must not exist yet.
 
         A terminal, a closed descriptor and /dev/null are no input and leave no file. A file is
@@ -80,7 +80,7 @@ class Spool:
         return spool
 
     @classmethod
-    def saved(cls, path: Path) -> Spool:
+    def saved(cls, path: Path) -> StdinSpool:
         """What an earlier process kept at `path`; no more will come.
 
         Raises:
@@ -91,6 +91,11 @@ class Spool:
             with contextlib.suppress(FileNotFoundError):
                 return cls(path, os.open(name, flags), is_complete=is_complete)
         return cls(path, None, is_complete=True)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some of the input was lost with an earlier process, and will not come."""
+        return not self.is_complete and self.source is None and self._as_is is None
 
     def descriptor(self) -> int | None:
         """A descriptor for the program's stdin, the caller's to close; None if it must be fed."""

@@ -1,7 +1,8 @@
 """A request to end what is under way.
 
-A signal makes it, or another thread; whoever waits or watches a program looks at it. Making it
-takes no lock, so that a signal handler may do it at any moment.
+A signal makes it, or another thread; whoever waits or watches a program looks at it. The one lock
+that it takes may be taken again by the thread that has it, and nothing waits while it is held, so
+that a signal handler may make a request at any moment.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import os
 import select
 import signal
 import time
+from threading import RLock
 from typing import TYPE_CHECKING
+
+from .spawn import no_ignored_signals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ("Stop", "Unasked", "signals")
+__all__ = ("Stop", "WorkerStop", "signals")
 
 # What somebody at the keyboard, a service manager, or a closing terminal asks for.
 _REASONS = {
@@ -39,13 +43,16 @@ class Stop:
         outer: Another one that ends this as well; what ends this alone leaves it as it is.
     """
 
-    __slots__ = ("_asked", "_inlet", "_outer", "_outlet", "_paused", "groups", "inner")
+    __slots__ = ("_asked", "_closing", "_inlet", "_outer", "_outlet", "_paused", "groups", "inner")
 
     def __init__(self, outer: Stop | None = None) -> None:
         self._asked: list[str] = []
         #: Those that end with this one.
         self.inner: list[Stop] = []
         self._outer = outer
+        # Held while the pipe is written to or closed: the number of a descriptor that was closed in
+        # between belongs to another file.
+        self._closing = RLock()
         self._outlet, self._inlet = os.pipe()
         os.set_blocking(self._inlet, False)
         #: Process groups that Ctrl-Z must stop with us; kept by whoever supervises them.
@@ -68,10 +75,11 @@ class Stop:
     def set(self, reason: str = "interrupt") -> None:
         """Ask for the end; once more to ask for it faster."""
         self._asked.append(reason)
-        if self._inlet >= 0:
-            # A full pipe is as readable as can be.
-            with contextlib.suppress(BlockingIOError):
-                os.write(self._inlet, b"!")
+        with self._closing:
+            if self._inlet >= 0:
+                # A full pipe is as readable as can be.
+                with contextlib.suppress(BlockingIOError):
+                    os.write(self._inlet, b"!")
         for each in tuple(self.inner):
             each.set(reason)
 
@@ -88,6 +96,11 @@ class Stop:
     def count(self) -> int:
         """How often it was asked for."""
         return len(self._asked)
+
+    @property
+    def signal(self) -> int:
+        """The signal that asked for it first; 0 if none did."""
+        return next((number for number, why in _REASONS.items() if why == self.reason), 0)
 
     def fileno(self) -> int:
         """A descriptor that is readable once this is set, and stays so: nobody reads it."""
@@ -109,18 +122,19 @@ class Stop:
         """Give the descriptors back; what was asked stays known."""
         if self._outer is not None and self in self._outer.inner:
             self._outer.inner.remove(self)
-        # Forgotten first: a signal between the two must not write to a number that is reused.
-        inlet, self._inlet = self._inlet, -1
-        outlet, self._outlet = self._outlet, -1
-        for descriptor in (inlet, outlet):
-            if descriptor >= 0:
-                os.close(descriptor)
+        with self._closing:
+            # Forgotten first: a signal between the two must not write to a number that is reused.
+            inlet, self._inlet = self._inlet, -1
+            outlet, self._outlet = self._outlet, -1
+            for descriptor in (inlet, outlet):
+                if descriptor >= 0:
+                    os.close(descriptor)
 
 
-class Unasked(Stop):
-    """Ends what is under way without anybody having asked for that: it goes on with the next.
+class WorkerStop(Stop):
+    """Stops a run because its worker ends, not because its user interrupts it.
 
-    A worker that is ended is not a user who interrupts a run.
+    The run is not paused by that: the next worker goes on with it.
     """
 
     __slots__ = ()
@@ -134,7 +148,7 @@ def signals(stop: Stop) -> Iterator[Stop]:
     """Let the signals that end a program set `stop` instead, and Ctrl-Z stop its groups with us.
 
     Works in the main thread only, as Python's signals do. A signal that our caller ignores stays
-    ignored: that is what nohup means.
+    ignored: that is what nohup means. Children start with the default all the same.
     """
     olds = {}
 
@@ -161,7 +175,8 @@ def signals(stop: Stop) -> Iterator[Stop]:
         # Inherited as ignored, it would make the kernel throw every exit code away.
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             olds[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        yield stop
+        with no_ignored_signals():
+            yield stop
     finally:
         for number, old in olds.items():
             # None is a handler that C code installed: Python cannot put it back.

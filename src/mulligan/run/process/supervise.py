@@ -13,23 +13,23 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from .group import tell
-from .start import CannotStart, start
-from .watch import VANISH, Watch
+from .group import signal_group
+from .launch import CannotStart, cannot_start, start
+from .watchdog import VANISH, Watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from .spool import Spool
+    from .stdin_spool import StdinSpool
     from .stop import Stop
 
-__all__ = ("Ended", "Sink", "Stream", "supervise")
+__all__ = ("OutputSink", "ProcessExit", "Stream", "supervise")
 
 Stream = Literal["stdout", "stderr"]
 
 
-class Ended(NamedTuple):
+class ProcessExit(NamedTuple):
     """How a program ended.
 
     Args:
@@ -37,10 +37,12 @@ class Ended(NamedTuple):
             was ended by a signal.
         signal: The number of the signal that ended it.
         stopped: Why we ended it: ``idle``, ``timeout``, ``pipe`` (nobody reads our output any
-            more), ``input`` (it could not be kept), or the reason of the `Stop`; empty if it
-            ended by itself.
+            more), ``input`` (it could not be kept), the reason of the sink's `StopProgram` or of
+            the `Stop`; empty if it ended by itself.
         took: Seconds from its start.
         error: Why it could not be started, or watched to its end, in words.
+        is_unstarted: Whether the machine could not start it for the moment: nothing was done, and
+            the same may work later.
     """
 
     code: int | None = None
@@ -48,9 +50,10 @@ class Ended(NamedTuple):
     stopped: str = ""
     took: float = 0.0
     error: str = ""
+    is_unstarted: bool = False
 
 
-class Sink(Protocol):
+class OutputSink(Protocol):
     """Where output goes."""
 
     def take(self, stream: Stream, chunk: bytes, /) -> None:
@@ -58,8 +61,12 @@ class Sink(Protocol):
 
         Raises:
             BrokenPipeError: Nobody reads what this writes; the program is ended.
-            Futile: The program goes on with what leads nowhere; it is ended.
+            StopProgram: The program is better ended.
         """
+        ...
+
+    def ending(self) -> None:
+        """The program is about to be told to end; all that it wrote until now was taken."""
         ...
 
     def quiet_until(self) -> float:
@@ -75,14 +82,15 @@ def supervise(
     *,
     cwd: Path,
     environ: Mapping[str, str],
-    stdin: Spool | None,
-    sink: Sink,
+    stdin: StdinSpool | None,
+    sink: OutputSink,
     idle: float | None,
     timeout: float | None,
     stop: Stop,
     grace: tuple[float, float] = (2.0, 2.0),
+    counts_cpu: bool = True,
     on_start: Callable[[int], None] = _nothing,
-) -> Ended:
+) -> ProcessExit:
     """Run a program to its end, or end it.
 
     Whatever happens, also if `sink` raises, nobody of its process group runs afterwards. Processes
@@ -94,56 +102,78 @@ def supervise(
         environ: Its whole environment.
         stdin: Its input; None for none.
         sink: Where its output goes.
-        idle: Seconds without output, and beyond an announced silence, after which it hangs.
+        idle: Seconds without a sign of life (output, processor time, something from the network),
+            and beyond an announced silence, after which it hangs.
         timeout: Seconds after which it is ended in any case.
         stop: Ends it when set, faster when set again.
         grace: Seconds after SIGINT, and after SIGTERM.
+        counts_cpu: Whether processor time is a sign of life; not of a program that prints each
+            step, for Copilot spins while it hangs.
         on_start: Told the process id, which is also the id of its group.
     """
     began = time.monotonic()
     if stop.is_set:
-        return Ended(stopped=stop.reason)
+        return ProcessExit(stopped=stop.reason)
     try:
-        descriptor = _nowhere() if stdin is None else stdin.descriptor()
-    except OSError as trouble:
-        lost = CannotStart(f"cannot start {argv[0]}: its input is lost: {trouble}")
-        return Ended(error=str(lost))
-    try:
-        child = start(argv, cwd=cwd, environ=environ, stdin=descriptor)
+        child = _started(argv, cwd=cwd, environ=environ, stdin=stdin)
     except CannotStart as trouble:
-        took = time.monotonic() - began
-        return Ended(code=trouble.code, error=str(trouble), took=took)
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
+        return ProcessExit(
+            code=trouble.code,
+            error=str(trouble),
+            took=time.monotonic() - began,
+            is_unstarted=trouble.is_transient,
+        )
     stop.groups.add(child.pid)
-    watch = Watch(child, sink=sink, idle=idle, timeout=timeout, stop=stop, grace=grace)
+    watch = Watchdog(
+        child,
+        sink=sink,
+        idle=idle,
+        timeout=timeout,
+        stop=stop,
+        grace=grace,
+        counts_cpu=counts_cpu,
+    )
     try:
         on_start(child.pid)
         watch.run(stdin)
     except BaseException:
         if not watch.is_gone:
             _close(child)  # what it still has to say concerns nobody
-            tell(child.pid, signal.SIGTERM)
+            signal_group(child.pid, signal.SIGTERM)
             _wait(child, grace[1])
         raise
     finally:
         _close(child)
         if not watch.is_gone:
-            tell(child.pid, signal.SIGKILL)
+            signal_group(child.pid, signal.SIGKILL)
             _wait(child, VANISH)
         stop.groups.discard(child.pid)
     if stdin is not None:
         with contextlib.suppress(OSError):  # then it stays incomplete, and whoever resumes knows
             stdin.fill()
     code = child.poll()
-    return Ended(
+    return ProcessExit(
         code=None if code is None or code < 0 else code,
         signal=-code if code is not None and code < 0 else None,
         stopped=watch.why,
         took=time.monotonic() - began,
         error=f"process {child.pid} survives SIGKILL" if code is None else watch.error,
     )
+
+
+def _started(
+    argv: Sequence[str], *, cwd: Path, environ: Mapping[str, str], stdin: StdinSpool | None
+) -> subprocess.Popen[bytes]:
+    try:
+        descriptor = _nowhere() if stdin is None else stdin.descriptor()
+    except OSError as trouble:
+        lost = f"cannot start {argv[0]}: its input cannot be opened: {trouble}"
+        raise cannot_start(lost, trouble) from trouble
+    try:
+        return start(argv, cwd=cwd, environ=environ, stdin=descriptor)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def _nowhere() -> int:

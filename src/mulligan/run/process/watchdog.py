@@ -1,7 +1,7 @@
 """The watch over one running program.
 
     Running ──exits by itself────────────▶ Lingering ──▶ Sweeping (SIGTERM, SIGKILL) ──▶ Over
-       └─stop, idle, futile, timeout ────▶ Ending (SIGINT, SIGTERM, SIGKILL) ────────────┘
+       └─stop, idle, timeout, the sink ──▶ Ending (SIGINT, SIGTERM, SIGKILL) ────────────┘
 
 It is over when the program has ended, nobody of its group runs, and its streams are read to the
 end, or to where somebody who left the group keeps them open.
@@ -14,20 +14,22 @@ import os
 import selectors
 import signal
 import time
+from functools import partial
 from typing import IO, TYPE_CHECKING
 
-from .feed import Feed
-from .group import ending, has_members, tell
+from .group import ending, has_members, signal_group
+from .stdin import StdinFeed
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Sequence
 
-    from .process import Sink, Stream
-    from .spool import Spool
+    from .activity import Activity
+    from .stdin_spool import StdinSpool
     from .stop import Stop
+    from .supervise import OutputSink, Stream
 
-__all__ = ("VANISH", "Futile", "Watch")
+__all__ = ("VANISH", "StopProgram", "Watchdog")
 
 # How long a process may take to vanish after SIGKILL.
 VANISH = 2.0
@@ -45,6 +47,9 @@ _LINGER = 2.0
 # How much is read at the end from a stream that somebody else keeps open: more than a pipe holds.
 _LAST_BYTES = 2 * 1024 * 1024
 _NEVER = float("inf")
+# What is not printed is a sign of life for so many times the bound: a connection can be kept open
+# by heartbeats, and a program can compute in vain.
+_LONGEST_UNPRINTED = 12
 
 _END = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 # Commands that a shell put into the background ignore SIGINT.
@@ -53,22 +58,31 @@ _SWEEP = (signal.SIGTERM, signal.SIGKILL)
 _UNREAD = (signal.SIGPIPE, signal.SIGTERM, signal.SIGKILL)
 
 
-class Futile(Exception):
-    """What the program does leads nowhere, and it would not end by itself."""
+class StopProgram(Exception):
+    """What the program printed says that it is better ended.
+
+    Args:
+        why: The reason, as `Ended.stopped` has it.
+    """
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+        super().__init__(why)
 
 
-class Watch:
+class Watchdog:
     """The state of one supervision; its arguments are those of `supervise`."""
 
     def __init__(
         self,
         child: subprocess.Popen[bytes],
         *,
-        sink: Sink,
+        sink: OutputSink,
         idle: float | None,
         timeout: float | None,
         stop: Stop,
         grace: tuple[float, float],
+        counts_cpu: bool = True,
     ) -> None:
         now = time.monotonic()
         #: Why the program was ended; empty if it ended by itself.
@@ -78,8 +92,12 @@ class Watch:
         #: Whether nobody of the group runs any more.
         self.is_gone = False
         self._child, self._sink, self._stop, self._grace = child, sink, stop, grace
+        self._counts_cpu = counts_cpu
         self._idle = _NEVER if idle is None else idle
-        self._heard_at = now
+        self._heard_at = self._printed_at = now
+        # What the group had done at `_looked_at`, in the middle of a silence; None outside of one.
+        self._activity: Activity | None = None
+        self._looked_at = now
         self._times_out_at = _NEVER if timeout is None else now + timeout
         self._exited_at: float | None = None
         self._steps: list[signal.Signals] = []
@@ -87,12 +105,12 @@ class Watch:
         self._asked = 0
         self._paused = stop.paused
         self._is_over = False
-        self._feed: Feed | None = None
+        self._feed: StdinFeed | None = None
         self._ending: int | None = None
         self._selector: selectors.BaseSelector
         self._streams: dict[IO[bytes], Stream] = {}
 
-    def run(self, spool: Spool | None) -> None:
+    def run(self, spool: StdinSpool | None) -> None:
         """Go on until it is over; its stdin is fed from `spool` if it has a pipe for it."""
         # Opened here, not above: whoever cannot open one more descriptor must still end the child.
         with selectors.DefaultSelector() as self._selector, contextlib.ExitStack() as opened:
@@ -109,34 +127,63 @@ class Watch:
                 self._forgive(0.0 if events else now - began - patience, now)
                 self._judge(now)
 
-    def _open(self, spool: Spool | None, opened: contextlib.ExitStack) -> None:
+    def _open(self, spool: StdinSpool | None, opened: contextlib.ExitStack) -> None:
         child = self._child
         if child.stdout is not None and child.stderr is not None:
             self._streams = {child.stdout: "stdout", child.stderr: "stderr"}
         for pipe in self._streams:
             os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe, selectors.EVENT_READ, pipe)
+            self._selector.register(pipe, selectors.EVENT_READ, partial(self._hear, pipe))
         self._selector.register(self._stop, selectors.EVENT_READ)
         self._ending = ending(child.pid, opened)
         if self._ending is not None:
             self._selector.register(self._ending, selectors.EVENT_READ)
         if spool is not None and child.stdin is not None:
-            self._feed = Feed(spool, child.stdin, self._selector, self._fed)
+            self._feed = StdinFeed(spool, child.stdin, self._selector, self._fed)
 
     def _forgive(self, late: float, now: float) -> None:
         """Do not hold time against the program in which we could not watch it."""
         paused, self._paused = self._stop.paused - self._paused, self._stop.paused
         lost = max(paused, late - _LATE)
         if lost > 0:
-            self._heard_at = now
+            self._heard(now)
             self._times_out_at += lost
             self._next_step_at += lost
 
     def _patience(self, now: float) -> float:
         if self._exited_at is not None or self.why or self._ending is None:
             return _BRISK
-        soonest = min(self._times_out_at, self._idle_at(now))
+        soonest = min(self._times_out_at, self._look_at(now))
         return min(max(soonest - now, 0.0), _SLICE)
+
+    def _heard(self, now: float) -> None:
+        """The program gave a sign of life that needs no looking for."""
+        self._heard_at = self._printed_at = now
+        self._activity = None
+
+    def _look_at(self, now: float) -> float:
+        """When the group is looked at next: in the middle of a silence, then at its end."""
+        if self._idle == _NEVER:
+            return _NEVER
+        return self._idle_at(now) - (self._idle / 2 if self._activity is None else 0.0)
+
+    def _is_hung(self, now: float) -> bool:
+        """Whether it gave no sign of life for too long; looks for one where it printed none."""
+        if now < self._look_at(now):
+            return False
+        from .activity import activity_of  # most programs are never silent for so long
+
+        before, seconds = self._activity, now - self._looked_at
+        self._activity, self._looked_at = activity_of(self._child.pid), now
+        if before is None:
+            return False
+        is_at_work = self._activity.has_heard(before) or (
+            self._counts_cpu and self._activity.has_worked(before, seconds)
+        )
+        is_at_work = is_at_work and now - self._printed_at < _LONGEST_UNPRINTED * self._idle
+        if is_at_work:
+            self._heard_at = now - self._idle / 2  # looked at again after half of the bound
+        return not is_at_work
 
     def _idle_at(self, now: float) -> float:
         """When silence has lasted too long; an announced one does not count."""
@@ -144,9 +191,7 @@ class Watch:
         return idle_at if idle_at > now else max(idle_at, self._sink.quiet_until() + self._idle)
 
     def _handle(self, key: selectors.SelectorKey) -> None:
-        if key.data in self._streams:
-            self._hear(key.data)
-        elif callable(key.data):
+        if callable(key.data):
             key.data()
         else:  # the stop, or the end of the program: seen once is enough
             self._selector.unregister(key.fileobj)
@@ -156,6 +201,8 @@ class Watch:
 
     def _hear(self, pipe: IO[bytes]) -> int:
         """Pass on what the program wrote; how much it was."""
+        if pipe not in self._streams:
+            return 0
         try:
             chunk = os.read(pipe.fileno(), _CHUNK)
         except BlockingIOError:
@@ -170,10 +217,11 @@ class Watch:
             self._close(pipe)
             if self._exited_at is None:
                 self._end("pipe", _UNREAD)
-        except Futile:
-            self._end("futile", _END)
+        except StopProgram as stop:
+            if self._exited_at is None:
+                self._end(stop.why, _END)
         # Time that the sink took is not silence of the program.
-        self._heard_at = time.monotonic()
+        self._heard(time.monotonic())
         return len(chunk)
 
     def _close(self, pipe: IO[bytes]) -> None:
@@ -182,7 +230,7 @@ class Watch:
         pipe.close()
 
     def _fed(self, trouble: OSError | None) -> None:
-        self._heard_at = time.monotonic()
+        self._heard(time.monotonic())
         if trouble is not None:
             self.error = f"cannot keep the input: {trouble.strerror or trouble}"
             self._end("input", _END)
@@ -198,7 +246,7 @@ class Watch:
             self._end(self._stop.reason, _END)
         elif now >= self._times_out_at:
             self._end("timeout", _END)
-        elif now >= self._idle_at(now):
+        elif self._is_hung(now):
             self._end("idle", _END)
 
     def _clear(self, now: float, exited_at: float) -> None:
@@ -217,15 +265,22 @@ class Watch:
             return
         self.is_gone = self._is_over = True
         self._stop.groups.discard(self._child.pid)  # its number may be given to others now
+        self._hear_all()
+
+    def _hear_all(self) -> None:
+        """Pass on what lies in the pipes."""
         for pipe in tuple(self._streams):
             left = _LAST_BYTES
             while left > 0 and pipe in self._streams and (heard := self._hear(pipe)):
                 left -= heard
 
     def _end(self, why: str, steps: Sequence[signal.Signals]) -> None:
-        if not self.why:
-            self.why = why
-            self._climb(steps, time.monotonic())
+        if self.why:
+            return
+        self.why = why
+        self._hear_all()  # what it wrote before our signal is no answer to it
+        self._sink.ending()
+        self._climb(steps, time.monotonic())
 
     def _climb(self, steps: Sequence[signal.Signals], now: float) -> None:
         self._steps = list(steps)
@@ -242,7 +297,7 @@ class Watch:
 
     def _step(self, now: float) -> None:
         number = self._steps.pop(0)
-        tell(self._child.pid, number)
+        signal_group(self._child.pid, number)
         first, second = self._grace
         waits = {signal.SIGTERM: second, signal.SIGKILL: VANISH}
         self._next_step_at = now + waits.get(number, first)

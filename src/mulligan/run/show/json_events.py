@@ -12,23 +12,23 @@ from codecs import getincrementaldecoder
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from .acceptance import fell_short
-from .steps import Ended
-from .words import waited
+from ..journal.entries import AttemptEnd, name_of
+from ..plan.acceptance import fell_short
+from .wording import waited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .agents.adapter import Note, Stream
-    from .state import RunState
-    from .steps import Step
+    from ..agents.adapter import OutputNote, Stream
+    from ..attempt.output import AttemptFacts
+    from ..journal.entries import JournalEntry
+    from ..journal.state import RunState
     from .streams import Streams
-    from .tap import Facts
 
-__all__ = ("Events", "summary")
+__all__ = ("JsonEvents", "summary")
 
 
-class Events:
+class JsonEvents:
     """A run told as events.
 
     Args:
@@ -49,19 +49,19 @@ class Events:
         new = getincrementaldecoder("utf-8")
         self._decoders = {"stdout": new("replace"), "stderr": new("replace")}
 
-    def step(self, step: Step) -> None:
+    def step(self, step: JournalEntry) -> None:
         fields = step._asdict()
         fields.pop("prompt", None)  # what a program is told is the user's, as the command is
-        if isinstance(step, Ended):
+        if isinstance(step, AttemptEnd):
             self._flush()
         self._attempt = fields.get("attempt", self._attempt)
-        self._tell(type(step).__name__.lower(), **fields)
+        self._tell(name_of(step), **fields)
 
     def output(self, stream: Stream, chunk: bytes) -> None:
         # A chunk may end within a character: its rest comes with the next one.
         self._output(stream, self._decoders[stream].decode(chunk))
 
-    def noted(self, note: Note, facts: Facts) -> None:
+    def noted(self, note: OutputNote, facts: AttemptFacts) -> None:
         if note.is_retry:
             self._tell("retrying", attempt=self._attempt, retries=facts.retries, quiet=note.quiet)
 

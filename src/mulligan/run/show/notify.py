@@ -12,21 +12,21 @@ import json
 import os
 from typing import TYPE_CHECKING, Any
 
-from .events import summary
-from .steps import Ended, Moved
+from ..journal.entries import AttemptEnd, RunRescheduled
+from .json_events import summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from .agents.adapter import Note, Stream
-    from .state import RunState
-    from .steps import Step
-    from .stop import Stop
-    from .tap import Facts
-    from .view import View
+    from ..agents.adapter import OutputNote, Stream
+    from ..attempt.output import AttemptFacts
+    from ..journal.entries import JournalEntry
+    from ..journal.state import RunState
+    from ..process.stop import Stop
+    from .views import RunView
 
-__all__ = ("NEWS", "Notifying", "remember", "remembered", "send")
+__all__ = ("NEWS", "NotifyingView", "remember", "remembered", "send")
 
 # How long a notification may take, and how long once somebody wants us to end.
 _PATIENCE, _HURRY = 10.0, 1.0
@@ -49,7 +49,7 @@ def remembered(folder: Path) -> tuple[str, ...]:
         return ()
 
 
-class Notifying:
+class NotifyingView:
     """Shows a run to another view, and tells somebody when it is parked or over.
 
     Args:
@@ -64,7 +64,7 @@ class Notifying:
 
     def __init__(
         self,
-        view: View,
+        view: RunView,
         argv: tuple[str, ...],
         *,
         id_: str,
@@ -76,10 +76,12 @@ class Notifying:
         self._view, self._argv, self._id, self._look = view, argv, id_, look
         self._in_place, self._stop, self._environ = in_place, stop, environ
 
-    def step(self, step: Step) -> None:
+    def step(self, step: JournalEntry) -> None:
         self._view.step(step)
-        is_wait = isinstance(step, Moved) or (isinstance(step, Ended) and step.then == "again")
-        until = step.until if isinstance(step, Moved | Ended) else None
+        is_wait = isinstance(step, RunRescheduled) or (
+            isinstance(step, AttemptEnd) and step.then == "again"
+        )
+        until = step.until if isinstance(step, RunRescheduled | AttemptEnd) else None
         if is_wait and until is not None and until - step.at > self._in_place():
             state = self._look()
             if state is not None:
@@ -88,7 +90,7 @@ class Notifying:
     def output(self, stream: Stream, chunk: bytes) -> None:
         self._view.output(stream, chunk)
 
-    def noted(self, note: Note, facts: Facts) -> None:
+    def noted(self, note: OutputNote, facts: AttemptFacts) -> None:
         self._view.noted(note, facts)
 
     def waiting(self, until: float, left: float) -> None:
@@ -112,24 +114,25 @@ def send(
 ) -> str:
     """Run `argv` with `news` on its stdin; what went wrong, or nothing."""
     if not argv:
-        return "its command was lost with the process that made the run"
+        return "its command was lost with the process that created the run"
     import signal
     import subprocess
     import tempfile
     import time
+
+    from ..process.spawn import spawn
 
     # A file, not a pipe: a program that does not read must not hold us up.
     with tempfile.TemporaryFile() as body:
         body.write(json.dumps(news).encode("ascii") + b"\n")
         body.seek(0)
         try:
-            child = subprocess.Popen(  # noqa: S603 -- the user's own command, and no shell
+            child = spawn(
                 argv,
                 stdin=body,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=dict(environ),
-                start_new_session=True,
             )
         except OSError as trouble:
             return f"cannot run {_named(argv)}: {trouble.strerror or trouble}"
@@ -142,15 +145,15 @@ def send(
                 os.killpg(child.pid, signal.SIGKILL)
             child.wait()
             limit = _HURRY if is_hurried else _PATIENCE
-            return f"{_named(argv)} took longer than {limit:g}s, and was ended"
+            return f"{_named(argv)} took longer than {limit:g}s, and was stopped"
         time.sleep(0.02)
     if child.returncode:
-        return f"{_named(argv)} ended with {child.returncode}"
+        return f"{_named(argv)} exited with {child.returncode}"
     return ""
 
 
 def _named(argv: tuple[str, ...]) -> str:
     """The program's name: its arguments are nobody's business."""
-    from ..core.text import presentable
+    from ...core.redaction import presentable
 
     return presentable(os.path.basename(argv[0]), 80)  # noqa: PTH119 -- a name, not a path of ours

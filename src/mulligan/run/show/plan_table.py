@@ -16,22 +16,22 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from .acceptance import fell_short, lacking
-from .status import ticking
-from .words import clock, is_held, met, money
+from ..plan.acceptance import fell_short, lacking
+from .status_line import ticking
+from .wording import clock, is_held, met, money
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rich.console import JustifyMethod
 
-    from .plan_report import Report
-    from .plan_view import Standings, _Lines
-    from .schedule import PhaseState
-    from .state import RunState
+    from ..journal.state import RunState
+    from ..plan.report import Report
+    from ..plan.schedule import PhaseState
+    from .plan_view import PlanProgress, _Lines
     from .streams import Streams
 
-__all__ = ("Drawn",)
+__all__ = ("DrawnTable",)
 
 _COLUMNS = ("phase", "agent", "attempt", "state", "next", "cost")
 # Columns of the terminal from which on one of the table's is shown, and the time of day beside a
@@ -74,7 +74,7 @@ class _Screen(io.TextIOBase):
         return True
 
 
-class Drawn:
+class DrawnTable:
     """The table.
 
     Args:
@@ -87,7 +87,7 @@ class Drawn:
 
     def __init__(
         self,
-        standings: Standings,
+        standings: PlanProgress,
         lines: _Lines,
         *,
         run: str,
@@ -209,7 +209,7 @@ class Drawn:
         state = self._standings.agents.get(key)
         if state is None:
             found = self._standings.phases.get(phase, "blocked")
-            words = {"skipped": "skipped", "failed": "not begun"}.get(found, "to come")
+            words = {"skipped": "skipped", "failed": "not started"}.get(found, "to come")
             return "", Text(words, style="dim"), "", ""
         words, style = _STATES[state.status]
         if short := self._lacking(phase, state):

@@ -12,23 +12,23 @@ from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from .acceptance import has_succeeded, lacking
-from .plan_report import as_data, as_lines, as_markdown, fallen
-from .status import can_draw
-from .words import Said, clock, money, one_line, told
+from ..plan.acceptance import has_succeeded, lacking
+from ..plan.report import as_data, as_lines, as_markdown, fallen
+from .status_line import can_draw
+from .wording import StatusText, clock, money, one_line, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
     from types import TracebackType
 
-    from .plan import Plan
-    from .plan_report import Report
-    from .schedule import PhaseState
-    from .state import RunState
+    from ..journal.state import RunState
+    from ..plan.model import Plan
+    from ..plan.report import Report
+    from ..plan.schedule import PhaseState
     from .streams import Streams
 
-__all__ = ("PlanTable", "Standings")
+__all__ = ("PlanProgress", "PlanTable")
 
 _MARK = "mulligan: "
 # A terminal of fewer columns breaks lines as it likes.
@@ -36,7 +36,7 @@ _NARROW = 20
 _TONES = {"plain": "\x1b[2m", "good": "\x1b[32m", "bad": "\x1b[31m", "wait": "\x1b[33m"}
 
 
-class Standings:
+class PlanProgress:
     """Where everything in a plan stands, as far as we were told.
 
     Args:
@@ -103,7 +103,7 @@ class PlanTable:
         report: Path | None = None,
     ) -> None:
         self._lock = RLock()
-        self._standings = Standings(plan)
+        self._standings = PlanProgress(plan)
         self._streams, self._report = streams, report
         #: Whether there was a report to write, and it could not be.
         self.is_unreported = False
@@ -113,9 +113,11 @@ class PlanTable:
         if is_json:
             self._pen = _Events(run, streams)
         elif can_draw(streams.descriptors["stderr"], environ):
-            from .plan_table import Drawn
+            from .plan_table import DrawnTable
 
-            self._pen = Drawn(self._standings, lines, run=run, streams=streams, environ=environ)
+            self._pen = DrawnTable(
+                self._standings, lines, run=run, streams=streams, environ=environ
+            )
         else:
             lines.is_coloured = False
 
@@ -143,7 +145,7 @@ class PlanTable:
             self._standings.phases, self._standings.because = dict(states), dict(because)
             if is_taken_up and self._pen is self._lines:
                 # What happened before has been told to whoever was there.
-                self._lines.say(Said(f"goes on: {self._standings.counted}"))
+                self._lines.say(StatusText(f"resumed: {self._standings.counted}"))
                 return
             for name, state in states.items():
                 if before.get(name, "blocked") != state:
@@ -174,7 +176,11 @@ class PlanTable:
                 except OSError as error:
                     self.is_unreported = True
                     why = (error.strerror or str(error)).lower()
-                    self._lines.say(Said(f"no report was written to {self._report}: {why}", "bad"))
+                    self._lines.say(
+                        StatusText(
+                            f"the report could not be written to {self._report}: {why}", "bad"
+                        )
+                    )
 
     def close(self) -> None:
         """Nothing is shown any more; the terminal is as it was."""
@@ -206,31 +212,31 @@ class _Lines:
         old, new = before.begun if before else (), state.begun
         for begun in new[len(old) :]:
             if begun.attempt == 1:
-                self.say(Said(f"{key}: begins"), begun.at)
+                self.say(StatusText(f"{key}: begins"), begun.at)
             for said in told(begun, name):
-                self.say(Said(f"{key}: {said.text}", said.tone), begun.at)
+                self.say(StatusText(f"{key}: {said.text}", said.tone), begun.at)
         for ended in state.ended[len(before.ended) if before else 0 :]:
             for said in told(ended, name):
-                self.say(Said(f"{key}: {said.text}", said.tone), ended.at)
+                self.say(StatusText(f"{key}: {said.text}", said.tone), ended.at)
         self._beside(key, before, state)
         self._moved(key, before, state, now)
         if before is not None and before.status == state.status:
             return
         if state.status == "done":
             cost = f", {money(state.cost)}" if state.cost is not None else ""
-            self.say(Said(f"{key}: done, attempt {state.attempts}{cost}", "good"), now)
+            self.say(StatusText(f"{key}: done, attempt {state.attempts}{cost}", "good"), now)
         elif state.status == "cancelled":
-            self.say(Said(f"{key}: stopped: {state.because}", "bad"), now)
+            self.say(StatusText(f"{key}: stopped: {state.because}", "bad"), now)
 
     def _beside(self, key: str, before: RunState | None, state: RunState) -> None:
         """How it was verified, and what happened to its tree."""
         for check in state.checks[len(before.checks) if before else 0 :]:
             words = "verified" if check.is_good else f"not verified: {one_line(check.said)}"
-            self.say(Said(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
+            self.say(StatusText(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
         if state.undelivered and not (before and before.undelivered):
-            self.say(Said(f"{key}: not delivered: {state.undelivered}", "bad"), state.at)
+            self.say(StatusText(f"{key}: not delivered: {state.undelivered}", "bad"), state.at)
         for remark in state.remarks[len(before.remarks) if before else 0 :]:
-            self.say(Said(f"{key}: {remark.text}"), remark.at)
+            self.say(StatusText(f"{key}: {remark.text}"), remark.at)
 
     def _moved(self, key: str, before: RunState | None, state: RunState, now: float) -> None:
         """A wait that no attempt has led to: for the limit of an account, seen by somebody else."""
@@ -238,22 +244,22 @@ class _Lines:
         is_new = len(state.ended) == ended and state.until != until
         if state.status == "waiting" and is_new and state.until is not None and state.until > now:
             words = f"waits until {clock(state.until, now)}: {state.because}"
-            self.say(Said(f"{key}: {words}", "wait"), now)
+            self.say(StatusText(f"{key}: {words}", "wait"), now)
 
     def phase(self, name: str, state: PhaseState, because: str) -> None:
         why = f": {because}" if because else ""
         tones = {"succeeded": "good", "failed": "bad", "skipped": "bad"}
         verb = {"open": "begins", "skipped": "is skipped"}.get(state, state)
-        self.say(Said(f"phase {name} {verb}{why}", tones.get(state, "plain")))  # type: ignore[arg-type]
+        self.say(StatusText(f"phase {name} {verb}{why}", tones.get(state, "plain")))  # type: ignore[arg-type]
 
     def tick(self, now: float) -> None: ...
 
     def held(self, key: str, because: str) -> None:
-        self.say(Said(f"{key}: {because}", "wait"))
+        self.say(StatusText(f"{key}: {because}", "wait"))
 
     def notified(self, error: str) -> None:
         if error:
-            self.say(Said(f"nobody was notified: {error}", "bad"))
+            self.say(StatusText(f"the notify command failed: {error}", "bad"))
 
     def over(self, report: Report) -> None:
         for said in as_lines(report):
@@ -261,14 +267,16 @@ class _Lines:
         if report.until is not None:
             until = clock(report.until, report.until)
             resume = f"mulligan resume {self._run} waits here"
-            self.say(Said(f"parked until {until}: mulligan worker wakes it, {resume}", "wait"))
+            self.say(
+                StatusText(f"parked until {until}: mulligan worker wakes it, {resume}", "wait")
+            )
         elif not report.is_success:
-            once = "once mended" if report.is_over else "to go on"
-            self.say(Said(f"{once}: mulligan resume {self._run}"))
+            once = "once fixed" if report.is_over else "to go on"
+            self.say(StatusText(f"{once}: mulligan resume {self._run}"))
 
     def close(self) -> None: ...
 
-    def say(self, said: Said, at: float | None = None) -> None:
+    def say(self, said: StatusText, at: float | None = None) -> None:
         """One line; with the time, where it is about a moment."""
         ink, plain = (_TONES[said.tone], "\x1b[0m") if self.is_coloured else ("", "")
         when = "" if at is None else f"{clock(at, at)} "
@@ -298,7 +306,7 @@ class _Events:
         self._run, self._streams = run, streams
 
     def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:  # noqa: ARG002 -- the pen's
-        from .events import summary
+        from .json_events import summary
 
         phase, _, agent = key.partition("/")
         remarks = [each.text for each in state.remarks]

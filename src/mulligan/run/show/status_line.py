@@ -18,21 +18,21 @@ import time
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, TypeVar
 
-from .steps import Begun, Ended, Moved
-from .view import Lines
-from .words import clock, counted, money
+from ..journal.entries import AttemptBegun, AttemptEnd, RunRescheduled
+from .views import PlainView
+from .wording import clock, counted, money
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from .agents.adapter import Note, Stream
-    from .state import RunState
-    from .steps import Step
+    from ..agents.adapter import OutputNote, Stream
+    from ..attempt.output import AttemptFacts
+    from ..journal.entries import JournalEntry
+    from ..journal.state import RunState
     from .streams import Streams
-    from .tap import Facts
-    from .words import Said
+    from .wording import StatusText
 
-__all__ = ("Status", "can_draw")
+__all__ = ("StatusLine", "can_draw")
 
 # How often it is looked whether the line must change; for how long text must have paused before
 # the line comes back, so that it does not flicker; what ends sooner than this needs none.
@@ -51,7 +51,7 @@ def can_draw(descriptor: int, environ: Mapping[str, str]) -> bool:
     return os.isatty(descriptor) and environ.get("TERM", "dumb") not in {"", "dumb"}
 
 
-class Status(Lines):
+class StatusLine(PlainView):
     """A run told on a terminal: lines for what happened, one line for what is.
 
     Args:
@@ -93,17 +93,17 @@ class Status(Lines):
 
     # What happens
 
-    def step(self, step: Step) -> None:
+    def step(self, step: JournalEntry) -> None:
         with self._lock:
             super().step(step)
-            if isinstance(step, Begun):
+            if isinstance(step, AttemptBegun):
                 self._attempt, self._begun_at, self._retries = step.attempt, step.at, 0
                 self._state, self._facts, self._is_taken = "running", (None, None), False
-            elif isinstance(step, Ended):
+            elif isinstance(step, AttemptEnd):
                 self._cost = _sum(self._cost, step.cost)
                 self._tokens = _sum(self._tokens, step.tokens)
                 self._state, self._facts = "", (None, None)
-            elif isinstance(step, Moved):
+            elif isinstance(step, RunRescheduled):
                 self._state = ""
         self._start_ticking()
 
@@ -117,7 +117,7 @@ class Status(Lines):
             self._text_at = self._now()
             self._follow(chunk)
 
-    def noted(self, note: Note, facts: Facts) -> None:  # noqa: ARG002 -- the facts have it added up
+    def noted(self, note: OutputNote, facts: AttemptFacts) -> None:  # noqa: ARG002 -- the facts have it added up
         with self._lock:
             self._facts, self._retries = (facts.cost, facts.tokens), facts.retries
 
@@ -223,12 +223,12 @@ class Status(Lines):
         # Colours behind the end of a line leave the cursor where it is.
         self._streams.is_mid_line = bool(rest or self._cut) and not rest.endswith(b"\n")
 
-    def _say(self, said: Said, at: float | None = None) -> None:
+    def _say(self, said: StatusText, at: float | None = None) -> None:
         with self._lock:
             self._erase()
             super()._say(said, at)
 
-    def _prefix(self, said: Said) -> str:
+    def _prefix(self, said: StatusText) -> str:
         plain = super()._prefix(said)
         return f"{_TONES[said.tone]}{plain}{_PLAIN}" if self._is_coloured else plain
 

@@ -11,11 +11,11 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from .outlet import Outlet
+from .writer import PatientWriter
 
 if TYPE_CHECKING:
-    from .agents.adapter import Stream
-    from .stop import Stop
+    from ..agents.adapter import Stream
+    from ..process.stop import Stop
     from .terminal import Terminal
 
 __all__ = ("Streams",)
@@ -32,15 +32,17 @@ class Streams:
 
     def __init__(self, stop: Stop, out: int = 1, err: int = 2) -> None:
         self.descriptors: dict[Stream, int] = {"stdout": out, "stderr": err}
-        self._outlets: dict[Stream, Outlet] = {}
+        self._outlets: dict[Stream, PatientWriter] = {}
         for stream, descriptor in self.descriptors.items():
             with contextlib.suppress(OSError):  # closed: then nobody is told
-                self._outlets[stream] = Outlet(descriptor, stop)
+                self._outlets[stream] = PatientWriter(descriptor, stop)
         self._is_one_place = _is_same(out, err)
         self._terminal = _terminal(out, err)
         self._told: set[Stream] = set()
         #: Whether a line of ours would begin in the middle of the program's.
         self.is_mid_line = False
+        #: Whether something that belongs on stdout could not be written.
+        self.is_unread = False
 
     def is_ours(self, stream: Stream) -> bool:
         """Whether `stream` ends up where our lines do."""
@@ -57,11 +59,11 @@ class Streams:
             return
         try:
             outlet.write(chunk)
-        except BrokenPipeError:
-            raise
         except OSError as trouble:
+            self.is_unread = self.is_unread or stream == "stdout"
             # EIO is a terminal that was closed.
-            if trouble.errno != errno.EIO and stream not in self._told:
+            is_gone = trouble.errno in {errno.EIO, errno.EPIPE}
+            if not is_gone and stream not in self._told:
                 self._told.add(stream)
                 self.say(f"mulligan: {stream} cannot be written: {trouble.strerror}")
             raise BrokenPipeError from trouble

@@ -9,26 +9,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from .steps import Begun, Ended
+from ..journal.entries import AttemptBegun, AttemptEnd
 
 if TYPE_CHECKING:
-    from .agents.adapter import Note, Stream
-    from .state import RunState
-    from .steps import Step
+    from ..agents.adapter import OutputNote, Stream
+    from ..attempt.output import AttemptFacts
+    from ..journal.entries import JournalEntry
+    from ..journal.state import RunState
     from .streams import Streams
-    from .tap import Facts
-    from .words import Said
+    from .wording import StatusText
 
-__all__ = ("Lines", "View")
+__all__ = ("PlainView", "RunView")
 
 # A wait that is shorter than this is no news.
 _SHORT_HOLD = 5.0
 
 
-class View(Protocol):
+class RunView(Protocol):
     """Whoever shows a run."""
 
-    def step(self, step: Step, /) -> None:
+    def step(self, step: JournalEntry, /) -> None:
         """A step was written down, and is about to be taken."""
         ...
 
@@ -36,7 +36,7 @@ class View(Protocol):
         """The program printed something that the user is to see."""
         ...
 
-    def noted(self, note: Note, facts: Facts, /) -> None:
+    def noted(self, note: OutputNote, facts: AttemptFacts, /) -> None:
         """The program told something about itself."""
         ...
 
@@ -53,7 +53,7 @@ class View(Protocol):
         ...
 
 
-class Lines:
+class PlainView:
     """A run told in plain lines on stderr, and nothing told where nothing happened.
 
     Args:
@@ -80,13 +80,13 @@ class Lines:
         self._day = ""
         self._is_told = False  # why it waits, or that it goes on
 
-    def step(self, step: Step) -> None:
+    def step(self, step: JournalEntry) -> None:
         self._is_told = True
-        if isinstance(step, Ended):
+        if isinstance(step, AttemptEnd):
             self._streams.restore()
         if not _is_news(step):
             return
-        from .words import told
+        from .wording import told
 
         for said in told(step, self._program):
             self._say(said, step.at)
@@ -99,49 +99,49 @@ class Lines:
         """Nothing is shown any more."""
         self._streams.restore()
 
-    def noted(self, note: Note, facts: Facts) -> None: ...
+    def noted(self, note: OutputNote, facts: AttemptFacts) -> None: ...
 
     def waiting(self, until: float, left: float) -> None:
         if self._is_told or left < _SHORT_HOLD:
             return
         self._is_told = True
-        from .words import Said, clock
+        from .wording import StatusText, clock
 
         now = until - left
-        self._say(Said(f"{self._program} waits until {clock(until, now)}", "wait"), now)
+        self._say(StatusText(f"{self._program} waits until {clock(until, now)}", "wait"), now)
 
     def notified(self, error: str) -> None:
-        from .words import Said
+        from .wording import StatusText
 
         if error:
-            self._say(Said(f"nobody was notified: {error}", "bad"))
+            self._say(StatusText(f"the notify command failed: {error}", "bad"))
 
     def over(self, state: RunState) -> None:
         if state.status == "done" and state.attempts <= 1:
             return  # nothing happened that anybody wants to hear of
-        from .words import summed_up
+        from .wording import summed_up
 
         for said in summed_up(self._id, state):
             self._say(said)
 
-    def _say(self, said: Said, at: float | None = None) -> None:
+    def _say(self, said: StatusText, at: float | None = None) -> None:
         when = "" if at is None else f"{self._clock(at)} "
         self._streams.say(f"{self._prefix(said)} {self._label}{when}{said.text}")
 
-    def _prefix(self, said: Said) -> str:  # noqa: ARG002 -- a terminal paints it
+    def _prefix(self, said: StatusText) -> str:  # noqa: ARG002 -- a terminal paints it
         return "mulligan:"
 
     def _clock(self, at: float) -> str:
         """When it was, with the day wherever that is another than in the line before."""
-        from .words import clock, day
+        from .wording import clock, day
 
         today = day(at)
         is_new, self._day = self._day not in {"", today}, today
         return f"{today} {clock(at, at)}" if is_new else clock(at, at)
 
 
-def _is_news(step: Step) -> bool:
+def _is_news(step: JournalEntry) -> bool:
     """Whether there is something to say; the words for it are loaded only then."""
-    if isinstance(step, Begun):
+    if isinstance(step, AttemptBegun):
         return step.attempt > 1
-    return not (isinstance(step, Ended) and step.then == "done")
+    return not (isinstance(step, AttemptEnd) and step.then == "done")

@@ -9,15 +9,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ..core.duration import duration_text
-from .steps import Begun, Ended, Moved, Remark
+from ...core.duration import duration_text
+from ..journal.entries import INTERRUPTED, AttemptBegun, AttemptEnd, RunRemark, RunRescheduled
 
 if TYPE_CHECKING:
-    from .state import RunState
-    from .steps import Step
+    from ..journal.entries import JournalEntry
+    from ..journal.state import RunState
 
 __all__ = (
-    "Said",
+    "StatusText",
     "clock",
     "counted",
     "day",
@@ -36,20 +36,20 @@ Tone = Literal["plain", "good", "bad", "wait"]
 
 # How an attempt ended, by kind: as a noun in tables, as a verb in lines.
 _KINDS = {
-    "rate_limit": ("rate limit", "met a rate limit"),
-    "quota": ("usage limit", "met a usage limit"),
+    "rate_limit": ("rate limit", "hit a rate limit"),
+    "quota": ("usage limit", "hit a usage limit"),
     "billing": ("no credit", "has no credit left"),
-    "overloaded": ("overloaded", "found its provider overloaded"),
-    "server": ("server error", "met an error of its provider"),
+    "overloaded": ("overloaded", "found the provider overloaded"),
+    "server": ("server error", "got a server error"),
     "network": ("network", "lost the network"),
-    "timeout": ("timeout", "ran into a timeout"),
-    "auth": ("not let in", "was not let in"),
-    "context_length": ("too long", "sent more than the model takes"),
-    "content_policy": ("refused", "was refused an answer"),
-    "client": ("cannot work", "asked for something that cannot work"),
-    "conditional": ("not now", "was told: not now"),
-    "bad_answer": ("bad answer", "got an answer that cannot be used"),
-    "circuit_open": ("not asked", "was not let through"),
+    "timeout": ("timeout", "timed out"),
+    "auth": ("auth error", "failed to authenticate"),
+    "context_length": ("too long", "exceeded the context length"),
+    "content_policy": ("refused", "was refused by the content policy"),
+    "client": ("cannot work", "sent an invalid request"),
+    "conditional": ("not now", "was refused for now"),
+    "bad_answer": ("bad answer", "got an invalid answer"),
+    "circuit_open": ("not asked", "was blocked by the circuit breaker"),
     "unknown": ("failed", "failed"),
 }
 _STOPS = {"idle": ("fell silent", "fell silent"), "timeout": ("too slow", "took too long")}
@@ -64,7 +64,7 @@ _BACKOFF = "by backoff"
 _MOST_ROWS, _FIRST_ROWS = 12, 2
 
 
-class Said(NamedTuple):
+class StatusText(NamedTuple):
     """A line, and how it is meant."""
 
     text: str
@@ -98,20 +98,20 @@ def counted(tokens: int | None) -> str:
     return f"{tokens / 1e3:.0f}k tokens" if tokens < 999_500 else f"{tokens / 1e6:.1f}M tokens"
 
 
-def met(step: Ended) -> str:
+def met(step: AttemptEnd) -> str:
     """How an attempt ended, in a word or two."""
     return _THENS.get(step.then) or _names(step)[0]
 
 
-def _names(step: Ended) -> tuple[str, str]:
-    if step.stopped == "refused":
+def _names(step: AttemptEnd) -> tuple[str, str]:
+    if step.stopped == "refused" or step.is_unstarted:
         return "not started", "was not started"
     if not step.attempt:  # something around it failed: its file, its tree, the journal
         return "given up", "is given up"
     if step.stopped in _STOPS:
         return _STOPS[step.stopped]
-    if not step.kind:
-        return "cut off", "was cut off"
+    if step.is_doubt or not step.kind:
+        return ("in doubt", "ended in doubt") if step.is_doubt else ("cut off", "was cut off")
     if step.signal is not None and step.kind == "server":
         return "crashed", "crashed"
     return _KINDS.get(step.kind, (step.kind, f"failed ({step.kind})"))
@@ -124,7 +124,7 @@ def is_held(state: RunState) -> bool:
     return not state.ended or state.ended[-1].until != state.until
 
 
-def lasted(step: Ended) -> str:
+def lasted(step: AttemptEnd) -> str:
     """How an attempt ended, and after how long; where none was made, only how."""
     is_made = step.stopped != "refused" and step.attempt
     return f"{met(step)} after {duration_text(step.took)}" if is_made else met(step)
@@ -132,7 +132,7 @@ def lasted(step: Ended) -> str:
 
 def one_line(text: str, limit: int = 500) -> str:
     """The end of what a program printed, on one line: where test runners sum up."""
-    from ..core.text import clean  # its patterns take longer to compile than all else
+    from ...core.redaction import clean  # its patterns take longer to compile than all else
 
     text = text.strip()
     if len(text) <= limit:
@@ -140,7 +140,7 @@ def one_line(text: str, limit: int = 500) -> str:
     return clean(f"…{text[1 - limit :]}", limit)
 
 
-def followed(step: Ended) -> str:
+def followed(step: AttemptEnd) -> str:
     """What followed from the end of an attempt, and why."""
     if step.then == "again":
         return _again(step, duration_text(max(0.0, (step.until or step.at) - step.at)))
@@ -149,63 +149,64 @@ def followed(step: Ended) -> str:
     return step.because if step.then == "pause" else ""
 
 
-def _again(step: Ended, wait: str) -> str:
+def _again(step: AttemptEnd, wait: str) -> str:
     if step.is_probe:
-        return f"again in {wait}: {step.because}"
+        return f"retry in {wait}: {step.because}"
     if not step.kind:
-        return f"again at once: {step.because}"
+        return f"retry now: {step.because}"
     if step.reset_at is None or step.until is None:
-        return f"again in {wait}, {step.because.partition(', ')[2] or step.because}"
+        return f"retry in {wait}, {step.because.partition(', ')[2] or step.because}"
     named = "the limit resets at" if step.kind in _LIMITS else "it was asked to wait until"
     why = f"{named} {clock(step.reset_at, step.at)}"
     if step.until - step.reset_at > _MARGINS and step.because.endswith(_BACKOFF):
-        why = f"{why}, and the policy waits longer"
+        why = f"{why}, but the policy waits longer"
     return f"waits {wait}, until {clock(step.until, step.at)}: {why}"
 
 
-def _stopped(step: Ended) -> str:
+def _stopped(step: AttemptEnd) -> str:
     if step.until is None:
-        return f"not repeated: {step.because}"
+        return f"not retried: {step.because}"
     limit = step.because.rpartition(": ")[2]
     left = duration_text(max(0.0, step.until - step.at))
-    return f"not waited for: it could go on at {clock(step.until, step.at)}, in {left}, {limit}"
+    return f"not waiting: it could continue at {clock(step.until, step.at)}, in {left}, {limit}"
 
 
-def told(step: Step, program: str) -> list[Said]:
+def told(step: JournalEntry, program: str) -> list[StatusText]:
     """What there is to say about a step; nothing about a first attempt, or one that did well."""
-    if isinstance(step, Begun):
-        how = "resumes its session" if step.how == "resume" else "starts anew"
-        return [Said(f"attempt {step.attempt}: {program} {how}")] if step.attempt > 1 else []
-    if isinstance(step, Moved):
-        if step.until <= step.at:  # taken up by hand
+    if isinstance(step, AttemptBegun):
+        how = "resumes its session" if step.how == "resume" else "restarts"
+        return [StatusText(f"attempt {step.attempt}: {program} {how}")] if step.attempt > 1 else []
+    if isinstance(step, RunRescheduled):
+        if step.until <= step.at:  # resumed by the user
             return []
         until = f"waits until {clock(step.until, step.at)}"
-        return [Said(f"{program} {until}: {step.because}", "wait")]
-    if isinstance(step, Remark):
-        return [Said(step.text)]
-    return _ended(step, program) if isinstance(step, Ended) else []
+        return [StatusText(f"{program} {until}: {step.because}", "wait")]
+    if isinstance(step, RunRemark):
+        return [StatusText(step.text)]
+    return _ended(step, program) if isinstance(step, AttemptEnd) else []
 
 
-def _ended(step: Ended, program: str) -> list[Said]:
+def _ended(step: AttemptEnd, program: str) -> list[StatusText]:
     if step.then in {"done", "pause"}:
         return []
     if step.stopped == "refused":
-        return [Said(f"{program} is not started: {step.because}", "bad"), *_hinted(step)]
+        return [StatusText(f"{program} is not started: {step.because}", "bad"), *_hinted(step)]
     if not step.attempt:
-        return [Said(f"{program} is given up: {step.because}", "bad"), *_hinted(step)]
+        return [StatusText(f"{program} was given up: {step.because}", "bad"), *_hinted(step)]
     if step.message == step.because:  # it could not be started, and that is all there is to say
-        return [Said(f"attempt {step.attempt}: {step.message}", "bad"), *_hinted(step)]
+        return [StatusText(f"attempt {step.attempt}: {step.message}", "bad"), *_hinted(step)]
     is_end = step.then == "stop"
+    tone: Tone = "bad" if is_end else "wait"
     spent = f", {money(step.cost)}" if step.cost else ""
     what = f"{_names(step)[1]} after {duration_text(step.took)}{spent}"
     words = f": {step.message}" if step.message else ""
-    said = [Said(f"attempt {step.attempt}: {program} {what}{words}", "bad" if is_end else "wait")]
-    said.append(Said(followed(step), "bad" if is_end else "wait"))
+    line = step.message if step.is_unstarted else f"{program} {what}{words}"
+    said = [StatusText(f"attempt {step.attempt}: {line}", tone), StatusText(followed(step), tone)]
     return [*said, *_hinted(step)] if is_end else said
 
 
-def _hinted(step: Ended) -> list[Said]:
-    return [Said(f"hint: {step.advice}")] if step.advice else []
+def _hinted(step: AttemptEnd) -> list[StatusText]:
+    return [StatusText(f"hint: {step.advice}")] if step.advice else []
 
 
 def waited(state: RunState) -> float:
@@ -215,7 +216,7 @@ def waited(state: RunState) -> float:
     return sum(max(0.0, begun.at - ended.at) for ended, begun in pairs)
 
 
-def summed_up(id_: str, state: RunState) -> list[Said]:
+def summed_up(id_: str, state: RunState) -> list[StatusText]:
     """The end of a run, or of our part in it; nothing about one that simply did well."""
     if state.status == "done" and state.attempts <= 1:
         return []
@@ -226,17 +227,26 @@ def summed_up(id_: str, state: RunState) -> list[Said]:
         left = f"  …  {len(rows) - _FIRST_ROWS - last} more: mulligan show {id_}"
         rows = [*rows[:_FIRST_ROWS], left, *rows[-last:]]
     if len(rows) > 1:
-        said += [Said(row) for row in rows]
-    if state.status == "waiting":
-        said.append(Said(f"to go on then: mulligan worker, or mulligan resume {id_}"))
-    elif state.status in {"paused", "limited", "running", "new"}:
-        said.append(Said(f"to go on: mulligan resume {id_}"))
+        said += [StatusText(row) for row in rows]
+    if state.needs_restart:
+        twice = "to restart it, which may repeat its work"
+        said.append(StatusText(f"{twice}: mulligan resume {id_} --restart"))
+    elif state.status == "waiting":
+        said.append(StatusText(f"to continue then: mulligan worker, or mulligan resume {id_}"))
+    elif state.status == "limited":
+        said.append(
+            StatusText(
+                f"to continue then: mulligan worker; to try now: mulligan resume {id_} --now"
+            )
+        )
+    elif state.status in {"paused", "running", "new"}:
+        said.append(StatusText(f"to continue: mulligan resume {id_}"))
     elif state.status == "failed":
-        said.append(Said(f"all of it: mulligan show {id_}; once mended: mulligan resume {id_}"))
+        said.append(StatusText(f"details: mulligan show {id_}; once fixed: mulligan resume {id_}"))
     return said
 
 
-def _headline(state: RunState) -> Said:
+def _headline(state: RunState) -> StatusText:
     count = f"{state.attempts} attempt{'s' if state.attempts != 1 else ''}"
     last = state.ended[-1].at if state.ended else state.made.at
     spent = [f"{count} in {duration_text(max(0.0, last - state.made.at))}"]
@@ -244,11 +254,14 @@ def _headline(state: RunState) -> Said:
         spent.append(f"{duration_text(rest)} of it waiting")
     spent += [each for each in (money(state.cost), counted(state.tokens)) if each]
     what, tone = _STATUSES.get(state.status, (state.status, "wait"))
-    if state.status == "waiting" and state.until is not None:
-        what = f"parked until {clock(state.until, last)}"
+    if state.status == "paused" and state.because:
+        what = state.because
+    elif state.status == "waiting" and state.until is not None:
+        how = "interrupted, due at" if state.because == INTERRUPTED else "parked until"
+        what = f"{how} {clock(state.until, last)}"
     elif state.status == "limited" and state.until is not None:
         what = f"limited until {clock(state.until, last)}"
-    return Said(f"{what}: {', '.join(spent)}", tone)
+    return StatusText(f"{what}: {', '.join(spent)}", tone)
 
 
 _STATUSES: dict[str, tuple[str, Tone]] = {
@@ -261,7 +274,7 @@ _STATUSES: dict[str, tuple[str, Tone]] = {
 }
 
 
-def _row(step: Ended) -> str:
+def _row(step: AttemptEnd) -> str:
     took, cost = duration_text(step.took), money(step.cost)
     number = "-" if step.stopped == "refused" else step.attempt
     row = f"  {number:<2} {met(step):<13} {took:>6}  {cost:>6}  {followed(step)}"

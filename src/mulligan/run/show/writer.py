@@ -12,9 +12,9 @@ import stat
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .stop import Stop
+    from ..process.stop import Stop
 
-__all__ = ("Outlet",)
+__all__ = ("PatientWriter",)
 
 # A pipe or a terminal that can take anything can take this much without blocking (PIPE_BUF).
 _PIECE = 4096
@@ -22,7 +22,7 @@ _PIECE = 4096
 _LAST_CALL = 0.2
 
 
-class Outlet:
+class PatientWriter:
     """A descriptor to write to.
 
     Args:

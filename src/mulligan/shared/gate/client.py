@@ -1,7 +1,7 @@
-"""The gate as the driver meets it: asked before each attempt, told after it.
+"""The gate of a target for one process: leases calls from the shared state in a store.
 
 While much is left, calls pass unasked and nothing is written. When little is left, the process
-leases a block of calls and hands them out itself. When nothing is, everybody is told when to come
+leases a block of calls and hands them out itself. When nothing is, each caller is told when to come
 back. How much is much depends on how many calls this process has under way: others may have as
 many, and none of them has been counted yet. Before it asks for the first time, a process tells
 how many it made unasked, and what it heard.
@@ -9,31 +9,42 @@ how many it made unasked, and what it heard.
 
 from __future__ import annotations
 
+from itertools import count, islice
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from ..core.admission import Admitted, Hold
-from ..core.belief import Stated
-from ..core.gate import GATE, Enter, Flow, Go, Leave, Tick, advanced
-from .forks import made_anew
-from .gate_tickets import Block, Ticket, over
-from .view import View
-from .waiting import Line
+from ...core.admission import Admitted, Hold
+from ...core.failure import Reach
+from ...stores.cache import CachedState
+from ...stores.forks import made_anew
+from ..breaker import MOST_UNHEARD, verdict_on
+from .first_burst import FirstBurst
+from .gate import (
+    GATE,
+    BeginSlowStart,
+    EnterGate,
+    GateState,
+    GateWait,
+    LeaveGate,
+    PassTime,
+    PermitGranted,
+    advanced,
+)
+from .limits import StatedLimit
+from .queue import TargetQueues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..core.admission import Answer, Outcome
-    from ..core.failure import Failure
-    from ..core.gate import Gate
-    from ..core.machine import Key
-    from ..core.moment import Moment
-    from ..core.ports import State
-    from .gate_tickets import QuotaLike
-    from .waiting import GateWaiter
+    from ...core.admission import Answer, Outcome
+    from ...core.failure import Failure
+    from ...core.moment import Moment
+    from ...core.ports import State
+    from ...stores.machine import Key
+    from .gate import Gate, Reply
 
-__all__ = ("GateAdmission",)
+__all__ = ("GateAdmission", "QuotaLike")
 
 # The most calls that a process leases at once.
 _BLOCK = 64
@@ -41,6 +52,76 @@ _BLOCK = 64
 # A call may pass unasked while forty times as many are left as this process has under way: four
 # processes that do the same have then used a tenth of what is left, and none of it twice.
 _PLENTY = 40
+
+# The share of the time that a failed call took for which another must have been under way to show
+# that calls are not all failing like that.
+_ABOUT = 0.9
+
+_STARTING = "a few calls go first, because the target has not answered yet"
+
+
+class QuotaLike(Protocol):
+    """One dimension of a limit as an answer stated it; `classify.quota_headers.Quota` is one."""
+
+    @property
+    def dimension(self) -> str: ...
+    @property
+    def unit(self) -> str: ...
+    @property
+    def limit(self) -> float | None: ...
+    @property
+    def remaining(self) -> float | None: ...
+    @property
+    def reset_in(self) -> float | None: ...
+    @property
+    def window(self) -> float | None: ...
+
+
+class PermitBlock:
+    """Calls that the store has let through and this process has not made."""
+
+    __slots__ = ("left", "permit", "size", "turn", "under_way", "until")
+
+    def __init__(  # noqa: PLR0917 -- made for every block of calls, in one place
+        self, permit: str, turn: int, size: int, left: int, until: float, under_way: int = 0
+    ) -> None:
+        self.permit, self.turn, self.size = permit, turn, size
+        self.left, self.until, self.under_way = left, until, under_way
+
+
+class Ticket:
+    """What an attempt was admitted with, and what its answer stated.
+
+    Args:
+        permit: What the store calls it.
+        turn: The turn of the gate in which it was given.
+        size: Calls that its permit stands for.
+        report: The report in which it is counted, if it passed unasked.
+        tokens: Tokens reserved for it.
+        block: The block of calls that it is one of.
+    """
+
+    __slots__ = (
+        *("began", "block", "number", "permit", "report"),
+        *("size", "stated", "tokens", "took", "turn"),
+    )
+
+    def __init__(
+        self,
+        permit: str,
+        turn: int,
+        *,
+        size: int = 1,
+        report: int = 0,
+        tokens: float = 0.0,
+        block: PermitBlock | None = None,
+    ) -> None:
+        self.permit, self.turn, self.size, self.report = permit, turn, size, report
+        self.tokens, self.block = tokens, block
+        self.stated: tuple[StatedLimit, ...] = ()
+        self.took: float | None = None  # what it turned out to take of its tokens
+        self.number = 0  # among the calls of this process
+        self.began = inf  # when it was let through; inf where it was never asked for
 
 
 class GateAdmission:
@@ -52,6 +133,7 @@ class GateAdmission:
         roll: Rolls the dice, for the spread of those who wait.
         shared: Where it is shared, behind `FailOpen`; None for this process alone.
         on_shut: Told for how many seconds it was shut, and why.
+        waiting: The calls of this process that wait for the target.
     """
 
     def __init__(
@@ -62,11 +144,14 @@ class GateAdmission:
         roll: Callable[[], float],
         shared: State | None = None,
         on_shut: Callable[[float, str], None] = lambda _seconds, _because: None,
+        waiting: TargetQueues | None = None,
     ) -> None:
         self.target = key.target
+        self.waiting = TargetQueues() if waiting is None else waiting
         self.settings = settings  # may be changed at any time
         self._roll, self._on_shut = roll, on_shut
-        self._view = View(GATE, key, shared)
+        self._view = CachedState(GATE, key, shared)
+        self._start = FirstBurst()
         self._report = 0
         self.after_fork()
         made_anew(self)
@@ -74,17 +159,30 @@ class GateAdmission:
     def after_fork(self) -> None:
         # A forked child has leased nothing, and made none of the calls that are under way.
         self._lock = Lock()
-        self._block = Block("", 0, 0, 0, 0.0)
-        self._under_way = 0
-        self._unasked = 0  # of those under way, the ones that nobody has counted
+        self._block = PermitBlock("", 0, 0, 0, 0.0)
+        self._numbers = count(1)
+        # When calls under way began, by number; those made while all is calm are not counted.
+        self._under_way: dict[int, float] = {}
+        self._unasked = 0  # of those under way, the uncounted ones
         self._report += 1
         self._passed = 0  # unasked and answered, one after another without a pause
-        self._line = Line()
 
     @property
     def is_calm(self) -> bool:
         """Whether nothing is believed, as last seen, and nothing is to be found out."""
-        return self._view.state.is_idle and not self.settings.scout
+        return self._view.state.is_idle and not self.settings.scout and self._start.is_over
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may hear the answers that its callers wait for."""
+        return self._view.shared is not None
+
+    @property
+    def keeps(self) -> float:
+        """Seconds for which this process must remember it; the store remembers what it was told."""
+        view = self._view
+        is_told = view.shared is not None and not view.has_notes
+        return 0.0 if is_told or view.state.is_idle else view.keep
 
     @property
     def has_plenty(self) -> bool:
@@ -100,80 +198,100 @@ class GateAdmission:
         view = self._view
         if view.shared is None:
             return True
-        if not view.is_fresh(now):
+        if not view.is_fresh(now) or not self._start.is_over:
             return False
         state, moment = view.seen(now)
         after = advanced(state, moment)
-        if self._may_pass(after, now) or after.shut is not None or self._block.left > 0:
-            return True
-        with self._lock:
-            due = self._line.head_comes_at(now)
-        return due is not None and now < due  # nobody's turn to ask
+        return self._may_pass(after, now) or after.shut is not None or self._block.left > 0
 
     def has_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
         """Whether a success with `ticket`, and what it stated, is written down for others."""
         assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         if self._view.shared is None:
             return False
-        return bool(ticket.permit) or ticket.block is not None or self._is_news(stated)
+        if ticket.permit or ticket.block is not None or self._view.state.hears_all:
+            return True
+        return self._is_news(stated)
 
-    def calm_ticket(self) -> object:
+    def calm_ticket(self) -> Ticket:
         """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
-        return self._passing(self._view.state.turn).ticket
+        return self._passing(self._view.state.turn, inf)
+
+    def as_old(self, ticket: object, now: float) -> int:
+        """Calls under way for about as long as the one with `ticket` was, which has just ended.
+
+        Not all of them where there are many: `MOST_UNHEARD` are enough to know.
+        """
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
+        if ticket.began == inf:
+            return 0  # how long it took is unknown
+        latest = now - _ABOUT * (now - ticket.began)
+        with self._lock:
+            oldest = islice(self._under_way.values(), MOST_UNHEARD)
+            return sum([began <= latest for began in oldest])
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
-        return self.asked(None, now, wall)
+        """May an attempt be made? For a gate that is used alone, without its queue."""
+        answer = self.ask(0.0, now, wall)
+        if isinstance(answer, GateWait):
+            return Hold(answer.delay, answer.because)
+        return Admitted(answer)
 
-    def asked(self, waiter: GateWaiter | None, now: float, wall: float) -> Answer:
-        """May a call be made? `waiter` has a place in the line; None asks past it."""
-        view, tokens = self._view, 0.0 if waiter is None else waiter.tokens
+    def ask(self, tokens: float, now: float, wall: float) -> Ticket | GateWait:
+        """May a call be made that may take so many of the tokens that answers state?"""
+        view = self._view
+        if not self._start.is_over:
+            view.expire()  # a rejection that another process has just heard ends the start
         state, moment = view.look(now, wall)
+        if (answered := state.answered) is not None and answered.era == moment.era:
+            # Another process may have heard it; on the clock of this one:
+            heard_at = now - (moment.now - answered.at)
+            self.waiting.answered_at = max(self.waiting.answered_at, min(heard_at, now))
         if state.is_idle and not self.settings.scout:
-            return self._passing(state.turn, waiter)
+            wait = 0.0 if self._start.is_over else self._held_back(now)
+            return GateWait(wait, _STARTING, hears=True) if wait else self._passing(state.turn, now)
         after = advanced(state, moment)
         if self._may_pass(after, now, tokens):
             if after.is_idle and view.shared is None:
-                view.do(Tick(), now, wall)  # what was believed is over: calm again
-            return self._passing(after.turn, waiter)
-        if waiter is None:
-            return self._counted(state, moment, now, wall, tokens)
-        with self._lock:
-            behind = self._line.behind(waiter, now)
-        if behind is not None:
-            return Hold(*behind)
-        answer = self._counted(state, moment, now, wall, tokens)
-        with self._lock:
-            if isinstance(answer, Hold):
-                self._line.wait(waiter, now, answer.delay, answer.because)
-            else:
-                self._line.leave(waiter)
-        return answer
+                view.do(PassTime(), now, wall)  # the limit has expired: calm again
+            return self._passing(after.turn, now)
+        return self._counted(state, moment, now, wall, tokens)
 
-    def given_up(self, waiter: GateWaiter) -> None:
-        """`waiter` waits no more."""
-        with self._lock:
-            self._line.leave(waiter)
+    def ease(self, now: float, wall: float) -> None:
+        """The target was down and answers again: let calls through slowly."""
+        self._start.is_over = True
+        self._view.do(BeginSlowStart(), now, wall)
 
-    def _passing(self, turn: int, waiter: GateWaiter | None = None) -> Admitted:
+    def _held_back(self, now: float) -> float:
+        """Seconds until the slow start lets the next call through; 0 for now."""
         with self._lock:
-            self._line.leave(waiter)
+            return self._start.wait(len(self._under_way), now)
+
+    def _passing(self, turn: int, now: float) -> Ticket:
+        with self._lock:
             if not self._under_way:
                 self._passed = 0
-            self._under_way += 1
             self._unasked += 1
-            return Admitted(Ticket("", turn, report=self._report))
+            ticket = Ticket("", turn, report=self._report)
+            return self._begun(ticket, now)
 
-    def _may_pass(self, state: Flow, now: float, tokens: float = 0.0) -> bool:
+    def _begun(self, ticket: Ticket, now: float) -> Ticket:
+        """The ticket of a call that begins now; under the lock."""
+        ticket.number, ticket.began = next(self._numbers), now
+        self._under_way[ticket.number] = now
+        return ticket
+
+    def _may_pass(self, state: GateState, now: float, tokens: float = 0.0) -> bool:
         """Whether so much is left that a call need not be counted."""
         if state.is_idle:
             return not self.settings.scout or state.plain is not None
         if self._view.shared is None or state.is_counting:
             return False  # counting in one's own memory costs nothing
-        if self._line.is_crowded(now):
+        if self.waiting.queue.is_crowded(now):
             return False  # a line is through before the others have seen the first of it
         if tokens and _counts_tokens(state):
             return False  # one call may take most of what is left
-        plenty, settings = _PLENTY * self._under_way, self.settings
+        plenty, settings = _PLENTY * len(self._under_way), self.settings
         return all(
             each.remaining > max(plenty, each.low_water, settings.keep, settings.high)
             for each in state.beliefs
@@ -181,8 +299,8 @@ class GateAdmission:
         )
 
     def _counted(
-        self, state: Flow, moment: Moment, now: float, wall: float, tokens: float
-    ) -> Answer:
+        self, state: GateState, moment: Moment, now: float, wall: float, tokens: float
+    ) -> Ticket | GateWait:
         view = self._view
         turn = advanced(state, moment).turn
         is_weighed = bool(tokens) and _counts_tokens(state)
@@ -191,13 +309,12 @@ class GateAdmission:
             if block.left and block.turn == turn and now < block.until and not is_weighed:
                 block.left -= 1
                 block.under_way += 1
-                self._under_way += 1
-                return Admitted(Ticket("", block.turn, block=block))
+                return self._begun(Ticket("", block.turn, block=block), now)
             unasked = self._unasked
             # Who has let calls wait knows how many; what it leased beyond them, others would miss.
-            waiting = len(self._line)
-            most = max(1, waiting) if self._line.is_crowded(now) else _BLOCK
-        enter = Enter(
+            waiting = len(self.waiting.queue)
+            most = max(1, waiting) if self.waiting.queue.is_crowded(now) else _BLOCK
+        enter = EnterGate(
             id=view.name(),
             holder=view.worker,
             settings=self.settings,
@@ -210,30 +327,31 @@ class GateAdmission:
         )
         # Where what we see says wait, the store would say the same, 50 ms later at most.
         _, answer = enter(state, moment)
-        if isinstance(answer, Go):
+        if isinstance(answer, PermitGranted):
             self._give_back(now, wall)
             answer = view.do(enter, now, wall)
-        if not isinstance(answer, Go):
-            return Hold(answer.delay, answer.because)
+        if not isinstance(answer, PermitGranted):
+            return answer
         with self._lock:
-            self._under_way += 1
             self._unasked = max(0, self._unasked - unasked)
             self._report += 1
             if answer.count > 1:
                 left, until = answer.count - 1, now + answer.seconds
                 size = answer.count + unasked
-                self._block = block = Block(enter.id, answer.turn, size, left, until, 1)
-                return Admitted(Ticket("", answer.turn, block=block))
-        return Admitted(Ticket(enter.id, answer.turn, size=1 + unasked, tokens=tokens))
+                self._block = block = PermitBlock(enter.id, answer.turn, size, left, until, 1)
+                ticket = Ticket("", answer.turn, block=block)
+            else:
+                ticket = Ticket(enter.id, answer.turn, size=1 + unasked, tokens=tokens)
+            return self._begun(ticket, now)
 
     def _give_back(self, now: float, wall: float) -> None:
         """Return what is left of the block."""
         with self._lock:
-            block, self._block = self._block, Block("", 0, 0, 0, 0.0)
+            block, self._block = self._block, PermitBlock("", 0, 0, 0, 0.0)
             if block.left and now >= block.until and block.under_way:
-                block.left = 0  # of use to nobody now; the last of its calls answers for all
+                block.left = 0  # of no use now; the last of its calls answers for all
         if block.left:
-            leave = Leave(
+            leave = LeaveGate(
                 id=block.permit,
                 turn=block.turn,
                 reply="cancelled",
@@ -248,7 +366,7 @@ class GateAdmission:
         assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         ticket.stated = tuple(
             [
-                Stated(
+                StatedLimit(
                     dimension=quota.dimension,
                     unit=str(quota.unit),
                     limit=quota.limit,
@@ -265,52 +383,70 @@ class GateAdmission:
         assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         ticket.took = took
 
-    def leave(
-        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
-    ) -> None:
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
+    def _ended(self, ticket: Ticket, reply: Reply, now: float, *, has_succeeded: bool) -> None:
+        """Count the attempt with `ticket` out."""
         with self._lock:
-            self._under_way = max(0, self._under_way - 1)  # a child may end what its parent began
+            self._under_way.pop(ticket.number, None)  # a child may end what its parent began
             if ticket.report == self._report:
                 self._unasked -= 1
-            if ticket.report and outcome == "succeeded":
+            if ticket.report and has_succeeded:
                 self._passed += 1
             if (block := ticket.block) is not None:
                 block.under_way -= 1
                 if not block.left and not block.under_way:
                     # The last of its block answers for all of it.
                     ticket.permit, ticket.size = block.permit, block.size
-        if self._block.left and not self._line:
+            if self._start.is_over:
+                return
+            if reply == "answered":
+                self._start.answered(is_awaited=bool(self.waiting.queue))
+            elif reply == "failed":
+                self._start.failed(now)
+
+    def leave(
+        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
+    ) -> None:
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
+        reply = _reply(outcome, failure)
+        self._ended(ticket, reply, now, has_succeeded=outcome == "succeeded")
+        if self._block.left and not self.waiting.queue:
             self._give_back(now, wall)
-        is_limit = outcome == "failed" and failure is not None and failure.kind.is_limit
-        if not ticket.permit and not ticket.stated and not is_limit:
+        is_limit = reply == "rejected"
+        is_heard = is_limit or self._view.state.hears_all
+        if not ticket.permit and not ticket.stated and not is_heard:
             return
         hint = failure.hint if failure is not None and is_limit else None
         passed = 0
         if is_limit:
             passed, self._passed = self._passed, 0
-        leave = Leave(
+        is_unsent = failure is not None and failure.reach is Reach.NEVER_SENT
+        leave = LeaveGate(
             id=ticket.permit,
             turn=ticket.turn,
-            reply="rejected" if is_limit else "cancelled" if outcome == "cancelled" else "answered",
+            reply=reply,
             settings=self.settings,
             stated=ticket.stated,
             hint=0.0 if hint is None else hint.floor,
             because=str(failure) if is_limit else "",
             count=ticket.size,
+            unused=int(is_unsent),
             passed=passed,
-            spent=over(ticket, failure),
+            spent=_beyond(ticket, failure),
             roll=self._roll(),
+            lasted=max(0.0, now - ticket.began),
         )
-        if not ticket.permit and not is_limit and not self._is_news(ticket.stated):
+        if not ticket.permit and not is_heard and not self._is_news(ticket.stated):
             self._view.note(leave, now, wall)
             return
-        if self._view.do(leave, now, wall):
+        was_shut = self._view.do(leave, now, wall)
+        if is_limit:
+            self._start.is_over = True  # from here on all processes see how far the gate may open
+        if was_shut:
             state, moment = self._view.look(now, wall)
             self._on_shut(_shut_for(state, moment), state.because)
 
     def _is_news(self, stated: Iterable[QuotaLike]) -> bool:
-        """Whether everybody has to know: little is left, or we know of more than there is."""
+        """Whether all processes have to know: little is left, or we know of more than there is."""
         if self._view.shared is None:
             return True
         return any(
@@ -326,15 +462,33 @@ class GateAdmission:
         )
 
 
-def _counts_tokens(state: Flow) -> bool:
+def _reply(outcome: Outcome, failure: Failure | None) -> Reply:
+    if outcome != "failed" or failure is None:
+        return "cancelled" if outcome == "cancelled" else "answered"
+    if failure.kind.is_limit:
+        return "rejected"
+    return "failed" if verdict_on(failure) == "failure" else "answered"
+
+
+def _beyond(ticket: Ticket, failure: Failure | None) -> float:
+    """Tokens that the attempt took beyond those reserved; an estimate stands until it is denied."""
+    if ticket.took is not None:
+        return ticket.took - ticket.tokens
+    is_refused = failure is not None and (
+        failure.kind.is_limit or failure.reach is Reach.NEVER_SENT
+    )
+    return -ticket.tokens if is_refused else 0.0
+
+
+def _counts_tokens(state: GateState) -> bool:
     return any(each.unit == "tokens" for each in state.beliefs)
 
 
-def _heard(state: Flow, moment: Moment) -> tuple[Stated, ...]:
+def _heard(state: GateState, moment: Moment) -> tuple[StatedLimit, ...]:
     """What answers have stated since the last reset, as far as this process heard."""
     return tuple(
         [
-            Stated(
+            StatedLimit(
                 dimension=each.dimension,
                 unit=each.unit,
                 limit=each.limit,
@@ -348,5 +502,5 @@ def _heard(state: Flow, moment: Moment) -> tuple[Stated, ...]:
     )
 
 
-def _shut_for(state: Flow, moment: Moment) -> float:
+def _shut_for(state: GateState, moment: Moment) -> float:
     return 0.0 if state.shut is None else state.shut.left(moment)

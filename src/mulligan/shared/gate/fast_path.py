@@ -1,4 +1,4 @@
-"""Calls whose answers are read, while so much is left that a glance will do.
+"""Fast path of the gate, while much quota is left.
 
 Reading all that an answer states, and counting every call against it, costs more than many calls
 do. As long as an answer says of every dimension that far more is left than is under way, it
@@ -9,18 +9,19 @@ was read whole said it. Anything else is read whole.
 from __future__ import annotations
 
 from itertools import count
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from ..drivers.ambient import ambient_task, endings, replaced
+from ...calls.context import endings, surroundings
+from ...calls.unstarted import COROUTINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ..classify.quota_headers import Quota
-    from .engine import Engine
+    from ...api.engine import Engine
+    from ...classify.quotas import Quota
+    from ..target import Target
 
-__all__ = ("Glance", "acall", "call")
+__all__ = ("QuotaFastPath", "acall", "call")
 
 # As many calls must be left for each one under way; see `stores.gate_admission`.
 _PLENTY = 40
@@ -29,7 +30,7 @@ _PLENTY = 40
 _LOW = 20
 
 
-class Glance:
+class QuotaFastPath:
     """Where answers say how much is left, for the guards of one observer.
 
     Args:
@@ -79,12 +80,20 @@ class Glance:
         return bool(floors)
 
 
+def _is_clear(here: Target) -> bool:
+    return here.is_clear
+
+
 def call(
-    engine: Engine, glance: Glance, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    engine: Engine,
+    glance: QuotaFastPath,
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """A plain call whose answer is read."""
-    here = engine.here() if replaced.worlds else engine.place
-    if not here.is_clear or ambient_task.get() is not None:
+    here = engine.around() if surroundings.exist else engine.place
+    if not here.is_clear:
         return engine.run(function, args, kwargs)
     mark, begun = endings.count, glance.begin()
     try:
@@ -96,10 +105,12 @@ def call(
         raise
     else:
         under_way = begun - glance.end()
-        if glance.is_enough(answer, under_way):
+        # If others have failed meanwhile, this success is told whole.
+        if _is_clear(here) and glance.is_enough(answer, under_way):
             return answer
-        if answer.__class__ is CoroutineType:
+        if answer.__class__ is COROUTINE:
             return engine.drive(function, args, kwargs, mark, answer)
+        engine.refuse(function, answer)
         return engine.read(function, answer, mark)
     try:
         glance.end()
@@ -109,11 +120,15 @@ def call(
 
 
 async def acall(
-    engine: Engine, glance: Glance, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    engine: Engine,
+    glance: QuotaFastPath,
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     """A call of a coroutine function whose answer is read."""
-    here = engine.here() if replaced.worlds else engine.place
-    if not here.is_clear or ambient_task.get() is not None:
+    here = engine.around() if surroundings.exist else engine.place
+    if not here.is_clear:
         return await engine.arun(function, args, kwargs)
     mark, begun = endings.count, glance.begin()
     try:
@@ -126,8 +141,10 @@ async def acall(
         glance.end()
         raise
     else:
-        if glance.is_enough(answer, begun - glance.end()):
+        under_way = begun - glance.end()
+        if _is_clear(here) and glance.is_enough(answer, under_way):
             return answer
+        engine.refuse(function, answer)
         return engine.read(function, answer, mark)
     try:
         glance.end()

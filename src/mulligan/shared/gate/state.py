@@ -1,25 +1,26 @@
-"""What a gate knows, as long as it is fresh.
+"""State and settings of a gate.
 
-Settings, state, and the one transition that nobody asks for: time passes.
+It also has the one transition that needs no request: time passes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from .belief import Belief, refilled
-from .machine import Machine
-from .moment import Due, Moment
-from .opening import Opening
-from .sharing import Gate
+from ...core.moment import Due, Moment
+from ...core.record import record
+from ...core.shared_settings import Gate
+from ...stores.machine import Machine
+from .limits import BelievedLimit, refilled
+from .slow_start import SlowStart
 
-__all__ = ("GATE", "Flow", "Gate", "Permit", "advanced", "bounded")
+__all__ = ("GATE", "Gate", "GateState", "Permit", "advanced", "bounded")
 
 # Permits that the state tells apart.
 _MOST_PERMITS = 48
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Permit:
     """Calls that `holder` may make until `due`; unused ones can be given back.
 
@@ -39,35 +40,39 @@ class Permit:
         return self.count + self.unasked
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+@record()
+class GateState:
     """The state of a gate.
 
     Args:
         beliefs: One a dimension that an answer has stated.
-        shut: Until when it is shut for everybody, if it is.
+        shut: Until when it is shut for all callers, if it is.
         because: Why, in a clause.
         turn: Rises whenever it is shut, opened or refilled.
-        strikes: Rejections in a row that named no time.
+        closed: When the first of the rejections came since which nothing has passed, if any did:
+            those are one closing, however often it was tried in between.
         opening: How far it has opened, where nothing is believed.
         permits: Blocks of calls that have been let through and have not been answered.
         plain: Until when we believe that answers state nothing.
+        answered: When a call that was let through last was answered, in any process: for how long
+            callers wait depends on it.
     """
 
-    beliefs: tuple[Belief, ...] = ()
+    beliefs: tuple[BelievedLimit, ...] = ()
     shut: Due | None = None
     because: str = ""
     turn: int = 0
-    strikes: int = 0
-    opening: Opening | None = None
+    closed: Due | None = None
+    opening: SlowStart | None = None
     permits: tuple[Permit, ...] = ()
     plain: Due | None = None
+    answered: Due | None = None
 
-    def held(self, belief: Belief) -> list[Permit]:
+    def held(self, belief: BelievedLimit) -> list[Permit]:
         """Permits from before the last reset whose calls have not been answered.
 
         The server may have counted them before the reset, or may yet: until they are answered, or
-        their lease is over, as much is kept back for them.
+        their lease has expired, as much is kept back for them.
         """
         return [permit for permit in self.permits if permit.turn < belief.turn]
 
@@ -79,7 +84,12 @@ class Flow:
     @property
     def is_scouting(self) -> bool:
         """Whether it opens slowly to learn what answers state, and not after a rejection."""
-        return self.opening is not None and self.opening.cap is None and not self.because
+        return self.opening is not None and self.opening.is_scout
+
+    @property
+    def hears_all(self) -> bool:
+        """Whether the end of any call matters, as it may leave a place to another."""
+        return self.opening is not None and self.opening.places is not None
 
     @property
     def is_counting(self) -> bool:
@@ -91,16 +101,24 @@ class Flow:
         )
 
 
-def _keep(state: Flow, moment: Moment) -> float:
+def _keep(state: GateState, moment: Moment) -> float:
     dues = [state.shut, state.plain, None if state.opening is None else state.opening.quiet]
     dues += [due for each in state.beliefs for due in (each.reset, each.stale)]
     return 60.0 + max([due.left(moment) for due in dues if due is not None], default=0.0)
 
 
-GATE: Machine[Flow] = Machine(name="gate", start=Flow(), keep=_keep)
+def _joined(_base: GateState, ours: GateState, theirs: GateState, moment: Moment) -> GateState:
+    """What all others know, shut for as long as either side was told to come later."""
+    until, others = (
+        0.0 if each.shut is None else each.shut.left(moment) for each in (ours, theirs)
+    )
+    return replace(theirs, shut=ours.shut, because=ours.because) if until > others else theirs
 
 
-def advanced(state: Flow, moment: Moment) -> Flow:
+GATE: Machine[GateState] = Machine(name="gate", start=GateState(), keep=_keep, join=_joined)
+
+
+def advanced(state: GateState, moment: Moment) -> GateState:
     """The state now that time has passed."""
     turn, opening = state.turn, state.opening
     if state.shut is not None:
@@ -117,12 +135,28 @@ def advanced(state: Flow, moment: Moment) -> Flow:
     plain = state.plain
     if opening is not None:
         counts = any(each.unit == "requests" for each in beliefs)
-        is_over = counts or opening.quiet.left(moment) <= 0
+        is_kept = opening.is_scout or opening.is_ramp
+        is_over = (counts and not is_kept) or opening.quiet.left(moment) <= 0
         opening = None if is_over else opening.turned(moment)
+    if opening is None and _is_unsure(state.beliefs, after):
+        opening = SlowStart.scouting(moment)
     if plain is not None and plain.left(moment) <= 0:
         plain = None
-    because = state.because if opening is not None else ""
-    return Flow(beliefs, None, because, turn, state.strikes, opening, permits, plain)
+    because = state.because if opening is not None and not opening.is_scout else ""
+    return GateState(
+        beliefs, None, because, turn, state.closed, opening, permits, plain, state.answered
+    )
+
+
+def _is_unsure(before: tuple[BelievedLimit, ...], after: list[BelievedLimit | None]) -> bool:
+    """Whether calls would now be let through on a guess alone: then one goes ahead."""
+    for old, new in zip(before, after, strict=True):
+        if new is None:
+            if old.remaining < 1 and old.unit == "requests":
+                return True  # nothing was left, and no answer has said that there is again
+        elif new.is_guessed and new.turn > old.turn:
+            return True
+    return False
 
 
 def bounded(permits: tuple[Permit, ...]) -> tuple[Permit, ...]:

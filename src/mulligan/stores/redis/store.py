@@ -1,12 +1,17 @@
 """Shared state of a fleet, on one Redis or Valkey server.
 
 Transitions are computed here and land there: read the state and the server's time in one round
-trip, compute, then write if the state is still what was read. If it is not, the answer brings the
-new state along, so that trying again costs one round trip and not two. Two states that read the
-same are the same, so nothing can slip in between unnoticed.
+trip, compute, then write if the state is still what was read, else begin again. Two states that
+read the same are the same, so nothing can slip in between unnoticed.
 
-Whoever loses this race a few times asks for the next turn, and the others let it pass: without
-that, a slow process among quick ones would never be done in time.
+What the threads of one process want of one state at the same time is computed together and lands
+in one write (`batching`), so that only processes race each other. A process that has lost
+the race makes it its turn, and the others do not begin before it has written: without that, a slow
+process among quick ones would never be done in time.
+
+A server that has lost its data would free every key. So with the keys of each target lives a
+generation, a random word that is written once. A process that finds another one, or none, than it
+knew does not use the keys: it cannot say what has been done.
 """
 
 from __future__ import annotations
@@ -14,42 +19,53 @@ from __future__ import annotations
 import json
 import secrets
 from contextlib import suppress
-from threading import Lock
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
-from weakref import WeakValueDictionary
 
-from ..core.entry import Entry
-from ..core.machine import Key
-from ..core.moment import Moment
-from ..errors import Fenced, StoreDown, StoreError
-from .forks import made_anew
-from .redis_link import RedisLink, Script
-from .scopes import scoped
-from .threads import in_thread
+from ...core.moment import Moment
+from ...errors import Fenced, StoreDown, StoreError
+from ..async_calls import in_thread
+from ..batching import Batches
+from ..entries import JournalLine
+from ..forks import made_anew
+from ..machine import Key, scoped
+from .connection import LuaScript, RedisLink
 
 if TYPE_CHECKING:
-    from ..core.machine import Machine, Operation
+    from collections.abc import Callable, Iterable
+
+    from ..batching import BatchedOperation
+    from ..machine import Machine, Operation
 
 __all__ = ("Redis",)
 
 S = TypeVar("S")
 R = TypeVar("R")
 
-_READ = Script("""
+_READ = LuaScript("""
 local t = redis.call('TIME')
-return {t[1], t[2], redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2])}
+return {t[1], t[2], redis.call('GET', KEYS[1])}
 """)
 
-_WRITE = Script("""
-local found = redis.call('GET', KEYS[1])
-if (found or '') ~= ARGV[1] then
-  local t = redis.call('TIME')
-  if ARGV[4] ~= '' then redis.call('SET', KEYS[2], ARGV[4], 'NX', 'PX', 100) end
-  return {t[1], t[2], found}
+# A turn whose process has died expires after 100 ms.
+_BEGIN = LuaScript("""
+local t = redis.call('TIME')
+local generation = KEYS[3] and redis.call('GET', KEYS[3]) or false
+if KEYS[3] and not generation and ARGV[3] ~= '' then
+  generation = ARGV[3]
+  redis.call('SET', KEYS[3], generation)
 end
-if ARGV[4] ~= '' and redis.call('GET', KEYS[2]) == ARGV[4] then redis.call('DEL', KEYS[2]) end
+local turn = redis.call('GET', KEYS[2])
+if turn and turn ~= ARGV[1] then return {t[1], t[2], false, 0, generation} end
+if ARGV[2] == '1' then redis.call('SET', KEYS[2], ARGV[1], 'PX', 100) end
+return {t[1], t[2], redis.call('GET', KEYS[1]), 1, generation}
+""")
+
+_WRITE = LuaScript("""
+if KEYS[3] and redis.call('GET', KEYS[3]) ~= ARGV[5] then return -1 end
+if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+if redis.call('GET', KEYS[2]) == ARGV[4] then redis.call('DEL', KEYS[2]) end
 if ARGV[2] == '' then
   redis.call('DEL', KEYS[1])
 elseif ARGV[3] == '0' then
@@ -60,12 +76,12 @@ end
 return 1
 """)
 
-_PASS_ON = Script("""
+_PASS_ON = LuaScript("""
 if redis.call('GET', KEYS[2]) == ARGV[1] then redis.call('DEL', KEYS[2]) end
 return 1
 """)
 
-_APPEND = Script("""
+_APPEND = LuaScript("""
 local seen = redis.call('HGET', KEYS[2], ARGV[1])
 if seen then return {1, tonumber(seen)} end
 local newest = tonumber(redis.call('GET', KEYS[3]) or '0')
@@ -80,11 +96,14 @@ return {1, place}
 _STATE_PATIENCE = 0.25
 _JOURNAL_PATIENCE = 5.0
 
-# Races lost before a process asks for the next turn, and how long the others then step aside.
-_LOSSES = 2
-_ASIDE = 2e-4
+# How long a process steps aside while it is another's turn: at first, and how that grows.
+_ASIDE, _SLOWER, _LONGEST_ASIDE = 2e-4, 1.5, 4e-3
 
-# Seconds that nobody lives to see the end of; what is kept longer has no expiry.
+# A round trip is not started in the last tenth of the patience: cut off in the middle it would look
+# like a server that does not answer, and its outcome would not be known.
+_LEAST = 0.1
+
+# More seconds than this count as forever: no expiry is set.
 _FOR_EVER = 1e10
 
 
@@ -93,7 +112,7 @@ class Redis:
 
     Args:
         url: ``redis://…``, ``rediss://…`` or ``unix://…``.
-        prefix: What every key of ours begins with.
+        prefix: The prefix of every key.
 
     Raises:
         MissingExtra: redis-py is not installed.
@@ -124,7 +143,7 @@ class Redis:
         """Warn about a server that may forget, before anything is entrusted to it."""
         if self._is_looked_at:
             return
-        with suppress(StoreDown):  # whoever asked is told by what it asked for
+        with suppress(StoreDown):  # the caller is told by its own request
             remarks = self.remarks()
             self._is_looked_at = True
             if remarks:
@@ -159,14 +178,16 @@ class Redis:
     def close(self) -> None:
         self._hot.close()
         self._cold.close()
+        self._keys.forget()
 
     def __repr__(self) -> str:
         return f"Redis({self.url!r})"
 
 
 def _info(link: RedisLink, section: str) -> dict[str, str]:
-    answer = link.command("INFO", section)
-    return {str(name): str(value) for name, value in answer.items()}
+    lines = str(link.command("INFO", section)).splitlines()
+    pairs = [line.partition(":") for line in lines]
+    return {name: value for name, _, value in pairs}
 
 
 class RedisState:
@@ -175,64 +196,115 @@ class RedisState:
     Args:
         link: The server.
         prefix: What every key begins with.
-        is_strict: Whether a state that cannot be read is an error; else it is begun anew.
+        is_strict: Whether a state that cannot be read, or was lost, is an error; else it starts
+        empty.
     """
 
     def __init__(self, link: RedisLink, prefix: str, *, is_strict: bool = False) -> None:
         self._link, self._prefix, self._is_strict = link, prefix, is_strict
+        # What this process knows, by the server's key for it.
+        self._generations: dict[str, str] = {}
+        self._batches = Batches(link.too_busy)
         self.after_fork()
         made_anew(self)
 
     def after_fork(self) -> None:
-        # The threads of one process take turns at a key: racing each other they would only try
-        # again. A lock goes when nobody is at its key.
-        self._turns: WeakValueDictionary[Key, Any] = WeakValueDictionary()
+        self._batches.after_fork()
+        self._me = secrets.token_hex(8)  # whose turn it is, in the server's words
 
     def transact(self, key: Key, operation: Operation[S, R]) -> R:
-        began = monotonic()
-        # Should two threads make one each, they race like two processes, and nothing is lost.
-        turn = self._turns.setdefault(key, Lock())
-        if not turn.acquire(timeout=self._link.patience / 2):
-            raise self._link.down(TimeoutError())
-        try:
-            return self._raced(key, operation, began)
-        finally:
-            turn.release()
+        until, names, machine = self._link.deadline(), self._names(key), operation.machine
 
-    def _raced(self, key: Key, operation: Operation[S, R], began: float) -> R:
-        machine, names = operation.machine, self._names(key)
-        me, tries = "", 0
-        moment, found = self._read(names, began)
-        while True:
+        def lead(queued: Callable[[], Iterable[BatchedOperation]]) -> bool:
+            return self._raced(key, names, machine, queued, until)
+
+        result: R = self._batches.do((key, machine.name), operation, until, lead)
+        return result
+
+    def _raced(
+        self,
+        key: Key,
+        names: list[str],
+        machine: Machine[S],
+        queued: Callable[[], Iterable[BatchedOperation]],
+        until: float,
+    ) -> bool:
+        """Apply what is queued between one read and one write; whether it landed before `until`."""
+        link, me, has_turn = self._link, self._me, False
+        while (read := self._read(names, until, has_turn=has_turn)) is not None:
+            moment, found = read
             before = self._unpacked(key, machine, found)
-            after, result = operation(before, moment)
+            after = before
+            for request in queued():
+                after = request.apply(after, moment)
             packed = found if after is before else machine.pack(after)
             if packed == found:
-                if me:
-                    self._link.run(_PASS_ON, names, [me], began)
-                return result
+                if has_turn:
+                    link.run(_PASS_ON, names, [me], until)
+                return True
             keep = machine.keep(after, moment)
             expiry = 0 if keep > _FOR_EVER else int(keep * 1000) + 1
-            args = [found or "", packed or "", expiry, me]
-            answer = self._link.run(_WRITE, names, args, began)
-            if answer == 1:
-                return result
-            seconds, micros, found = answer
-            moment = _moment(seconds, micros)
-            tries += 1
-            if tries >= _LOSSES:
-                me = me or secrets.token_hex(8)
+            args = [found or "", packed or "", expiry, me, *self._generation(names)]
+            landed = link.run(_WRITE, names, args, until)
+            if landed < 0:
+                raise self._lost()
+            if landed:
+                return True
+            has_turn = True
+        return False
 
-    def _read(self, names: list[str], began: float) -> tuple[Moment, str | None]:
-        """The server's time and the state, once it is nobody else's turn."""
-        while True:
-            seconds, micros, found, turn = self._link.run(_READ, names, [], began)
-            if turn is None:
+    def _generation(self, names: list[str]) -> list[str]:
+        """The generation that this process knows of the state called `names`.
+
+        Empty, which no server has, if `forget` was called since the state was read.
+        """
+        return [self._generations.get(each, "") for each in names[2:]]
+
+    def _check_generation(self, names: list[str], found: str | None) -> None:
+        """Remember the generation that the server has, if this is the first time.
+
+        Raises:
+            StoreDown: The server has none, or another than this process knows.
+        """
+        for each in names[2:]:
+            if found is None or self._generations.setdefault(each, found) != found:
+                raise self._lost()
+
+    def _lost(self) -> StoreDown:
+        return StoreDown(
+            self._link.url,
+            "it lost its data while it was in use, so what has been done is unknown; restore "
+            "them, or restart this process to begin with what is there now",
+        )
+
+    def forget(self) -> None:
+        """Begin with whatever data the server has then, as a new process does."""
+        self._generations.clear()
+
+    def _read(
+        self, names: list[str], until: float, *, has_turn: bool
+    ) -> tuple[Moment, str | None] | None:
+        """The server's time and the state, once it is no other process's turn; None if too late.
+
+        Args:
+            names: The state's key, that of the current turn, and that of the generation.
+            until: When to give up, on the process's clock.
+            has_turn: Whether to make it our turn, so that no other process begins meanwhile.
+        """
+        is_known = all(each in self._generations for each in names[2:])
+        aside, args = _ASIDE, [self._me, int(has_turn), "" if is_known else secrets.token_hex(8)]
+        while until - monotonic() >= _LEAST * self._link.patience:
+            seconds, micros, found, is_free, generation = self._link.run(_BEGIN, names, args, until)
+            self._check_generation(names, generation)
+            if is_free:
                 return _moment(seconds, micros), found
-            sleep(_ASIDE)
+            sleep(aside)
+            aside = min(aside * _SLOWER, _LONGEST_ASIDE)
+        return None
 
     def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        seconds, micros, found, _ = self._link.run(_READ, self._names(key), [], monotonic())
+        names, until = self._names(key)[:1], self._link.deadline()
+        seconds, micros, found = self._link.run(_READ, names, [], until)
         return self._unpacked(key, machine, found), _moment(seconds, micros)
 
     def _unpacked(self, key: Key, machine: Machine[S], found: str | None) -> S:
@@ -248,21 +320,22 @@ class RedisState:
             return machine.start
 
     def _names(self, key: Key) -> list[str]:
-        """The state's key, and that of whoever's turn it is."""
+        """The state's key, that of the current turn, and that of the generation if strict."""
         # Braces make all keys of one target live on one node of a cluster.
-        target = key.target.translate(_NO_BRACES)
-        name = f"{self._prefix}:{{{target}|{key.scope}}}:{key.part}"
-        return [name, f"{name}:turn"]
+        target, scope, part = (_quoted(each) for each in (key.target, key.scope, key.part))
+        node = f"{self._prefix}:{{{target}|{scope}}}"
+        names = [f"{node}:{part}", f"{node}:{part}:turn"]
+        return [*names, f"{node}:generation"] if self._is_strict else names
 
     def known(self, machine: Machine[S]) -> tuple[Key, ...]:
-        names = self._link.scan(f"{self._prefix}:{{*}}:{machine.name}*")
+        begin = f"{self._prefix}:{{"
+        names = self._link.scan(f"{begin.translate(_LITERAL)}*}}:{machine.name}*")
         found = []
         for name in names:
-            if name.endswith(":turn"):
-                continue
-            inside, _, part = name[len(self._prefix) + 2 :].partition("}:")
-            target, _, scope = inside.rpartition("|")
-            found.append(Key(target, part, scope))
+            if not name.endswith(":turn"):
+                inside, _, part = name[len(begin) :].partition("}:")
+                target, _, scope = inside.partition("|")
+                found.append(Key(unquote(target), unquote(part), unquote(scope)))
         return tuple(sorted(found))
 
     async def atransact(self, key: Key, operation: Operation[S, R]) -> R:
@@ -272,10 +345,14 @@ class RedisState:
         return await in_thread(self.peek, key, machine)
 
 
-_NO_BRACES = str.maketrans("{}", "()")
+# What has a meaning in our keys is written as in a URL, so that no two names get the same key, and
+# a name can be read back from its key.
+_MEANINGFUL = str.maketrans({each: f"%{ord(each):02X}" for each in "%{}|:"})
 
-# The name of a stream can be read back from its key.
-_REVERSIBLE = str.maketrans({"{": "%7B", "}": "%7D", "%": "%25"})
+
+def _quoted(name: str) -> str:
+    return name.translate(_MEANINGFUL)
+
 
 # What means itself in the pattern of a SCAN.
 _LITERAL = str.maketrans({each: f"\\{each}" for each in "*?[]\\"})
@@ -293,20 +370,20 @@ class RedisJournal:
         self._link, self._prefix = link, prefix
 
     def _names(self, stream: str) -> list[str]:
-        base = f"{self._prefix}:{{journal|{stream.translate(_REVERSIBLE)}}}"
+        base = f"{self._prefix}:{{journal|{_quoted(stream)}}}"
         return [f"{base}:log", f"{base}:ids", f"{base}:epoch"]
 
-    def append(self, stream: str, entry: Entry) -> int:
+    def append(self, stream: str, entry: JournalLine) -> int:
         line = json.dumps(entry, separators=(",", ":"))
         args = [entry.id, entry.epoch, line]
-        landed, number = self._link.run(_APPEND, self._names(stream), args, monotonic())
+        landed, number = self._link.run(_APPEND, self._names(stream), args, self._link.deadline())
         if not landed:
             raise Fenced(self._link.url, f"{stream} is written by epoch {number} now")
         return int(number)
 
-    def read(self, stream: str, after: int = 0) -> tuple[Entry, ...]:
+    def read(self, stream: str, after: int = 0) -> tuple[JournalLine, ...]:
         lines: list[Any] = self._link.command("LRANGE", self._names(stream)[0], after, -1)
-        return tuple([Entry(*json.loads(line)) for line in lines])
+        return tuple([JournalLine(*json.loads(line)) for line in lines])
 
     def streams(self, prefix: str) -> tuple[str, ...]:
         begin, end = self._names(prefix)[0].split("}:log")[0], "}:log"
@@ -317,8 +394,8 @@ class RedisJournal:
     def forget(self, stream: str) -> None:
         self._link.command("DEL", *self._names(stream))
 
-    async def aappend(self, stream: str, entry: Entry) -> int:
+    async def aappend(self, stream: str, entry: JournalLine) -> int:
         return await in_thread(self.append, stream, entry)
 
-    async def aread(self, stream: str, after: int = 0) -> tuple[Entry, ...]:
+    async def aread(self, stream: str, after: int = 0) -> tuple[JournalLine, ...]:
         return await in_thread(self.read, stream, after)

@@ -1,8 +1,16 @@
 """One SQLite file that many write, one at a time.
 
-SQLite lets writers wait by polling: whoever asks at the wrong moment can starve for seconds while
-others come and go. So writers queue at a gate before they begin: a lock between the threads of a
-process, then a file lock between processes. `BEGIN IMMEDIATE` behind it never has to wait.
+SQLite lets writers wait by polling: a writer that asks at the wrong moment can starve for
+seconds while others come and go. So writers queue at a gate before they begin: a lock between
+the threads of a process, then a file lock between processes. `BEGIN IMMEDIATE` behind it never
+has to wait.
+
+A file that is deleted lives on for those who have it open, while others find none and make a new
+one: two stores that know nothing of each other. So before each use the file at the path is compared
+with the one that was opened.
+
+Each thread has a connection of its own. When a thread ends, the next one that begins takes it over;
+one is kept for that, the others are closed.
 """
 
 from __future__ import annotations
@@ -12,13 +20,14 @@ import os
 import sqlite3
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from errno import ENOENT
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ..errors import StoreDown, StoreError
-from .forks import made_anew
-from .places import claimed
+from ...errors import StoreDown, StoreError, StoreUnwritable
+from ..forks import made_anew
+from ..local_files import claimed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ("SqliteFile",)
 
 # Never closed: closing what was opened before a fork could disturb the parent's file.
-_inherited: list[object] = []
+_inherited: list[dict[int, _Handle]] = []
 
 
 # How often a waiting process looks at the gate, and how long one that leaves it steps aside.
@@ -51,6 +60,36 @@ class _Handle(NamedTuple):
     connection: sqlite3.Connection
     gate: int
     bell: int
+    identity: _Identity
+
+
+# Which file it is, whatever it is called: device and inode.
+_Identity: TypeAlias = tuple[int, int]
+
+# Where the handle of a thread that has ended is kept for the next one; no thread has this number.
+# Without it, programs with a thread per request would open the file for each of them, and where the
+# last one closes it, SQLite moves the whole WAL into the file.
+_SPARE = 0
+
+
+class _ThreadEnd:
+    """Gives up the handle of the thread in whose `threading.local` it lies, when the thread ends.
+
+    A child of a fork drops the locals of its parent's threads before `after_fork` is called; their
+    handles are not its own to close.
+    """
+
+    __slots__ = ("_handles", "_ident", "_pid")
+
+    def __init__(self, handles: dict[int, _Handle]) -> None:
+        self._handles, self._ident, self._pid = handles, threading.get_ident(), os.getpid()
+
+    def __del__(self, _is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        if _is_ending() or os.getpid() != self._pid:
+            return
+        handle = self._handles.pop(self._ident, None)
+        if handle is not None and self._handles.setdefault(_SPARE, handle) is not handle:
+            _close(handle)
 
 
 class SqliteFile:
@@ -62,6 +101,12 @@ class SqliteFile:
         synchronous: ``NORMAL`` survives the death of processes, ``FULL`` that of the machine too.
         patience: Seconds to wait for other writers.
         migrations: One script a version; those that the file has not seen are run on first use.
+        is_replaceable: Whether to go on with a new file if this one is deleted or replaced while it
+            is in use: the first caller that notices is told, and then the new file is opened. If
+            not, every caller is told until the file is back, or the process has been restarted.
+
+    Attributes:
+        meta: Rows of the table ``meta`` that this process knows, for a file that replaces this one.
     """
 
     def __init__(
@@ -72,14 +117,23 @@ class SqliteFile:
         synchronous: str,
         patience: float,
         migrations: Sequence[str],
+        is_replaceable: bool,
     ) -> None:
         self.path, self.url = path, url
+        self.meta: dict[str, str] = {}
+        self._is_replaceable = is_replaceable
+        self._identity: _Identity | None = None  # of the file that this process uses
         self._synchronous, self._patience, self._migrations = synchronous, patience, migrations
         self._handles: dict[int, _Handle] = {}
+        self._local = threading.local()
         self._turn = threading.Lock()
-        self._is_ready = False
         self._left_at = 0.0
         made_anew(self)
+
+    @property
+    def version(self) -> int:
+        """The newest schema that this version of Mulligan knows."""
+        return len(self._migrations)
 
     def after_fork(self) -> None:
         _inherited.append(self._handles)
@@ -92,13 +146,16 @@ class SqliteFile:
 
     @property
     def reader(self) -> sqlite3.Connection:
-        """This thread's connection, to read from. In WAL mode a reader waits for nobody."""
-        handle = self._handles.get(threading.get_ident())
-        return (handle or self._open()).connection
+        """This thread's connection, to read from. In WAL mode a reader does not wait.
+
+        Raises:
+            StoreError: The file cannot be opened, or is not the one that was opened before.
+        """
+        return self._handle().connection
 
     @contextmanager
     def writing(self, *, is_synced: bool = True) -> Iterator[sqlite3.Connection]:
-        """This thread's connection, inside a transaction that nobody else can write in.
+        """This thread's connection, inside a transaction, exclusive for writing.
 
         Args:
             is_synced: Whether it survives the death of the machine from now on, where the file
@@ -107,43 +164,55 @@ class SqliteFile:
         Raises:
             StoreDown: Other writers did not make room in time.
         """
-        handle = self._handles.get(threading.get_ident()) or self._open()
-        with self._gate(handle):
-            connection = handle.connection
-            if not is_synced:
-                connection.execute("PRAGMA synchronous=NORMAL")
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                except BaseException:
+        handle = self._handle()
+        connection = handle.connection
+        try:
+            with self._gate(handle):
+                yield from self._transaction(connection, is_synced=is_synced)
+        except sqlite3.Error as trouble:
+            raise self._unwritten(trouble) from None
+        finally:
+            if connection.in_transaction:  # it cannot be undone: closing it does
+                _close(self._handles.pop(threading.get_ident()))
+        if not self._is_replaceable and _identity_of(self.path) != handle.identity:
+            raise self._lost()  # what was written may be in a file that no other process can see
+
+    def _transaction(
+        self, connection: sqlite3.Connection, *, is_synced: bool
+    ) -> Iterator[sqlite3.Connection]:
+        if not is_synced:
+            connection.execute("PRAGMA synchronous=NORMAL")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+        finally:
+            with suppress(sqlite3.Error):  # the first error is the one to tell of
+                if connection.in_transaction:  # an error of SQLite's may have ended it
                     connection.execute("ROLLBACK")
-                    raise
-                connection.execute("COMMIT")
-            except sqlite3.Error as trouble:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise StoreDown(
-                    self.url, f"{self.path.name} cannot be written: {trouble}"
-                ) from None
-            finally:
                 if not is_synced:
                     connection.execute(f"PRAGMA synchronous={self._synchronous}")
 
+    def _unwritten(self, trouble: sqlite3.Error) -> StoreDown:
+        kind = StoreUnwritable if _is_about_writing(trouble) else StoreDown
+        return kind(self.url, f"{self.path.name} cannot be written: {trouble}")
+
     @contextmanager
     def _gate(self, handle: _Handle) -> Iterator[None]:
-        patience = self._patience
-        if not self._turn.acquire(timeout=patience):
-            raise StoreDown(self.url, f"other threads have been writing for {patience:g}s")
+        gives_up_at = monotonic() + self._patience
+        if not self._turn.acquire(timeout=self._patience):
+            because = f"other threads have been writing for {self._patience:g}s"
+            raise StoreDown(self.url, because)
         try:
-            self._enter(handle, patience)
+            self._enter(handle, gives_up_at)
             try:
                 yield
             finally:
                 fcntl.flock(handle.gate, fcntl.LOCK_UN)
                 self._left_at = monotonic()
                 if not _locks(handle.bell, fcntl.LOCK_EX):
-                    # Somebody waits. Whoever has just left is always the first to come back, so
+                    # Another thread waits. The one that has just left is always the first to
+                    # come back, so
                     # it steps aside for as long as the others need to notice.
                     sleep(_ASIDE)
                 else:
@@ -151,54 +220,98 @@ class SqliteFile:
         finally:
             self._turn.release()
 
-    def _enter(self, handle: _Handle, patience: float) -> None:
+    def _enter(self, handle: _Handle, gives_up_at: float) -> None:
         if _locks(handle.gate, fcntl.LOCK_EX):
             return
-        now = monotonic()
-        gives_up_at = now + patience
         # Who has been inside a moment ago looks less often than who has waited for long.
-        glance = _GLANCE if now - self._left_at > _BUSY else _SLOW_GLANCE
+        glance = _GLANCE if monotonic() - self._left_at > _BUSY else _SLOW_GLANCE
         fcntl.flock(handle.bell, fcntl.LOCK_SH)
         try:
             while not _locks(handle.gate, fcntl.LOCK_EX):
                 if monotonic() >= gives_up_at:
-                    raise StoreDown(self.url, f"another process has been writing for {patience:g}s")
+                    because = f"another process has been writing for {self._patience:g}s"
+                    raise StoreDown(self.url, because)
                 sleep(glance)
         finally:
             fcntl.flock(handle.bell, fcntl.LOCK_UN)
 
     # Opening
 
+    def _handle(self) -> _Handle:
+        """What this thread has open, if it is still the file at the path."""
+        handle = self._handles.get(threading.get_ident())
+        if handle is None:
+            handle = self._handles.pop(_SPARE, None)
+            if handle is None:
+                return self._open()
+            self._hold(handle)
+        if _identity_of(self.path) == handle.identity:
+            return handle
+        if not self._is_replaceable:
+            raise self._lost()
+        _close(self._handles.pop(threading.get_ident()))
+        if self._identity == handle.identity:
+            self._identity = None
+            raise self._lost()
+        return self._open()  # another thread has said so
+
+    def _lost(self) -> StoreDown:
+        was = f"{self.path} was deleted or replaced while it was in use"
+        if self._is_replaceable:
+            return StoreDown(self.url, f"{was}; what was shared in it is lost")
+        return StoreDown(
+            self.url,
+            f"{was}, so what has been done is unknown; put it back, or restart this process to "
+            f"begin with the file that is there now",
+        )
+
     def _open(self) -> _Handle:
+        if self._identity is not None and _identity_of(self.path) != self._identity:
+            if not self._is_replaceable:
+                raise self._lost()
+            self._identity = None
         gate, bell = (self.path.with_name(f"{self.path.name}.{it}") for it in ("gate", "bell"))
-        if not self._is_ready:
+        if self._identity is None:
             for path in (self.path, gate, bell):
                 claimed(path, self.url)
         flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            handle = _Handle(self._connected(), os.open(gate, flags), os.open(bell, flags))
-        except (sqlite3.Error, OSError) as trouble:
+            connection, identity = self._connected()
+            handle = _Handle(connection, os.open(gate, flags), os.open(bell, flags), identity)
+        except OSError as trouble:
+            because = f"cannot open {self.path}: {trouble.strerror or trouble}"
+            raise StoreDown(self.url, because) from None
+        except sqlite3.Error as trouble:
             raise self._no_store(trouble) from None
-        if not self._is_ready:
-            try:
-                self._prepare(handle)
-            except (sqlite3.Error, OSError) as trouble:
-                _close(handle)
-                raise self._no_store(trouble) from None
-            except BaseException:
-                _close(handle)
-                raise
-        self._tidy()
-        self._handles[threading.get_ident()] = handle
+        try:
+            self._adopt(handle)
+        except sqlite3.Error as trouble:
+            _close(handle)
+            raise self._no_store(trouble) from None
+        except BaseException:
+            _close(handle)
+            raise
+        self._hold(handle)
         return handle
 
-    def _no_store(self, trouble: Exception) -> StoreError:
-        return StoreError(self.url, f"{self.path} is no store: {trouble}")
+    def _hold(self, handle: _Handle) -> None:
+        """Make `handle` the one of this thread until the thread ends."""
+        self._local.end = _ThreadEnd(self._handles)  # first: one of before gives up what it finds
+        self._handles[threading.get_ident()] = handle
 
-    def _connected(self) -> sqlite3.Connection:
+    def _no_store(self, trouble: sqlite3.Error) -> StoreError:
+        if _code(trouble) in _BUSY_CODES or _is_about_writing(trouble):
+            return self._unwritten(trouble)
+        return StoreError(self.url, f"{self.path} is not a store: {trouble}")
+
+    def _connected(self) -> tuple[sqlite3.Connection, _Identity]:
+        """A connection to the file at the path, which must exist, and which file that is."""
+        before = _identity_of(self.path)
         connection = sqlite3.connect(
-            self.path,
-            timeout=self._patience,
+            f"{self.path.as_uri()}?mode=rw",
+            uri=True,
+            # Behind the gate only another program can be in the way.
+            timeout=self._patience / 5,
             isolation_level=None,  # transactions begin where we say so
             check_same_thread=False,  # each thread has its own; `close` closes them all
         )
@@ -207,11 +320,23 @@ class SqliteFile:
         except BaseException:
             connection.close()
             raise
-        return connection
+        if before is None or _identity_of(self.path) != before:
+            connection.close()
+            raise FileNotFoundError(ENOENT, "it was deleted meanwhile")
+        return connection, before
+
+    def _adopt(self, handle: _Handle) -> None:
+        """Use the file of `handle`, unless this process uses another one by now."""
+        if self._identity is None:
+            self._prepare(handle)
+        if self._identity != handle.identity:
+            raise self._lost()  # another thread was first, with a file that has gone since
 
     def _prepare(self, handle: _Handle) -> None:
-        """Bring the schema up to date, alone."""
+        """Bring the schema up to date, alone, and make this the file that the process uses."""
         with self._gate(handle):
+            if self._identity is not None:
+                return  # another thread was first
             connection = handle.connection
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if not _is_ours(connection, version):
@@ -233,24 +358,31 @@ class SqliteFile:
                     f"BEGIN IMMEDIATE; {self._migrations[number]};"
                     f"PRAGMA user_version={number + 1}; COMMIT"
                 )
-        self._is_ready = True
-
-    def _tidy(self) -> None:
-        """Close what threads that have ended left open."""
-        alive = {thread.ident for thread in threading.enumerate()}
-        for ident in [ident for ident in list(self._handles) if ident not in alive]:
-            handle = self._handles.pop(ident, None)
-            if handle is not None:
-                _close(handle)
+            if self.meta:
+                connection.executemany(
+                    "INSERT OR IGNORE INTO meta VALUES (?, ?)", self.meta.items()
+                )
+            self._identity = handle.identity
 
     def close(self) -> None:
-        """Close every connection of this process."""
-        handles, self._handles = self._handles, {}
-        for handle in handles.values():
-            _close(handle)
+        """Close every connection of this process; the next use begins with what is at the path.
+
+        It waits for the transaction of another thread: a connection that is closed while it commits
+        is a segmentation fault. One that takes longer than others would wait for it stays open.
+        """
+        self._identity = None
+        if not self._turn.acquire(timeout=self._patience):
+            return
+        try:
+            for ident in list(self._handles):
+                handle = self._handles.pop(ident, None)
+                if handle is not None:  # else its thread has ended in this moment
+                    _close(handle)
+        finally:
+            self._turn.release()
 
     def __del__(self, _is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        # Whoever forgets to close leaves neither descriptors nor connections behind. While the
+        # A store that is not closed leaves neither descriptors nor connections behind. While the
         # interpreter goes down, names of this module are gone, and so will be what they close.
         if hasattr(self, "_handles") and not _is_ending():
             self.close()
@@ -262,6 +394,29 @@ def _is_ours(connection: sqlite3.Connection, version: int) -> bool:
         return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
     columns = connection.execute("SELECT name FROM pragma_table_info('state')").fetchall()
     return {"target", "scope", "part", "machine", "body"} <= {name for (name,) in columns}
+
+
+def _identity_of(path: Path) -> _Identity | None:
+    """Which file is at `path`; None if there is none, or it is unknown."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+_BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+def _code(trouble: sqlite3.Error) -> int:
+    """SQLite's code for it, without the details in its upper bits; 0 for an error of Python's."""
+    return getattr(trouble, "sqlite_errorcode", 0) & 0xFF
+
+
+def _is_about_writing(trouble: sqlite3.Error) -> bool:
+    """Whether the file may be readable all the same: the disk is full, broken or read-only."""
+    codes = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR)
+    return _code(trouble) in codes
 
 
 def _close(handle: _Handle) -> None:

@@ -11,21 +11,20 @@ import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ..core.machine import Key
-from ..errors import StoreDown, StoreError
-from .boot import boot_moment
-from .scopes import scoped
-from .sqlite_file import SqliteFile
-from .sqlite_journal import BY_TWO_CLOCKS, STATES, SqliteJournal, journal_file
-from .threads import in_thread
+from ...errors import StoreDown, StoreError
+from ..async_calls import in_thread
+from ..boot_clock import boot_moment
+from ..machine import Key, scoped
+from .file import SqliteFile
+from .journal import BY_TWO_CLOCKS, STATES, SqliteJournal, journal_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..core.machine import Machine, Operation
-    from ..core.moment import Moment
+    from ...core.moment import Moment
+    from ..machine import Machine, Operation
 
-__all__ = ("Sqlite",)
+__all__ = ("Sqlite", "hot_file")
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -35,13 +34,25 @@ R = TypeVar("R")
 _STATE_PATIENCE = 0.2
 
 # States that may be forgotten are looked for at the first write of a process, which may be its last
-# for long, and once in so many. As many of them go at a time, so nobody is held up by a sweep, and
+# for long, and once in so many. As many of them go at a time, so no call is held up by a sweep, and
 # the file grows no faster than it is swept.
 _SWEEP = 256
 
 # Seconds after a reboot until a calendar that says "over" is believed: a machine may come up with
 # the wrong one, and is told the right one soon.
 _SETTLED = 3_600.0
+
+
+def hot_file(hot: Path) -> SqliteFile:
+    """The file in which breakers, gates and tokens are kept."""
+    return SqliteFile(
+        hot,
+        url=f"sqlite:{hot}",
+        synchronous="NORMAL",
+        patience=_STATE_PATIENCE,
+        migrations=(STATES, BY_TWO_CLOCKS),
+        is_replaceable=True,
+    )
 
 
 class Sqlite:
@@ -58,13 +69,7 @@ class Sqlite:
     def __init__(self, path: str | Path, moments: Callable[[], Moment] = boot_moment) -> None:
         hot = Path(path).expanduser().absolute()
         self.url = f"sqlite:{hot}"
-        self._hot = SqliteFile(
-            hot,
-            url=self.url,
-            synchronous="NORMAL",
-            patience=_STATE_PATIENCE,
-            migrations=(STATES, BY_TWO_CLOCKS),
-        )
+        self._hot = hot_file(hot)
         self._cold = journal_file(hot)
         self.state = SqliteState(self._hot, moments)
         self.keys = SqliteState(self._cold, moments, is_strict=True)
@@ -78,7 +83,8 @@ class Sqlite:
                     "INSERT OR IGNORE INTO meta VALUES ('salt', ?)", (os.urandom(16).hex(),)
                 )
                 row = connection.execute("SELECT value FROM meta WHERE name = 'salt'").fetchone()
-                self._salt = row[0]
+                # Should the file be deleted, accounts keep their names in the one that follows.
+                self._salt = self._hot.meta["salt"] = row[0]
         return scoped(scope, self._salt)
 
     def close(self) -> None:
@@ -95,7 +101,7 @@ class SqliteState:
     Args:
         file: The file.
         moments: Says what time it is.
-        is_strict: Whether a state that cannot be read is an error; else it is begun anew.
+        is_strict: Whether a state that cannot be read is an error; else it starts empty.
     """
 
     def __init__(
@@ -103,7 +109,7 @@ class SqliteState:
     ) -> None:
         self._file, self._moments, self._is_strict = file, moments, is_strict
         self._writes = 0
-        # What was read last, by key: a state that nobody changed is not parsed again.
+        # What was read last, by key: an unchanged state is not parsed again.
         self._parsed: dict[Key, tuple[str, Any]] = {}
 
     def transact(self, key: Key, operation: Operation[S, R]) -> R:
@@ -197,7 +203,7 @@ class SqliteState:
 
 
 def _sweep(connection: sqlite3.Connection, moment: Moment) -> None:
-    """Delete what is over by both clocks: a calendar that was set deletes nothing by itself."""
+    """Delete what has expired by both clocks: a calendar that was set deletes nothing by itself."""
     wall, now, era = moment.wall, moment.now, moment.era
     some = "(target, scope, part) IN (SELECT target, scope, part FROM state WHERE forget_at < ?"
     connection.execute(

@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .bodies import error_words, status_of
-from .evidence import Evidence, Role
-from .reading import ended
+from ...bodies import read_body, status_in
+from ..evidence import Evidence, Role, ended
 
 if TYPE_CHECKING:
-    from .reading import Event
+    from ..evidence import Event
 
 __all__ = ("assistant", "hook", "rate_limit_event", "result", "system")
 
@@ -41,21 +40,21 @@ def result(event: Event) -> Evidence | None:
             return ended(event, words, "result event", "")
         # error_max_turns without is_error: neither a failure nor a success
         role = Role.OTHER if subtype.startswith("error") else Role.DONE
-        return Evidence(role=role, text=text, source="result event")
-    said = [error_words(part) for part in (event.get("result"), event.get("errors"), error) if part]
+        is_written = bool(_output_tokens(event))
+        return Evidence(role=role, text=text, source="result event", is_written=is_written)
+    said = [read_body(part) for part in (event.get("result"), event.get("errors"), error) if part]
     reasons = [subtype, str(event.get("terminal_reason") or "")]
-    aside = [one.aside for one in said] + [
-        f"[{one}]" for one in reasons if one not in ("", "success")
-    ]
+    codes = [code for one in said for code in one.codes]
+    codes += [one for one in reasons if one not in ("", "success")]
     is_gemini = "status" in event
     return Evidence(
         role=Role.ENDED,
-        text=" ".join(one.text for one in said),
-        aside=" ".join(aside),
+        text=" ".join(one.words for one in said),
+        codes=tuple(codes),
         source="gemini result event" if is_gemini else "result event",
         agent="gemini" if is_gemini else "claude" if "api_error_status" in event else "",
-        status=status_of({"status": event.get("api_error_status")}) or status_of(error),
-        code=str(event.get("api_error_type") or "") or error_words(error).code,
+        status=status_in({"status": event.get("api_error_status")}) or status_in(error),
+        code=str(event.get("api_error_type") or "") or read_body(error).code or "",
         fields=event,
     )
 
@@ -65,8 +64,7 @@ def _handed_over(text: str, event: Event) -> str | None:
 
     A model that talks about such an error says more than that, and has written some tokens.
     """
-    usage = event.get("usage")
-    tokens = usage.get("output_tokens") if isinstance(usage, Mapping) else None
+    tokens = _output_tokens(event)
     if tokens:
         return None
     bare = text.rstrip()
@@ -75,6 +73,11 @@ def _handed_over(text: str, event: Event) -> str | None:
     if boxed and not _WORDS_BEHIND.search(boxed):
         return boxed if start == 0 or tokens == 0 else None
     return text if tokens == 0 and text.startswith("API Error: ") else None
+
+
+def _output_tokens(event: Event) -> object:
+    usage = event.get("usage")
+    return usage.get("output_tokens") if isinstance(usage, Mapping) else None
 
 
 def assistant(event: Event) -> Evidence | None:
@@ -88,7 +91,7 @@ def assistant(event: Event) -> Evidence | None:
     if not (failed or is_made):
         return Evidence(role=Role.WORK)
     content = message.get("content") if isinstance(message, Mapping) else message
-    text = error_words(content).text
+    text = read_body(content).words
     if not failed and text.startswith("No response requested"):
         return Evidence(role=Role.OTHER)
     return Evidence(
@@ -96,7 +99,7 @@ def assistant(event: Event) -> Evidence | None:
         text=text,
         source="claude assistant error",
         agent="claude",
-        status=status_of({"status": event.get("api_error_status")}),
+        status=status_in({"status": event.get("api_error_status")}),
         code=str(event.get("api_error_type") or event.get("error") or ""),
         fields=event,
     )
@@ -145,7 +148,7 @@ def system(event: Event) -> Evidence | None:
             text=str(event.get("error") or "the API failed"),
             source="claude api_retry event",
             agent="claude",
-            status=status_of(event),
+            status=status_in(event),
         )
     return Evidence(
         role=Role.OTHER, agent="claude" if subtype == "init" and "mcp_servers" in event else ""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .bodies import status_of
-from .evidence import Evidence, Role
-from .reading import ended
+from ...bodies import status_in
+from ..evidence import Evidence, Role, ended
 
 if TYPE_CHECKING:
-    from .reading import Event
+    from ..evidence import Event
 
 __all__ = ("app_server", "event_msg", "item", "response_failed", "turn_failed")
 
@@ -23,7 +22,7 @@ def turn_failed(event: Event) -> Evidence | None:
 def response_failed(event: Event) -> Evidence | None:
     """An answer of the Responses API that failed in its stream."""
     response = event.get("response")
-    if event.get("type") == "response.done" and status_of(response) is None:
+    if event.get("type") == "response.done" and status_in(response) is None:
         is_failed = isinstance(response, Mapping) and response.get("status") == "failed"
         if not is_failed:
             return Evidence(role=Role.WORK)

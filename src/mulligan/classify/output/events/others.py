@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from .evidence import Evidence, Role
-from .reading import ended
+from ..evidence import Evidence, Role, ended
 
 if TYPE_CHECKING:
-    from .reading import Event
+    from ..evidence import Event
 
 __all__ = (
     "agent_event",

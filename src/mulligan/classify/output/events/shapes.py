@@ -1,8 +1,7 @@
-"""Events of agent programs, by their shape.
+"""Events of agent programs in JSON, recognised by their shape.
 
-A shape is read by what it looks like, never by which program is expected: wrappers, forks,
-transcripts carry each other's events. What the model or a tool said is WORK or OTHER, so a banner
-that stands in it is not evidence.
+The program that is expected does not matter: wrappers, forks and transcripts carry each other's
+events. What the model or a tool said is WORK or OTHER, so a banner inside it is not evidence.
 """
 
 from __future__ import annotations
@@ -10,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from .bodies import body_evidence
-from .claude_events import assistant, hook, rate_limit_event, result, system
-from .codex_events import app_server, event_msg, item, response_failed, turn_failed
-from .evidence import Evidence, Role
-from .other_events import (
+from ..error_bodies import body_evidence
+from ..evidence import Event, Evidence, Role, ended, progress, role_only
+from .claude import assistant, hook, rate_limit_event, result, system
+from .codex import app_server, event_msg, item, response_failed, turn_failed
+from .others import (
     agent_event,
     answer_json,
     completion,
@@ -25,7 +24,6 @@ from .other_events import (
     run_result,
     session_error,
 )
-from .reading import Event, ended, progress, role_only
 
 __all__ = ("event_evidence",)
 
@@ -37,7 +35,7 @@ def event_evidence(data: object, depth: int = 0) -> list[Evidence]:
     """What a JSON value says: one piece of evidence for each event in it."""
     if isinstance(data, list) and depth < _DEEPEST:
         return [one for part in data[-512:] for one in event_evidence(part, depth + 1)]
-    if not isinstance(data, Mapping):
+    if not isinstance(data, dict):
         return []
     kind = data.get("type")
     if isinstance(kind, str) and (reader := _READERS.get(kind)) is not None:
@@ -56,7 +54,7 @@ def _error(event: Event) -> Evidence | None:
     return Evidence(
         role=Role.FAILED,
         text=body.text,
-        aside=body.aside,
+        codes=body.codes,
         source="opencode error event" if is_opencode else "error event",
         agent="opencode" if is_opencode else "",
         status=body.status,
@@ -76,7 +74,7 @@ def _conversation(event: Event) -> Evidence | None:
     return None
 
 
-# run.failed, task_error: whoever names an event so means the run
+# run.failed, task_error: events with these names are about the run
 _FAILED = re.compile(
     r"(?:(?:agent|run|turn|task|session|response|retry|retries|job|workflow|step)[._-])?"
     r"(?:failed|failure|error|aborted|exhausted)"
@@ -117,7 +115,7 @@ def _bare_result(event: Event) -> Evidence | None:
 def _wrapped(event: Event) -> Evidence | None:
     """An event of Codex 0.2x, in an envelope with its id."""
     inner = event.get("msg")
-    if not isinstance(inner, Mapping) or "type" not in inner:
+    if not isinstance(inner, dict) or "type" not in inner:
         return None
     return next(iter(event_evidence(inner)), None)
 

@@ -1,0 +1,1 @@
+"""Events of agent programs in their JSON streams, one file a program."""

@@ -1,0 +1,71 @@
+"""`mulligan block` and `mulligan allow` for guards and for runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..core.duration import duration_text
+from ..core.redaction import clean
+from ..run.agents.catalogue import known as programs
+from ..shared.breaker import ManualOverride
+from ..stores.machine import Key
+from . import run_limits
+from .store_options import NothingMatched, known, nearest, scope_of, stores_of, suspect
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+__all__ = ("ordered",)
+
+
+def ordered(
+    move: Literal["block", "allow"],
+    target: str,
+    *,
+    scope: str,
+    url: str | None,
+    because: str,
+    span: float | None,
+    until: str,
+) -> None:
+    """Block or allow everything that `target` means, and say what that was.
+
+    Args:
+        move: What to do.
+        target: The name.
+        scope: The guards' account; with it, no runs are meant.
+        url: The guards' store.
+        because: Told to what is refused or held.
+        span: For how many seconds; None for no end.
+        until: What takes it back, in words.
+    """
+    stores = stores_of(url, must_exist=move != "block", is_made=True)
+    rows = [] if scope else run_limits.rows_of(stores.runs)
+    is_runs = not scope and run_limits.is_runs_name(target, rows)
+    end = until if span is None else f"for {duration_text(span)}"
+    done: Literal["blocked", "allowed"] = "blocked" if move == "block" else "allowed"
+    words, said = clean(because, 200), []
+    store = stores.guards
+    # A name that only runs have in mind leaves the guards alone.
+    is_guards = store is not None and (
+        not is_runs or target not in programs() or any(name == target for name, _ in known(store))
+    )
+    if store is not None and is_guards:
+        if not is_runs:
+            suspect(store, target)
+        key = Key(target, "breaker", scope_of(store, target, scope))
+        store.state.transact(key, ManualOverride(move=move, because=words, seconds=span))
+        said.append(f"{clean(target, 80)}: {done} {end}")
+    if is_runs:
+        names = run_limits.order(stores.runs, rows, target, done, because=words, seconds=span)
+        said += [f"{clean(name, 80)}: runs are {done} {end}" for name in names]
+    if not said:
+        guess = nearest(target, [*run_limits.known_names(rows), *programs()])
+        raise NothingMatched(
+            f"no program, provider or account of runs is called {clean(target, 80)!r}{guess}",
+            "for a guard's target, name its store with --store or MULLIGAN_STORE",
+        )
+    for line in said:
+        click.echo(line)

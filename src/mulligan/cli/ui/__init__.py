@@ -1,0 +1,1 @@
+"""What the subcommands print with: tables, help pages, option types, completion."""

@@ -1,0 +1,1 @@
+"""Calls that failed for good, kept in a store, and replayed."""

@@ -1,0 +1,1 @@
+"""Idempotency keys: a claim, a call, a kept result."""

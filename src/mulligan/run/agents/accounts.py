@@ -1,0 +1,175 @@
+"""Which account of which provider a program uses.
+
+A limit is the account's, not the program's: two programs with one key of one provider share it. An
+account is known by its credential, which is hashed before it is stored, or by the login that the
+program keeps in a file. Where nobody can tell which provider a program asks, the account is that
+of the program alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = (
+    "AgentAccount",
+    "Credential",
+    "endpoint",
+    "family_provider",
+    "file_entries",
+    "key_credentials",
+    "provider_of_model",
+    "provider_of_option",
+    "read_json",
+    "short_path",
+)
+
+
+class AgentAccount(NamedTuple):
+    """An account, as limits are shared by it.
+
+    Args:
+        provider: The provider's name; the program's own where the provider is not known.
+        secret: What tells it from other accounts. Hashed before it is stored, never shown.
+        label: Where the credential was found, for people; nothing secret.
+    """
+
+    provider: str
+    secret: str
+    label: str
+
+
+class Credential(NamedTuple):
+    """What a program shows to a provider.
+
+    Args:
+        secret: A key, or the account's id at the provider.
+        label: Where it was found.
+    """
+
+    secret: str
+    label: str
+
+
+# By the variable that holds a key.
+_PROVIDERS = {
+    "ANTHROPIC_API_KEY": "anthropic",
+    "ANTHROPIC_AUTH_TOKEN": "anthropic",
+    "ANTHROPIC_OAUTH_TOKEN": "anthropic",
+    "CLAUDE_CODE_OAUTH_TOKEN": "anthropic",
+    "CODEX_API_KEY": "openai",
+    "OPENAI_API_KEY": "openai",
+    "GEMINI_API_KEY": "google",
+    "GOOGLE_API_KEY": "google",
+    "GOOGLE_GENERATIVE_AI_API_KEY": "google",
+    "OPENROUTER_API_KEY": "openrouter",
+    "DEEPSEEK_API_KEY": "deepseek",
+    "DASHSCOPE_API_KEY": "dashscope",
+    "OPENCODE_API_KEY": "opencode",
+    "CLINE_API_KEY": "cline",
+    "CONTINUE_API_KEY": "continue",
+    "COPILOT_GITHUB_TOKEN": "github",
+    "GH_TOKEN": "github",
+    "GITHUB_TOKEN": "github",
+}
+
+# Names that programs give to providers, where they differ from ours.
+_ALIASES = {"gemini": "google", "openai-codex": "openai", "github-copilot": "github"}
+
+_FAMILIES = {
+    "anthropic": ("claude", "opus", "sonnet", "haiku"),
+    "openai": ("gpt", "chatgpt", "codex", "o1", "o3", "o4"),
+    "google": ("gemini",),
+    "deepseek": ("deepseek",),
+}
+
+# The endpoint that a program uses if nobody names another.
+_USUAL = frozenset({"api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com"})
+
+# A file with a login has a few kilobytes; Claude keeps its history beside it.
+_LARGEST = 4_000_000
+
+
+def provider_of_option(name: str) -> str:
+    """The provider that a program calls `name`; empty if it is not known."""
+    name = _ALIASES.get(name.lower(), name.lower())
+    return name if name in set(_PROVIDERS.values()) else ""
+
+
+def provider_of_model(model: str) -> str | None:
+    """The provider that ``anthropic/claude-opus-4`` names; empty for one that is not known.
+
+    None where the model's name says nothing, or only hints at it.
+    """
+    prefix, slash, _ = model.partition("/")
+    return provider_of_option(prefix) if slash else None
+
+
+def family_provider(model: str) -> str:
+    """The provider that makes the models called like `model`; empty if that is not known."""
+    name = model.lower()
+    found = [each for each, words in _FAMILIES.items() if name.startswith(words)]
+    return found[0] if found else ""
+
+
+def key_credentials(names: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, Credential]:
+    """The credentials in variables, by provider; of several, the first of `names`."""
+    found: dict[str, Credential] = {}
+    for name in names:
+        provider, value = _PROVIDERS.get(name), environ.get(name)
+        if provider and value:
+            found.setdefault(provider, Credential(value, name))
+    return found
+
+
+def file_entries(file: str, environ: Mapping[str, str]) -> dict[str, Credential]:
+    """The credentials in a file with an entry for each provider, as opencode and pi keep them.
+
+    A key may be the name of a variable that holds it. Tokens of a login change by the hour, so a
+    login counts only where it names its account.
+    """
+    label, found = short_path(file, environ), {}
+    for name, entry in read_json(file).items():
+        provider = provider_of_option(name)
+        if not provider or not isinstance(entry, dict):
+            continue
+        key, account = entry.get("key"), entry.get("accountId") or entry.get("account_id")
+        if isinstance(key, str) and key:
+            found[provider] = Credential(environ.get(key, key), label)
+        elif isinstance(account, str):
+            found[provider] = Credential(account, f"login in {label}")
+    return found
+
+
+def endpoint(names: tuple[str, ...], environ: Mapping[str, str]) -> str:
+    """Where requests go instead of to the provider's usual endpoint; empty if they go there."""
+    found = []
+    for name in names:
+        value = environ.get(name, "").strip().rstrip("/")
+        bare = value.partition("://")[2] or value
+        bare = bare.removesuffix("/v1")
+        if bare and bare.lower() not in _USUAL:
+            found.append(bare)
+    return " ".join(found)
+
+
+def read_json(path: str) -> dict[str, object]:
+    """The object in a file of somebody else's program; empty where there is none to be read."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 -- pathlib is not loaded for this
+            if os.fstat(file.fileno()).st_size > _LARGEST:
+                return {}
+            found = json.loads(file.read(_LARGEST))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def short_path(path: str, environ: Mapping[str, str]) -> str:
+    """`path` as people write it, with ``~`` for their home."""
+    home = environ.get("HOME", "")
+    return f"~{path[len(home) :]}" if home and path.startswith(f"{home}/") else path

@@ -1,0 +1,1 @@
+"""One attempt of a run: started, read, judged."""

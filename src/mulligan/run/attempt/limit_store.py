@@ -1,0 +1,168 @@
+"""Limits that programs have met, shared by all runs of one account.
+
+A limit that one run meets holds back the others of the same account, whichever program they run,
+until it is over or a model has answered one of them. What is known, and how it changes, is in
+`account_limits`; this asks the store, before an attempt and after it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core.hint import Confidence
+from ...core.redaction import presentable
+from ...errors import StoreError
+from ...stores.cache import FailOpen
+from ...stores.machine import Key
+from .account_limits import (
+    ACCOUNT,
+    LimitMet,
+    ModelAnswered,
+    ProbeReleased,
+    StartDelayed,
+    StartRequest,
+)
+from .model_names import OWN, THIS, plain_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...core.failure import Failure
+    from ...core.ports import Store
+    from ..agents.accounts import AgentAccount
+    from .options import PlatformClock
+
+__all__ = ("PART", "RunLimits", "account_key")
+
+#: The part of a key under which accounts are stored.
+PART = "account"
+
+# Runs that wait for the same limit come back spread over this part of the wait, or this long.
+_SPREAD, _LONGEST_SPREAD = 0.05, 30.0
+
+# A program tells of each answer; the store is asked this often whether that is news, in seconds.
+_NEWS = 30.0
+
+
+def account_key(store: Store, account: AgentAccount) -> Key:
+    """The key under which `account` is stored; it does not give the credential away."""
+    return Key(presentable(account.provider, 80), PART, store.scoped(account.secret))
+
+
+class RunLimits:
+    """What one account allows to one run.
+
+    Args:
+        store: Where it is shared.
+        account: The account that the run uses.
+        run: The run.
+        program: The adapter's name.
+        model: The model that the run names; empty for its program's default.
+        clock: Tells the time.
+        roll: Rolls the dice.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        account: AgentAccount,
+        *,
+        run: str,
+        program: str,
+        model: str,
+        clock: PlatformClock,
+        roll: Callable[[], float],
+    ) -> None:
+        self._store, self._state = store, FailOpen(store.state)
+        self._key = account_key(store, account)
+        # What is ordered for a program or a provider holds for all of its accounts.
+        names = sorted({self._key.target, program})
+        self._name_keys = [Key(name, PART) for name in names]
+        self._label = presentable(account.label, 80)
+        self._run, self._program = run, program
+        self._model = plain_model(model)
+        self._clock, self._roll = clock, roll
+        self._began = self._told = clock.now()
+
+    def held(self) -> StartDelayed | None:
+        """Why the run must not start now, and for how long; None if it may."""
+        named = [self._state.peek(key, ACCOUNT) for key in self._name_keys]
+        blocked = [held for state, moment in named if (held := state.blocked(moment)) is not None]
+        if blocked:
+            return max(blocked, key=lambda each: each.delay)
+        ask = StartRequest(run=self._run, model=self._model)
+        state, moment = self._state.peek(self._key, ACCOUNT)
+        after, answer = ask(state, moment)
+        if after is not state:
+            answer = self._state.transact(self._key, ask)
+        if not isinstance(answer, StartDelayed):
+            return None
+        is_allowed = any(each.ordered(at) == "allowed" for each, at in named)
+        if is_allowed and state.blocked(moment) is None:
+            return None
+        spread = self._roll() * min(_LONGEST_SPREAD, _SPREAD * answer.delay)
+        return StartDelayed(answer.delay + spread, answer.because, answer.resets_at)
+
+    def is_limited(self) -> bool | None:
+        """Whether a limit holds for the run, or its account is blocked; None if the store is down.
+
+        What this process last saw of a store that is down does not say that a limit was lifted.
+        """
+        try:
+            rows = [self._store.state.peek(key, ACCOUNT) for key in (self._key, *self._name_keys)]
+        except StoreError:
+            return None
+        if any(each.blocked(moment) is not None for each, moment in rows):
+            return True
+        if any(each.ordered(moment) == "allowed" for each, moment in rows):
+            return False
+        return any(each.holds(self._model) for each in rows[0][0].limits)
+
+    def began(self) -> None:
+        """An attempt is about to be made."""
+        self._began = self._clock.now()
+        self._told = self._began - _NEWS
+
+    def answered(self) -> None:
+        """A model has answered the attempt: limits that are about it are over."""
+        now = self._clock.now()
+        if now - self._told < _NEWS:
+            return
+        self._told = now
+        answered = ModelAnswered(model=self._model, age=max(0.0, now - self._began))
+        state, moment = self._state.peek(self._key, ACCOUNT)
+        if answered(state, moment)[1]:
+            self._state.transact(self._key, answered)
+
+    def ended(self, failure: Failure | None, *, is_success: bool) -> None:
+        """The attempt has ended.
+
+        Args:
+            failure: The limit that it met and others should know of; any other failure is ignored.
+            is_success: Whether it did what it should.
+        """
+        if failure is not None and failure.kind.is_limit:
+            self._state.transact(self._key, self._met(failure))
+            return
+        if is_success:
+            self._told = self._clock.now() - _NEWS
+            self.answered()
+        state, _ = self._state.peek(self._key, ACCOUNT)
+        if any(each.probe is not None and each.probe.id == self._run for each in state.limits):
+            self._state.transact(self._key, ProbeReleased(run=self._run))
+
+    def _met(self, failure: Failure) -> LimitMet:
+        hint = failure.hint
+        about = plain_model(failure.model)
+        if about == THIS:
+            about = self._model or OWN
+        return LimitMet(
+            run=self._run,
+            program=self._program,
+            label=self._label,
+            model=about,
+            is_default=not self._model,
+            seconds=0.0 if hint is None else hint.floor,
+            is_sure=hint is not None and hint.confidence is Confidence.HIGH,
+            because=presentable(failure.message or str(failure.kind), 200),
+        )

@@ -1,0 +1,128 @@
+"""How an attempt is read once it has ended.
+
+The patterns and the judgement are loaded here and only here, and only where there is something to
+judge: a program that printed nothing and exited with 0 has done well, and costs nothing to read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .output import tail
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ...classify.output.reader import Outcome
+    from ..agents.adapter import AgentAdapter
+    from ..journal.entries import AttemptEnd
+    from .recovery import RecoveryDecision, RecoveryTerms
+
+__all__ = ("is_plainly_well", "read_attempt", "read_retry", "read_torn")
+
+
+def read_attempt(
+    end: AttemptEnd,
+    log: Path,
+    adapter: AgentAdapter,
+    terms: RecoveryTerms,
+    before: tuple[AttemptEnd, ...],
+    *,
+    roll: float,
+    retried: Outcome | None = None,
+) -> RecoveryDecision:
+    """What follows from the end of an attempt, with the evidence.
+
+    Args:
+        end: How it ended.
+        log: Its log, without the suffix.
+        adapter: Who knows the program.
+        terms: What the run was told.
+        before: The attempts before it.
+        roll: One roll of the dice.
+        retried: What it was about to try again after, if it was ended for that.
+    """
+    from .recovery import judge
+
+    outcome = None
+    if not end.error:
+        if end.stopped or end.signal is not None:
+            # What it reported before it was ended holds; how it exited then says nothing.
+            outcome = _outcome(log, adapter, terms.now, None)
+        if outcome is None or not outcome.is_done:
+            code = 1 if end.stopped else end.code
+            outcome = retried or _outcome(log, adapter, terms.now, code)
+    return _with_words(judge(end, outcome, terms, before, roll=roll), outcome)
+
+
+def _with_words(decision: RecoveryDecision, outcome: Outcome | None) -> RecoveryDecision:
+    """The decision, with the words that decided it."""
+    failure = decision.failure
+    if failure is None:
+        return decision
+    if outcome is None or outcome.failure is not failure:
+        return decision._replace(message=failure.message, reading=failure.because or "")
+    reading = f"{outcome.because} ({outcome.source})"
+    return decision._replace(message=outcome.message, reading=reading)
+
+
+def read_torn(
+    log: Path,
+    adapter: AgentAdapter,
+    terms: RecoveryTerms,
+    before: tuple[AttemptEnd, ...],
+    *,
+    roll: float,
+) -> RecoveryDecision:
+    """What follows from an attempt whose supervisor died, by what its log says."""
+    from .recovery import judge_torn
+
+    outcome = _outcome(log, adapter, terms.now, None)
+    return _with_words(judge_torn(outcome, terms, before, roll=roll), outcome)
+
+
+def read_retry(log: Path, reason: str, adapter: AgentAdapter, now: float) -> Outcome:
+    """Why a program tries again by itself: by `reason`, else as if it had died of it now."""
+    stdout, stderr = (b"", reason.encode()) if reason else tail(log, _LAST_NOTICES)
+    return _read(stdout, stderr, adapter, now, 1)
+
+
+# Where a program tells why it tries again; read while it runs, so no more than needed.
+_LAST_NOTICES = 32 << 10
+
+
+def _outcome(log: Path, adapter: AgentAdapter, now: float, code: int | None) -> Outcome:
+    return _read(*tail(log), adapter, now, code)
+
+
+def _read(
+    stdout: bytes, stderr: bytes, adapter: AgentAdapter, now: float, code: int | None
+) -> Outcome:
+    from dataclasses import replace
+
+    from ...api.agent_output import load_packs, read_output
+    from ...config.zone import local_zone
+
+    outcome = read_output(
+        stdout,
+        stderr,
+        packs=load_packs().packs,
+        now=now,
+        zone=local_zone(),
+        agent="" if adapter.name == "generic" else adapter.name,
+        exit_code=code,
+    )
+    failure, reset = outcome.failure, outcome.reset
+    if failure is None or reset is None or not reset.is_just_past:
+        return outcome
+    # "Try again at 4:43 PM", read at 16:44, means now: it is tried, with growing waits.
+    return replace(outcome, failure=replace(failure, hint=None))
+
+
+def is_plainly_well(end: AttemptEnd, log: Path, adapter: AgentAdapter) -> bool:
+    """Whether nothing has to be read: it exited with 0, and printed nothing like a report."""
+    if end.code != 0 or end.stopped or not adapter.is_exit_trusted:
+        return False
+    if adapter.name != "generic":
+        return False
+    return not any(b"{" in text for text in tail(log))

@@ -1,0 +1,136 @@
+"""The lock on a work tree: one thread of one process at a time reads it whole, or moves files.
+
+Threads of one process queue, first come, first served, and wait as long as it takes: the holder is
+one of them, and everything that it does has a bound of its own. Another process is waited for as
+long as it shows progress. The kernel holds the lock, and releases it when the process dies and
+every git that it had started with the lock has ended.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections import defaultdict, deque
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from ...core.redaction import presentable
+from ...errors import GitRefused
+from .command import check_stop, holding_lock, pause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ("locked",)
+
+# How long another process may hold the lock without a sign of life, and how often it gives one.
+_PATIENCE, _BEAT = 60.0, 1.0
+# How soon a free lock, or a request to stop, is seen.
+_GLANCE = 0.02
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class _Queue:
+    """The threads of this process that want one lock, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.line: deque[threading.Event] = deque()
+        self.beat = 0.0  # the last sign of life of another process
+        self.seen = 0.0  # when it was first seen, by our clock
+
+
+_queues: dict[str, _Queue] = defaultdict(_Queue)
+_guard = threading.Lock()
+
+
+@contextmanager
+def locked(place: str, folder: str) -> Iterator[None]:
+    """Have the lock.
+
+    Args:
+        place: The lock's file, in a private folder.
+        folder: The work tree that it stands for.
+
+    Raises:
+        GitRefused: Another process holds it, and has shown no progress for a minute.
+        GitStopped: We were told to stop while we waited.
+    """
+    with _turn(place) as queue:
+        handle = os.open(place, _FLAGS, 0o600)
+        try:
+            _wait(handle, queue, folder)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
+            with _beating(handle), holding_lock(handle):
+                yield
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)  # a git that still reads has it open, too
+            os.close(handle)
+
+
+@contextmanager
+def _turn(place: str) -> Iterator[_Queue]:
+    """Be the first of our own threads."""
+    mine = threading.Event()
+    with _guard:
+        queue = _queues[place]
+        queue.line.append(mine)
+        if queue.line[0] is mine:
+            mine.set()
+    try:
+        while not mine.wait(_GLANCE):
+            check_stop("waiting for the tree")
+        yield queue
+    finally:
+        with _guard:
+            queue.line.remove(mine)
+            if queue.line:
+                queue.line[0].set()
+            else:
+                del _queues[place]
+
+
+def _wait(handle: int, queue: _Queue, folder: str) -> None:
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            beat, now = os.fstat(handle).st_mtime, time.monotonic()
+            if beat != queue.beat:
+                queue.beat, queue.seen = beat, now
+            if now - queue.seen > _PATIENCE:
+                raise GitRefused(_refusal(handle, folder)) from None
+            pause(_GLANCE, "waiting for the tree")
+        else:
+            queue.beat = 0.0
+            return
+
+
+def _refusal(handle: int, folder: str) -> str:
+    pid = os.pread(handle, 20, 0).decode("ascii", "replace")
+    who = f"process {pid}" if pid.isdigit() else "another process"
+    return (
+        f"{presentable(folder)}: {who} is setting files aside there, and has shown no progress for "
+        f"{_PATIENCE:.0f} s; let it go on (kill -CONT) or end it, and try again"
+    )
+
+
+@contextmanager
+def _beating(handle: int) -> Iterator[None]:
+    """Show others that this process is alive, as long as it has the lock."""
+    is_over = threading.Event()
+
+    def beat() -> None:
+        while not is_over.wait(_BEAT):
+            with suppress(OSError):
+                os.utime(handle)
+
+    thread = threading.Thread(target=beat, name="git lock", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

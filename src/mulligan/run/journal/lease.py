@@ -1,0 +1,80 @@
+"""Who holds a run: the pure judgement of a lease.
+
+A holder renews the lease of its run in the store. How far somebody else can judge it depends on
+what that one can see. Process ids mean something only within one boot, one pid namespace and one
+view of /proc: there a dead holder is known to be dead at once, and one that is alive but stopped
+(Ctrl-Z, SIGSTOP) is known to be alive. From anywhere else only the age of the lease counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...stores.entries import StreamLease
+
+__all__ = ("LEASE", "Holder", "Standing", "holder_of", "standing")
+
+# Seconds after its last renewal for which a lease holds.
+LEASE = 30.0
+
+# held: its holder drives the run. silent: its holder lives, and has not renewed it in time; it may
+# be taken by hand, never unasked. free: anybody may take it.
+Standing = Literal["held", "silent", "free"]
+
+
+class Holder(NamedTuple):
+    """One process that holds a run.
+
+    Args:
+        token: Drawn for this taking: one process may take a run twice.
+        pid: Its process id, as its /proc shows it.
+        began: When the process began, as the system says it; with `pid` it is no other process.
+        pids: Where `pid` means this process: its pid namespace and its view of /proc.
+        boot: The boot that it runs in.
+        machine: The id kept in the state folder that it works on.
+        host: The host's name, for people.
+    """
+
+    token: str
+    pid: str = ""
+    began: str = ""
+    pids: str = ""
+    boot: str = ""
+    machine: str = ""
+    host: str = ""
+
+    @property
+    def text(self) -> str:
+        """As the journal has it."""
+        return " ".join(each or "-" for each in self)
+
+
+def holder_of(text: str) -> Holder:
+    """The holder that `text` describes; what it does not say is empty."""
+    words = ["" if word == "-" else word for word in text.split(" ")]
+    return Holder(*words[: len(Holder._fields)])
+
+
+def standing(
+    lease: StreamLease | None, me: Holder, now: float, is_alive: Callable[[str, str], bool]
+) -> Standing:
+    """How a lease stands, as seen by `me`.
+
+    Args:
+        lease: What the store has; None if nobody holds the run.
+        me: Who looks.
+        now: Seconds since this machine booted.
+        is_alive: Whether the process with this id, begun at this time, exists.
+    """
+    if lease is None or lease.boot != me.boot:
+        return "free"  # nobody survives a reboot
+    is_fresh = now - lease.seen < LEASE
+    holder = holder_of(lease.holder)
+    if holder.pids != me.pids:
+        return "held" if is_fresh else "free"
+    if not is_alive(holder.pid, holder.began):
+        return "free"
+    return "held" if is_fresh else "silent"

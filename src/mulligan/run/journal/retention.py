@@ -1,0 +1,128 @@
+"""Removes old runs: their journal, their logs, their folders, what git keeps for them.
+
+A run that has ended stays for 30 days, one that can go on stays for good. A plan also stays as
+long as git keeps work for it that was never given back: only its user may throw that away, with
+``mulligan git drop``. The agents of a plan stay as long as the plan: a resumed plan builds on what
+they have done. Runs that cannot be read are left alone. A folder of logs without a run, left by a
+crash, goes after a day.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import TYPE_CHECKING
+
+from ...errors import GitError, MulliganError
+from .entries import PLAN
+from .store import NoSuchRun, UnreadableRun
+
+if TYPE_CHECKING:
+    from ..git import Tree
+    from .state import RunState
+    from .store import RunStore
+
+__all__ = ("KEPT", "prune", "prune_daily")
+
+KEPT = 30 * 86_400.0
+_DAY = 86_400.0
+
+
+def prune(runs: RunStore, now: float, *, kept: float = KEPT) -> tuple[str, ...]:
+    """Remove what ended more than `kept` seconds before `now`; the ids of what went."""
+    gone = []
+    known = set(runs.ids())
+    for id_ in sorted(known):
+        plan = id_.partition(".")[0]
+        if plan != id_ and plan in known:
+            continue  # it goes with its plan
+        with contextlib.suppress(UnreadableRun):
+            state = runs.look(id_)
+            if state is None or state.is_open or _ended_at(state) > now - kept:
+                continue
+            trees = _trees(runs, id_, state)
+            if _keeps_work(runs, id_, trees):
+                continue
+            if runs.forget(id_, state.steps):
+                _forget_trees(id_, trees)
+                gone.append(id_)
+    _sweep(runs, now)
+    return tuple(gone)
+
+
+def _ended_at(state: RunState) -> float:
+    """When nothing more was to be expected of it: a limited run goes on when its limit is over."""
+    return state.at if state.until is None else max(state.at, state.until)
+
+
+def _trees(runs: RunStore, id_: str, state: RunState) -> list[Tree]:
+    """The git trees that a plan has worked in; none if one of them is gone."""
+    if state.made.agent != PLAN:
+        return []
+    from ..git import Tree
+    from ..plan.drive import plan_of
+    from ..plan.trees import touched
+
+    with contextlib.suppress(GitError, NoSuchRun, OSError):
+        plan, _, cwd = plan_of(runs, id_)
+        return [Tree.find(folder) for folder in sorted(touched(plan, cwd))]
+    return []
+
+
+def _keeps_work(runs: RunStore, id_: str, trees: list[Tree]) -> bool:
+    """Whether git keeps work of a run that is nowhere else, or may: what cannot be read counts."""
+    folder = runs.folder / "worktrees" / id_
+    left = {os.path.realpath(each) for each in folder.iterdir()} if folder.is_dir() else set()
+    if not trees:
+        return bool(left)
+    from ..git import lent_out, would_lose
+
+    try:
+        for tree in trees:
+            if would_lose(tree, id_):
+                return True
+            left -= {each.folder for each in lent_out(tree, id_)}
+    except (GitError, OSError):
+        return True
+    return bool(left)
+
+
+def _forget_trees(id_: str, trees: list[Tree]) -> None:
+    """Remove what git keeps for a run: its references, and the trees that agents were lent."""
+    for tree in trees:
+        from ..git import discard, drop, lent_out
+
+        with contextlib.suppress(GitError, OSError):  # a tree that is gone keeps nothing
+            for lent in lent_out(tree, id_):
+                discard(tree, lent)
+            drop(tree, id_)
+
+
+def _sweep(runs: RunStore, now: float) -> None:
+    """Remove folders of logs that no journal knows: a crash left them of a run never made.
+
+    Folders that are older than the journal belonged to another one, and stay: it was lost, and
+    they are all that is left of its runs. Trees of agents stay as well: `git.lend` can be used
+    without a run.
+    """
+    import shutil  # which loads three compressors, and this is done once a day
+
+    known, made_at = set(runs.ids()), runs.made_at()
+    folder = runs.folder / "runs"
+    for each in folder.iterdir() if folder.is_dir() else ():
+        with contextlib.suppress(OSError):
+            if each.name not in known and made_at < each.stat().st_mtime < now - _DAY:
+                shutil.rmtree(each)
+
+
+def prune_daily(runs: RunStore, now: float) -> tuple[str, ...]:
+    """`prune`, unless that was done within the last day. Never raises: nobody asked for it."""
+    mark = runs.folder / "pruned"
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            if now - _DAY < mark.stat().st_mtime <= now + _DAY:
+                return ()
+        mark.touch(mode=0o600)
+        return prune(runs, now)
+    except (MulliganError, OSError):
+        return ()

@@ -1,0 +1,436 @@
+"""Where runs are kept: a journal, leases, a folder with the user's bytes.
+
+A run belongs to whoever took it last. Each taking is an entry of the journal under a higher epoch,
+written in one step with a lease, so of two who take a run at the same time one gets it. Everything
+that is written later carries the epoch, and the journal refuses what carries an older one: a holder
+that slept while another process took over, or whose run was cancelled, can write nothing more.
+
+Whether a lease still holds is judged by `journal.lease`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...errors import Fenced, MulliganError, StoreError
+from ...stores.boot_clock import boot_time
+from ...stores.entries import JournalLine, StreamLease
+from ...stores.home import home, private_folder
+from ...stores.sqlite.journal import SqliteJournal, journal_file
+from .entries import AttemptEnd, RunAdopted, RunTaken, packed, unpacked
+from .identity import is_alive, machine_id, myself
+from .lease import holder_of, standing
+from .state import RunState, state_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from ...core.moment import Moment
+    from ...core.ports import Store
+    from .entries import JournalEntry, RunCancelled, RunMade
+    from .lease import Holder, Standing
+
+__all__ = ("ClaimedRun", "NoSuchRun", "RunHeld", "RunStore", "UnreadableRun")
+
+_PREFIX = "run/"
+# Without vowels, so that no id is a word; without what looks alike.
+_LETTERS = "bcdfghjkmnpqrstvwxz23456789"
+_REMOVED = "the folder of run {} was removed: it cannot be resumed"
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class NoSuchRun(MulliganError):
+    """Nothing here answers to that name."""
+
+
+class RunHeld(MulliganError):
+    """Another process drives the run."""
+
+
+class UnreadableRun(MulliganError):
+    """The journal has entries of the run that this version cannot read.
+
+    Args:
+        id_: The run.
+        because: Which entry, and why.
+    """
+
+    def __init__(self, id_: str, because: str) -> None:
+        self.id, self.because = id_, because
+        super().__init__(f"run {id_} cannot be read: {because}; mulligan doctor shows what to do")
+
+
+class ClaimedRun(NamedTuple):
+    """A run that this process holds.
+
+    Args:
+        id: The run.
+        holder: Who has it, as `Holder.text` says it.
+        epoch: The number of this taking.
+    """
+
+    id: str
+    holder: str
+    epoch: int
+
+
+class RunStore:
+    """Runs of this machine and user.
+
+    Args:
+        folder: Where they are kept; ``$MULLIGAN_HOME`` or the platform's by default.
+        moments: Says what time it is for what runs share; the machine's clocks by default.
+    """
+
+    def __init__(
+        self, folder: Path | None = None, moments: Callable[[], Moment] | None = None
+    ) -> None:
+        self._moments = moments
+        self.folder = home() if folder is None else private_folder(folder)
+        self._file = journal_file(self.folder / "state.db")
+        self._check_kept()
+        self._journal = SqliteJournal(self._file)
+        self._store: Store | None = None
+        self._opening = Lock()
+        self._machine = ""
+
+    def _check_kept(self) -> None:
+        """Refuse a journal that is gone or empty while its runs are there: it was lost.
+
+        Folders of runs are made after the journal, so they are looked for before it.
+        """
+        runs, file = self.folder / "runs", self._file.path
+        has_runs = runs.is_dir() and any(each.is_dir() for each in runs.iterdir())
+        if has_runs and not (file.exists() and file.stat().st_size):
+            what = "is empty" if file.exists() else "is gone"
+            raise StoreError(
+                str(self.folder),
+                f"the journal {file} {what}, and folders of runs lie beside it: it was lost; "
+                f"mulligan doctor shows what to do",
+            )
+
+    def store(self) -> Store:
+        """The store that the journal is a part of, for what runs share; closed with this one."""
+        from ...stores.sqlite.store import Sqlite
+
+        with self._opening:
+            if self._store is None:
+                path = self.folder / "state.db"
+                moments = self._moments
+                self._store = Sqlite(path) if moments is None else Sqlite(path, moments)
+            return self._store
+
+    @property
+    def machine(self) -> str:
+        """The id of the machine, kept in the folder; made once."""
+        self._machine = self._machine or machine_id(self.folder)
+        return self._machine
+
+    def is_here(self, made: RunMade) -> bool:
+        """Whether a run was made on this machine by this user: its sessions and files are here."""
+        if made.user != os.geteuid():
+            return False
+        # Journals of before name the host alone.
+        return made.machine == self.machine if made.machine else made.host == os.uname().nodename
+
+    # What there is
+
+    def ids(self) -> tuple[str, ...]:
+        """Every run there is, in no order."""
+        return tuple([each[len(_PREFIX) :] for each in self._journal.streams(_PREFIX)])
+
+    def all(self, parent: str = "") -> Iterator[tuple[str, RunState]]:
+        """Every run with its state, the newest first; those of one plan, where it is named.
+
+        Those that cannot be read are left out: see `unreadable`.
+        """
+        # The agents of a plan are called like it, with a dot behind.
+        prefix = f"{parent}." if parent else ""
+        ids = [each for each in self.ids() if each.startswith(prefix)]
+        if not parent:
+            ids = [each for each in ids if "." not in each]
+        found = []
+        for each in ids:
+            with suppress(UnreadableRun):
+                if (state := self.look(each)) is not None:
+                    found.append((each, state))
+        yield from sorted(found, key=lambda each: -each[1].made.at)
+
+    def look(self, id_: str, before: RunState | None = None) -> RunState | None:
+        """Where the run stands; None if there is no such run.
+
+        Args:
+            id_: The run.
+            before: What its holder saw last: only what was written since is read.
+
+        Raises:
+            UnreadableRun: This version cannot read it.
+        """
+        seen = 0 if before is None else before.steps
+        entries = self._journal.read(_PREFIX + id_, after=seen)
+        steps = []
+        for number, entry in enumerate(entries, seen + 1):
+            try:
+                steps.append(unpacked(entry.body))
+            except ValueError as wrong:
+                raise UnreadableRun(id_, f"entry {number}: {wrong}") from None
+        state = state_of(steps, [each.epoch for each in entries], before=before)
+        if state is None and steps:
+            raise UnreadableRun(id_, "its first entry is missing: the journal is damaged")
+        return state
+
+    def unreadable(self) -> dict[str, str]:
+        """The runs that cannot be read, and why."""
+        found = {}
+        for each in self.ids():
+            try:
+                self.look(each)
+            except UnreadableRun as wrong:
+                found[each] = wrong.because
+        return found
+
+    def steps_of(self, parent: str = "") -> dict[str, int]:
+        """How many steps each run, or each agent of a plan, has taken: what to look at again."""
+        found = self._journal.lengths(f"{_PREFIX}{parent}." if parent else _PREFIX)
+        return {name[len(_PREFIX) :]: count for name, count in found.items()}
+
+    def find(self, name: str) -> str:
+        """The id of the run that `name` means: its id, the beginning of it, or its name.
+
+        Raises:
+            NoSuchRun: None, or more than one.
+        """
+        ids = self.ids()
+        if name in ids:
+            return name
+        # A name that somebody gave means that run, whatever else begins like it.
+        found = [id_ for id_, state in self.all() if name and state.made.name == name][:1]
+        if not found:
+            found = [id_ for id_ in ids if name and id_.startswith(name) and "." not in id_]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            listed = ", ".join(sorted(found))
+            raise NoSuchRun(f"{name!r} could be any of {listed}; give more characters")
+        raise NoSuchRun(f"no run {name!r}; mulligan runs lists them")
+
+    # The user's bytes
+
+    def files(self, id_: str) -> Path:
+        """The folder of a run."""
+        return private_folder(self.folder / "runs" / id_)
+
+    def command(self, id_: str) -> tuple[str, ...]:
+        """The command of a run, as it was given.
+
+        Raises:
+            NoSuchRun: Its folder is gone.
+        """
+        try:
+            data = json.loads((self.files(id_) / "command.json").read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise NoSuchRun(_REMOVED.format(id_)) from None
+        return tuple(data)
+
+    # What changes it
+
+    def room(self, command: tuple[str, ...], name: str = "") -> str:
+        """Room for the bytes of a new run of `command`; the id that it will have.
+
+        The journal is made before the first folder: folders without one were lost by it.
+
+        Args:
+            command: What it will run.
+            name: The id, where it follows from something else; else it is drawn.
+        """
+        self._journal.newest(_PREFIX)
+        while True:
+            id_ = name or "".join([_LETTERS[each % len(_LETTERS)] for each in os.urandom(6)])
+            folder = private_folder(self.folder / "runs") / id_
+            try:
+                folder.mkdir(mode=0o700)
+                break
+            except FileExistsError:
+                if name:  # of a process that died before it wrote the run down
+                    (folder / "command.json").unlink(missing_ok=True)
+                    break
+        with os.fdopen(
+            os.open(folder / "command.json", _NEW, 0o600), "w", encoding="utf-8"
+        ) as file:
+            json.dump(command, file)
+        return id_
+
+    def make(self, id_: str, made: RunMade) -> ClaimedRun:
+        """A new run, for which there is room, held by whoever made it."""
+        me = self._me()
+        made = made._replace(holder=me.text, machine=self.machine)
+        # Before the first attempt there is nothing to lose; its `begun` carries this to the disk.
+        self._journal.take(
+            _PREFIX + id_,
+            lambda _epoch, _lease: (JournalLine("made#1", packed(made), 1), _leased(me)),
+            is_synced=False,
+        )
+        return ClaimedRun(id_, me.text, 1)
+
+    def claim(self, id_: str, now: float, *, is_by_hand: bool = False) -> ClaimedRun:
+        """Take the run.
+
+        Args:
+            id_: The run.
+            now: Epoch seconds.
+            is_by_hand: Whether its user wants it from a holder that is alive and does not renew
+                its lease, as one that was stopped by Ctrl-Z.
+
+        Raises:
+            RunHeld: Another process has it.
+            NoSuchRun: There is none, or its folder is gone.
+        """
+        me = self._me()
+
+        def choose(epoch: int, lease: StreamLease | None) -> tuple[JournalLine, StreamLease]:
+            if not epoch:
+                raise NoSuchRun(f"no run {id_!r}; mulligan runs lists them")
+            how = self._standing(lease, me)
+            if lease is not None and (how == "held" or (how == "silent" and not is_by_hand)):
+                raise RunHeld(f"run {id_} is being run by {_described(lease.holder, me)}")
+            taken = packed(RunTaken(now, me.text))
+            return JournalLine(f"taken#{epoch + 1}", taken, epoch + 1), _leased(me)
+
+        if self._journal.newest(_PREFIX + id_)[0] and not self._folder(id_).is_dir():
+            raise NoSuchRun(f"{_REMOVED.format(id_)}; mulligan cancel {id_} ends it")
+        entry = self._journal.take(_PREFIX + id_, choose)
+        return ClaimedRun(id_, me.text, entry.epoch)
+
+    def is_held(self, id_: str) -> bool:
+        """Whether a process drives the run, or was stopped while it did."""
+        return self.standing(id_) != "free"
+
+    def standing(self, id_: str) -> Standing:
+        """How the lease of the run stands."""
+        return self._standing(self._journal.lease(_PREFIX + id_), self._me())
+
+    def holder(self, id_: str) -> str:
+        """Who has the run, for people; empty if no process has."""
+        lease = self._journal.lease(_PREFIX + id_)
+        return "" if lease is None else _described(lease.holder, self._me())
+
+    def renew(self, claimed: ClaimedRun) -> bool:
+        """Show that the holder is alive; False if the run is not its own any more."""
+        lease = _leased(holder_of(claimed.holder))
+        return self._journal.renew(_PREFIX + claimed.id, lease, claimed.epoch)
+
+    def is_ours(self, claimed: ClaimedRun) -> bool:
+        """Whether nobody has taken or cancelled the run since."""
+        return self._journal.newest(_PREFIX + claimed.id)[0] == claimed.epoch
+
+    def release(self, claimed: ClaimedRun) -> None:
+        """Let go of the run."""
+        self._journal.release(_PREFIX + claimed.id, claimed.holder)
+
+    def adopt(self, claimed: ClaimedRun, now: float) -> None:
+        """Bind the run to this machine and user, because its user said so."""
+        step = RunAdopted(now, self.machine, os.uname().nodename, os.geteuid())
+        self.write(claimed, step, "adopted")
+
+    def _me(self) -> Holder:
+        return myself(self.machine)
+
+    @staticmethod
+    def _standing(lease: StreamLease | None, me: Holder) -> Standing:
+        return standing(lease, me, boot_time(), is_alive)
+
+    def _folder(self, id_: str) -> Path:
+        return self.folder / "runs" / id_
+
+    def write(
+        self, claimed: ClaimedRun, step: JournalEntry, name: str, *, is_synced: bool = True
+    ) -> None:
+        """Write down a step. Written once, however often it is asked for under one name.
+
+        Raises:
+            Fenced: Another process has taken over, or the run was cancelled.
+        """
+        stream = _PREFIX + claimed.id
+        entry = JournalLine(f"{name}#{claimed.epoch}", packed(step), claimed.epoch)
+        try:
+            self._journal.append(stream, entry, is_synced=is_synced)
+        except Fenced:
+            state = self.look(claimed.id) if isinstance(step, AttemptEnd) else None
+            if state is None or not state.is_final:
+                raise
+            # What an attempt cost counts, and a run that was cancelled for good stays so.
+            self._journal.append(stream, entry._replace(epoch=state.epoch))
+
+    def note(self, id_: str, step: JournalEntry, name: str) -> None:
+        """Write down something beside the run, once under each name, whoever drives it."""
+        epoch, _ = self._journal.newest(_PREFIX + id_)
+        with suppress(Fenced):  # somebody took it in this moment, and finds the same
+            self._journal.append(_PREFIX + id_, JournalLine(name, packed(step), epoch))
+
+    def cancel(self, id_: str, over: RunCancelled) -> None:
+        """End a run, whoever drives it: the epoch rises, so that its holder can begin no more.
+
+        It looks once a second, and stops what runs.
+        """
+
+        def choose(epoch: int, _lease: StreamLease | None) -> tuple[JournalLine, None]:
+            return JournalLine(f"over#{epoch + 1}", packed(over), epoch + 1), None
+
+        self._journal.take(_PREFIX + id_, choose)
+
+    def forget(self, id_: str, steps: int) -> bool:
+        """Remove all there is of a run that has so many steps; False if somebody has it again."""
+        import shutil
+
+        def is_over(place: int, lease: StreamLease | None) -> bool:
+            return place == steps and self._standing(lease, self._me()) == "free"
+
+        if not self._journal.forget_if(_PREFIX + id_, is_over):
+            return False
+        for each in (each for each in self.ids() if each.startswith(f"{id_}.")):
+            self._journal.forget(_PREFIX + each)
+            shutil.rmtree(self._folder(each), ignore_errors=True)
+        shutil.rmtree(self._folder(id_), ignore_errors=True)
+        return True
+
+    def forget_unreadable(self, id_: str) -> Path:
+        """Take a run that cannot be read out of the journal; where its folder is kept.
+
+        Raises:
+            NoSuchRun: There is none, or it can be read.
+            RunHeld: A process drives it, which can read it.
+        """
+        if id_ not in self.unreadable():
+            raise NoSuchRun(f"run {id_!r} is not an unreadable run; mulligan runs lists all runs")
+        kept = private_folder(self.folder / "lost") / id_
+        steps = self._journal.newest(_PREFIX + id_)[1]
+        if self._folder(id_).is_dir():
+            self._folder(id_).rename(kept)
+        if not self.forget(id_, steps):
+            raise RunHeld(f"run {id_} is being run by {self.holder(id_)}, which can read it")
+        return kept
+
+    def made_at(self) -> float:
+        """When the journal was made, in epoch seconds."""
+        return self._journal.made_at()
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+        self._file.close()
+
+
+def _leased(holder: Holder) -> StreamLease:
+    return StreamLease(holder.text, holder.boot, boot_time())
+
+
+def _described(holder: str, me: Holder) -> str:
+    """A holder, for people."""
+    found = holder_of(holder)
+    where = "" if found.pids == me.pids else f" in another container of {found.host}"
+    return f"process {found.pid}{where}"

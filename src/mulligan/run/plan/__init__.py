@@ -1,0 +1,1 @@
+"""Plans: phases of agents, run as one."""

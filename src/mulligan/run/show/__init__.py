@@ -1,0 +1,1 @@
+"""What runs and plans show while they work."""

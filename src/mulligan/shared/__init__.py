@@ -1,0 +1,1 @@
+"""What the callers of one target share: circuit breaker, rate limit gate, retry tokens."""

@@ -1,0 +1,327 @@
+"""A target as one call uses it: its breaker and gate, its queue, its retry tokens.
+
+The call asks the breaker first, then the gate. Where either lets it wait it takes a place in the
+target's queue; `Hold` says what for. A call that does not want to wait for a target that is down
+(`when_open="fail"`) is refused instead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..core.admission import Admitted, Hold, Refused
+from ..errors import CircuitOpen
+from .breaker import Shut
+from .gate.gate import GateWait
+from .gate.queue import QueuedCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..core.admission import Answer, Outcome
+    from ..core.failure import Failure
+    from .breaker_client import BreakerAdmission
+    from .gate.client import GateAdmission, QuotaLike
+    from .gate.queue import TargetQueues
+    from .retry_tokens_client import RetryTokens
+    from .targets import TargetParts, TargetSettings
+
+__all__ = ("CallAdmission", "TargetCall")
+
+# Seconds after which the first in a queue looks again at what another process may have changed: a
+# probe that is under way, retry tokens. What one process sees of a gate is no newer than `_FRESH`.
+_AGAIN, _FRESH = 1.0, 0.05
+
+# Where tokens are this process's own, who funds them calls the first that waits for some; a
+# reservation whose holder is gone notifies no waiter.
+_UNCALLED = 60.0
+
+
+class _Tickets(NamedTuple):
+    breaker: object
+    gate: object
+
+
+class CallAdmission(QueuedCall):
+    """A target's breaker and gate, as one call uses them.
+
+    Args:
+        waiting: The target's queue.
+        breaker: The target's breaker, if the call goes by it.
+        gate: The target's gate, if the call goes by it.
+        waits: Whether the call waits while the breaker is open, and for retry tokens.
+        is_remote: Whether other processes share them.
+    """
+
+    __slots__ = (
+        *("breaker", "estimate", "gate", "hears", "is_remote", "polls_for", "waiting", "waits"),
+    )
+
+    def __init__(
+        self,
+        waiting: TargetQueues,
+        breaker: BreakerAdmission | None,
+        gate: GateAdmission | None,
+        *,
+        waits: bool = True,
+        is_remote: bool = False,
+    ) -> None:
+        super().__init__()
+        self.waiting, self.breaker, self.gate, self.waits = waiting, breaker, gate, waits
+        self.is_remote = is_remote
+        self.estimate = 0.0  # what it may take of what is counted in tokens
+        self.hears = False  # whether an answer to another call may end its wait, and
+        self.polls_for = 0.0  # for how many seconds nothing else does
+
+    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
+        waiting, queue = self.waiting, self.waiting.queue
+        if queue.size:
+            with waiting.lock:
+                if queue.is_behind(self, now):
+                    return self._hold(queue.behind(self, now), queue.because, queue.least(now))
+        answer = self._asked(now, wall)
+        if isinstance(answer, Hold):
+            delay = answer.delay
+            if self.polls_for and self.gate is not None:
+                # It is called when the answer comes, unless another process hears it.
+                again = _FRESH if self.gate.is_shared else _AGAIN
+                delay = max(delay, min(self.polls_for, again))
+            with waiting.lock:
+                queue.wait(
+                    self,
+                    now,
+                    delay,
+                    answer.because,
+                    least=answer.least or 0.0,
+                    hears=self.hears or answer.reason == "outage",
+                )
+        elif self.queue is not None:
+            with waiting.lock:
+                queue.leave(self, now)
+        return answer
+
+    def unfunded(self, now: float) -> Hold:
+        """The hold of a retry for which there are no tokens: others before it come first.
+
+        Who puts tokens back calls the first; in another process nobody is called.
+        """
+        waiting, again = self.waiting, _AGAIN if self.is_remote else _UNCALLED
+        with waiting.lock:
+            if not waiting.unfunded.is_behind(self, now):
+                waiting.unfunded.wait(self, now, again, "", hears=True, next_after=again)
+            delay = max(waiting.unfunded.behind(self, now), _AGAIN)
+        because = "it waits for retry tokens: too many calls to the target fail"
+        return Hold(
+            delay, because, least=0.0, reason="tokens", waiter=self, answered_at=waiting.answered_at
+        )
+
+    def is_first_unfunded(self, now: float) -> bool:
+        """Whether no other call waits for retry tokens, or all others came later."""
+        waiting = self.waiting
+        if not waiting.unfunded.size:
+            return True
+        with waiting.lock:
+            return waiting.unfunded.head(now) in (None, self)
+
+    def _asked(self, now: float, wall: float) -> Answer:
+        self.hears, self.polls_for = False, 0.0
+        breaker, gate, tickets = self.breaker, self.gate, _Tickets(None, None)
+        if breaker is not None:
+            found = breaker.ask(now, wall)
+            if isinstance(found, Shut):
+                return self._is_shut(found)
+            tickets = _Tickets(found, None)
+        if gate is not None:
+            admitted = gate.ask(self.estimate, now, wall)
+            if isinstance(admitted, GateWait):
+                if breaker is not None:
+                    breaker.leave(tickets.breaker, "cancelled", None, now=now, wall=wall)
+                self.hears, self.polls_for = admitted.hears, admitted.polls_for
+                return self._hold(admitted.delay, admitted.because, admitted.least)
+            tickets = tickets._replace(gate=admitted)
+        return Admitted(tickets)
+
+    def _is_shut(self, shut: Shut) -> Hold | Refused:
+        if not self.waits:
+            target = "" if self.breaker is None else self.breaker.target
+            return Refused(CircuitOpen(target, shut.retry_in, shut.because))
+        delay = min(shut.retry_in, _AGAIN) if shut.is_probing else shut.retry_in
+        least = 0.0 if shut.is_probing else shut.retry_in
+        return self._hold(delay, shut.because, least, is_down=True)
+
+    def _hold(self, delay: float, because: str, least: float, *, is_down: bool = False) -> Hold:
+        return Hold(
+            delay,
+            because,
+            least=least,
+            reason="outage" if is_down or self.is_open else "limit",
+            waiter=self,
+            answered_at=self.waiting.answered_at,
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the breaker, as last seen, is open."""
+        return self.breaker is not None and self.breaker.is_open
+
+    def leave(
+        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
+    ) -> None:
+        assert isinstance(ticket, _Tickets)  # noqa: S101 -- our own, come back
+        waiting = self.waiting
+        if outcome == "succeeded":
+            waiting.answered_at = now
+        if self.gate is not None and ticket.gate is not None:
+            self.gate.leave(ticket.gate, outcome, failure, now=now, wall=wall)
+        if self.breaker is not None and ticket.breaker is not None:
+            if self.gate is None and failure is not None and outcome == "failed":
+                # A gate does that better, where there is one: it paces calls, and stops none.
+                self.breaker.believe(failure, now, wall)
+            unheard = 0
+            if self.gate is not None and ticket.gate is not None and outcome == "failed":
+                unheard = self.gate.as_old(ticket.gate, now)
+            self.breaker.leave(
+                ticket.breaker, outcome, failure, now=now, wall=wall, unheard=unheard
+            )
+        if waiting.queue.size:
+            with waiting.lock:
+                waiting.queue.rouse(now)
+
+    def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
+        """What the answer to the attempt with `ticket` stated; before `leave`."""
+        assert isinstance(ticket, _Tickets)  # noqa: S101 -- our own, come back
+        if self.gate is not None and ticket.gate is not None:
+            self.gate.observe(ticket.gate, quotas)
+
+    def settle(self, ticket: object, took: float) -> None:
+        """What the attempt with `ticket` took of what is counted in tokens; before `leave`."""
+        assert isinstance(ticket, _Tickets)  # noqa: S101 -- our own, come back
+        if self.gate is not None and ticket.gate is not None:
+            self.gate.settle(ticket.gate, took)
+
+    def calm_ticket(self, *, has_breaker: bool = True) -> object:
+        """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
+        return _Tickets(
+            self.breaker.calm_ticket() if self.breaker is not None and has_breaker else None,
+            None if self.gate is None else self.gate.calm_ticket(),
+        )
+
+    def is_near(self, now: float) -> bool:
+        """Whether `enter` is answered from what was seen already, without a round trip."""
+        waiting = self.waiting
+        if waiting.queue.size:
+            with waiting.lock:
+                head = waiting.queue.head(now)
+            if head is not None and head is not self:
+                return True
+        if self.breaker is not None and not self.breaker.is_near(now):
+            return False
+        return self.gate is None or self.gate.is_near(now)
+
+    def has_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
+        """Whether a success with `ticket`, and what it stated, is written down for others."""
+        assert isinstance(ticket, _Tickets)  # noqa: S101 -- our own, come back
+        told = self.breaker is not None and ticket.breaker is not None
+        if told and self.breaker.has_news(ticket.breaker):  # type: ignore[union-attr]
+            return True
+        return (
+            self.gate is not None
+            and ticket.gate is not None
+            and self.gate.has_news(ticket.gate, stated)
+        )
+
+    def look(self, now: float) -> None:
+        queue, waiting = self.queue, self.waiting
+        if queue is not None:
+            with waiting.lock:
+                queue.head(now)
+
+    def give_up(self, now: float) -> None:
+        """The call waits no more."""
+        queue, waiting = self.queue, self.waiting
+        if queue is not None:
+            with waiting.lock:
+                queue.leave(self, now)
+
+
+class TargetCall(CallAdmission):
+    """The breaker, gate and tokens of one target as one call uses them (`SharedTarget`).
+
+    Args:
+        parts: The target's.
+        wants: The guard's settings.
+        waits: Whether it waits for a target that is down, and for retry tokens.
+    """
+
+    __slots__ = ("_is_found", "_parts", "_tokens", "_wants", "has_gate", "is_asked")
+
+    def __init__(self, parts: TargetParts, wants: TargetSettings, *, waits: bool) -> None:
+        is_remote = parts.home.state is not None
+        super().__init__(parts.waiting, None, None, waits=waits, is_remote=is_remote)
+        self._parts, self._wants = parts, wants
+        self.has_gate = wants.gate is not None
+        self.is_asked = self.has_gate or wants.breaker is not None
+        self._is_found = False
+        self._tokens: RetryTokens | None = None
+
+    def _find(self) -> None:
+        """Have breaker and gate as they are now: while the store is down others stand in."""
+        if not self._is_found:
+            parts, wants = self._parts, self._wants
+            self._is_found = parts.is_named
+            self.breaker = None if wants.breaker is None else parts.part("breaker")
+            self.gate = None if wants.gate is None else parts.part("gate")
+
+    @property
+    def retry_tokens(self) -> RetryTokens | None:
+        tokens = self._tokens
+        if tokens is None and self._wants.tokens is not None:
+            tokens = self._parts.part("tokens")
+            if self._parts.is_named:
+                self._tokens = tokens
+        return tokens
+
+    @property
+    def is_down(self) -> bool:
+        self._find()
+        return self.waits and self.is_open
+
+    @property
+    def answered_at(self) -> float:
+        return self.waiting.answered_at
+
+    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:
+        self._find()
+        return super().enter(attempt, now=now, wall=wall)
+
+    def ticket_since(self, mark: int) -> object:
+        self._find()
+        # What began before the breaker changed says nothing about the target now (E-B4).
+        return self.calm_ticket(has_breaker=not self._parts.has_changed_since(mark))
+
+    def is_near(self, now: float) -> bool:
+        if not self.is_remote:
+            return True
+        if not self._parts.is_known:
+            return False
+        self._find()
+        return super().is_near(now)
+
+    def is_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
+        if not self._parts.is_known:
+            return True
+        tokens = self.retry_tokens
+        if tokens is not None and not tokens.is_calm:
+            return True
+        return ticket is not None and self.has_news(ticket, stated)
+
+    def weigh(self, tokens: float) -> None:
+        self.estimate = tokens
+
+    def settled(self, now: float) -> None:
+        waiting = self.waiting
+        if waiting.unfunded.size:
+            tokens = self.retry_tokens
+            if tokens is not None and tokens.has_some(now):
+                waiting.rouse_unfunded(now)
+        self._parts.refresh()

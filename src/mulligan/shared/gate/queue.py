@@ -1,0 +1,213 @@
+"""The queue of calls that wait for one target, in one process.
+
+First come, first served. Only the head of the queue asks whether it may go; who leaves the queue
+calls the next one, and any change of what the head waits for (an answer came back, a probe
+ended, a token was returned) calls the head. So a waiter sleeps until it is called, and no crowd
+asks again and again: a call asks when it comes, when its turn comes, and when its wait ends.
+
+After a long wait the first ones are called one after another, a little apart: the first must be
+able to find out that it was too early.
+
+On a clock without callbacks (virtual time without its loop), a waiter comes back by
+itself at about the time of its turn; `behind` says when that is.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import count
+from math import inf
+from threading import Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ("CallQueue", "QueuedCall", "TargetQueues")
+
+# The first so many of those who waited long are called over this share of their wait, in at most
+# so many seconds.
+_SPREAD_OVER, _SPREAD_SHARE, _LONGEST_SPREAD = 50, 0.01, 1.0
+
+# Shorter waits than this are a pace, not a closing: no call is held back after them.
+_LONG = 1.0
+
+# Two that come back by themselves are so many seconds apart.
+_STEP = 0.001
+
+# A head that has not asked so many seconds after its time is not going to.
+_LATE = 2.0
+
+
+class QueuedCall:
+    """One call's place in a queue.
+
+    Attributes:
+        due: When it asks again, on the caller's clock; inf while others are before it.
+        number: Its place among all that ever waited.
+        queue: The queue that it stands in, if any.
+        ring: Calls it, once a waiter exists; may be called from any thread.
+    """
+
+    __slots__ = ("due", "number", "queue", "ring")
+
+    def __init__(self) -> None:
+        self.due = inf
+        self.number = 0
+        self.queue: CallQueue | None = None
+        self.ring: Callable[[], object] | None = None
+
+
+class CallQueue:
+    """Who waits, first come first. Its methods are for one thread at a time: `lock` them."""
+
+    __slots__ = (
+        *("_crowded_until", "_delay", "_hears", "_left", "_next_after", "_numbers", "_until"),
+        *("_waiters", "because", "size"),
+    )
+
+    def __init__(self) -> None:
+        self._waiters: deque[QueuedCall] = (
+            deque()
+        )  # those who left are dropped when they are the head
+        self._numbers = count()
+        self._crowded_until = -inf
+        self._delay = 0.0  # how long the last head was told to wait
+        self._left = 0  # how many have left since
+        self.because = ""  # what the head waits for, and
+        self._hears = False  # whether the end of another call may end that
+        self._next_after = 0.0  # after how many seconds the next one asks, unless it is roused
+        self._until = -inf  # no call is admitted before
+        self.size = 0
+
+    def __len__(self) -> int:
+        return self.size
+
+    def head(self, now: float) -> QueuedCall | None:
+        """The next waiter; None if there is none. One that is long late is forgotten."""
+        waiters = self._waiters
+        while waiters:
+            first = waiters[0]
+            if first.queue is not self:
+                waiters.popleft()
+            elif first.due < now - _LATE:
+                self.leave(first, now)
+            else:
+                return first
+        return None
+
+    def is_behind(self, waiter: QueuedCall, now: float) -> bool:
+        """Whether others are before `waiter`; it is then in the queue."""
+        head = self.head(now)
+        if head is None or head is waiter:
+            return False
+        if waiter.queue is not self:
+            self._join(waiter)
+        waiter.due = inf
+        self._crowded_until = max(self._crowded_until, min(head.due, now + 1.0) + _LATE)
+        return True
+
+    def behind(self, waiter: QueuedCall, now: float) -> float:
+        """Seconds until about the turn of `waiter`, which has others before it."""
+        head = self.head(now)
+        if head is None:
+            return 0.0
+        steps = waiter.number - head.number
+        spread = min(steps / _SPREAD_OVER, 1.0) * self._spread + min(_STEP * steps, 1.0)
+        return max(min(head.due, now + 1.0) - now, 0.0) + spread
+
+    def least(self, now: float) -> float:
+        """Seconds in which no call is admitted."""
+        return max(0.0, self._until - now)
+
+    @property
+    def _spread(self) -> float:
+        if self._delay < _LONG:
+            return 0.0
+        return min(_SPREAD_SHARE * self._delay, _LONGEST_SPREAD)
+
+    def wait(
+        self,
+        waiter: QueuedCall,
+        now: float,
+        delay: float,
+        because: str,
+        *,
+        least: float = 0.0,
+        hears: bool = False,
+        next_after: float = 0.0,
+    ) -> None:
+        """Let `waiter`, whose turn it was, ask again in `delay` seconds.
+
+        `least` if it takes so long at the least; `hears` if the end of another call may end it;
+        `next_after` if those behind it need not ask at once when their turn comes.
+        """
+        if waiter.queue is not self:
+            self._join(waiter)
+        waiter.due = now + delay
+        if self.head(now) is waiter:
+            self._delay, self._left, self.because, self._hears = delay, 0, because, hears
+            self._until, self._next_after = now + least, next_after
+        self._crowded_until = max(self._crowded_until, min(waiter.due, now + 60.0) + _LATE)
+
+    def _join(self, waiter: QueuedCall) -> None:
+        waiter.queue, waiter.number, waiter.due = self, next(self._numbers), inf
+        self._waiters.append(waiter)
+        self.size += 1
+
+    def leave(self, waiter: QueuedCall, now: float) -> None:
+        """`waiter` was let in, or waits no more: the next one is called if it was the head."""
+        if waiter.queue is not self:
+            return
+        waiters = self._waiters
+        was_head = waiters[0] is waiter
+        waiter.queue, waiter.due = None, inf
+        self.size -= 1
+        if not was_head:
+            return
+        waiters.popleft()
+        while waiters and waiters[0].queue is not self:
+            waiters.popleft()
+        if waiters:
+            after = self._spread / _SPREAD_OVER if self._left < _SPREAD_OVER else 0.0
+            self._left += 1
+            waiters[0].due = now + max(after, self._next_after)
+            _call(waiters[0])
+
+    def rouse(self, now: float) -> None:
+        """A call has ended: the head asks now, if that may be what it waits for."""
+        waiters = self._waiters
+        if self._hears and waiters and waiters[0].queue is self and waiters[0].due > now:
+            waiters[0].due = now
+            _call(waiters[0])
+
+    def is_crowded(self, now: float) -> bool:
+        """Whether calls have been waiting lately, so that it is known how many there are."""
+        return now < self._crowded_until
+
+
+class TargetQueues:
+    """The queues of a target in one process: for the target itself, and for retry tokens.
+
+    Attributes:
+        answered_at: When the target last answered a call, on this process's clock and as far as it
+            knows.
+    """
+
+    __slots__ = ("answered_at", "lock", "queue", "unfunded")
+
+    def __init__(self) -> None:
+        self.lock, self.queue, self.unfunded = Lock(), CallQueue(), CallQueue()
+        self.answered_at = -inf
+
+    def rouse_unfunded(self, now: float) -> None:
+        """Tokens may have come back: the first that waits for one asks again."""
+        if self.unfunded.size:
+            with self.lock:
+                self.unfunded.rouse(now)
+
+
+def _call(waiter: QueuedCall) -> None:
+    ring = waiter.ring
+    if ring is not None:
+        ring()

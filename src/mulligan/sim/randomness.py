@@ -1,0 +1,52 @@
+"""Random numbers that belong to a question, not to the order in which questions are asked.
+
+Whether the second request of job 7 fails must not depend on what other jobs did before: then two
+policies under one seed meet the same server, and the difference between them is their own.
+"""
+
+from __future__ import annotations
+
+from math import exp
+from statistics import NormalDist
+
+__all__ = ("Luck",)
+
+_MASK = (1 << 64) - 1
+_NORMAL = NormalDist()
+
+
+class Luck:
+    """Numbers for every question of one run.
+
+    Args:
+        seed: The same seed, the same answers.
+    """
+
+    __slots__ = ("_seed",)
+
+    def __init__(self, seed: int) -> None:
+        self._seed = _mixed(seed & _MASK)
+
+    def roll(self, question: int, *subjects: int) -> float:
+        """A number in [0, 1) for this question about these subjects."""
+        state = self._seed ^ (question * 0x9E3779B97F4A7C15 & _MASK)
+        for each in subjects:
+            state = _mixed((state + each * 0xD1B54A32D192ED03 + 1) & _MASK)
+        return (_mixed(state) >> 11) / 9007199254740992.0
+
+    def around(self, middle: float, question: int, *subjects: int) -> float:
+        """A number within a tenth of `middle`."""
+        return middle * (0.9 + 0.2 * self.roll(question, *subjects))
+
+    def lognormal(self, median: float, sigma: float, question: int, *subjects: int) -> float:
+        """A log-normal number."""
+        roll = self.roll(question, *subjects)
+        return median * exp(sigma * _NORMAL.inv_cdf(min(max(roll, 1e-12), 1 - 1e-12)))
+
+
+def _mixed(state: int) -> int:
+    """SplitMix64 (Steele, Lea, Flood 2014): neighbouring states give unrelated numbers."""
+    state = (state + 0x9E3779B97F4A7C15) & _MASK
+    state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _MASK
+    return state ^ (state >> 31)

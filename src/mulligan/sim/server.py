@@ -1,0 +1,323 @@
+"""The simulated server: what it answers to a request that arrives at a given time.
+
+It reads no clock and waits for nothing. A reply says how long the server takes, and what the
+client sees then; the engine lets that time pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import IntEnum
+from math import ceil, inf
+from typing import TYPE_CHECKING, Any, Literal
+
+from .limiters import BucketLimiter, Concurrency, LimiterAnswer, SlidingLog, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .limiters import Limiter
+    from .randomness import Luck
+    from .scenario import FaultPeriod, Scenario, ServerLimit, ServerQueue
+
+__all__ = (
+    "ArrivedRequest",
+    "Question",
+    "Server",
+    "ServerReply",
+    "SimulatedJob",
+    "limiter_of",
+    "served_at",
+)
+
+# What a server claims that lies about when it opens.
+_AN_HOUR = 3600.0
+
+Ending = Literal["answered", "status", "refused", "lost", "timeout", "cut"]
+
+
+class Question(IntEnum):
+    """What is left to luck."""
+
+    UP = 1
+    DOWN = 2
+    SERVICE = 3
+    FAULT = 4
+    LOST = 5
+    COMMITTED = 6
+    CUT = 7
+    DRIFT = 8
+    START = 9
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedJob:
+    """One thing to do.
+
+    Args:
+        number: Which one, from 0.
+        model: Which model it is for, or empty.
+        tokens: The tokens it needs.
+        effects: What happens if a request of it is made twice.
+        deadline: Seconds for it; 0 for none.
+    """
+
+    number: int
+    model: str = ""
+    tokens: float = 1000.0
+    effects: Literal["read", "idempotent", "keyed", "unsafe"] = "read"
+    deadline: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivedRequest:
+    """One request as it arrives.
+
+    Args:
+        job: What for.
+        attempt: Which request of that job, from 0.
+    """
+
+    job: SimulatedJob
+    attempt: int
+
+
+@dataclass(slots=True)
+class ServerReply:
+    """What became of one request.
+
+    Args:
+        ending: What the client sees: an answer, an error status, a refused connection, a
+            connection that breaks before the answer or in the middle of it, or its own timeout.
+        takes: Seconds until the reply leaves the server, or the client stops waiting.
+        status: The HTTP status; 0 where there is none.
+        headers: The reply's headers.
+        body: The reply's body.
+        is_applied: Whether the work was done.
+        tokens: Tokens that are billed.
+        closed_for: Seconds for which the server has truthfully said that it takes no request.
+    """
+
+    ending: Ending
+    takes: float = 0.0
+    status: int = 0
+    headers: dict[str, str] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
+    is_applied: bool = False
+    tokens: float = 0.0
+    closed_for: float | None = None
+
+
+def limiter_of(limit: ServerLimit) -> Limiter:
+    """The limiter that `limit` describes, unused."""
+    match limit.kind:
+        case "bucket":
+            return BucketLimiter(limit.quota / limit.per, limit.quota, limit.fee)
+        case "window":
+            return Window(limit.quota, limit.per, limit.per if limit.first is None else limit.first)
+        case "sliding":
+            return SlidingLog(limit.quota, limit.per)
+        case "concurrency":
+            return Concurrency(limit.quota)
+
+
+def served_at(queue: ServerQueue, begun: float, work: float = 1.0) -> float:
+    """When `queue`, free at `begun`, has served `work` requests."""
+    now = begun
+    for until, rate in (
+        (queue.slow_from, queue.rate),
+        (queue.slow_until, queue.slow_rate),
+        (inf, queue.rate),
+    ):
+        if now >= until:
+            continue
+        done = (until - now) * rate
+        if done >= work:
+            return now + work / rate
+        work -= done
+        now = until
+    return now
+
+
+class Server:
+    """One simulated server.
+
+    Args:
+        scenario: What it does.
+        luck: Its luck.
+        wall: The epoch second at which its time 0 is.
+    """
+
+    def __init__(self, scenario: Scenario, luck: Luck, wall: float = 0.0) -> None:
+        self._scenario, self._luck, self._wall = scenario, luck, wall
+        self._limits = [(limit, limiter_of(limit)) for limit in scenario.limits]
+        self._free_at = 0.0  # when the queue is empty
+
+    def arrive(self, now: float, asked: ArrivedRequest) -> ServerReply:
+        """Answer a request that arrives at `now`; times never go back."""
+        for fault in self._scenario.faults:
+            if fault.is_on(now) and self._is_hit(fault, asked):
+                return self._failed(fault, now)
+        takes = self._service(asked)
+        refused = self._refused(now, asked, takes)
+        if refused is not None:
+            return refused
+        if self._scenario.queue is not None:
+            takes = self._queued(self._scenario.queue, now)
+            timeout = self._scenario.jobs.timeout
+            if timeout and takes > timeout:
+                return ServerReply("timeout", timeout, is_applied=True)
+        return self._admitted(now, asked, takes)
+
+    def _is_hit(self, fault: FaultPeriod, asked: ArrivedRequest) -> bool:
+        if fault.share >= 1:
+            return True
+        return self._luck.roll(Question.FAULT, asked.job.number, asked.attempt) < fault.share
+
+    def _failed(self, fault: FaultPeriod, now: float) -> ServerReply:
+        if not fault.status:
+            return ServerReply("refused")
+        reply = ServerReply("status", status=fault.status, body=_said(fault.status))
+        if fault.retry_after and fault.end:
+            reply.closed_for = fault.end - now
+            reply.headers["retry-after"] = str(ceil(fault.end - now))
+        return reply
+
+    def _service(self, asked: ArrivedRequest) -> float:
+        latency = self._scenario.latency
+        subjects = (Question.SERVICE, asked.job.number, asked.attempt)
+        match latency.shape:
+            case "fixed":
+                return latency.service
+            case "uniform":
+                return self._luck.around(latency.service, *subjects)
+            case "lognormal":
+                return self._luck.lognormal(latency.service, latency.spread, *subjects)
+
+    def _queued(self, queue: ServerQueue, now: float) -> float:
+        self._free_at = served_at(queue, max(now, self._free_at))
+        return self._free_at - now
+
+    # Limits
+
+    def _limits_for(self, job: SimulatedJob) -> list[tuple[ServerLimit, Limiter, float]]:
+        return [
+            (limit, limiter, job.tokens if limit.unit == "tokens" else 1.0)
+            for limit, limiter in self._limits
+            if not limit.model or limit.model == job.model
+        ]
+
+    def _refused(self, now: float, asked: ArrivedRequest, takes: float) -> ServerReply | None:
+        """The rejection, if a limit has no room; else the request is booked."""
+        limits = self._limits_for(asked.job)
+        answers = [limiter.look(now, cost) for _, limiter, cost in limits]
+        if all(answer.passes for answer in answers):
+            for _, limiter, cost in limits:
+                limiter.take(now, cost, until=now + takes)
+            return None
+        for _, limiter, _ in limits:
+            limiter.refuse(now)
+        waits = [
+            self._wait(limiter, now, cost)
+            for (_, limiter, cost), answer in zip(limits, answers, strict=True)
+            if not answer.passes
+        ]
+        reply = ServerReply("status", status=429, body=_said(429))
+        self._state(reply, limits, now)
+        self._hint(reply, max(waits), asked)
+        return reply
+
+    @staticmethod
+    def _wait(limiter: Limiter, now: float, cost: float) -> float:
+        """Seconds until there is room, after what the rejection itself has cost."""
+        return max(limiter.look(now, cost).retry_in, 0.0)
+
+    def _hint(self, reply: ServerReply, wait: float, asked: ArrivedRequest) -> None:
+        hint = wait
+        match self._scenario.hints.retry_after:
+            case "none":
+                return
+            case "exact":
+                reply.closed_for = wait
+            case "short":
+                hint = wait / 10
+            case "huge":
+                hint = _AN_HOUR
+            case "drifting":
+                drift = self._luck.roll(Question.DRIFT, asked.job.number, asked.attempt)
+                hint = wait * 0.3 * 10**drift
+        reply.headers["retry-after"] = str(max(1, ceil(hint - 1e-9)))
+
+    def _state(
+        self, reply: ServerReply, limits: list[tuple[ServerLimit, Limiter, float]], now: float
+    ) -> None:
+        """State what is left, as the vendor would."""
+        style = self._scenario.hints.headers
+        if style == "none":
+            return
+        write = _STYLES[style]
+        for limit, limiter, cost in limits:
+            if limit.kind == "concurrency":
+                continue  # nobody states these
+            answer = limiter.look(now, 0.0)
+            reply.headers.update(write(limit, answer, self._wall + now))
+            if limit.kind == "window" and answer.remaining < cost:
+                reply.closed_for = max(reply.closed_for or 0.0, answer.reset_in)
+
+    # Admitted
+
+    def _admitted(self, now: float, asked: ArrivedRequest, takes: float) -> ServerReply:
+        jobs, job = self._scenario.jobs, asked.job
+        subjects = (job.number, asked.attempt)
+        reply = ServerReply("answered", takes, 200, is_applied=True, tokens=job.tokens)
+        self._state(reply, self._limits_for(job), now)
+        if jobs.lost and self._luck.roll(Question.LOST, *subjects) < jobs.lost:
+            is_applied = self._luck.roll(Question.COMMITTED, *subjects) < jobs.committed
+            return ServerReply("lost", takes, is_applied=is_applied, tokens=job.tokens * is_applied)
+        if jobs.cut and self._luck.roll(Question.CUT, *subjects) < jobs.cut:
+            return ServerReply("cut", takes * jobs.cut_at, tokens=job.tokens * jobs.cut_at)
+        return reply
+
+
+def _said(status: int) -> dict[str, Any]:
+    """The body of an error, in words that say nothing about when."""
+    kind, message = {
+        429: ("rate_limit_error", "Rate limit reached"),
+        503: ("unavailable", "Service unavailable"),
+        529: ("overloaded_error", "Overloaded"),
+    }.get(status, ("api_error", "Internal server error"))
+    return {"error": {"type": kind, "message": message}}
+
+
+def _x_ratelimit(limit: ServerLimit, answer: LimiterAnswer, _wall: float) -> dict[str, str]:
+    return {
+        f"x-ratelimit-limit-{limit.unit}": str(answer.limit),
+        f"x-ratelimit-remaining-{limit.unit}": str(answer.remaining),
+        f"x-ratelimit-reset-{limit.unit}": f"{answer.reset_in:.3f}s",
+    }
+
+
+def _anthropic(limit: ServerLimit, answer: LimiterAnswer, wall: float) -> dict[str, str]:
+    # Whole seconds, never too early.
+    reset = datetime.fromtimestamp(ceil(wall + answer.reset_in - 1e-6), UTC)
+    return {
+        f"anthropic-ratelimit-{limit.unit}-limit": str(answer.limit),
+        f"anthropic-ratelimit-{limit.unit}-remaining": str(answer.remaining),
+        f"anthropic-ratelimit-{limit.unit}-reset": reset.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def _ratelimit(limit: ServerLimit, answer: LimiterAnswer, _wall: float) -> dict[str, str]:
+    # draft-ietf-httpapi-ratelimit-headers-10: a structured field list, seconds as integers.
+    return {
+        "ratelimit-policy": f'"default";q={answer.limit};w={ceil(limit.per)}',
+        "ratelimit": f'"default";r={answer.remaining};t={ceil(answer.reset_in - 1e-6)}',
+    }
+
+
+_STYLES: dict[str, Callable[[ServerLimit, LimiterAnswer, float], dict[str, str]]] = {
+    "x-ratelimit": _x_ratelimit,
+    "anthropic": _anthropic,
+    "ratelimit": _ratelimit,
+}

@@ -1,0 +1,483 @@
+"""Cached copies of shared states, used while the store is down.
+
+A healthy call must not write, and must not wait for a read either if the last one was a moment
+ago. So each process keeps what it last saw (`CachedState`), and looks again when that is older
+than 50 ms. Without a shared store the copy is the state itself.
+
+While the store is down, or cannot even be opened, a process continues with a copy of its own, which
+begins with what it last saw (`FailOpen`). The store is asked again after a pause, by one caller at
+a time, so that a call is held up once, not every call.
+
+A store may come and go within a second, and what it has granted must not be granted again each
+time: a breaker has one probe. So the copy is not thrown away when the store is back. What this
+process changed meanwhile is merged into the state that the store has by then, as part of the next
+transaction. And a caller that asks the copy finds in it what is under way at the store at that
+time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from itertools import count
+from threading import Lock
+from time import monotonic, time
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ..core.moment import Moment
+from ..errors import StoreError, StoreUnwritable
+from .async_calls import in_thread
+from .forks import made_anew
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..core.ports import State
+    from .machine import Key, Machine, Operation
+
+__all__ = ("CachedState", "FailOpen")
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+# How old what a process sees may be, in seconds.
+_FRESH = 0.05
+
+
+class CachedState(Generic[S]):
+    """One process's view of one state.
+
+    Args:
+        machine: What is kept.
+        key: Whose state it is.
+        shared: Where it is shared; None keeps it in this process. It must not raise: a store that
+            can go down belongs behind `FailOpen`.
+    """
+
+    def __init__(self, machine: Machine[S], key: Key, shared: State | None = None) -> None:
+        self.machine, self.key, self.shared = machine, key, shared
+        self.state: S = machine.start
+        self._base: S = machine.start  # what the store last said, before what we noted ourselves
+        self._moment = Moment(0.0, 0.0)
+        self._seen_at = 0.0
+        self._is_stale = True
+        self._lock = Lock()
+        self._numbers = count(1)
+        self.worker = ""
+        self.after_fork()
+        made_anew(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
+        # Another process, another voter and another holder.
+        self.worker = f"{os.getpid()}-{os.urandom(4).hex()}"
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether this process knows something that it has not reported."""
+        return self.shared is not None and self.state is not self._base
+
+    @property
+    def keep(self) -> float:
+        """Seconds for which the state must be remembered, from its last change or look on."""
+        return self.machine.keep(self.state, self._moment)
+
+    def name(self) -> str:
+        """A name that is unique."""
+        return f"{self.worker}/{next(self._numbers)}"
+
+    def look(self, now: float, wall: float) -> tuple[S, Moment]:
+        """The state and the store's time, at most 50 ms old. Writes nothing."""
+        shared = self.shared
+        if shared is None:
+            return self.state, Moment(now, wall)
+        if not self.is_fresh(now):
+            self._saw(*shared.peek(self.key, self.machine), now)
+        return self.state, self._at(now)
+
+    def _saw(self, state: S, moment: Moment, now: float) -> None:
+        with self._lock:
+            if state != self._base:
+                self.state = self._base = state
+            self._moment, self._seen_at = moment, now
+            self._is_stale = False
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether `look` needs no round trip."""
+        if self.shared is None:
+            return True
+        return not self._is_stale and 0 <= now - self._seen_at <= _FRESH
+
+    def expire(self) -> None:
+        """Have the next look be a fresh one."""
+        self._is_stale = True
+
+    def seen(self, now: float) -> tuple[S, Moment]:
+        """The state as it was last seen, and what the store's time is by now."""
+        return self.state, self._at(now)
+
+    def _at(self, now: float) -> Moment:
+        passed = max(0.0, now - self._seen_at)
+        seen = self._moment
+        return Moment(seen.now + passed, seen.wall + passed, seen.era)
+
+    def do(self, operation: Operation[S, R], now: float, wall: float) -> R:
+        """Apply `operation` where all processes see it, and see what it left."""
+        shared = self.shared
+        if shared is None:
+            with self._lock:
+                self._moment = Moment(now, wall)
+                self.state, result = operation(self.state, self._moment)
+            return result
+        sent = _Applied(operation)
+        result = shared.transact(self.key, sent)
+        if sent.moment is None or sent.moment.now < self._moment.now:
+            self.expire()  # another thread's has been applied after it
+        else:
+            self._saw(sent.after, sent.moment, now)
+        return result
+
+    def note(self, operation: Operation[S, R], now: float, wall: float) -> R:
+        """Apply `operation` where only this process sees it."""
+        moment = Moment(now, wall) if self.shared is None else self._at(now)
+        with self._lock:
+            self.state, result = operation(self.state, moment)
+            if self.shared is None:
+                self._moment = moment
+        return result
+
+
+class _Applied(Generic[S, R]):
+    """An operation that remembers the state it left where it was last applied."""
+
+    __slots__ = ("_operation", "after", "machine", "moment")
+
+    def __init__(self, operation: Operation[S, R]) -> None:
+        self._operation, self.machine = operation, operation.machine
+        self.after: S = operation.machine.start
+        self.moment: Moment | None = None
+
+    def __call__(self, state: S, moment: Moment) -> tuple[S, R]:
+        self.after, result = self._operation(state, moment)
+        self.moment = moment
+        return self.after, result
+
+
+# What has to succeed until a store counts as back: whatever was asked, a transaction, or one that
+# changed something. A file that is locked can be read, and a full one takes empty transactions.
+_ANYTHING, _TRANSACTION, _WRITE = range(3)
+
+# Copies that may be forgotten are looked for each time that so many were made, or as many as stay.
+_SWEEP = 64
+
+
+class FailOpen:
+    """A `State` that raises no `StoreError`.
+
+    Args:
+        state: The store's.
+        on_change: Told when the store goes down, with the error, and when it is back, with None.
+        pause: Seconds to go without it before it is asked again.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        on_change: Callable[[StoreError | None], None] = lambda _: None,
+        pause: float = 1.0,
+    ) -> None:
+        self._state, self._on_change, self._pause = state, on_change, pause
+        self._copies: dict[Key, _Copy[Any]] = {}
+        self._until_sweep = _SWEEP
+        self._clock = (Moment(monotonic(), time()), monotonic())
+        self._is_down = False
+        self._proof = _ANYTHING
+        self._ask_again_at = 0.0
+        self._applied = 0
+        # What `on_change` is to be told, in order, and whether a thread is telling it.
+        self._news: deque[StoreError | None] = deque()
+        self._is_telling = False
+        self._lock = Lock()
+        made_anew(self)
+
+    def after_fork(self) -> None:
+        self._lock = Lock()
+        self._news.clear()  # the parent's threads tell it
+        self._is_telling = False
+        for copy in self._copies.values():
+            copy.under_way.clear()  # by the parent's threads
+
+    def transact(self, key: Key, operation: Operation[S, R]) -> R:
+        if self._is_resting():
+            with self._lock:
+                return self._copy(key, operation.machine).do(operation, self._moment())
+        return self._asked(key, operation)
+
+    def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
+        if self._is_resting():
+            return self._seen(key, machine)
+        if self._has_news(key, machine):
+            self._asked(key, _Nothing(machine))
+            return self._seen(key, machine)
+        try:
+            state, moment = self._state.peek(key, machine)
+        except StoreError as trouble:
+            self._went_down(trouble, _ANYTHING)
+            return self._seen(key, machine)
+        self._answers(_ANYTHING)
+        with self._lock:
+            self._clock = moment, monotonic()
+            return self._copy(key, machine).seen(state, moment), moment
+
+    def known(self, machine: Machine[S]) -> tuple[Key, ...]:
+        return self._state.known(machine)
+
+    async def atransact(self, key: Key, operation: Operation[S, R]) -> R:
+        return await in_thread(self.transact, key, operation)
+
+    async def apeek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
+        return await in_thread(self.peek, key, machine)
+
+    # Asking the store
+
+    def _asked(self, key: Key, operation: Operation[S, R]) -> R:
+        """What the store answers to `operation`; what the copy does, if it does not."""
+        with self._lock:
+            sent = _Sent(self, self._copy(key, operation.machine), operation)
+            sent.copy.under_way[sent] = None
+        try:
+            result = self._state.transact(key, sent)
+        except StoreError as trouble:
+            is_full = isinstance(trouble, StoreUnwritable)
+            self._went_down(trouble, _WRITE if is_full else _TRANSACTION)
+            return self._answered_here(sent)
+        except BaseException:
+            self._answered_here(sent)
+            raise
+        with self._lock:
+            del sent.copy.under_way[sent]
+            if sent.moment is not None:
+                self._clock = sent.moment, monotonic()
+                sent.copy.landed(sent)
+        self._answers(_WRITE if sent.has_written else _TRANSACTION)
+        return result
+
+    def apply(self, sent: _Sent[S, R], theirs: S, moment: Moment) -> tuple[S, R]:
+        """Apply what was sent to the store's state, with all that the store does not know yet."""
+        with self._lock:
+            self._applied += 1
+            sent.order = moment.now, self._applied
+            sent.moment, sent.changes = moment, sent.copy.changes
+            after = sent.copy.merged(theirs, moment)
+            if sent.is_done_here:
+                result = sent.answer()
+            else:
+                after, result = sent.operation(after, moment)
+            sent.after, sent.has_written = after, after is not theirs
+        return after, result
+
+    def _answered_here(self, sent: _Sent[S, R]) -> R:
+        with self._lock:
+            sent.copy.fold(self._moment())
+            del sent.copy.under_way[sent]
+            return sent.answer()
+
+    # The copy
+
+    def _copy(self, key: Key, machine: Machine[S]) -> _Copy[S]:
+        copy = self._copies.get(key)
+        if copy is None:
+            self._until_sweep -= 1
+            if self._until_sweep <= 0:
+                moment = self._moment()
+                for old, each in list(self._copies.items()):
+                    if each.is_forgettable(moment):
+                        del self._copies[old]
+                self._until_sweep = max(_SWEEP, len(self._copies))
+            copy = self._copies[key] = _Copy(machine)
+        return copy
+
+    def _seen(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
+        with self._lock:
+            return self._copy(key, machine).state, self._moment()
+
+    def _has_news(self, key: Key, machine: Machine[S]) -> bool:
+        """Whether to write instead of to read: the store misses something, or takes no writes."""
+        if self._is_down and self._proof > _ANYTHING:
+            return True
+        with self._lock:
+            copy = self._copy(key, machine)
+            return copy.state is not copy.theirs
+
+    def _moment(self) -> Moment:
+        """The store's time, as far as it can be known without the store."""
+        moment, then = self._clock
+        passed = monotonic() - then
+        return Moment(moment.now + passed, moment.wall + passed, moment.era)
+
+    # Down and back
+
+    def _is_resting(self) -> bool:
+        """Whether it is too early to ask the store again, or another thread is asking."""
+        if not self._is_down:
+            return False
+        with self._lock:
+            now = monotonic()
+            if now < self._ask_again_at:
+                return True
+            self._ask_again_at = now + self._pause
+        return False
+
+    def _went_down(self, trouble: StoreError, proof: int) -> None:
+        with self._lock:
+            self._ask_again_at = monotonic() + self._pause
+            was_down, self._is_down = self._is_down, True
+            self._proof = max(self._proof, proof) if was_down else proof
+            if not was_down:
+                self._news.append(trouble)
+        self._tell()
+
+    def _answers(self, proof: int) -> None:
+        """The store has done what `proof` says."""
+        with self._lock:
+            is_back = self._is_down and proof >= self._proof
+            if is_back:
+                self._is_down = False
+                self._news.append(None)
+        self._tell()
+
+    def _tell(self) -> None:
+        """Tell what has changed, in order: one thread at a time, and the others do not wait.
+
+        The lock is not held meanwhile: a listener may ask this state.
+        """
+        while self._news:
+            with self._lock:
+                if self._is_telling or not self._news:
+                    return
+                self._is_telling = True
+                change = self._news.popleft()
+            try:
+                self._on_change(change)
+            finally:
+                self._is_telling = False
+
+
+class _Copy(Generic[S]):
+    """One state as this process knows it. Always used under the lock of its owner.
+
+    Attributes:
+        theirs: What the store had when it was last heard of.
+        state: The same, with what this process has changed and the store may not know.
+        changes: How often this process has changed it by itself.
+        order: When the store had `theirs`: its time, and a number for what has the same time.
+        under_way: What has been sent to the store and not been answered, in order.
+    """
+
+    __slots__ = ("changes", "machine", "order", "state", "theirs", "under_way")
+
+    def __init__(self, machine: Machine[S]) -> None:
+        self.machine = machine
+        self.theirs: S = machine.start
+        self.state: S = machine.start
+        self.changes = 0
+        self.order = (0.0, 0)
+        self.under_way: dict[_Sent[S, Any], None] = {}
+
+    def is_forgettable(self, moment: Moment) -> bool:
+        """Whether the store knows all of it, and none of it matters if the store goes down."""
+        if self.under_way or self.state is not self.theirs:
+            return False
+        machine, state = self.machine, self.state
+        return state == machine.start or moment.now - self.order[0] > machine.keep(state, moment)
+
+    def do(self, operation: Operation[S, R], moment: Moment) -> R:
+        """Apply `operation` here, after all that may have been applied at the store."""
+        self.fold(moment)
+        self.state, result = self._after(operation, moment)
+        return result
+
+    def fold(self, moment: Moment) -> None:
+        """Apply here what is under way: first what the store may have, in its order."""
+        waiting = [sent for sent in self.under_way if not sent.is_done_here]
+        for sent in sorted(waiting, key=lambda sent: (sent.moment is None, sent.order)):
+            sent.is_done_here = True
+            try:
+                self.state, sent.result = self._after(sent.operation, moment)
+            except Exception as error:  # noqa: BLE001 -- raised where the operation was asked for
+                sent.error = error
+
+    def _after(self, operation: Operation[S, R], moment: Moment) -> tuple[S, R]:
+        after, result = operation(self.state, moment)
+        if after is not self.state:
+            self.changes += 1
+        return after, result
+
+    def merged(self, theirs: S, moment: Moment) -> S:
+        """What the store has, with what this process has changed since it last heard of it."""
+        if self.state is self.theirs or theirs == self.state:
+            return theirs
+        if theirs == self.theirs:  # and no other process has changed it
+            return self.state
+        joined = self.machine.join(self.theirs, self.state, theirs, moment)
+        return theirs if joined == theirs else joined
+
+    def seen(self, theirs: S, moment: Moment) -> S:
+        """The state, now that the store says that it has `theirs`."""
+        merged, order = self.merged(theirs, moment), (moment.now, 0)
+        if order >= self.order or moment.now < self.order[0] - _JUMP:
+            self.state, self.theirs, self.order = merged, theirs, order
+        return merged
+
+    def landed(self, sent: _Sent[S, Any]) -> None:
+        """The store has what `sent` left, unless that is old news."""
+        if sent.order < self.order or sent.changes != self.changes:
+            return
+        self.state = self.theirs = sent.after
+        self.order = sent.order
+
+
+# A store's clock that goes back by more seconds than this was set; else an answer came late.
+_JUMP = 5.0
+
+
+class _Sent(Generic[S, R]):
+    """An operation on its way to the store."""
+
+    __slots__ = (
+        *("_owner", "after", "changes", "copy", "error", "has_written", "is_done_here"),
+        *("machine", "moment", "operation", "order", "result"),
+    )
+
+    def __init__(self, owner: FailOpen, copy: _Copy[S], operation: Operation[S, R]) -> None:
+        self._owner, self.copy, self.operation = owner, copy, operation
+        self.machine = operation.machine
+        # In the copy, where a caller needed to know before the store had answered:
+        self.is_done_here = False
+        self.result: Any = None
+        self.error: Exception | None = None
+        # At the store, when it was last applied there:
+        self.after: Any = None
+        self.has_written = False
+        self.moment: Moment | None = None
+        self.order, self.changes = (0.0, 0), 0
+
+    def __call__(self, state: S, moment: Moment) -> tuple[S, R]:
+        return self._owner.apply(self, state, moment)
+
+    def answer(self) -> R:
+        """What came of it in the copy."""
+        if self.error is not None:
+            raise self.error
+        result: R = self.result
+        return result
+
+
+class _Nothing(Generic[S]):
+    """Changes nothing, but for what is merged into the store's state with it."""
+
+    def __init__(self, machine: Machine[S]) -> None:
+        self.machine = machine
+
+    def __call__(self, state: S, moment: Moment) -> tuple[S, None]:  # noqa: ARG002 -- an operation's signature
+        return state, None

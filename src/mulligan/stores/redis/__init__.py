@@ -1,0 +1,1 @@
+"""The store of a fleet, on one Redis or Valkey server."""
