@@ -1,8 +1,10 @@
-"""What all tests share: drivers by name, a home of their own, a watch on real waiting."""
+"""What all tests share: drivers by name, a home, default signals, a watch on real waiting."""
 
 from __future__ import annotations
 
 import itertools
+import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +22,15 @@ from mulligan.testing import LoadedDice, Scripted, VirtualClock, virtual_time
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
+# `nohup make test &` and some CI systems start us with signals ignored or blocked, and everything
+# that a test starts would inherit that. SIGPIPE is Python's own.
+for _each in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(_each) is signal.SIG_IGN:
+        signal.signal(
+            _each, signal.default_int_handler if _each == signal.SIGINT else signal.SIG_DFL
+        )
+signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
 _real: list[tuple[float, float]] = []  # how long each real test took, and slept of it
 _real_sleep = time.sleep
 _NAP = 0.005
@@ -28,10 +39,12 @@ _homes = itertools.count(1)
 
 @pytest.fixture(autouse=True)
 def _own_home(tmp_path_factory, monkeypatch):
-    """No test sees or touches what this user's runs and guards keep; made by whoever needs it."""
+    """No test sees or touches what this user's runs and guards keep, or who this user is to git."""
     place = tmp_path_factory.getbasetemp() / "homes" / str(next(_homes))
     monkeypatch.setenv("MULLIGAN_HOME", str(place))
-    monkeypatch.delenv("MULLIGAN_STORE", raising=False)
+    for name in ("MULLIGAN_STORE", *(each for each in os.environ if each.startswith("GIT_"))):
+        if name != "GIT_CONFIG_NOSYSTEM":
+            monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mulligan.classify.answers import judge_response
 from mulligan.classify.classifier import classifier
+from mulligan.classify.http import judge_response
 from mulligan.core.failure import Kind
 
 NOW = 1_794_772_800.0

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from mulligan.classify.classifier import Classifier, classifier
-from mulligan.core.failure import Failure, Kind, Reach, View
+from mulligan.core.failure import Failure, Kind, Reach, Retryability
 from mulligan.errors import SettingError
 
 NOW = 1_794_772_800.0
@@ -118,7 +118,7 @@ def test_the_servers_own_statement_still_wins():
     knowing = classifier.adding(types={OrderError: "server"})
     failure = read(knowing, OrderError("x", status_code=500, headers={"x-should-retry": "false"}))
     assert failure.kind is Kind.SERVER
-    assert failure.view is View.NON_RETRYABLE
+    assert failure.retryability is Retryability.NON_RETRYABLE
 
 
 def test_adding_changes_nothing_that_exists():

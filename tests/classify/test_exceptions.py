@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.classify.exceptions import classify_exception, codes_of
-from mulligan.core.failure import Failure, Kind, Reach, View
+from mulligan.core.failure import Failure, Kind, Reach, Retryability
 from mulligan.errors import CircuitOpen, FailedAnswer, LimitReached, SettingError
 
 NOW = 1_794_772_800.0
@@ -67,7 +67,7 @@ def raised(error: BaseException, *, behind: BaseException, cause: bool) -> BaseE
 def test_errors_of_the_connection_are_known_by_type(error, kind, reach):
     failure = read(error)
     assert (failure.kind, failure.reach) == (kind, reach)
-    assert failure.view is View.RETRYABLE
+    assert failure.retryability is Retryability.RETRYABLE
 
 
 def test_an_errno_is_handed_on_by_name():
@@ -96,7 +96,7 @@ def test_an_errno_is_handed_on_by_name():
 def test_everything_else_is_unknown_and_not_repeated(error):  # R-C3, R-C6
     failure = read(error)
     assert failure.kind is Kind.UNKNOWN
-    assert failure.view is View.NON_RETRYABLE
+    assert failure.retryability is Retryability.NON_RETRYABLE
     assert failure.reach is Reach.MAYBE_APPLIED
 
 
@@ -293,7 +293,7 @@ def test_the_worst_of_a_group_speaks_for_it():
     assert read(ExceptionGroup("x", [lost, ValueError()])).kind is Kind.UNKNOWN
     assert read(ExceptionGroup("x", [lost, Shaped("x", status_code=401)])).kind is Kind.AUTH
     nested = ExceptionGroup("x", [ExceptionGroup("y", [TimeoutError()]), lost])
-    assert read(nested).view is View.RETRYABLE
+    assert read(nested).retryability is Retryability.RETRYABLE
 
 
 def test_what_else_ran_in_a_group_may_have_been_applied():
@@ -332,7 +332,7 @@ def test_an_open_circuit_is_its_own_kind():  # R-K6
     assert (failure.kind, failure.reach) == (Kind.CIRCUIT_OPEN, Reach.NEVER_SENT)
     assert failure.hint is not None
     assert failure.hint.delay == 12.5
-    assert failure.view is View.NON_RETRYABLE
+    assert failure.retryability is Retryability.NON_RETRYABLE
 
 
 @pytest.mark.parametrize(("wait", "kind"), [(90, Kind.RATE_LIMIT), (7200, Kind.QUOTA)])

@@ -67,7 +67,7 @@ def service() -> Iterator[Service]:
         ),
         ("FAILED_PRECONDITION", "x", Kind.CONDITIONAL, Reach.ANSWERED),
         ("ABORTED", "x", Kind.CONDITIONAL, Reach.ANSWERED),
-        ("INTERNAL", "x", Kind.SERVER, Reach.ANSWERED),
+        ("INTERNAL", "x", Kind.SERVER, Reach.MAYBE_APPLIED),
         ("UNAVAILABLE", "keepalive watchdog timeout", Kind.SERVER, Reach.MAYBE_APPLIED),
         ("UNAVAILABLE", "the model is overloaded", Kind.OVERLOADED, Reach.ANSWERED),
         ("UNAVAILABLE", "Socket closed", Kind.NETWORK, Reach.MAYBE_APPLIED),

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from mulligan.api.words import load_packs
-from mulligan.classify.pack import Meaning, PackError, Voice, pack_from
+from mulligan.api.agent_output import load_packs
+from mulligan.classify.pattern_packs import Meaning, PackError, Voice, pack_from
 from mulligan.cli.pack_timing import LIMIT_SECONDS, slowest
 from mulligan.config.packs import find_packs
 from mulligan.core.failure import Kind
@@ -45,7 +45,7 @@ def test_a_part_is_written_once_and_used_by_name():
     [
         ({"a": "{b}", "b": "x"}, r"parts\.a: there is no part \{b\}; the pack has no \[parts\]"),
         ({"a": "x", "b": "{c}"}, r"parts\.b: there is no part \{c\}; known: a"),
-        ({"a": "("}, r"parts\.a: it is no regular expression: .+"),
+        ({"a": "("}, r"parts\.a: it is not a regular expression: .+"),
         ({"a": 5}, r"parts\.a: needs text; got 5"),
         ({"A1": "x"}, r"parts\.A1: a part's name has small letters and underscores only"),
         (["x"], r"parts needs a table of pieces of patterns; got \['x'\]"),
@@ -69,7 +69,7 @@ def test_an_entry_with_an_unknown_part_is_named():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"match": "("}, r"entry\[0\] x: match is no regular expression: .+"),
+        ({"match": "("}, r"entry\[0\] x: match is not a regular expression: .+"),
         ({"match": "a*"}, r"entry\[0\] x: match fits an empty line, so it would match everything"),
         ({"match": ""}, r"entry\[0\] x: match is missing"),
         ({"kind": "rate"}, r"entry\[0\] x: kind needs one of rate_limit, .+; got 'rate'"),

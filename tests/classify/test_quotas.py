@@ -9,7 +9,7 @@ import requests.structures
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.classify.quota_headers import Quota, Unit, exhausted, quotas
+from mulligan.classify.quotas import Quota, Unit, exhausted, quotas
 
 NOW = 1_794_772_800.0  # 2026-11-15 20:00 UTC
 

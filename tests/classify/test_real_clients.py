@@ -20,8 +20,8 @@ import requests
 import urllib3
 from google import genai
 
-from mulligan.classify.answers import judge_response
 from mulligan.classify.exceptions import classify_exception
+from mulligan.classify.http import judge_response
 from mulligan.core.failure import Failure, Kind, Reach
 
 pytestmark = pytest.mark.real

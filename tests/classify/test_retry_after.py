@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.classify.instants import Clocks, when
-from mulligan.classify.retry_after import read_retry_after
+from mulligan.classify.headers import read_retry_after
+from mulligan.classify.times.server_formats import ClockPair, when
 from mulligan.core.hint import Confidence, Precision
 
 NOW = datetime(2026, 11, 15, 20, 0, tzinfo=UTC).timestamp()
@@ -156,7 +156,7 @@ REAL = [
 
 @pytest.mark.parametrize(("value", "seconds"), REAL)
 def test_real_reset_values_mean_what_their_vendors_mean(value, seconds):
-    hint = when(value, clocks=Clocks(NOW, NOW), source="x")
+    hint = when(value, clocks=ClockPair(NOW, NOW), source="x")
     assert hint is not None
     assert hint.delay == pytest.approx(seconds, abs=1e-6)
 
@@ -165,18 +165,18 @@ def test_real_reset_values_mean_what_their_vendors_mean(value, seconds):
     "value", ["0s", "0", "-5s", "5x", "1h-2m", "", "1e5", "2026-13-01T00:00:00Z"]
 )
 def test_reset_values_without_a_future_are_no_hint(value):
-    assert when(value, clocks=Clocks(NOW, NOW), source="x") is None
+    assert when(value, clocks=ClockPair(NOW, NOW), source="x") is None
 
 
 def test_an_instant_is_no_hint_where_nobody_knows_the_time():
-    assert when("2026-11-15T20:01:30Z", clocks=Clocks(nan, nan), source="x") is None
-    assert when("6m0s", clocks=Clocks(nan, nan), source="x") is not None
+    assert when("2026-11-15T20:01:30Z", clocks=ClockPair(nan, nan), source="x") is None
+    assert when("6m0s", clocks=ClockPair(nan, nan), source="x") is not None
 
 
 def test_an_instant_without_a_zone_is_taken_for_utc_with_little_confidence():
-    hint = when("2026-11-15 20:01:30", clocks=Clocks(NOW, NOW), source="x")
+    hint = when("2026-11-15 20:01:30", clocks=ClockPair(NOW, NOW), source="x")
     assert hint is not None
     assert hint.confidence is Confidence.LOW
-    sure = when("2026-11-15 20:01:30 UTC", clocks=Clocks(NOW, NOW), source="x")
+    sure = when("2026-11-15 20:01:30 UTC", clocks=ClockPair(NOW, NOW), source="x")
     assert sure is not None
     assert sure.confidence is Confidence.HIGH

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from mulligan.cli import main
-from mulligan.cli.classify import command
+from mulligan.cli.commands.classify import command
 
 NOW = ["--now", "2026-07-06T14:00:00+02:00", "--tz", "Europe/Berlin"]
 
@@ -37,25 +37,28 @@ def test_a_limit_is_told_with_its_reset_and_what_follows():
     ("words", "last"),
     [
         ("All done.", "does nothing"),
-        ("Rate limit exceeded. Try again in 20s.", "waits 20s and tries again"),
+        ("Rate limit exceeded. Try again in 20s.", "waits 20s and retries"),
         (
             "You've hit your limit · resets Jul 9, 5pm",
             "stops and says when: Thu 9 Jul 17:01 CEST is beyond the horizon of 6h",
         ),
         (
             "Rate limit exceeded.",
-            "tries again, waiting longer each time: the server did not say when",
+            "retries, waiting longer each time: the server named no time",
         ),
         (
             "You've hit your limit · resets 1:40pm",
             (
-                "tries once first, the time could be over; then stops and says when: "
+                "tries once first, the time may have passed; then stops and says when: "
                 "Tue 7 Jul 13:41 CEST is beyond the horizon of 6h"
             ),
         ),
-        ("API Error: 500", "tries again a few times, waiting longer each time"),
-        ("Invalid API key · Run /login again", "stops: waiting does not help"),
-        ("Attempt 1 failed: slow. Retrying in 5s", "lets it go on: it is trying by itself"),
+        ("API Error: 500", "retries a few times, waiting longer each time"),
+        ("Invalid API key · Run /login again", "stops: waiting cannot fix it"),
+        (
+            "Attempt 1 failed: slow. Retrying in 5s",
+            "does nothing: the program is retrying by itself",
+        ),
     ],
 )
 def test_it_says_what_mulligan_would_do(words, last):

@@ -10,10 +10,10 @@ import pytest
 
 from mulligan.cli import main
 
-EXPLAIN_HINT = "mulligan explain --help lists what it takes"
+EXPLAIN_HINT = "mulligan explain --help lists its options"
 PRESET_HINT = (
     "presets are default, skill, tools, pattern, surface, pipeline, subagent; "
-    "a file is named by its path"
+    "a file is given by its path"
 )
 
 
@@ -55,7 +55,7 @@ def test_a_bare_command_shows_the_help_and_fails(mulligan):
         ("explian", "no such command 'explian'\n\nhint: did you mean mulligan explain?"),
         (
             "--nope",
-            "no such option '--nope'\n\nhint: mulligan --help lists what it takes",
+            "no such option '--nope'\n\nhint: mulligan --help lists its options",
         ),
         ("explain a b", f"got unexpected extra argument (b)\n\nhint: {EXPLAIN_HINT}"),
         ("explain skil", "no preset and no file 'skil'\n\nhint: did you mean 'skill'?"),

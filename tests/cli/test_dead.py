@@ -66,7 +66,7 @@ def shop(tmp_path, monkeypatch):
     (tmp_path / "shop_app.py").write_text(APP)
     (tmp_path / "broken_app.py").write_text("{}['setting']")
     sys.modules.pop("shop_app", None)
-    from mulligan.api import replayable as registry
+    from mulligan.dead_letters import replayable as registry
 
     monkeypatch.setattr(registry, "_known", {})
     import shop_app  # type: ignore[import-not-found]
@@ -112,7 +112,7 @@ def test_a_letter_is_shown_whole_and_without_secrets(shop, capsys):
     assert code == 0
     assert lines["function"] == "shop_app.deliver"
     assert lines["arguments"] == '{"number": 1}'
-    assert lines["secrets"] == "token: not stored, asked for at replay"
+    assert lines["secrets"] == "token: not stored; needed at replay"
     assert "hidden" not in out
     out = run(capsys, "show", second)[1]
     assert "no: its function is not replayable" in out
@@ -182,9 +182,9 @@ def test_a_rehearsal_calls_nothing(shop, capsys):
 @pytest.mark.parametrize(
     ("argv", "error"),
     [
-        (["replay"], "no letters are chosen"),
-        (["purge"], "no letters are chosen"),
-        (["replay", "x", "--all"], "letters are chosen by ID or by filters, not by both"),
+        (["replay"], "no letters were selected"),
+        (["purge"], "no letters were selected"),
+        (["replay", "x", "--all"], "letters are selected by ID or by filters, not by both"),
         (["replay", "--all", "--app", "no.such.module"], "--app no.such.module cannot be loaded"),
         (["replay", "--all", "--app", "shop_app:nobody"], "--app shop_app:nobody cannot be"),
         (["replay", "--all", "--app", "broken_app"], "--app broken_app cannot be loaded: KeyError"),
@@ -192,8 +192,8 @@ def test_a_rehearsal_calls_nothing(shop, capsys):
         (["list", "--state", "lost"], "invalid value for '--state'"),
         (["list", "--store", "mongo:x"], "a store needs an address such as"),
         (["show", "66", "--store", "mongo:x"], "a store needs an address such as"),
-        (["purge", "--all", "--store", "redis://h:port"], "redis://h:port is no address of a"),
-        (["replay", "--all", "--store", "memory:"], "memory: belongs to one process"),
+        (["purge", "--all", "--store", "redis://h:port"], "redis://h:port is not a server address"),
+        (["replay", "--all", "--store", "memory:"], "memory: belongs to another process"),
     ],
 )
 def test_what_cannot_be_meant_is_said(shop, capsys, argv, error):
@@ -236,7 +236,7 @@ def test_two_commands_at_once_make_one_call(shop):
         "import time\nfrom shop_app import *\n"
         "_now = deliver\n"
         "def slow(number, token):\n    time.sleep(0.4)\n    _now(number, token)\n"
-        "import mulligan.api.replayable as r\n"
+        "import mulligan.dead_letters.replayable as r\n"
         "r._known['deliver'] = r.Replayable(\n"
         "    name='deliver', function=slow, secrets=('token',), supply=supply\n)\n"
     )

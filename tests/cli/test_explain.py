@@ -10,9 +10,9 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.cli.explain import _bar, command
-from mulligan.cli.policy_text import ABOUT, backoff_text, sheet
-from mulligan.config.forecast import Wait
+from mulligan.cli.commands.explain import _bar, command
+from mulligan.cli.ui.policy import ABOUT, backoff_text, sheet
+from mulligan.config.forecast import ForecastWait
 from mulligan.config.loader import load_policy
 from mulligan.core.backoff import Backoff, Exponential, Fixed, Linear, Schedule
 from mulligan.core.presets import PRESETS, preset
@@ -89,7 +89,7 @@ GOLDEN = {
         1 0s 500ms 1s 500ms 1s
         2 0s 1s 2s 1.5s 3s
     """,
-    # DESIGN: limits from 1 s to 60 s, faults from 0.5 s, five attempts
+    # Limits from 1 s to 60 s, faults from 0.5 s, ten attempts
     "default": """
         1 0s 500ms 1s 500ms 1s
         2 0s 1s 2s 1.5s 3s
@@ -102,6 +102,10 @@ GOLDEN = {
         2 0s 500ms 1s 750ms 1.5s
         3 0s 1s 2s 1.75s 3.5s
         4 0s 2s 4s 3.75s 7.5s
+        5 0s 4s 8s 7.75s 15.5s
+        6 0s 8s 16s 15.75s 31.5s
+        7 0s 15s 30s 30.75s 1m2s
+        9 0s 15s 30s 1m1s 2m2s
         1 0s 500ms 1s 500ms 1s
     """,
 }
@@ -144,12 +148,12 @@ def test_every_preset_is_explained_line_by_line_without_a_warning(name):  # R-X6
         ("tools", "3 for rate_limit, quota, network, timeout; 5 for overloaded, server"),
         ("tools", "retrying takes 30s at most (budget)"),  # R-B18
         ("pipeline", "up to 6h slept through (in_place); beyond 6h given up"),  # R-B14
-        ("pipeline", "a time the server names is waited for if it is later"),  # R-B14
+        ("pipeline", "or the time that the server names, if it is later"),  # R-B14
         ("pipeline", "2m, 5m, 15m, 30m, then the last again, up to 30s added"),  # R-B13
         ("subagent", "total 5m; after a timeout 80% of it: total 4m and then 3m12s"),  # R-B19
-        ("default", "any number of attempts, usually 15 within 5m"),
-        ("default", "no attempt starts later than 5m after the first failure (patience)"),
-        ("default", "up to 2m slept through (in_place); up to 6h parked"),
+        ("default", "any number of attempts, usually 35 within 15m"),
+        ("default", "no attempt starts after 15m without progress (in_place)"),
+        ("default", "up to 15m slept through (in_place); up to 6h parked"),
     ],
 )
 def test_the_numbers_of_the_sources_stand_in_the_words(name, words):
@@ -196,7 +200,7 @@ def test_json_says_where_rows_go_on():
     waits = json.loads(explain("default", "--json").stdout)["waits"]
     assert [(table["attempts"], table["goes_on"]) for table in waits] == [
         (None, True),
-        (5, False),
+        (10, False),
         (2, False),
     ]
 
@@ -290,7 +294,7 @@ def test_a_backoff_reads_as_a_clause(backoff: Backoff, words):
 @given(waits=st.lists(st.floats(0, 1e6), min_size=3, max_size=3), room=st.integers(0, 100))
 def test_a_bar_fits_its_room_and_is_never_invisible(waits, room):
     least, median, most = sorted(waits)
-    row = Wait(
+    row = ForecastWait(
         after=1,
         least=least,
         median=median,
@@ -306,6 +310,6 @@ def test_a_bar_fits_its_room_and_is_never_invisible(waits, room):
 
 def test_a_deadline_longer_than_patience_is_named_as_the_bound():
     assert dict(sheet(preset("default").but(deadline="1h")))["time"] == (
-        "no attempt starts later than 1h after the first failure (deadline); the whole call takes "
+        "no attempt starts after 1h without progress (deadline); the whole call takes "
         "1h at most (deadline)"
     )

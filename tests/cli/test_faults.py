@@ -20,19 +20,19 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 from rich.text import Text
 
-from mulligan.cli.faults import command
-from mulligan.cli.faults_lines import Lines
-from mulligan.cli.faults_text import (
+from mulligan.cli.commands.faults import command
+from mulligan.cli.ui.faults import (
     everywhere,
     ledger_table,
     pointers,
     request_line,
     shell_lines,
 )
+from mulligan.cli.ui.lines import PrinterThread
 from mulligan.errors import MulliganError
-from mulligan.faults.ledger import Entry
-from mulligan.faults.menu import MENU, STATUSES
-from mulligan.faults.pointing import POINTERS
+from mulligan.faults.client_settings import POINTERS
+from mulligan.faults.fault_names import MENU, STATUSES
+from mulligan.faults.ledger import LedgerEntry
 from mulligan.faults.remote import ask
 
 pytestmark = pytest.mark.real
@@ -111,7 +111,7 @@ def test_a_server_whose_lines_nobody_reads_serves_on_and_can_be_stopped():
 def test_what_cannot_be_shown_is_dropped_and_counted():
     gate = threading.Event()
     shown: list[int] = []
-    lines = Lines(most=2)
+    lines = PrinterThread(most=2)
     lines.add(gate.wait)
     time.sleep(0.05)  # the thread has taken it, and is stuck
     for number in range(5):
@@ -225,7 +225,7 @@ def test_other_peoples_words_cannot_paint_the_terminal(fault_server):
     ("argv", "code", "message"),
     [
         (("serve", "stal"), 2, "no fault is called 'stal'; did you mean stall?"),
-        (("set",), 2, "needs a SCRIPT or a --limit, or else a --file"),
+        (("set",), 2, "needs a SCRIPT, a --limit or a --file"),
         (("set", "ok", "--counting", "fixed"), 2, "--counting and --count-refusals need a --limit"),
         (("ok", "--count-refusals"), 2, "--counting and --count-refusals need a --limit or a "),
         (("set", "ok", "--url", "localhost"), 1, "the server's address begins with http://"),
@@ -259,11 +259,11 @@ def test_the_menu_lists_every_fault():
     assert all(name in output for name in STATUSES.values())
 
 
-def entry_of(**more) -> Entry:
+def entry_of(**more) -> LedgerEntry:
     path = "/v1beta/models/gemini-2.5-flash-preview:streamGenerateContent"
     known = {"number": 7, "at": 0.0, "after": 12.0, "client": "somebody-with-a-name"}
     known |= {"method": "POST", "path": path, "vendor": "gemini", "status": 429}
-    return Entry(**{**known, "outcome": "429(retry-after=2)", **more})
+    return LedgerEntry(**{**known, "outcome": "429(retry-after=2)", **more})
 
 
 @pytest.mark.parametrize("outcome", ["ok", "429(retry-after=2)", "503(message=come back later)"])

@@ -11,8 +11,8 @@ import pytest
 
 from mulligan.cli import main
 from mulligan.run import git
-from mulligan.run.desk import Desk
-from mulligan.run.steps import Made
+from mulligan.run.journal.entries import RunMade
+from mulligan.run.journal.store import RunStore
 
 pytestmark = pytest.mark.real
 
@@ -53,7 +53,7 @@ def set_aside(folder, content="first attempt\n", mode="stash", run="night-1"):
 
 
 def test_an_empty_list_says_so(mulligan, folder):
-    assert mulligan("list") == (0, "", "nothing is set aside here\n")
+    assert mulligan("list") == (0, "", "nothing has been set aside here\n")
     assert mulligan("list", "--json") == (0, "[]\n", "")
 
 
@@ -84,7 +84,7 @@ def test_restore_gives_it_back(mulligan, folder):
     assert (folder / "a.txt").read_text() == "one\n"
     assert mulligan("restore", "night-1") == (0, "night-1/1: 1 file came back\n", "")
     assert (folder / "a.txt").read_text() == "first attempt\n"
-    assert mulligan("restore", "night-1") == (0, "night-1/1: was given back before\n", "")
+    assert mulligan("restore", "night-1") == (0, "night-1/1: was restored before\n", "")
 
 
 def test_restore_works_from_anywhere(mulligan, folder, tmp_path, monkeypatch):
@@ -102,7 +102,7 @@ def test_a_conflict_says_where_the_other_version_is(mulligan, folder):
         "night-1/1: 0 files came back\n",
         (
             f"error: a.txt: it was changed since\n\nhint: git show {aside.commit}:a.txt prints the "
-            "other version; --partly gives back the others\n"
+            "other version; --partly restores the others\n"
         ),
     )
     assert (folder / "a.txt").read_text() == "mine\n"
@@ -151,8 +151,8 @@ def test_what_is_not_given_back_is_not_dropped(mulligan, folder):
         2,
         "",
         (
-            "error: 1 file of 'night-1' is not given back\n\n"
-            "hint: mulligan git restore night-1 gives it back, --force forgets it\n"
+            "error: 1 file of 'night-1' is not restored\n\n"
+            "hint: mulligan git restore night-1 restores it, --force drops it\n"
         ),
     )
     mulligan("restore", "night-1")
@@ -195,7 +195,7 @@ def test_the_tree_of_an_agent_that_failed_is_listed(mulligan, lent):
     assert mulligan("restore", "k3fqzz")[:2] == (
         0,
         (
-            f"k3fqzz/agents/1-1-one: is in its own tree, {lent.folder}; "
+            f"k3fqzz/agents/1-1-one: is in its own work tree, {lent.folder}; "
             "mulligan git restore k3fqzz/agents/1-1-one\n"
         ),
     )
@@ -205,14 +205,14 @@ def test_the_tree_of_an_agent_that_failed_is_taken_back_by_its_name(mulligan, fo
     name = "k3fqzz/agents/1-1-one"
     rehearsed = f"{name}: 1 file would come from {lent.folder}\n"
     assert mulligan("restore", name, "--dry-run")[:2] == (0, rehearsed)
-    assert mulligan("restore", name)[:2] == (0, f"{name}: 1 file came from its tree\n")
+    assert mulligan("restore", name)[:2] == (0, f"{name}: 1 file were taken from its work tree\n")
     assert (folder / "a.txt").read_text() == "by one\n"
     assert not Path(lent.folder).exists()
 
 
 def test_the_tree_of_an_agent_that_failed_is_dropped_by_force(mulligan, folder, lent):
     code, _, err = mulligan("drop", "k3fqzz")
-    assert (code, err.splitlines()[0]) == (2, "error: 1 file of 'k3fqzz' is not given back")
+    assert (code, err.splitlines()[0]) == (2, "error: 1 file of 'k3fqzz' is not restored")
     said = "forgot 0 set aside by k3fqzz, and removed 1 of its trees\n"
     assert mulligan("drop", "k3fqzz", "--force")[:2] == (0, said)
     assert not Path(lent.folder).exists()
@@ -232,7 +232,7 @@ def test_a_tree_that_was_taken_back_holds_only_its_secrets(mulligan, folder, len
         2,
         "",
         (
-            f"error: 1 file that git must not hold would be lost with {lent.folder}\n\n"
+            f"error: 1 file that git must not store would be lost with {lent.folder}\n\n"
             "hint: take .env out of it, or write --force\n"
         ),
     )
@@ -240,31 +240,31 @@ def test_a_tree_that_was_taken_back_holds_only_its_secrets(mulligan, folder, len
 
 
 def test_nothing_is_taken_from_an_agent_that_may_be_at_work(mulligan, folder, lent):
-    desk = Desk()
-    made = Made(0.0, "plan", "plan p", str(folder), "host", 0, "nightly", {}, [])
-    desk.files("k3fqzz")
-    claimed = desk.make("k3fqzz", made)
-    refused = "error: run k3fqzz is driven by process"
-    for first in (refused, "error: run k3fqzz is not over"):
+    runs = RunStore()
+    made = RunMade(0.0, "plan", "plan p", str(folder), "host", 0, "nightly", {}, [])
+    runs.files("k3fqzz")
+    claimed = runs.make("k3fqzz", made)
+    refused = "error: run k3fqzz is being run by process"
+    for first in (refused, "error: run k3fqzz has not ended"):
         code, _, err = mulligan("restore", "k3fqzz/agents/1-1-one")
         assert (code, err.startswith(first)) == (2, True)
         code, _, err = mulligan("drop", "nightly", "--force")
-        assert (code, "run k3fqzz is not over" in err) == (2, True)
-        desk.release(claimed)
+        assert (code, "run k3fqzz has not ended" in err) == (2, True)
+        runs.release(claimed)
     assert Path(lent.folder, "a.txt").read_text() == "by one\n"
 
 
 def test_restore_does_not_come_between_a_run_and_its_tree(mulligan, folder):
     set_aside(folder, run="k3fqzz/agents/1-1-one")
-    desk = Desk()
-    desk.files("k3fqzz")
-    claimed = desk.make("k3fqzz", Made(0.0, "plan", "plan p", str(folder), "h", 0, "", {}, []))
-    driven = f"run k3fqzz is driven by process {os.getpid()}, and gives back by itself what it has"
-    hint = "wait until it is over, or end it first: mulligan cancel k3fqzz"
+    runs = RunStore()
+    runs.files("k3fqzz")
+    claimed = runs.make("k3fqzz", RunMade(0.0, "plan", "plan p", str(folder), "h", 0, "", {}, []))
+    driven = f"run k3fqzz is being run by process {os.getpid()}, and restores by itself what it has"
+    hint = "wait until it ends, or cancel it first: mulligan cancel k3fqzz"
     said = f"error: {driven} set aside\n\nhint: {hint}\n"
     assert mulligan("restore", "k3fqzz") == (2, "", said)
     assert mulligan("restore", "k3fqzz", "--dry-run")[0] == 0
-    desk.release(claimed)
+    runs.release(claimed)
     with git.leased(git.Tree.find(folder), "other"):
         code, _, err = mulligan("restore", "k3fqzz")
     assert (code, "run other works in this tree" in err) == (1, True)
@@ -272,7 +272,7 @@ def test_restore_does_not_come_between_a_run_and_its_tree(mulligan, folder):
     assert mulligan("restore", "k3fqzz") == (
         0,
         "k3fqzz/agents/1-1-one/1: 1 file came back\n",
-        "note: run k3fqzz is not over, and will go on with what is in the tree then\n",
+        "note: run k3fqzz has not ended, and will continue with what is in the tree then\n",
     )
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from mulligan.cli import main
-from mulligan.run.desk import Desk
-from mulligan.run.steps import Made
+from mulligan.run.journal.entries import RunMade
+from mulligan.run.journal.store import RunStore
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plans"
 PLAN = """
@@ -138,8 +138,8 @@ def test_a_plan_that_cannot_be_started_here_is_wrong_usage(run, tmp_path):
 BOUNDS = {
     'policy = "default"': "default: 8 attempts, limits as time allows; waits 6h at most",
     'policy = { horizon = "10m" }': "a: 4 attempts; waits 10m at most",
-    'policy = { deadline = "1h" }': "a: 4 attempts; is over after 1h, waits included",
-    'policy = { deadline = "9h" }': "a: 4 attempts; waits 6h at most; is over after 9h",
+    'policy = { deadline = "1h" }': "a: 4 attempts; ends after 1h, waits included",
+    'policy = { deadline = "9h" }': "a: 4 attempts; waits 6h at most; ends after 9h",
     'policy = { budget = "20m" }': "a: 4 attempts; waits 20m at most, by its budget",
     'policy = { patience = "20m" }': "a: 4 attempts; waits 20m at most, by its patience",
     "policy = { attempts = 1 }": "a: 1 attempt; never waits",
@@ -198,7 +198,7 @@ REFUSED = {
     ),
     ("--attempts", "3", "greet.toml"): (
         "error: --attempts is for a bare command\n\n"
-        "hint: in a plan it belongs into a phase's policy, as attempts\n"
+        "hint: in a plan it belongs in a phase's policy, as attempts\n"
     ),
     ("--name", "a\nb", "greet.toml"): (
         "error: --name needs a line of text; 'a\\nb' has control characters\n\n"
@@ -209,11 +209,11 @@ REFUSED = {
     ),
     ("--policy", "nothing", "greet.toml"): (
         "error: --policy is for a bare command\n\n"
-        "hint: in a plan it belongs into a phase, as policy\n"
+        "hint: in a plan it belongs in a phase, as policy\n"
     ),
     ("--own-retries", "0", "greet.toml"): (
         "error: --own-retries is for a bare command\n\n"
-        "hint: in a plan it belongs into an agent's args or env\n"
+        "hint: in a plan it belongs in an agent's args or env\n"
     ),
     ("--dry-run", "--", "ls"): (
         "error: --dry-run is for plans\n\nhint: write mulligan run --dry-run PLAN.toml\n"
@@ -253,7 +253,7 @@ def test_a_plan_runs_and_its_report_is_written(tmp_path):
 
 @pytest.mark.parametrize(
     ("file", "why"),
-    [("gone/r.md", "there is no folder 'gone'"), ("home", "it is a folder")],
+    [("gone/r.md", "there is not a folder 'gone'"), ("home", "it is a folder")],
 )
 def test_a_report_that_cannot_be_written_is_noticed_before_anybody_pays(run, tmp_path, file, why):
     (tmp_path / "home").mkdir(mode=0o700)
@@ -291,10 +291,10 @@ def test_a_plan_that_goes_on_writes_its_report_as_well(tmp_path):
         return done.returncode, done.stderr
 
     code, said = mulligan("run", "--report", "gone/r.md", "once.toml")
-    assert (code, "no report was written to gone/r.md: no such file" in said) == (1, True)
+    assert (code, "the report could not be written to gone/r.md: no such file" in said) == (1, True)
     (tmp_path / "gone").mkdir()
     code, said = mulligan("resume", "--report", "gone/r.md")  # done, and its report is not there
-    assert (code, "no report was written to gone/r.md: no such file" in said) == (1, True)
+    assert (code, "the report could not be written to gone/r.md: no such file" in said) == (1, True)
     (tmp_path / "ran").unlink()
     assert mulligan("run", "once.toml")[0] == 1
     assert mulligan("resume", "--report", "r.md")[0] == 0
@@ -378,16 +378,16 @@ def test_a_plan_runs_in_the_folder_that_is_named_and_tells_who_asked(tmp_path):
 
 def test_an_agent_of_a_plan_is_resumed_with_its_plan(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MULLIGAN_HOME", str(tmp_path))
-    desk = Desk()
-    desk.files("k3fqzz.a.one")
-    made = Made(0.0, "generic", "true", "/", "host", 0, "", {}, [], parent="k3fqzz")
-    desk.make("k3fqzz.a.one", made)
+    runs = RunStore()
+    runs.files("k3fqzz.a.one")
+    made = RunMade(0.0, "generic", "true", "/", "host", 0, "", {}, [], parent="k3fqzz")
+    runs.make("k3fqzz.a.one", made)
     with pytest.raises(SystemExit) as done:
         main(["resume", "k3fqzz.a.one"])
     assert (done.value.code, capsys.readouterr().err) == (
         2,
         (
-            "error: run k3fqzz.a.one is an agent of the plan k3fqzz, which looks after it\n\n"
-            "hint: mulligan resume k3fqzz goes on with both\n"
+            "error: run k3fqzz.a.one is an agent of the plan k3fqzz, which controls it\n\n"
+            "hint: mulligan resume k3fqzz resumes both\n"
         ),
     )

@@ -21,7 +21,7 @@ SECRET = "sk-planted-0123456789abcdefghij"
 
 @pytest.fixture
 def environ(tmp_path):
-    """A folder with a scripted claude and codex, and a desk of its own."""
+    """A folder with a scripted claude and codex, and a run store of its own."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, script in (("claude", AGENT), ("codex", CODEX)):
@@ -62,9 +62,9 @@ def test_a_program_that_does_well_prints_what_it_prints_without_us(run):
 def test_a_night_in_plain_lines(run):
     done = run("run", "--", "claude", "-p", "hi", script="overloaded ok")
     assert done.returncode == 0
-    assert done.stdout == "API Error: 529 Overloaded\nAll done, after 2 steps.\n"
+    assert done.stdout == "All done, after 2 steps.\n"
     first, second, third, summary, *rows = done.stderr.splitlines()
-    assert "attempt 1: claude found its provider overloaded after " in first
+    assert "attempt 1: claude found the provider overloaded after " in first
     assert first.endswith(", $0.04: API Error: 529 Overloaded")
     assert second.endswith(", by backoff")
     assert third.endswith("attempt 2: claude resumes its session")
@@ -161,7 +161,7 @@ def test_whoever_takes_a_run_up_notifies_and_holds_back_as_was_asked_at_first(ru
 def test_a_notification_that_fails_is_told_and_changes_nothing(run):
     done = run("run", "--notify", "false", "--", "true")
     assert done.returncode == 0
-    assert done.stderr == "mulligan: nobody was notified: false ended with 1\n"
+    assert done.stderr == "mulligan: the notify command failed: false exited with 1\n"
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,13 @@ from contextlib import closing
 import pytest
 
 from mulligan.cli import main
-from mulligan.core.belief import Stated
-from mulligan.core.breaker import BREAKER as CIRCUITS
-from mulligan.core.breaker import Ask, Breaker, Open, Passed, Shut, Tell
-from mulligan.core.gate import Enter, Gate, Go, Leave
-from mulligan.core.machine import Key
-from mulligan.core.tokens import TOKENS, Reserve, Tokens
-from mulligan.stores.url import open_store
+from mulligan.shared.breaker import BREAKER as CIRCUITS
+from mulligan.shared.breaker import AskBreaker, Breaker, OpenBreaker, Passed, Shut, TellBreaker
+from mulligan.shared.gate.gate import EnterGate, Gate, LeaveGate, PermitGranted
+from mulligan.shared.gate.limits import StatedLimit
+from mulligan.shared.retry_tokens import TOKENS, Reserve, Tokens
+from mulligan.stores.machine import Key
+from mulligan.stores.open import open_store
 
 BREAKER, GATE = Key("api", "breaker"), Key("api", "gate")
 
@@ -44,16 +44,16 @@ def store(tmp_path, monkeypatch):
 
 
 def asked(store, key=BREAKER):
-    return store.state.transact(key, Ask(permit="p", settings=Breaker()))
+    return store.state.transact(key, AskBreaker(permit="p", settings=Breaker()))
 
 
 def test_what_is_blocked_by_hand_is_refused_and_no_success_undoes_it(store, mulligan):  # E-B9
     code, out, err = mulligan("block", "api", "--because", "wrong invoices")
     assert (code, out) == (0, "api: blocked until mulligan allow or reset\n")
-    assert err == "note: nothing has gone wrong at 'api' so far\n"
+    assert err == "note: no failure of 'api' is known so far\n"
     store.state.transact(
         BREAKER,
-        Tell(permit="p", generation=1, result="success", worker="w", settings=Breaker()),
+        TellBreaker(permit="p", generation=1, result="success", worker="w", settings=Breaker()),
     )
     assert asked(store) == Shut(float("inf"), "wrong invoices")
 
@@ -61,7 +61,9 @@ def test_what_is_blocked_by_hand_is_refused_and_no_success_undoes_it(store, mull
 def test_what_is_allowed_by_hand_passes_however_often_it_fails(store, mulligan):
     assert mulligan("allow", "api")[1] == "api: allowed until mulligan block or reset\n"
     for _ in range(9):
-        failed = Tell(permit="", generation=1, result="failure", worker="w", settings=Breaker())
+        failed = TellBreaker(
+            permit="", generation=1, result="failure", worker="w", settings=Breaker()
+        )
         store.state.transact(BREAKER, failed)
     assert asked(store) == Passed(1)
 
@@ -71,19 +73,19 @@ def test_a_hand_for_a_time_says_how_long(store, mulligan):
     answer = asked(store)
     assert isinstance(answer, Shut)
     assert 5390 < answer.retry_in <= 5400
-    assert "blocked by hand for 1h" in mulligan("status")[1]
+    assert "blocked manually for 1h" in mulligan("status")[1]
 
 
 def test_a_reset_takes_the_hand_away_and_forgets_beliefs_and_debts(store, mulligan):
     mulligan("block", "api")
-    rejected = Leave(id="", turn=0, reply="rejected", hint=600, settings=Gate())
+    rejected = LeaveGate(id="", turn=0, reply="rejected", hint=600, settings=Gate())
     store.state.transact(GATE, rejected)
     spend = Reserve(id="r", cost=14, lease=0.001, tokens=Tokens())
     store.state.transact(Key("api", "tokens"), spend)
     assert mulligan("reset", "api")[:2] == (0, "api: breaker closed, gate open, tokens full\n")
     assert isinstance(asked(store), Passed)
-    enter = Enter(id="p", holder="h", settings=Gate())
-    assert isinstance(store.state.transact(GATE, enter), Go)
+    enter = EnterGate(id="p", holder="h", settings=Gate())
+    assert isinstance(store.state.transact(GATE, enter), PermitGranted)
     spent = store.state.peek(Key("api", "tokens"), TOKENS)[0].spent
     assert spent in {0, 14}  # what a retry still holds stays spent until it ends
 
@@ -99,11 +101,11 @@ def test_a_scope_is_its_own_and_is_never_shown(store, mulligan):
 
 
 def test_the_table_shows_breaker_gate_tokens_and_who_waits(store, mulligan):
-    store.state.transact(BREAKER, Open(stated=3000, because="down for repairs"))
-    said = Stated(dimension="requests", limit=50, remaining=12)
-    answered = Leave(id="", turn=0, reply="answered", settings=Gate(), stated=(said,))
+    store.state.transact(BREAKER, OpenBreaker(stated=3000, because="down for repairs"))
+    said = StatedLimit(dimension="requests", limit=50, remaining=12)
+    answered = LeaveGate(id="", turn=0, reply="answered", settings=Gate(), stated=(said,))
     store.state.transact(GATE, answered)
-    store.state.transact(GATE, Enter(id="p", holder="h", settings=Gate()))
+    store.state.transact(GATE, EnterGate(id="p", holder="h", settings=Gate()))
     retry = Reserve(id="r", cost=14, lease=900, tokens=Tokens())
     store.state.transact(Key("api", "tokens"), retry)
     code, out, err = mulligan("status")
@@ -117,7 +119,9 @@ def test_the_table_shows_breaker_gate_tokens_and_who_waits(store, mulligan):
 
 
 def test_in_json_a_line_is_a_target(store, mulligan):
-    store.state.transact(GATE, Leave(id="", turn=0, reply="rejected", hint=600, settings=Gate()))
+    store.state.transact(
+        GATE, LeaveGate(id="", turn=0, reply="rejected", hint=600, settings=Gate())
+    )
     mulligan("block", "other")
     rows = [json.loads(line) for line in mulligan("status", "--json")[1].splitlines()]
     assert [row["target"] for row in rows] == ["api", "other"]
@@ -132,8 +136,8 @@ def test_in_json_a_line_is_a_target(store, mulligan):
 def test_nothing_in_a_targets_name_moves_the_terminals_cursor_or_its_letters(store, mulligan, form):
     name = "api\x1b[31m\nx\x07\x7f\x9b\u202egnp\u2066\u200f"
     mulligan("block", name, "--because", "\u202eyou may call\x1b]0;t\x07")
-    said = Stated(dimension="re\u202equests\x1b[2J", limit=50, remaining=12)
-    answered = Leave(id="", turn=0, reply="answered", settings=Gate(), stated=(said,))
+    said = StatedLimit(dimension="re\u202equests\x1b[2J", limit=50, remaining=12)
+    answered = LeaveGate(id="", turn=0, reply="answered", settings=Gate(), stated=(said,))
     store.state.transact(Key(name, "gate"), answered)
     out = mulligan("status", *form)[1]
     assert not set("\x1b\x07\x7f\x9b\u202e\u2066\u200f") & set(out)
@@ -155,25 +159,36 @@ def test_a_target_without_a_name_is_wrong_usage(store, mulligan, command, name):
 
 def test_a_name_that_is_nearly_known_is_asked_about(store, mulligan):
     mulligan("block", "billing-api")
-    note = "note: nothing has gone wrong at 'biling-api' so far; did you mean 'billing-api'?\n"
-    assert mulligan("reset", "biling-api")[2] == note
+    note = "note: no failure of 'biling-api' is known so far; did you mean 'billing-api'?\n"
+    assert mulligan("allow", "biling-api")[2] == note
+    code, out, err = mulligan("reset", "bling-api")
+    assert (code, out) == (1, "")
+    assert err == (
+        "error: nothing is known about 'bling-api'; did you mean 'biling-api'?\n\n"
+        "hint: mulligan status lists the known names\n"
+    )
 
 
 COMMANDS = [("status",), ("block", "x"), ("allow", "x"), ("reset", "x")]
 
 NO_STORE = (
-    "error: no store is named, and what other processes keep in memory cannot be seen\n\n"
-    "hint: name the store that the guards share, with --store or MULLIGAN_STORE: "
+    "error: no run of this user has hit a limit, and no store was given\n\n"
+    "hint: give the store that the guards share, with --store or MULLIGAN_STORE: "
     "sqlite:PATH or redis://HOST\n"
+)
+NO_NAME = (
+    "error: no program, provider or account of runs is called 'x'\n\n"
+    "hint: for a guard's target, name its store with --store or MULLIGAN_STORE\n"
 )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_a_store_there_is_nothing_to_see(command, mulligan, monkeypatch):
     monkeypatch.delenv("MULLIGAN_STORE", raising=False)
-    assert mulligan(*command) == (2, "", NO_STORE)
+    is_order = command[0] in {"block", "allow"}
+    assert mulligan(*command) == ((1, "", NO_NAME) if is_order else (2, "", NO_STORE))
     assert mulligan(*command, "--store", "memory:")[2].startswith(
-        "error: memory: belongs to one process, and this is another one\n"
+        "error: memory: belongs to another process\n"
     )
 
 

@@ -43,7 +43,7 @@ def test_attempts_start_while_there_is_time(time, attempts):
 
 
 def test_the_tightest_bound_is_the_time_for_waits():
-    assert time_for_waits(Policy()) == 300
+    assert time_for_waits(Policy()) == 900
     assert time_for_waits(Policy(deadline=60)) == 60
     assert time_for_waits(Policy(deadline=60, budget=30)) == 30
     assert time_for_waits(Policy(budget=0)) == 0

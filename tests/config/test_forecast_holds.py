@@ -37,4 +37,4 @@ def test_time_ends_a_limit_after_as_many_attempts_as_explain_says(drive):
         drive([error] * 99, policy, effects="read", dice=LoadedDice(0.5))
     story = mulligan.story(caught.value)
     assert story is not None
-    assert story.attempts == usual == 15
+    assert story.attempts == usual == 35

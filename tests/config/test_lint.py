@@ -13,7 +13,7 @@ from mulligan.core.backoff import Exponential, Fixed, Schedule
 from mulligan.core.failure import Effects, Kind
 from mulligan.core.policy import Policy, Rule
 from mulligan.core.presets import PRESETS, preset
-from mulligan.core.sharing import Gate, Tokens
+from mulligan.core.shared_settings import Gate, Tokens
 from mulligan.core.timeouts import Timeouts
 
 DEFAULT = preset("default")
@@ -31,7 +31,7 @@ def test_no_preset_contradicts_itself(name):
 CONTRADICTIONS = {
     "rules: there are none, so nothing is retried; start with preset = "
     '"default", or add rules such as [rules.server]': Policy(),
-    "patience: no wait of more than 1m40s is slept through, though in_place is 2m; lower in_place "
+    "patience: no wait of more than 1m40s is slept through, though in_place is 15m; lower in_place "
     "to 1m40s, or leave patience out": replace(DEFAULT, patience=100),
     "key_ttl: a key is forgotten after 1m, but a repeat may come 6h later and would then be a "
     "second effect; raise key_ttl to 6h, or lower horizon and patience": replace(
@@ -42,12 +42,14 @@ CONTRADICTIONS = {
     "idempotent, keyed or read if repeating is harmless": replace(DEFAULT, effects=Effects.UNSAFE),
     "statuses: 404 is never retried for its status alone; leave it out, or give the application's "
     "own code a kind in [codes]": replace(DEFAULT, statuses=frozenset({404, 429, 503})),
-    "statuses: 4290 is no HTTP status; leave it out": replace(DEFAULT, statuses=frozenset({4290})),
+    "statuses: 4290 is not an HTTP status; leave it out": replace(
+        DEFAULT, statuses=frozenset({4290})
+    ),
     "timeouts.read: 2m is never reached, because an attempt ends after 1m in total; lower read, "
     "or raise timeouts.total": replace(DEFAULT, timeouts=Timeouts(read=120, total=60)),
     "timeouts.total: 2m is never reached, because the whole call ends after 1m; lower "
     "timeouts.total so that a second attempt fits, or raise deadline": replace(
-        DEFAULT, deadline=60, timeouts=Timeouts(total=120)
+        DEFAULT.but(attempts=5), deadline=60, timeouts=Timeouts(total=120)
     ),
     "timeouts.shrink: there is no timeout that could shrink; set timeouts.total, or leave shrink "
     "out": replace(DEFAULT, timeouts=Timeouts(shrink=0.5)),
@@ -83,15 +85,15 @@ CONTRADICTIONS = {
     "call parks instead of waiting; raise in_place, or shorten rules.server.backoff": Policy(
         rules=dict.fromkeys((Kind.SERVER, Kind.NETWORK), Rule(backoff=Fixed(wait=90))), in_place=60
     ),
-    "rules.server.attempts: time usually ends it first, for server: about 6 of 9 attempts start "
-    "in 5m; lower attempts to 6, or raise patience, deadline or budget": only(
-        Kind.SERVER, Rule(attempts=9, backoff=Fixed(wait=60))
+    "rules.server.attempts: time usually ends it first, for server: about 16 of 20 attempts start "
+    "in 15m; lower attempts to 16, or raise patience, deadline or budget": only(
+        Kind.SERVER, Rule(attempts=20, backoff=Fixed(wait=60))
     ),
     "rules.server.backoff: waits this short let more than 100 attempts of one call start in 5m, "
     "for server: a storm, not a retry; lengthen the waits, or lower attempts": only(
         Kind.SERVER, Rule(attempts=None, backoff=Fixed(wait=0.01))
     ),
-    "rules.quota.backoff.cap: a wait of 1h never ends inside the 5m that a call may take; lower "
+    "rules.quota.backoff.cap: a wait of 1h never ends inside the 15m that a call may take; lower "
     "the cap, or raise patience, deadline or budget": only(
         Kind.QUOTA, Rule(attempts=None, backoff=Exponential(first=1, cap=3600))
     ),

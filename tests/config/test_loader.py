@@ -222,7 +222,7 @@ REFUSED = {
     "time is the bound; got -1",
     f"{_PRESET}attempts = true": ':2: attempts: needs a whole number >= 1, or "any" where time '
     "is the bound; got true; attempts are the total, the first one included",
-    f"{_PRESET}[rules.rate-limit]": ":2: rules.rate-limit: is no kind of failure; there are "
+    f"{_PRESET}[rules.rate-limit]": ":2: rules.rate-limit: is not a kind of failure; the kinds are "
     f"{_KINDS}; did you mean 'rate_limit'?",
     f'{_SERVER}backoff = {{ frist = "1s" }}': ":3: rules.server.backoff.frist: unknown key; did "
     "you mean 'first'?",
@@ -241,24 +241,25 @@ REFUSED = {
     '.waits[1]: needs a duration such as 90, "90s", "1h30m" or "250ms"; got \'x\'',
     f'{_SERVER}hint = "atleast"': ":3: rules.server.hint: needs one of replace, at_least; got "
     "'atleast'; did you mean 'at_least'?",
-    f"{_SERVER}cap = 3": ":3: rules.server.cap: unknown key; 'cap' belongs into a backoff, "
+    f"{_SERVER}cap = 3": ":3: rules.server.cap: unknown key; 'cap' belongs in a backoff, "
     "backoff = { … }",
     f"{_PRESET}[rules]\nserver = 3": ":3: rules.server: needs a table; got 3",
     "rules = 3": ":1: rules: needs a table; got 3",
     f"{_PRESET}max_attempts = 3": ":2: max_attempts: unknown key; mulligan's word is 'attempts'",
     f"{_PRESET}max_wait = 3": ":2: max_wait: unknown key; mulligan's word is 'horizon'",
     f"{_PRESET}deadlin = 3": ":2: deadlin: unknown key; did you mean 'deadline'?",
-    f"{_PRESET}backoff = 3": ":2: backoff: unknown key; 'backoff' belongs into a rule, "
-    "[rules.KIND]",
+    f"{_PRESET}backoff = 3": ":2: backoff: unknown key; 'backoff' belongs in a rule, [rules.KIND]",
     f'{_PRESET}"odd key" = 3': ":2: 'odd key': unknown key; known here: attempts, breaker, "
     "breakers, budget, codes, deadline, effects, gate, horizon, in_place, key_ttl, max_retries, "
-    "most_attempts, name, patience, preset, rules, statuses, store, timeouts, tokens",
-    f'{_PRESET}store = "redis://me:secret@host"': ":2: store: carries a password, and a policy is "
-    "no place for one; leave it out and give the address as MULLIGAN_STORE",
+    "most_attempts, name, patience, preset, rules, statuses, store, timeouts, tokens, when_open",
+    f'{_PRESET}store = "redis://me:secret@host"': (
+        ":2: store: carries a password, and a policy must not contain one; leave it out "
+        "and give the address as MULLIGAN_STORE"
+    ),
     f"{_PRESET}breaker = false": ':2: breaker: needs a table, or "off"; got false',
     f"{_PRESET}[breaker]\nthreshold = 3": ":3: breaker.threshold: unknown key; mulligan's word is "
     "'failures'",
-    f"{_PRESET}[gate]\nopen_for = 3": ":3: gate.open_for: unknown key; 'open_for' belongs into "
+    f"{_PRESET}[gate]\nopen_for = 3": ":3: gate.open_for: unknown key; 'open_for' belongs in "
     "[breaker]",
     f"{_PRESET}[tokens]\ncapacity = -1": ":3: tokens.capacity: needs a number >= 0; got -1.0",
     f"{_PRESET}[breakers.acme]\nfailures = 0": ":3: breakers.acme.failures: needs a whole number "

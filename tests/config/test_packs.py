@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from datetime import UTC
 
-from mulligan.api.words import load_packs, read_output
+from mulligan.api.agent_output import load_packs, read_output
 from mulligan.config.packs import find_packs
 
 GOOD = (

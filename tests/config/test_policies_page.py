@@ -9,7 +9,7 @@ import pytest
 
 from mulligan.config.lint import lint
 from mulligan.config.loader import load_policy
-from mulligan.config.nearest import _ANY_BACKOFF, _POLICY, _RULE, _TIMEOUTS
+from mulligan.config.suggestions import _ANY_BACKOFF, _POLICY, _RULE, _TIMEOUTS
 from mulligan.core.presets import PRESETS
 
 ROOT = Path(__file__).parents[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import os
 import select
@@ -17,14 +18,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from mulligan.core.moment import Moment
-from mulligan.drivers import unrecorded
-from mulligan.drivers.keeper import KEEPER
 from mulligan.errors import StoreDown
+from mulligan.once import pending as unrecorded
+from mulligan.once.claims import Busy, Mismatch, Take
+from mulligan.once.fingerprint import digest
+from mulligan.once.renewal import RENEWALS
+from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
-from mulligan.stores.redis import Redis
-from mulligan.stores.sqlite import Sqlite
+from mulligan.stores.redis.store import Redis
+from mulligan.stores.sqlite.store import Sqlite
 
 WORKER = Path(__file__).with_name("store_worker.py")
 _numbers = count()
@@ -136,6 +141,13 @@ class Place:
         else:
             self._time.now += seconds
 
+    def lapse(self, key: Key, seconds: float) -> None:
+        """Let time pass while somebody asks for `key` in vain, so that its lease runs out."""
+        watching = Take(holder="watcher", fingerprint="another operation", lease=1)
+        for _ in range(16):
+            self.wait(seconds / 16)
+            assert isinstance(self.store.keys.transact(key, watching), Mismatch)
+
     def do(self, operation, key):
         return self.store.state.transact(key, operation)
 
@@ -150,6 +162,11 @@ class Time:
         return Moment(self.now, self.wall + self.now, self.era)
 
 
+def key_of(order: str) -> Key:
+    """Where the store keeps what is done once for `order` at the bank."""
+    return Key("bank", f"once/{digest(['once', '', order])}")
+
+
 names = ["memory", "sqlite", *[pytest.param(name, marks=real) for name in BINARIES]]
 
 
@@ -157,8 +174,8 @@ names = ["memory", "sqlite", *[pytest.param(name, marks=real) for name in BINARI
 def place(request, tmp_path, servers, monkeypatch):
     name, clock = request.param, Time()
     # What is true of every store is no question of how busy the machine is.
-    monkeypatch.setattr("mulligan.stores.sqlite._STATE_PATIENCE", 10.0)
-    monkeypatch.setattr("mulligan.stores.redis._STATE_PATIENCE", 10.0)
+    monkeypatch.setattr("mulligan.stores.sqlite.store._STATE_PATIENCE", 10.0)
+    monkeypatch.setattr("mulligan.stores.redis.store._STATE_PATIENCE", 10.0)
     if name == "memory":
         found = Place(name, lambda: Memory(clock), clock)
     elif name == "sqlite":
@@ -251,6 +268,16 @@ def workers():
         worker.end()
 
 
+def taken_over(store, key: Key, take: Take) -> Any:
+    """What `take` gets in the end: whoever watches a lease of 0.2 s has it soon after that."""
+    ends_at = time.monotonic() + 10
+    while isinstance(answer := store.keys.transact(key, take), Busy):
+        assert answer.retry_in <= 0.2
+        assert time.monotonic() < ends_at
+        time.sleep(0.01)
+    return answer
+
+
 @pytest.fixture(params=[pytest.param(name, marks=real) for name in BINARIES])
 def server(request, servers):
     """A server that several tests share."""
@@ -307,5 +334,34 @@ def flaky(place) -> Iterator[FlakyStore]:
     store = FlakyStore(place.store)
     yield store
     unrecorded._offers.clear()
-    for job in [job for job in KEEPER._due if job.keys is store.keys]:
-        KEEPER.remove(job)
+    for job in [job for job in RENEWALS._due if job.keys is store.keys]:
+        RENEWALS.remove(job)
+
+
+@pytest.fixture
+def cancelled_once():
+    """Makes a call on a loop, and cancels it once an event is set; `then` follows at once."""
+
+    def cancelled_once(loop, event, call, then=lambda: None):
+        async def on_asyncio():
+            task = asyncio.create_task(call())
+            while not event.is_set() and not task.done():  # noqa: ASYNC110 -- a thread sets it
+                await asyncio.sleep(0.001)
+            task.cancel()
+            then()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+        async def on_trio():
+            with trio.CancelScope() as scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(call)
+                    while not event.is_set():  # noqa: ASYNC110 -- a thread sets it
+                        await trio.sleep(0.001)
+                    scope.cancel()
+                    then()
+            assert scope.cancelled_caught
+
+        trio.run(on_trio) if loop == "trio" else asyncio.run(on_asyncio())
+
+    return cancelled_once

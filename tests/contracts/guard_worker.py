@@ -31,6 +31,7 @@ def half_open(store, callers, fails):
         store=store,
         breaker=mulligan.Breaker(failures=2, open_for=0.8),
         tokens=False,
+        when_open="fail",
     )
     for _ in range(int(fails)):
         try:

@@ -5,22 +5,32 @@ Says what it has done on stdout, one line each, and waits for a line on stdin wh
 
 from __future__ import annotations
 
+import os
+import random
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from typing import Any
 
 from mulligan import Guard, Once
-from mulligan.core.belief import Stated
-from mulligan.core.breaker import BREAKER, Ask, Breaker, Hand, Passed, Tell
-from mulligan.core.claims import Drop, Finish, Mine, Renew, Take
-from mulligan.core.entry import Entry
-from mulligan.core.gate import Enter, Gate, Go, Leave
-from mulligan.core.machine import Key
-from mulligan.core.tokens import Reserve, Settle, Tokens
 from mulligan.errors import StoreDown
-from mulligan.stores.url import open_store
+from mulligan.once.claims import Drop, Finish, Mine, Renew, Take
+from mulligan.shared.breaker import (
+    BREAKER,
+    AskBreaker,
+    Breaker,
+    ManualOverride,
+    Passed,
+    TellBreaker,
+)
+from mulligan.shared.gate.gate import EnterGate, Gate, LeaveGate, PermitGranted
+from mulligan.shared.gate.limits import StatedLimit
+from mulligan.shared.retry_tokens import Reserve, Settle, Tokens
+from mulligan.stores.entries import JournalLine
+from mulligan.stores.machine import Key
+from mulligan.stores.open import open_store
 
 KEY = Key("target", "breaker")
 
@@ -33,7 +43,7 @@ def probe(store, me, callers):
     """How many of our threads pass a half-open breaker."""
 
     def ask(number):
-        answer = store.state.transact(KEY, Ask(permit=f"{me}/{number}", settings=Breaker()))
+        answer = store.state.transact(KEY, AskBreaker(permit=f"{me}/{number}", settings=Breaker()))
         return isinstance(answer, Passed)
 
     with ThreadPoolExecutor(int(callers)) as pool:
@@ -49,9 +59,9 @@ def grants(store, me, most, loud=""):
     sys.stdin.readline()
     got = 0
     for number in count():
-        enter = Enter(id=f"{me}/{number}", holder=me, settings=Gate(), most=int(most))
+        enter = EnterGate(id=f"{me}/{number}", holder=me, settings=Gate(), most=int(most))
         answer = until_it_lands(store.state, Key("target", "gate"), enter)
-        if not isinstance(answer, Go):
+        if not isinstance(answer, PermitGranted):
             break
         got += answer.count
         if loud:
@@ -62,7 +72,7 @@ def grants(store, me, most, loud=""):
 def append(store, me, stream):
     """Write until we are killed; say what has been acknowledged."""
     for number in count():
-        store.journal.append(stream, Entry(f"{me}/{number}", '"body"'))
+        store.journal.append(stream, JournalLine(f"{me}/{number}", '"body"'))
         say(f"{me}/{number}")
 
 
@@ -73,20 +83,52 @@ def hold(store, me, lease):
     epoch = answer.epoch if isinstance(answer, Mine) else 0
     say(epoch)
     sys.stdin.readline()
-    finish = Finish(holder=me, epoch=epoch, value='"mine"', ttl=60)
+    finish = Finish(holder=me, epoch=epoch, fingerprint="f", value='"mine"', ttl=60)
     say(store.keys.transact(Key("target", "once"), finish))
 
 
-def once(store, me, lease, how=""):
-    """Do order-17 once; in the middle of it wait for a line, or for our end."""
+def once(store, me, lease, how="", patience=""):
+    """Do order-17 once; in the middle of it wait for a line, or for our end; after it, if told."""
+    be_patient(store, patience)
 
     def work():
         say("running")
-        if how == "wait":
+        if how:
             sys.stdin.readline()
         return me
 
     say(Guard("bank", store=store).once(Once("order-17", lease=float(lease)), work))
+    if how == "stay":
+        sys.stdin.readline()
+
+
+def be_patient(store, patience):
+    """Wait so many seconds for a server that has our keys; nothing for what is the default."""
+    if patience:
+        store._cold.patience = float(patience)
+
+
+def orders(store, me, ledger, count_, lease, patience=""):
+    """Do orders once, in an order of our own; each effect is a line of `ledger`."""
+    be_patient(store, patience)
+    file = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    dice, bank = random.Random(me), Guard("bank", store=store)
+
+    def pay(number):
+        os.write(file, f"{number} {me}\n".encode())
+        time.sleep(dice.uniform(0, 0.004))
+        return number
+
+    for number in dice.sample(range(int(count_)), int(count_)):
+        paid = None
+        while paid is None:
+            try:
+                paid = bank.once(Once(f"order-{number}", lease=float(lease)), pay, number)
+            except StoreDown:
+                time.sleep(0.02)
+        say(paid)
+    say("done")
+    sys.stdin.readline()  # what could not be recorded yet is known to this process alone
 
 
 def serve(store):
@@ -107,8 +149,8 @@ def until_it_lands(port, key, operation):
 
 # What `serve` understands.
 WORDS = (
-    *(Ask, Breaker, Drop, Enter, Finish, Gate, Hand, Leave),
-    *(Renew, Reserve, Settle, Stated, Take, Tell, Tokens),
+    *(AskBreaker, Breaker, Drop, EnterGate, Finish, Gate, ManualOverride, LeaveGate),
+    *(Renew, Reserve, Settle, StatedLimit, Take, TellBreaker, Tokens),
 )
 
 if __name__ == "__main__":
@@ -120,5 +162,6 @@ if __name__ == "__main__":
         "hold": hold,
         "serve": serve,
         "once": once,
+        "orders": orders,
     }
     doing[what](open_store(url), *rest)

@@ -28,7 +28,8 @@ class Turnstile:
 def test_each_attempt_passes_every_admission_in_order_and_leaves_in_reverse(drive):
     log: list[str] = []
     script = Scripted(status_error(503), "ok")
-    result = drive.run(script, admissions=[Turnstile("breaker", log), Turnstile("gate", log)])
+    turnstiles = [Turnstile("breaker", log), Turnstile("gate", log)]
+    result = drive.run(script, effects="read", admissions=turnstiles)
     assert result == "ok"
     assert log == [
         "breaker Admitted 1",
@@ -78,7 +79,7 @@ def test_a_refused_retry_ends_with_the_last_real_error(drive):
     error = status_error(503)
     breaker = Turnstile("breaker", [], Admitted("breaker"), Refused(opened))
     with pytest.raises(Exception, match="status 503") as caught:
-        drive.run(Scripted(error), admissions=[breaker])
+        drive.run(Scripted(error), effects="read", admissions=[breaker])
     assert caught.value is error
     assert caught.value.__context__ is None
     story = mulligan.story(error)

@@ -12,12 +12,12 @@ import pytest
 
 from mulligan import Failure, Kind
 from mulligan.core.admission import Admitted, Hold, Outcome
-from mulligan.core.belief import Stated
-from mulligan.core.gate import Enter, Flow, Gate, Leave, Wait
 from mulligan.core.hint import Hint
-from mulligan.core.machine import Key
 from mulligan.core.moment import Moment
-from mulligan.stores.gate_admission import GateAdmission
+from mulligan.shared.gate.client import GateAdmission
+from mulligan.shared.gate.gate import EnterGate, Gate, GateState, GateWait, LeaveGate
+from mulligan.shared.gate.limits import StatedLimit
+from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
 
 
@@ -83,18 +83,18 @@ class Alone:
     """The pure machine, applied by hand."""
 
     def __init__(self, gate: Gate, dice: random.Random) -> None:
-        self.gate, self.dice, self.state, self.names = gate, dice, Flow(), itertools.count()
+        self.gate, self.dice, self.state, self.names = gate, dice, GateState(), itertools.count()
 
     def ask(self, worker, now):
-        enter = Enter(
+        enter = EnterGate(
             id=f"p{next(self.names)}", holder="h", settings=self.gate, roll=self.dice.random()
         )
         self.state, answer = enter(self.state, Moment(now, 1e9 + now))
-        return answer.delay if isinstance(answer, Wait) else (enter.id, answer.turn)
+        return answer.delay if isinstance(answer, GateWait) else (enter.id, answer.turn)
 
     def tell(self, worker, ticket, now, *, passes, again, stated):
         name, turn = ticket
-        leave = Leave(
+        leave = LeaveGate(
             id=name,
             turn=turn,
             reply="answered" if passes else "rejected",
@@ -169,7 +169,7 @@ def simulate(front, server, jobs, *, gate: Gate, limit=None, seed=0, latency=0.2
             at(now + on_its_way, "answer", agent, *args, server.ask(now), on_its_way)
         else:
             ticket, (passes, remaining, reset, again), late = args
-            said = Stated(
+            said = StatedLimit(
                 dimension="requests",
                 limit=limit,
                 remaining=remaining,

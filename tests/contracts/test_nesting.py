@@ -11,7 +11,9 @@ from mulligan.testing import Scripted, VirtualClock, status_error
 
 
 def guard(attempts=3, **options):
-    return mulligan.Guard(attempts=attempts, clock=VirtualClock(), **options)
+    return mulligan.Guard(
+        attempts=attempts, **{"effects": "read", "clock": VirtualClock(), **options}
+    )
 
 
 def test_three_layers_of_three_attempts_make_three_calls():
@@ -101,7 +103,7 @@ def test_an_annotated_error_can_be_unpickled_without_mulligan():
     with pytest.raises(ConnectionResetError):
         guard().call(Scripted(error))
     assert b"mulligan.core" not in pickle.dumps(error)
-    assert b"mulligan.drivers" not in pickle.dumps(error)
+    assert b"mulligan.calls" not in pickle.dumps(error)
 
 
 class Frozen(Exception):

@@ -14,11 +14,13 @@ import trio
 
 import mulligan
 from mulligan import Guard, Once
-from mulligan.core.claims import Mine, Take
-from mulligan.drivers.aio_time import asleep
-from mulligan.drivers.keeper import KEEPER
+from mulligan.calls.async_time import asleep
 from mulligan.errors import StoreDown
+from mulligan.once.claims import Mine, Take
+from mulligan.once.renewal import RENEWALS
 from mulligan.testing import Scripted, VirtualClock
+
+from .conftest import key_of
 
 
 class Doer:
@@ -108,19 +110,12 @@ def test_the_key_is_written_down_before_the_first_send(place, do):  # E-F1
 
     def send():
         take = Take(holder="somebody else", fingerprint="x", lease=1)
-        terms = _place_of("order-17")
+        terms = key_of("order-17")
         seen.append(type(place.another().keys.transact(terms, take)).__name__)
         return 1
 
     do(guard(place), "order-17", send)
     assert seen == ["Mismatch"]
-
-
-def _place_of(key):
-    from mulligan.core.canonical import digest
-    from mulligan.core.machine import Key
-
-    return Key("bank", f"once/{digest(['once', '', key])}")
 
 
 def test_another_payload_under_the_same_key_is_a_mistake(place, do, bank):  # E-F3
@@ -215,22 +210,22 @@ def test_a_dump_that_raises_loses_nothing(place, do):
 
 
 def test_the_dead_do_not_keep_a_key_longer_than_their_lease(place, do, bank):
-    terms = _place_of("order-17")
+    terms = key_of("order-17")
     fingerprint = _fingerprint(bank.charge, 5)
     dead = Take(holder="dead", fingerprint=fingerprint, lease=0.2)
     assert place.store.keys.transact(terms, dead) == Mine(1)
-    place.wait(0.25)
+    place.lapse(terms, 0.25)
     assert do(guard(place), "order-17", bank.charge, 5)["number"] == 1
 
 
 def _fingerprint(function, *args):
-    from mulligan.api.identity import arguments_of, fingerprint_of
+    from mulligan.once.operation import arguments_of, fingerprint_of
 
     return fingerprint_of(function, arguments_of(function, args, {}), ())
 
 
 def test_whoever_cannot_wait_is_told_which_key_is_in_use(place, do, bank):
-    terms = _place_of("order-17")
+    terms = key_of("order-17")
     take = Take(holder="other", fingerprint=_fingerprint(bank.charge, 5), lease=30)
     place.store.keys.transact(terms, take)
     with pytest.raises(
@@ -245,7 +240,7 @@ def test_whoever_cannot_wait_is_told_which_key_is_in_use(place, do, bank):
 
 
 def test_a_deadline_bounds_the_wait_for_a_key(place, do, bank):
-    terms = _place_of("order-17")
+    terms = key_of("order-17")
     take = Take(holder="other", fingerprint=_fingerprint(bank.charge, 5), lease=30)
     place.store.keys.transact(terms, take)
     with pytest.raises(mulligan.KeyBusy):
@@ -253,7 +248,7 @@ def test_a_deadline_bounds_the_wait_for_a_key(place, do, bank):
 
 
 def test_a_wait_for_a_key_is_announced(place, do, bank):
-    terms = _place_of("order-17")
+    terms = key_of("order-17")
     take = Take(holder="other", fingerprint=_fingerprint(bank.charge, 5), lease=30)
     place.store.keys.transact(terms, take)
     heard: list[mulligan.Event] = []
@@ -331,9 +326,9 @@ def test_a_waiter_goes_on_where_the_first_one_failed(place, bank):
 def test_a_stale_holders_result_is_discarded_for_its_successors(place, caplog):  # E-F5
     def slow():
         # The holder is stopped for longer than its lease, and another one does it meanwhile.
-        KEEPER._due.clear()
-        place.wait(0.4)
+        RENEWALS._due.clear()
         if len(caught) == 0:
+            place.lapse(key_of("order-17"), 0.4)
             caught.append("first")
             other = Guard("bank", store=place.another())
             caught.append(other.once(Once("order-17", lease=0.3), slow))
@@ -350,9 +345,9 @@ def test_a_stale_holder_whose_successor_failed_keeps_what_it_has(place):  # E-F5
     caught: list[str] = []
 
     def slow():
-        KEEPER._due.clear()
-        place.wait(0.4)
+        RENEWALS._due.clear()
         if not caught:
+            place.lapse(key_of("order-17"), 0.4)
             caught.append("first")
             other = Guard("bank", store=place.another())
             with pytest.raises(ValueError, match="second"):
@@ -374,21 +369,17 @@ def test_where_nobody_can_say_whether_it_was_done_it_is_not_done(flaky, do, bank
 
 @pytest.mark.real
 @pytest.mark.parametrize("world", ["asyncio", "trio"])
-def test_a_cancelled_holder_gives_its_key_back(place, world, bank):  # E-D2
+def test_a_cancelled_holder_gives_its_key_back(place, world, cancelled_once):  # E-D2
+    is_held = threading.Event()
+
     async def hang(amount):
+        is_held.set()
         await asleep(60)
 
-    async def on_asyncio():
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await guard(place).aonce("order-17", hang, 5)
+    async def call():
+        await guard(place).aonce("order-17", hang, 5)
 
-    async def on_trio():
-        with trio.move_on_after(0.05) as scope:
-            await guard(place).aonce("order-17", hang, 5)
-        assert scope.cancelled_caught
-
-    asyncio.run(on_asyncio()) if world == "asyncio" else trio.run(on_trio)
+    cancelled_once(world, is_held, call)
 
     def hang_now(amount):
         return "done"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mulligan import DeadLetters, Guard, replayable
-from mulligan.api import replayable as registry
-from mulligan.core.claims import Finish
+from mulligan.dead_letters import replayable as registry
 from mulligan.errors import StoreDown, StoreError
+from mulligan.once.claims import Finish
 from mulligan.stores.memory import Memory
 from mulligan.testing import virtual_time
 
@@ -163,7 +163,7 @@ def test_a_letter_that_waits_for_one_store_is_not_replayed_by_another(place, rec
     receiver.answer = "ok"
     box = DeadLetters(place.store)
     (record,) = box.all()
-    assert box.hindrance(record) == "it waits for test:down; replay it with that store"
+    assert box.hindrance(record) == "it belongs to the store test:down; replay it with that store"
     mark = box.replay(record)
     assert mark is not None
     assert (mark.state, mark.because) == ("refused", box.hindrance(record))

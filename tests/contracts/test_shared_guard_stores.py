@@ -134,6 +134,7 @@ def opened(store):
         store=store,
         breaker=Breaker(failures=1, open_for=0.2),
         tokens=False,
+        when_open="fail",
     )
     with pytest.raises(Exception, match="status 503"):
         guard.call(Scripted(status_error(503)))
@@ -282,12 +283,19 @@ def test_a_lost_store_is_a_warning_where_nobody_listens(caplog):
 
 def test_while_the_store_is_down_a_process_guards_itself_and_returns(monkeypatch):
     now = time.monotonic()
-    monkeypatch.setattr("mulligan.api.commons.monotonic", lambda: now)
-    monkeypatch.setattr("mulligan.stores.failopen.monotonic", lambda: now)
+    monkeypatch.setattr("mulligan.shared.targets.monotonic", lambda: now)
+    monkeypatch.setattr("mulligan.stores.cache.monotonic", lambda: now)
     heard: list[object] = []
     store: Any = DownStore()
     guard = mulligan.Guard(
-        "api", store=store, effects="read", scope="account", attempts=1, listeners=[heard.append]
+        "api",
+        store=store,
+        effects="read",
+        scope="account",
+        attempts=1,
+        listeners=[heard.append],
+        breaker=Breaker(failures=5),
+        when_open="fail",
     )
     for _ in range(5):
         with pytest.raises(Exception, match="status 503"):
@@ -331,24 +339,37 @@ class SlowStore(DownStore):
         time.sleep(0.15)
 
 
+class HeldStore(DownStore):
+    """A store that answers when it is told to."""
+
+    is_down = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.may_answer = threading.Event(), threading.Event()
+        self.may_answer.set()
+
+    def _check(self):
+        self.asked.set()
+        assert self.may_answer.wait(30)
+
+
 @pytest.mark.parametrize("loop", ["asyncio", "trio"])
-def test_a_caller_that_is_cancelled_while_it_asks_leaves_no_probe_behind(loop):  # E-B2
-    store: Any = SlowStore()
+def test_a_caller_that_is_cancelled_while_it_asks_leaves_no_probe_behind(loop, cancelled_once):
+    """E-B2"""
+    store: Any = HeldStore()
     guard = opened(store)
     begun: list[int] = []
 
     async def never():
         begun.append(1)
 
-    async def main():
-        if loop == "trio":
-            with trio.move_on_after(0.05):
-                await guard.acall(never)
-        else:
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(guard.acall(never), 0.05)
+    async def call():
+        await guard.acall(never)
 
-    run_all(loop, main)
+    store.asked.clear()
+    store.may_answer.clear()
+    cancelled_once(loop, store.asked, call, then=store.may_answer.set)
     assert begun == []
     assert guard.call(Scripted("well")) == "well"
 

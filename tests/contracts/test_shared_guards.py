@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from contextlib import nullcontext
+from dataclasses import replace
 
 import pytest
 import trio
@@ -14,6 +15,16 @@ from mulligan import Breaker, Event, Gate, Tokens
 from mulligan.testing import Scripted, status_error, virtual_time
 
 SERVER = status_error(503, "starting up")
+
+# What is shared, with the numbers that published tables have.
+STRICT = replace(
+    mulligan.preset("default").but(when_open="fail", in_place=120),
+    rules={
+        kind: rule if rule.attempts is None else replace(rule, attempts=min(rule.attempts, 5))
+        for kind, rule in mulligan.preset("default").rules.items()
+    },
+    breaker=Breaker(failures=5, open_for=60, open_at_least=60),
+)
 
 
 class Answer:
@@ -35,7 +46,10 @@ class Run:
         self.heard: list[Event] = []
 
     def guard(self, target="api", **options):
+        """A guard that fails at once while its breaker is open, after five failures in a row."""
         options.setdefault("effects", "read")
+        if "policy" not in options:
+            options.setdefault("policy", STRICT)
         return mulligan.Guard(target, listeners=[self.heard.append], **options)
 
     def call(self, guard, function, *args):
@@ -200,9 +214,8 @@ def test_scopes_do_not_share(run):
 @pytest.mark.parametrize(
     ("policy", "target", "failures", "open_for"),
     [
-        ("default", "api", 5, 60),
-        ("default", "anthropic", 3, 120),
-        ("skill", "anthropic", 3, 120),
+        ("skill", "api", 5, 60),
+        ("skill", "anthropic", 5, 60),
         ("surface", "api", 5, 30),
     ],
 )
@@ -285,7 +298,7 @@ def test_a_hold_ends_no_later_than_patience_allows(run):
         # While this attempt fails, somebody else is told to wait for longer than we may.
         limited = status_error(429, headers={"retry-after": "90"})
         with pytest.raises(Exception, match="429"):
-            mulligan.Guard("api", effects="read", attempts=1).call(Scripted(limited))
+            mulligan.Guard("api", policy=STRICT, effects="read", attempts=1).call(Scripted(limited))
         raise SERVER
 
     guard = run.guard(patience=60)
@@ -362,14 +375,16 @@ def test_a_limit_that_one_guard_met_without_a_gate_stops_those_with_one_as_well(
 
 
 def test_a_gate_is_shut_exactly_until_the_reset_that_was_stated_be_it_in_days(run):
-    days = 5 * 86_400
-    run.fails(run.guard(), Scripted(status_error(429, headers={"retry-after": str(days)})))
+    days, month = 5 * 86_400, Gate(horizon=31 * 86_400)
+    run.fails(
+        run.guard(gate=month), Scripted(status_error(429, headers={"retry-after": str(days)}))
+    )
     run.clock.advance(86_400)
-    error = run.fails(run.guard(), Scripted("x"))
+    error = run.fails(run.guard(gate=month), Scripted("x"))
     assert isinstance(error, mulligan.LimitReached)
     assert 0 <= error.until - run.clock.wall() - 4 * 86_400 < 1  # the spread of those who wait
     run.clock.advance(4 * 86_400)
-    assert run.call(run.guard(), Scripted("well")) == "well"
+    assert run.call(run.guard(gate=month), Scripted("well")) == "well"
 
 
 # Tokens
@@ -450,8 +465,8 @@ def test_two_settings_for_one_target_are_an_error_that_names_both(run):
 def test_a_guard_without_settings_has_the_usual_ones(run):
     mulligan.Guard("api")
     with pytest.raises(mulligan.SettingError, match="another has Tokens"):
-        run.guard(tokens=Tokens(capacity=1))
-    run.guard("billing", gate=Gate(keep=5))
+        run.guard(policy="default", tokens=Tokens(capacity=1))
+    run.guard("billing", policy="default", gate=Gate(keep=5))
     with pytest.raises(mulligan.SettingError, match=r"wants Gate\(\), another has Gate\(keep=5\)"):
         mulligan.Guard("billing")
 
@@ -478,7 +493,7 @@ def test_what_began_before_the_breaker_changed_says_nothing_about_it_now(run):  
 
     def slow():
         # Meanwhile others open the breaker, and one of them closes it again.
-        other = mulligan.Guard("api", effects="read", attempts=1, tokens=False)
+        other = mulligan.Guard("api", policy=STRICT, effects="read", attempts=1, tokens=False)
         for _ in range(5):
             with pytest.raises(Exception, match="starting up"):
                 other.call(Scripted(SERVER))
@@ -492,7 +507,7 @@ def test_what_began_before_the_breaker_changed_says_nothing_about_it_now(run):  
 
 
 def test_guards_in_one_world_do_not_meet_those_in_another(run):
-    guard = mulligan.Guard("api", effects="read")
+    guard = mulligan.Guard("api", policy=STRICT, effects="read")
     run.fails(guard, Scripted(SERVER))
     assert isinstance(run.fails(guard, Scripted("x")), mulligan.CircuitOpen)
     with virtual_time():
@@ -529,9 +544,9 @@ def test_a_waiter_at_the_gate_can_be_cancelled(adrive):
     limited = status_error(429, headers={"retry-after": "60"})
     script = Scripted("never")
     with virtual_time(adrive.clock):
-        guard = mulligan.Guard("api", effects="read")
+        guard = mulligan.Guard("api", policy=STRICT, effects="read")
         with pytest.raises(Exception, match="429"):
-            mulligan.Guard("api", effects="read", attempts=1).call(Scripted(limited))
+            mulligan.Guard("api", policy=STRICT, effects="read", attempts=1).call(Scripted(limited))
 
         async def main():
             if adrive.name == "trio":

@@ -12,12 +12,12 @@ from itertools import count
 
 import pytest
 
-from mulligan.core.breaker import BREAKER, Ask, Breaker, Hand, Open, Shut
-from mulligan.core.claims import Finish, Take
-from mulligan.core.entry import Entry
-from mulligan.core.machine import Key
 from mulligan.errors import StoreDown, StoreError
-from mulligan.stores.redis import Redis
+from mulligan.once.claims import Finish, Take
+from mulligan.shared.breaker import BREAKER, AskBreaker, Breaker, ManualOverride, OpenBreaker, Shut
+from mulligan.stores.entries import JournalLine
+from mulligan.stores.machine import Key
+from mulligan.stores.redis.store import Redis
 
 KEY = Key("target", "breaker")
 FIVE = Breaker()
@@ -33,7 +33,7 @@ def store(server):
 
 
 def ask(store):
-    return store.state.transact(KEY, Ask(permit="p", settings=FIVE))
+    return store.state.transact(KEY, AskBreaker(permit="p", settings=FIVE))
 
 
 def test_it_is_the_version_we_think_it_is(server):
@@ -42,7 +42,7 @@ def test_it_is_the_version_we_think_it_is(server):
 
 
 def test_scripts_that_the_server_forgot_are_sent_again(store):
-    store.state.transact(KEY, Hand(move="block"))
+    store.state.transact(KEY, ManualOverride(move="block"))
     store._hot.command("SCRIPT", "FLUSH")
     assert isinstance(ask(store), Shut)
 
@@ -75,8 +75,8 @@ def test_what_was_acknowledged_survives_kill_9_of_the_server(new_server):
     server = new_server()
     store = Redis(server.url)
     for number in range(50):
-        store.journal.append("run", Entry(f"e{number}", "1"))
-    store.state.transact(KEY, Hand(move="block"))
+        store.journal.append("run", JournalLine(f"e{number}", "1"))
+    store.state.transact(KEY, ManualOverride(move="block"))
     server.end(signal.SIGKILL)
     with pytest.raises(StoreDown):
         ask(store)
@@ -108,14 +108,14 @@ def test_settings_that_put_data_at_risk_are_remarked_on(store, new_server, caplo
     assert first.endswith("set appendonly yes")
     assert second.endswith("set maxmemory-policy noeviction")
     assert caplog.messages == []
-    risky.journal.append("run", Entry("e", "1"))
-    risky.keys.transact(KEY, Hand(move="reset"))
+    risky.journal.append("run", JournalLine("e", "1"))
+    risky.keys.transact(KEY, ManualOverride(move="reset"))
     assert caplog.messages == [first, second]  # once, and before anything is entrusted to it
     risky.close()
 
 
 def test_a_clients_skewed_clock_changes_nothing(store, monkeypatch):
-    store.state.transact(KEY, Open(stated=600, because="test"))
+    store.state.transact(KEY, OpenBreaker(stated=600, because="test"))
     monkeypatch.setattr(time, "time", lambda: 0.0)
     answer = ask(store)
     assert isinstance(answer, Shut)
@@ -127,7 +127,7 @@ def test_a_state_that_somebody_else_wrote_is_begun_anew(store):
     assert store.state.peek(KEY, BREAKER)[0] == BREAKER.start
     store._cold.command("SET", store.keys._names(KEY)[0], "[1]")
     with pytest.raises(StoreError, match="the breaker of target cannot be read"):
-        store.keys.transact(KEY, Hand(move="block"))
+        store.keys.transact(KEY, ManualOverride(move="block"))
 
 
 def test_every_key_of_a_target_lives_on_one_node(store):
@@ -150,20 +150,20 @@ def test_a_slow_operation_on_one_key_holds_up_no_other(store):
     thread.start()
     begun.wait(10)
     try:
-        assert store.state.transact(KEY, Hand(move="block"))
+        assert store.state.transact(KEY, ManualOverride(move="block"))
         assert isinstance(ask(store), Shut)
     finally:
         done.set()
         thread.join()
-    assert not store.state._turns  # and the locks go with those who hold them
+    assert not store.state._batches  # and the queues go with those who stand in them
 
 
 def test_what_is_kept_for_years_or_for_ever_is_not_forgotten_after_one(store):
     done, years = Key("target", "operation"), 3 * 31_536_000
     store.keys.transact(done, Take(holder="a", fingerprint="f", lease=60))
-    store.keys.transact(done, Finish(holder="a", epoch=1, value="1", ttl=years))
+    store.keys.transact(done, Finish(holder="a", epoch=1, fingerprint="f", value="1", ttl=years))
     assert store._cold.command("PTTL", store.keys._names(done)[0]) >= years * 1000
-    store.state.transact(KEY, Hand(move="block"))
+    store.state.transact(KEY, ManualOverride(move="block"))
     assert store._hot.command("PTTL", store.state._names(KEY)[0]) == -1  # it has no end
 
 

@@ -14,8 +14,8 @@ import pytest
 
 import mulligan
 from mulligan import Guard
+from mulligan.calls.admissions import Admissions
 from mulligan.core.failure import Failure, Kind, Reach
-from mulligan.drivers.entrance import Entrance
 from mulligan.testing import Scripted, VirtualClock, status_error
 
 
@@ -87,34 +87,36 @@ def test_a_store_whose_folder_goes_away_is_done_without_in_every_thread(tmp_path
 
 
 class Broken:
-    """What calls share, out of order."""
+    """A target whose breaker and tokens raise."""
 
-    is_remote = True
+    is_remote = is_asked = True
 
-    @property
-    def admissions(self):
+    def enter(self, attempt, *, now, wall):
         raise RuntimeError("no breaker")
 
     @property
-    def tokens(self):
+    def retry_tokens(self):
         raise RuntimeError("no tokens")
 
-    def is_near(self, *, now):
+    def is_near(self, now):
         return True
 
-    def is_news(self, asked, stated):
+    def is_news(self, ticket, stated):
         return True
 
-    def settled(self):
+    def give_up(self, now):
+        raise RuntimeError("not given up")
+
+    def settled(self, now):
         raise RuntimeError("not settled")
 
 
 def test_what_is_shared_never_stands_in_the_way_even_where_it_raises(caplog):
-    commons: Any = Broken()
-    entrance = Entrance((), commons, VirtualClock())
+    target: Any = Broken()
+    admissions = Admissions((), target, VirtualClock())
     failure = Failure(kind=Kind.SERVER, reach=Reach.MAYBE_APPLIED)
-    assert entrance.enter(1) is None
-    entrance.leave("failed", failure)
-    assert entrance.reserve(failure, 1.0) == ""
+    assert admissions.enter(1) is None
+    admissions.leave("failed", failure)
+    assert admissions.reserve(failure, 1.0) == ""
     assert "no breaker" in caplog.text
     assert "no tokens" in caplog.text

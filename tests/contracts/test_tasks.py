@@ -10,9 +10,12 @@ import trio
 
 import mulligan
 from mulligan import Fixed, Kind, Policy, Rule
+from mulligan.calls.context import surroundings
 from mulligan.testing import Scripted, VirtualClock, status_error, virtual_time
 
-STEADY = Policy(rules={Kind.SERVER: Rule(attempts=50, backoff=Fixed(wait=4))})
+STEADY = Policy(
+    rules={Kind.SERVER: Rule(attempts=50, backoff=Fixed(wait=4))}, effects=mulligan.Effects.READ
+)
 
 
 def story_of(function, *args):
@@ -108,7 +111,7 @@ def test_children_of_trio_inherit_the_task():
 
 
 def test_a_budget_is_reserved_once_however_many_ask_together():  # E-C2, E-C3
-    from mulligan.drivers.task import Task
+    from mulligan.calls.budget import Task
 
     parent = Task(VirtualClock(), budget=500, metadata={})
     task = Task(VirtualClock(), budget=1000, metadata={}, parent=parent)
@@ -148,3 +151,39 @@ def test_a_task_is_entered_once():
 def test_a_budget_that_cannot_be_meant_is_refused(bad):
     with pytest.raises(mulligan.SettingError, match=r"^budget needs"):
         mulligan.task(budget=bad)
+
+
+def test_the_first_task_of_a_process_counts_what_was_decorated_before(monkeypatch):
+    monkeypatch.setattr(surroundings, "exist", False)
+
+    @mulligan.retry
+    def plain():
+        return mulligan.current()
+
+    @mulligan.retry
+    async def awaited():
+        return mulligan.current()
+
+    guard = mulligan.Guard()
+    assert [plain(), asyncio.run(awaited()), guard.call(plain)] == [None] * 3
+    with mulligan.task(metadata={"run": 7}):
+        inside = [plain(), asyncio.run(awaited()), guard.call(plain)]
+    assert [each.metadata for each in inside if each] == [{"run": 7}] * 3
+    assert plain() is None
+
+
+def test_a_child_that_outlives_the_task_of_its_parent_stays_in_it():
+    @mulligan.retry
+    async def awaited():
+        return mulligan.current()
+
+    async def parent():
+        with mulligan.task(metadata={"run": 7}):
+            child = asyncio.create_task(later())
+        return await child
+
+    async def later():
+        await asyncio.sleep(0)
+        return await awaited()
+
+    assert asyncio.run(parent()).metadata == {"run": 7}

@@ -13,11 +13,11 @@ import trio
 
 import mulligan
 from mulligan.core.admission import Admitted, Hold
-from mulligan.core.belief import Stated
-from mulligan.core.gate import Gate
-from mulligan.core.machine import Key
-from mulligan.stores.gate_admission import GateAdmission
-from mulligan.stores.waiting import GateWaiter
+from mulligan.shared.admission import CallAdmission
+from mulligan.shared.gate.client import GateAdmission
+from mulligan.shared.gate.gate import Gate
+from mulligan.shared.gate.limits import StatedLimit
+from mulligan.stores.machine import Key
 from mulligan.testing import Scripted, status_error, virtual_time
 
 LIMITED = status_error(429, headers={"retry-after": "10"})
@@ -149,9 +149,11 @@ def test_in_every_store_a_process_lets_in_who_came_first(place):
     times = {"now": now[0], "wall": 1e9}
     first = gate.enter(1, **times)
     assert isinstance(first, Admitted)
-    gate.observe(first.ticket, (Stated(dimension="requests", limit=4, remaining=0, reset_in=0.4),))
+    gate.observe(
+        first.ticket, (StatedLimit(dimension="requests", limit=4, remaining=0, reset_in=0.4),)
+    )
     gate.leave(first.ticket, "succeeded", None, **times)
-    waiters = [GateWaiter(gate) for _ in range(3)]
+    waiters = [CallAdmission(gate.waiting, None, gate) for _ in range(3)]
     delays = []
     for number, waiter in enumerate(waiters):
         answer = waiter.enter(1, now=100.06 + number / 1000, wall=1e9)
@@ -160,11 +162,11 @@ def test_in_every_store_a_process_lets_in_who_came_first(place):
         delays.append(answer.delay + number / 1000)
     assert delays == sorted(delays)
     place.wait(0.5)
-    newcomer = GateWaiter(gate)
+    newcomer = CallAdmission(gate.waiting, None, gate)
     for waiter in (newcomer, waiters[2], waiters[1]):
         answer = waiter.enter(1, now=100.51, wall=1e9)
         assert isinstance(answer, Hold)
         assert answer.delay < 0.01
-    waiters[1].give_up()
+    waiters[1].give_up(100.51)
     for waiter in (waiters[0], waiters[2], newcomer):
         assert isinstance(waiter.enter(1, now=100.52, wall=1e9), Admitted)

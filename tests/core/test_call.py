@@ -143,7 +143,7 @@ def test_a_story_tells_what_it_was_given_in_strings_and_numbers():
     assert (only.because, only.took) == (decision.because, 1.5)
     assert str(story) == (
         "mulligan: out of time after 1 attempt: too late\n"
-        "  attempt 1: server 500: it broke → again in 2s, by backoff"
+        "  attempt 1: 500 (server): it broke → retry in 2s, by backoff"
     )
 
 

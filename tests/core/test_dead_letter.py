@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mulligan.core.letters import Letter, Mark, Record
+from mulligan.core.dead_letter import Letter, Mark, Record
 
 LETTER = Letter(
     id="1",

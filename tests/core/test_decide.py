@@ -51,7 +51,9 @@ LOST = Failure(kind=Kind.NETWORK, reach=Reach.MAYBE_APPLIED)
 
 def test_an_explicit_no_ends_it():  # E-G7, R-C11
     failure = Failure(kind=Kind.SERVER, status=503, is_retriable=False, because="the body says so")
-    assert judged(failure) == GiveUp(Ending.FINAL, "server 503 will not pass: the body says so")
+    assert judged(failure) == GiveUp(
+        Ending.FINAL, "503 (server) is not retryable: the body says so"
+    )
 
 
 def test_an_explicit_yes_overrides_a_kind_without_a_rule():  # E-G7, R-C11
@@ -67,7 +69,7 @@ def test_an_explicit_yes_overrides_the_list_of_statuses():
 def test_a_422_that_may_pass_may_pass_once_corrected_never_as_it_is():  # "422"
     failure = Failure(kind=Kind.CLIENT, status=422, is_retriable=True)
     assert judged(failure) == GiveUp(
-        Ending.FINAL, "client 422 may pass once the call is corrected, not as it is"
+        Ending.FINAL, "422 (client) can succeed only once the call is corrected"
     )
 
 
@@ -81,13 +83,13 @@ def test_an_explicit_yes_changes_nothing_where_nothing_is_retried():
 
 def test_unknown_is_raised_never_retried():  # R-C3
     assert judged(Failure(kind=Kind.UNKNOWN)) == GiveUp(
-        Ending.UNKNOWN, "not a failure that is known to pass"
+        Ending.UNKNOWN, "unknown failures are not retried"
     )
 
 
 def test_a_kind_without_a_rule_is_final():
     assert judged(Failure(kind=Kind.AUTH, status=401)) == GiveUp(
-        Ending.FINAL, "auth 401 does not pass by waiting (policy 'plain')"
+        Ending.FINAL, "401 (auth) cannot be fixed by waiting (policy 'plain')"
     )
 
 
@@ -106,7 +108,7 @@ def test_a_limit_is_retried_whatever_its_status(status):  # E-G2
 def test_a_failure_that_is_final_still_says_when():
     failure = Failure(kind=Kind.BILLING, hint=Hint(delay=60))
     assert judged(failure) == GiveUp(
-        Ending.FINAL, "billing does not pass by waiting (policy 'plain')", 1060.0
+        Ending.FINAL, "billing cannot be fixed by waiting (policy 'plain')", 1060.0
     )
 
 
@@ -117,8 +119,8 @@ def test_what_may_have_been_applied_is_not_repeated_blindly():  # R-I1, E-F10
     decision = judged(LOST, preset("default"), name="pay")
     assert decision == GiveUp(
         Ending.MAYBE_APPLIED,
-        "not repeated: pay() may have been applied; "
-        'if repeating is harmless write effects="read" or effects="idempotent"',
+        "not retried: pay() may have been applied; "
+        'if repeating is harmless, set effects="read" or effects="idempotent"',
     )
 
 
@@ -158,7 +160,7 @@ def test_attempts_are_counted_by_kind():  # E-C11
 
 def test_a_single_attempt_reads_as_one():
     decision = judged(SERVER, Policy(rules={Kind.SERVER: Rule(attempts=1)}))
-    assert decision == GiveUp(Ending.EXHAUSTED, "the only attempt failed with server 500")
+    assert decision == GiveUp(Ending.EXHAUSTED, "the only attempt failed with 500 (server)")
 
 
 def test_who_runs_out_of_attempts_still_says_when():
@@ -175,11 +177,11 @@ def test_the_servers_time_comes_before_the_backoff():  # R-L2
     failure = Failure(kind=Kind.SERVER, hint=Hint(delay=7, source="retry-after"))
     decision = judged(failure)
     assert decision == RetryAfter(7, "retry-after")
-    assert decision.because == "again in 7s, as retry-after says"
+    assert decision.because == "retry in 7s, as retry-after says"
 
 
 def test_without_a_time_the_backoff_speaks():
-    assert judged(SERVER).because == "again in 1s, by backoff"
+    assert judged(SERVER).because == "retry in 1s, by backoff"
 
 
 def test_a_hint_from_nowhere_comes_from_the_server():
@@ -249,7 +251,7 @@ def conditional(check, validator=None):
 def test_a_required_validator_that_is_missing_is_a_no():  # R-A3
     assert judged(CONDITIONAL, conditional("required")) == GiveUp(
         Ending.FINAL,
-        "conditional 423 passes only if something changes, and no validator says so",
+        "423 (conditional) can succeed only after a change, and no validator reports one",
     )
 
 
@@ -261,7 +263,7 @@ def test_an_optional_validator_that_is_missing_is_a_yes():
 def test_a_validator_is_believed(check):  # R-A3
     assert judged(CONDITIONAL, conditional(check, lambda _: True)) == RetryAfter(1)
     assert judged(CONDITIONAL, conditional(check, lambda _: False)) == GiveUp(
-        Ending.FINAL, "conditional 423: the validator says that nothing has changed"
+        Ending.FINAL, "423 (conditional): the validator reports no change"
     )
 
 
@@ -277,7 +279,7 @@ def test_a_validator_that_raises_is_a_no():  # E-G8
         raise LookupError
 
     decision = judged(CONDITIONAL, conditional("required", broken))
-    assert decision.because == "conditional 423: the validator raised LookupError"
+    assert decision.because == "423 (conditional): the validator raised LookupError"
 
 
 def test_a_server_that_says_yes_has_answered_for_the_validator():
@@ -304,15 +306,15 @@ def test_a_short_wait_is_slept_through():
 
 
 def test_a_long_wait_parks():
-    assert judged(limited(121), preset("default")) == Park(
-        1121.0, "again in 2m1s, as retry-after says: longer than the 2m slept in place"
+    assert judged(limited(901), preset("default")) == Park(
+        1901.0, "retry in 15m1s, as retry-after says: longer than the 15m slept in place"
     )
 
 
 def test_a_wait_beyond_the_horizon_gives_up_and_says_when():  # R-L10, E-A7
     assert judged(limited(86_400), preset("default")) == GiveUp(
         Ending.HORIZON,
-        "again in 1d, as retry-after says: beyond the horizon of 6h",
+        "retry in 1d, as retry-after says: beyond the horizon of 6h",
         87_400.0,
     )
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mulligan
-from mulligan import Effects, Failure, Family, Hint, Kind, Reach, View
+from mulligan import Effects, Failure, Family, Hint, Kind, Reach, Retryability
 from mulligan.testing import status_error
 
 # R-C3, R-C6; DESIGN, failure kinds.
@@ -47,23 +47,23 @@ def test_the_vocabulary_is_complete():
 @pytest.mark.parametrize("kind", Kind)
 def test_each_kind_has_its_family_and_its_view(kind):  # R-C3, R-C6
     failure = Failure(kind=kind)
-    assert (kind.family, kind.view) == VOCABULARY[kind]
-    assert (failure.family, failure.view) == VOCABULARY[kind]
+    assert (kind.family, kind.retryability) == VOCABULARY[kind]
+    assert (failure.family, failure.retryability) == VOCABULARY[kind]
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_an_explicit_no_is_final_whatever_the_kind(kind):  # R-C11, E-G7
-    assert Failure(kind=kind, is_retriable=False).view is View.NON_RETRYABLE
+    assert Failure(kind=kind, is_retriable=False).retryability is Retryability.NON_RETRYABLE
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_an_explicit_yes_is_retryable_whatever_the_kind(kind):  # R-C11, E-G7
-    expected = View.RETRYABLE_WITH_BACKOFF if kind.is_limit else View.RETRYABLE
-    assert Failure(kind=kind, is_retriable=True).view is expected
+    expected = Retryability.RETRYABLE_WITH_BACKOFF if kind.is_limit else Retryability.RETRYABLE
+    assert Failure(kind=kind, is_retriable=True).retryability is expected
 
 
 @pytest.mark.parametrize(
-    ("error", "view"),
+    ("error", "retryability"),
     [
         (status_error(500), "retryable"),
         (status_error(503), "retryable"),
@@ -79,8 +79,8 @@ def test_an_explicit_yes_is_retryable_whatever_the_kind(kind):  # R-C11, E-G7
     ],
     ids=repr,
 )
-def test_the_three_way_view_is_the_published_one(error, view):  # R-C6
-    assert mulligan.classifier.classify(error, now=0).view == view
+def test_the_three_classes_are_the_published_ones(error, retryability):  # R-C6
+    assert mulligan.classifier.classify(error, now=0).retryability == retryability
 
 
 def test_only_limits_end_by_time_alone():
@@ -106,10 +106,10 @@ def test_a_failure_was_answered_unless_somebody_says_otherwise():
     [
         (
             Failure(kind=Kind.RATE_LIMIT, status=429, message="slow down"),
-            "rate_limit 429: slow down",
+            "429 (rate_limit): slow down",
         ),
         (Failure(kind=Kind.NETWORK, message="reset"), "network: reset"),
-        (Failure(kind=Kind.SERVER, status=500), "server 500"),
+        (Failure(kind=Kind.SERVER, status=500), "500 (server)"),
         (Failure(kind=Kind.UNKNOWN), "unknown"),
     ],
 )

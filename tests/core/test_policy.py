@@ -69,7 +69,7 @@ def test_words_are_understood_as_kinds_effects_and_durations():
 
 def test_the_defaults_are_the_designs():
     policy = Policy()
-    assert (policy.in_place, policy.horizon, policy.bound) == (120, 21_600, 300)
+    assert (policy.in_place, policy.horizon, policy.bound) == (900, 21_600, 900)
     assert (policy.deadline, policy.budget, policy.timeouts) == (None, None, None)
 
 
@@ -80,7 +80,7 @@ def test_a_wait_that_may_be_slept_through_may_be_waited_at_all():
 
 def test_a_policy_that_blocks_for_hours_is_patient_as_long():
     assert Policy(in_place=7200).bound == 7200
-    assert Policy().bound == 300
+    assert Policy().bound == 900
 
 
 def test_but_changes_bounds_and_leaves_the_original_alone():

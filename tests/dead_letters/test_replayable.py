@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 import mulligan
 from mulligan import SettingError, replayable
-from mulligan.api import replayable as registry
-from mulligan.api.replayable import fit, rebuilt, replayable_of
+from mulligan.dead_letters import replayable as registry
+from mulligan.dead_letters.replayable import fit, rebuilt, replayable_of
 
 
 @pytest.fixture(autouse=True)
@@ -53,8 +53,9 @@ def test_a_name_belongs_to_one_function():
     other.__qualname__ = "other"
     with pytest.raises(
         SettingError,
-        match=r"^two functions are replayable as 'send': tests\.api\.test_replayable\.send and "
-        r"tests\.api\.test_replayable\.other; give one another name$",
+        match=r"^two functions are replayable as 'send': "
+        r"tests\.dead_letters\.test_replayable\.send and "
+        r"tests\.dead_letters\.test_replayable\.other; give one another name$",
     ):
         replayable("send")(other)
 

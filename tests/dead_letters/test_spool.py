@@ -4,13 +4,13 @@ import os
 
 import pytest
 
+from mulligan.dead_letters.spool import LetterSpool
 from mulligan.errors import StoreError
-from mulligan.stores.spool import Spool
 
 
 @pytest.fixture
-def spool(tmp_path) -> Spool:
-    return Spool(tmp_path / "dead")
+def spool(tmp_path) -> LetterSpool:
+    return LetterSpool(tmp_path / "dead")
 
 
 def test_what_is_put_is_found(spool):
@@ -49,4 +49,4 @@ def test_a_half_written_file_is_not_a_letter(spool):
 def test_a_file_in_the_place_of_the_folder_is_an_error(tmp_path):
     (tmp_path / "dead").write_text("")
     with pytest.raises(StoreError, match="cannot use this folder"):
-        Spool(tmp_path / "dead").put("a", "1")
+        LetterSpool(tmp_path / "dead").put("a", "1")

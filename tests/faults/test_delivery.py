@@ -5,18 +5,28 @@ from dataclasses import replace
 
 import pytest
 
-from mulligan.faults.delivery import Answer, Close, Hang, Pause, Reset, Send, deliver
-from mulligan.faults.limits import Limits
-from mulligan.faults.menu import order
+from mulligan.faults.delivery import (
+    Close,
+    DeliveryPause,
+    Hang,
+    PlannedResponse,
+    Reset,
+    Send,
+    deliver,
+)
+from mulligan.faults.fault_names import order
+from mulligan.faults.limits import ClientLimits
 from mulligan.faults.rest import Resource
 from mulligan.faults.script import Script
 from mulligan.faults.service import Service
-from mulligan.faults.vendors import Stream
-from mulligan.faults.wire import LAST_CHUNK, Request, chunk, read_head
+from mulligan.faults.vendors import ResponseStream
+from mulligan.faults.wire import LAST_CHUNK, HttpRequest, chunk, read_head
 
 FRAMES = (b"one", b"two", b"three", b"four")
-STREAM = Answer(status=200, stream=Stream(frames=FRAMES, middle=2), error_event=b"oops")
-WHOLE = Answer(status=200, body=b"0123456789", error_body=b"{}")
+STREAM = PlannedResponse(
+    status=200, stream=ResponseStream(frames=FRAMES, middle=2), error_event=b"oops"
+)
+WHOLE = PlannedResponse(status=200, body=b"0123456789", error_body=b"{}")
 
 
 def sent(acts) -> bytes:
@@ -62,9 +72,9 @@ def test_a_good_stream_is_one_chunk_an_event():
     [
         ("stall", 2, ["Hang", "Close"]),
         ("stall(1)", 1, ["Hang", "Close"]),
-        ("drop", 2, ["Pause", "Reset"]),
-        ("drop(0)", 0, ["Pause", "Reset"]),
-        ("drop(99)", 4, ["Pause", "Reset"]),
+        ("drop", 2, ["DeliveryPause", "Reset"]),
+        ("drop(0)", 0, ["DeliveryPause", "Reset"]),
+        ("drop(99)", 4, ["DeliveryPause", "Reset"]),
     ],
 )
 def test_a_stream_breaks_after_as_many_events_as_asked_half_of_them_by_default(
@@ -103,9 +113,9 @@ def test_an_error_event_comes_before_the_last_event_at_the_latest():
 @pytest.mark.parametrize("after", [0, 1, 99])
 def test_an_error_inside_geminis_array_leaves_it_an_array(after):
     script = Script.parse(f"error-event({after})")
-    service = Service(script=script, limits=Limits(), resource=Resource(), now=0.0)
+    service = Service(script=script, limits=ClientLimits(), resource=Resource(), now=0.0)
     head = read_head(b"POST /v1beta/models/m:streamGenerateContent HTTP/1.0")
-    got = json.loads(body(service.handle(Request(head=head), 0.0).acts))
+    got = json.loads(body(service.handle(HttpRequest(head=head), 0.0).acts))
     assert [next(iter(each)) for each in got].index("error") == len(got) - 1
     assert after == 99 or len(got) == after + 1
 
@@ -131,7 +141,7 @@ def test_who_knows_no_chunks_reads_until_the_connection_ends(fault, said, last):
 
 def test_a_drip_waits_before_every_event():
     acts = deliver(order("drip", "0.2s"), STREAM, 0.0)
-    assert acts.count(Pause(0.2)) == 4
+    assert acts.count(DeliveryPause(0.2)) == 4
     assert body(acts) == b"".join(map(chunk, FRAMES)) + LAST_CHUNK
 
 
@@ -155,9 +165,9 @@ def test_bad_json_has_the_right_length():
 
 
 def test_a_delay_comes_before_anything_is_sent():
-    assert deliver(order("ok", "delay=0.2s"), WHOLE, 0.0)[0] == Pause(0.2)
+    assert deliver(order("ok", "delay=0.2s"), WHOLE, 0.0)[0] == DeliveryPause(0.2)
 
 
 def test_a_head_request_gets_no_body():
-    answer = Answer(status=200, body=b"{}", is_bodiless=True)
+    answer = PlannedResponse(status=200, body=b"{}", is_bodiless=True)
     assert body(deliver(order("ok"), answer, 0.0)) == b""

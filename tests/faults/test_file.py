@@ -5,7 +5,7 @@ import re
 import pytest
 
 from mulligan.errors import FileError
-from mulligan.faults.file import Settings, read_toml
+from mulligan.faults.file import FaultSettings, read_toml
 
 WHOLE = """
 seed = 7
@@ -45,8 +45,8 @@ def test_a_file_says_what_a_line_can_and_more():
 
 
 def test_an_empty_file_says_nothing():
-    assert read_toml("", file="x.toml") == Settings()
-    assert Settings().script is None
+    assert read_toml("", file="x.toml") == FaultSettings()
+    assert FaultSettings().script is None
 
 
 @pytest.mark.parametrize(

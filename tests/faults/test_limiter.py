@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.errors import SettingError
-from mulligan.faults.limiter import Counting, Limit, Meter, charge, look
-from mulligan.faults.limits import Account, Limits, admit
+from mulligan.faults.limiter import Counting, Meter, RateLimit, charge, look
+from mulligan.faults.limits import ClientLimits, ClientUsage, admit
 
 countings = st.sampled_from(list(Counting))
 limits = st.builds(
-    Limit, capacity=st.integers(1, 20), window=st.floats(0.5, 100), counting=countings
+    RateLimit, capacity=st.integers(1, 20), window=st.floats(0.5, 100), counting=countings
 )
 gaps = st.lists(st.floats(0, 30), min_size=1, max_size=60)
 
 
-def hammer(limit: Limit, waits: list[float]) -> list[float]:
+def hammer(limit: RateLimit, waits: list[float]) -> list[float]:
     """The times at which a client that asks after each of these gaps is admitted."""
     meter, now, admitted = Meter(), 1000.0, []
     for wait in waits:
@@ -69,35 +69,35 @@ def test_what_remains_counts_down_to_nothing_and_is_whole_after_the_reset(limit,
 
 
 def test_a_request_larger_than_the_limit_never_passes():
-    said = look(Limit(capacity=10, window=60), Meter(), 11, 0.0)
+    said = look(RateLimit(capacity=10, window=60), Meter(), 11, 0.0)
     assert not said.is_admitted
     assert said.retry_after is None
 
 
 def test_a_fixed_window_gives_everything_back_at_once_on_the_clock():
-    limit = Limit(capacity=2, window=60, counting=Counting.FIXED)
+    limit = RateLimit(capacity=2, window=60, counting=Counting.FIXED)
     meter = charge(limit, Meter(), 2, 119.0)
     assert not look(limit, meter, 1, 119.9).is_admitted
     assert look(limit, meter, 1, 120.0).remaining == 1
 
 
 def test_a_bucket_trickles():
-    limit = Limit(capacity=60, window=60)
+    limit = RateLimit(capacity=60, window=60)
     meter = charge(limit, Meter(at=0.0), 60, 0.0)
     assert look(limit, meter, 1, 0.5).retry_after == pytest.approx(0.5)
     assert look(limit, meter, 1, 10.0).remaining == 9
 
 
 def test_a_sliding_window_gives_each_piece_back_one_window_later():
-    limit = Limit(capacity=2, window=10, counting=Counting.SLIDING)
+    limit = RateLimit(capacity=2, window=10, counting=Counting.SLIDING)
     meter = charge(limit, charge(limit, Meter(), 1, 0.0), 1, 4.0)
     assert look(limit, meter, 1, 5.0).retry_after == pytest.approx(5.0)
     assert look(limit, meter, 2, 5.0).retry_after == pytest.approx(9.0)
 
 
 def test_a_request_refused_by_tokens_costs_no_request():
-    known = Limits.parse(requests="5/60s", tokens="100/60s")
-    said, account = admit(known, Account(), tokens=90, now=0.0)
+    known = ClientLimits.parse(requests="5/60s", tokens="100/60s")
+    said, account = admit(known, ClientUsage(), tokens=90, now=0.0)
     assert said.is_admitted
     said, account = admit(known, account, tokens=90, now=0.0)
     assert said.refused_by == "tokens"
@@ -111,8 +111,8 @@ def test_a_request_refused_by_tokens_costs_no_request():
 @pytest.mark.parametrize("counting", ["bucket", "sliding"])
 def test_refusals_that_count_keep_a_client_out_for_as_long_as_it_hammers(counting):
     """E-A18: continuing while limited can cost the client its turn."""
-    known = Limits.parse(requests="3/10s", counting=counting, counts_refusals=True)
-    account, admitted = Account(), 0
+    known = ClientLimits.parse(requests="3/10s", counting=counting, counts_refusals=True)
+    account, admitted = ClientUsage(), 0
     for step in range(400):
         said, account = admit(known, account, tokens=0, now=step * 0.1)
         admitted += said.is_admitted
@@ -129,13 +129,13 @@ def test_who_waits_as_told_is_admitted_even_where_refusals_count(
     capacity, counting, counts_refusals, asked
 ):
     """E-A18: a client that obeys is never locked out, whoever hammered before it."""
-    known = Limits.parse(
+    known = ClientLimits.parse(
         requests=f"{capacity}/10s",
         tokens="60/7s",
         counting=counting,
         counts_refusals=counts_refusals,
     )
-    account, now = Account(), 1000.0
+    account, now = ClientUsage(), 1000.0
     for gap, tokens in asked:
         now += gap
         said, account = admit(known, account, tokens=tokens, now=now)
@@ -148,8 +148,8 @@ def test_who_waits_as_told_is_admitted_even_where_refusals_count(
 
 
 def test_refusals_that_do_not_count_let_it_in_again():
-    known = Limits.parse(requests="3/10s")
-    account, admitted = Account(), 0
+    known = ClientLimits.parse(requests="3/10s")
+    account, admitted = ClientUsage(), 0
     for step in range(400):
         said, account = admit(known, account, tokens=0, now=step * 0.1)
         admitted += said.is_admitted
@@ -166,4 +166,4 @@ def test_refusals_that_do_not_count_let_it_in_again():
 )
 def test_limits_that_cannot_be_meant_are_refused(given_, message):
     with pytest.raises(SettingError, match=message):
-        Limits.parse(**given_)
+        ClientLimits.parse(**given_)

@@ -6,8 +6,8 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from mulligan.errors import SettingError
+from mulligan.faults.refusal_times import retry_after, stated_wait
 from mulligan.faults.script import Script
-from mulligan.faults.stated import retry_after, stated_wait
 
 NOW = 1_794_776_400.25  # 2026-11-15
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.errors import SettingError
-from mulligan.faults.luck import identity, roll
-from mulligan.faults.menu import MENU, STATUSES, Fault
-from mulligan.faults.script import Rule, RuleState, Script, Step, take
+from mulligan.faults.fault_names import MENU, STATUSES, Fault
+from mulligan.faults.randomness import identity, roll
+from mulligan.faults.script import RuleState, Script, ScriptRule, ScriptStep, take
 
 
 def never(_: int) -> float:
@@ -149,9 +149,9 @@ def faults(draw) -> Fault:
 
 
 @st.composite
-def steps(draw) -> Step:
+def steps(draw) -> ScriptStep:
     since = draw(st.floats(0, 1e6))
-    return Step(
+    return ScriptStep(
         fault=draw(faults()),
         count=draw(st.integers(0, 10**6)),
         since=since,
@@ -161,7 +161,7 @@ def steps(draw) -> Step:
 
 
 rules = st.builds(
-    Rule,
+    ScriptRule,
     steps=st.lists(steps(), min_size=1, max_size=4).map(tuple),
     method=st.sampled_from(["", "GET", "POST"]),
     path=st.sampled_from(["", "/v1/*", "/invoices"]),
@@ -222,7 +222,7 @@ def test_a_method_may_be_written_small():
     st.lists(steps(), min_size=1, max_size=5), st.lists(st.floats(0, 100), max_size=40), st.data()
 )
 def test_no_step_answers_more_often_than_it_may(written, gaps, data):
-    rule = Rule(steps=tuple(written))
+    rule = ScriptRule(steps=tuple(written))
     state, now = RuleState.of(rule), 0.0
     for gap in gaps:
         now += gap

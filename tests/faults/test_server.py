@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from mulligan.errors import MulliganError
-from mulligan.faults.pointing import POINTERS, settings
+from mulligan.faults.client_settings import POINTERS, settings
+from mulligan.faults.control import CONTROL
 from mulligan.testing import FaultServer
 
 pytestmark = pytest.mark.real
@@ -352,14 +353,15 @@ def test_of_twenty_requests_at_once_none_is_early_and_the_next_one_is(fault_serv
 
 
 def test_the_script_can_be_changed_over_http(fault_server):
-    assert post(fault_server, "/_script", "x")[0] == 400
+    assert post(fault_server, "/_script", "x", **{CONTROL: "1"})[0] == 400
     connection = http.client.HTTPConnection("127.0.0.1", fault_server.port, timeout=5)
-    connection.request("POST", "/_script", "503,ok")
+    connection.request("POST", "/_script", "503,ok", {CONTROL: "1"})
     assert json.loads(connection.getresponse().read()) == {"script": "503x1,ok"}
     connection.request("GET", "/_script")
     assert json.loads(connection.getresponse().read()) == {"script": "503x1,ok"}
     toml = '[[rules]]\npath = "/invoices"\nsteps = "418"\n[limits]\nrequests = "1/60s"'
-    connection.request("POST", "/_script", toml, {"content-type": "application/toml"})
+    headers = {"content-type": "application/toml", CONTROL: "1"}
+    connection.request("POST", "/_script", toml, headers)
     assert connection.getresponse().read()
     connection.close()
     assert post(fault_server, "/invoices")[0] == 418
@@ -373,7 +375,7 @@ def test_the_ledger_can_be_read_and_begun_again_over_http(fault_server):
     ledger = json.loads(connection.getresponse().read())
     assert ledger["totals"]["requests"] == 1
     assert ledger["entries"][0]["outcome"] == "ok"
-    connection.request("DELETE", "/_ledger")
+    connection.request("DELETE", "/_ledger", headers={CONTROL: "1"})
     connection.getresponse().read()
     connection.request("GET", "/_nothing")
     assert connection.getresponse().status == 404

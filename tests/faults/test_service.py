@@ -8,14 +8,14 @@ from datetime import datetime
 
 import pytest
 
-from mulligan.faults.delivery import ClosePort, Pause, Reset, Send
+from mulligan.faults.delivery import ClosePort, DeliveryPause, Reset, Send
+from mulligan.faults.fault_names import MENU, STATUSES
 from mulligan.faults.file import read_toml
-from mulligan.faults.limits import Limits
-from mulligan.faults.menu import MENU, STATUSES
+from mulligan.faults.limits import ClientLimits
 from mulligan.faults.rest import Resource
 from mulligan.faults.script import Script
 from mulligan.faults.service import Handled, Service
-from mulligan.faults.wire import Request, read_head
+from mulligan.faults.wire import HttpRequest, read_head
 
 START = 1_794_776_400.0
 PATHS = {
@@ -30,12 +30,14 @@ PATHS = {
 class World:
     """A service, a clock that is set by hand, and what came back."""
 
-    def __init__(self, script: str = "ok", *, limits: Limits | None = None, seed: int = 0) -> None:
+    def __init__(
+        self, script: str = "ok", *, limits: ClientLimits | None = None, seed: int = 0
+    ) -> None:
         self.now = START
         self.began_at: float | None = None
         self.service = Service(
             script=Script.parse(script),
-            limits=limits or Limits(),
+            limits=limits or ClientLimits(),
             resource=Resource(),
             now=START,
             seed=seed,
@@ -45,7 +47,7 @@ class World:
         lines = [f"{method} {path} HTTP/1.1", f"x-api-key: {key}"]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
         data = json.dumps(body or {"model": "m", "messages": ["hi"]}).encode()
-        request = Request(head=read_head("\r\n".join(lines).encode()), body=data)
+        request = HttpRequest(head=read_head("\r\n".join(lines).encode()), body=data)
         return Got(self.service.handle(request, self.now, began_at=self.began_at))
 
     @property
@@ -114,10 +116,19 @@ def test_a_rule_that_names_what_programs_ask_besides_decides_about_it(rule, path
     world = World(f"{rule} -> 503,ok; 418")
     assert world.ask(path, method=method).status == 503
     found = world.ask(path, method=method)
-    assert found.status == (404 if "orders" in path else 200)
+    assert found.status == 200
     assert found.entry.outcome == "ok"
     assert world.totals.requests == 2
     assert world.ask().status == 418
+
+
+def test_a_path_that_belongs_to_nobody_gets_what_the_script_says():
+    world = World("503,reset,ok")
+    assert world.ask("/charge", method="POST").status == 503
+    assert world.ask("/charge", method="POST").entry.outcome == "reset"
+    found = world.ask("/charge", method="POST")
+    assert found.json == {"ok": True, "method": "POST", "path": "/charge"}
+    assert world.totals.requests == 3
 
 
 @pytest.mark.parametrize("rule", ["/v1/*", "/*", "POST", "@a", "@*", ""])
@@ -290,7 +301,7 @@ def test_a_refusal_closes_the_window_when_it_is_sent():
 
 
 def test_anthropic_states_tokens_in_and_out_beside_all_tokens():
-    headers = World("ok", limits=Limits.parse(tokens="1000/60s")).ask().headers
+    headers = World("ok", limits=ClientLimits.parse(tokens="1000/60s")).ask().headers
     stem = "anthropic-ratelimit"
     for field in ("limit", "remaining", "reset"):
         assert headers[f"{stem}-input-tokens-{field}"] == headers[f"{stem}-tokens-{field}"]
@@ -375,7 +386,7 @@ def test_a_gateways_error_may_come_after_the_write():
     ],
 )
 def test_quota_headers_count_down_for_real(vendor, left, reset):
-    world = World(limits=Limits.parse(requests="3/60s", counting="sliding"))
+    world = World(limits=ClientLimits.parse(requests="3/60s", counting="sliding"))
     world.now = 1_794_762_000.0  # a whole minute
     got = [world.ask(PATHS[vendor]) for _ in range(4)]
     assert [each.status for each in got] == [200, 200, 200, 429]
@@ -387,14 +398,14 @@ def test_quota_headers_count_down_for_real(vendor, left, reset):
 
 
 def test_a_plain_resource_states_its_limit_as_the_draft_does():
-    world = World(limits=Limits.parse(requests="2/60s", counting="sliding"))
+    world = World(limits=ClientLimits.parse(requests="2/60s", counting="sliding"))
     headers = world.ask("/invoices").headers
     assert headers["ratelimit-policy"] == '"requests";q=2;w=60'
     assert headers["ratelimit"] == '"requests";r=1;t=60'
 
 
 def test_a_limit_is_refused_with_a_wait_that_suffices():
-    world = World(limits=Limits.parse(requests="1/10s"))
+    world = World(limits=ClientLimits.parse(requests="1/10s"))
     world.ask()
     world.now += 2.5
     refused = world.ask()
@@ -404,7 +415,7 @@ def test_a_limit_is_refused_with_a_wait_that_suffices():
 
 
 def test_a_request_over_the_token_limit_never_passes():
-    world = World(limits=Limits.parse(tokens="10/60s"))
+    world = World(limits=ClientLimits.parse(tokens="10/60s"))
     refused = world.ask(PATHS["chat"], {"model": "m", "messages": ["word " * 100]})
     assert "too large" in refused.json["error"]["message"]
     assert "retry-after" not in refused.headers
@@ -422,7 +433,7 @@ def test_the_seconds_that_openai_states_suffice(vendor, part):
 
 @pytest.mark.parametrize("part", [0.0, 0.01, 0.3, 0.5, 0.999])
 def test_the_reset_that_anthropic_states_is_not_too_early(part):
-    world = World(limits=Limits.parse(requests="1/1500ms", counting="sliding"))
+    world = World(limits=ClientLimits.parse(requests="1/1500ms", counting="sliding"))
     world.now += part
     world.ask()
     stated = world.ask().headers["anthropic-ratelimit-requests-reset"]
@@ -432,7 +443,7 @@ def test_the_reset_that_anthropic_states_is_not_too_early(part):
 
 @pytest.mark.parametrize("part", [0.0004, 0.0014, 0.3, 1.4996])
 def test_the_milliseconds_that_openai_states_suffice(part):
-    world = World(limits=Limits.parse(requests="1/1500ms", counting="sliding"))
+    world = World(limits=ClientLimits.parse(requests="1/1500ms", counting="sliding"))
     world.ask(PATHS["chat"])
     world.now += part
     world.now += int(world.ask(PATHS["chat"]).headers["retry-after-ms"]) / 1000
@@ -440,7 +451,7 @@ def test_the_milliseconds_that_openai_states_suffice(part):
 
 
 def test_who_is_refused_by_a_limit_takes_no_step():
-    world = World("ok,503", limits=Limits.parse(requests="1/10s"))
+    world = World("ok,503", limits=ClientLimits.parse(requests="1/10s"))
     assert [world.ask().status for _ in range(3)] == [200, 429, 429]
     world.now += 10
     assert world.ask().status == 503
@@ -474,7 +485,7 @@ def test_another_script_begins_from_its_start():
 
 
 def test_a_file_changes_what_it_says_and_leaves_the_rest():
-    world = World("503", limits=Limits.parse(requests="1/60s"))
+    world = World("503", limits=ClientLimits.parse(requests="1/60s"))
     change = lambda text: world.service.change(read_toml(text, file="x"))  # noqa: E731
     change('text = "hello"\nseed = 4')
     assert world.ask("/invoices", {"eur": 1}).status == 503
@@ -487,7 +498,7 @@ def test_a_file_changes_what_it_says_and_leaves_the_rest():
     twice = [world.ask("/invoices", idempotency_key="k").entry.effect for _ in range(2)]
     assert twice == ["POST /invoices/1", "POST /invoices/2"]
     change('resources = ["payments"]')
-    assert world.ask("/invoices").status == 404
+    assert world.ask("/invoices").entry.effect == ""
     assert world.ask("/payments").entry.effect == "POST /payments/2"
 
 
@@ -542,11 +553,11 @@ def test_a_refused_port_stays_closed_as_long_as_asked():
 
 
 def test_a_drip_without_gaps_has_none():
-    assert Pause(0.0) in World("drip(0)").ask("/invoices").acts
+    assert DeliveryPause(0.0) in World("drip(0)").ask("/invoices").acts
 
 
 @pytest.mark.parametrize("body", [b'{"a":', b"[1]", b'{"a": NaN}'])
 def test_a_body_that_is_no_json_object_is_refused_by_the_resource(body):
     head = read_head(b"POST /invoices HTTP/1.1")
-    got = Got(World().service.handle(Request(head=head, body=body), START))
+    got = Got(World().service.handle(HttpRequest(head=head, body=body), START))
     assert (got.status, got.entry.effect) == (400, "")

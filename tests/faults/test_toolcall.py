@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from mulligan.faults.menu import order
+from mulligan.faults.fault_names import order
 from mulligan.faults.toolcall import tool_call
-from mulligan.faults.vendors import Asked, Tool
+from mulligan.faults.vendors import ClientRequest, Tool
 
 
-def offers(name: str, required: list[str], **properties: str) -> Asked:
+def offers(name: str, required: list[str], **properties: str) -> ClientRequest:
     kinds = {key: {"type": kind} for key, kind in properties.items()}
     schema = {"type": "object", "properties": kinds, "required": required}
-    return Asked(tools=(Tool(name="other"), Tool(name=name, schema=schema)))
+    return ClientRequest(tools=(Tool(name="other"), Tool(name=name, schema=schema)))
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ def offers(name: str, required: list[str], **properties: str) -> Asked:
         (offers("exec_command", ["cmd"], cmd="string"), "exec_command", {"cmd": "echo hi, you"}),
         (offers("bash", ["command", "description"], command="string", description="string"),
          "bash", {"command": "echo hi, you", "description": "asked by the fault server"}),
-        (Asked(), "bash", {"command": "echo hi, you"}),
+        (ClientRequest(), "bash", {"command": "echo hi, you"}),
     ],
 )  # fmt: skip
 def test_a_shell_command_fits_the_tool_that_the_program_offers(asked, name, arguments):
@@ -66,7 +66,7 @@ def test_what_else_is_required_gets_a_bland_value_of_its_type():
 
 
 def test_any_tool_can_be_asked_for_by_name():
-    call = tool_call(order("call", 'search, {"q": "a, b"}'), Asked())
+    call = tool_call(order("call", 'search, {"q": "a, b"}'), ClientRequest())
     assert (call.name, call.arguments) == ("search", {"q": "a, b"})
 
 
@@ -77,5 +77,5 @@ def test_a_program_without_a_tool_for_writing_writes_by_its_shell():
 
 
 def test_a_tool_that_takes_code_is_given_code():
-    call = tool_call(order("shell", "ls"), Asked(tools=(Tool(name="exec", is_free=True),)))
+    call = tool_call(order("shell", "ls"), ClientRequest(tools=(Tool(name="exec", is_free=True),)))
     assert call.text == 'text(await tools.exec_command({"cmd": "ls"}))'

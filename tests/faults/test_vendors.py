@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.faults.vendors import VENDORS, Asked, Json, Reply, ToolCall, Vendor
+from mulligan.faults.vendors import VENDORS, ClientRequest, Json, ToolCall, Vendor, VendorReply
 from mulligan.faults.vendors.openai_words import go_duration
 
 ENDS = {
@@ -20,8 +20,8 @@ texts = st.text(min_size=1, max_size=60).filter(lambda text: bool(text.strip()))
 by_name = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
 
 
-def events(vendor: Vendor, reply: Reply, *, wants_usage: bool = False) -> list[Json]:
-    asked = Asked(model="m", is_stream=True, wants_usage=wants_usage)
+def events(vendor: Vendor, reply: VendorReply, *, wants_usage: bool = False) -> list[Json]:
+    asked = ClientRequest(model="m", is_stream=True, wants_usage=wants_usage)
     stream = vendor.stream(asked, reply)
     datas = [frame.decode().partition("data: ")[2] for frame in stream.frames]
     return [json.loads(data) for data in datas if data.strip() != "[DONE]"]
@@ -45,14 +45,15 @@ def said(vendor: Vendor, event: Json) -> Any:
 @given(text=texts)
 def test_a_stream_says_the_whole_text_and_nothing_else(vendor, text):
     assert (
-        "".join(said(vendor, event) for event in events(vendor, Reply(id="1", text=text))) == text
+        "".join(said(vendor, event) for event in events(vendor, VendorReply(id="1", text=text)))
+        == text
     )
 
 
 @by_name
 @given(text=texts)
 def test_half_a_stream_has_no_end(vendor, text):
-    stream = vendor.stream(Asked(model="m", is_stream=True), Reply(id="1", text=text))
+    stream = vendor.stream(ClientRequest(model="m", is_stream=True), VendorReply(id="1", text=text))
     assert 0 <= stream.middle < len(stream.frames)
     assert not any(ENDS[vendor.name] in frame for frame in stream.frames[: stream.middle])
     assert any(ENDS[vendor.name] in frame for frame in stream.frames)
@@ -60,8 +61,8 @@ def test_half_a_stream_has_no_end(vendor, text):
 
 @by_name
 def test_half_a_stream_of_ordinary_words_has_some_of_them(vendor):
-    reply = Reply(id="1", text="one two three four five six seven eight")
-    stream = vendor.stream(Asked(model="m", is_stream=True), reply)
+    reply = VendorReply(id="1", text="one two three four five six seven eight")
+    stream = vendor.stream(ClientRequest(model="m", is_stream=True), reply)
     half = b"".join(stream.frames[: stream.middle])
     assert b"one two" in half
     assert b"seven" not in half
@@ -69,12 +70,12 @@ def test_half_a_stream_of_ordinary_words_has_some_of_them(vendor):
 
 @by_name
 @pytest.mark.parametrize(
-    "reply", [Reply(id="1"), Reply(id="1", call=ToolCall(name="t", arguments={}))]
+    "reply", [VendorReply(id="1"), VendorReply(id="1", call=ToolCall(name="t", arguments={}))]
 )
 def test_an_empty_answer_and_a_tool_call_end_properly(vendor, reply):
-    stream = vendor.stream(Asked(model="m", is_stream=True), reply)
+    stream = vendor.stream(ClientRequest(model="m", is_stream=True), reply)
     assert ENDS[vendor.name] in b"".join(stream.frames)
-    assert isinstance(vendor.page(Asked(model="m"), reply), dict)
+    assert isinstance(vendor.page(ClientRequest(model="m"), reply), dict)
 
 
 oddities = st.none() | st.integers() | st.text(max_size=3)
@@ -94,14 +95,16 @@ def test_no_body_breaks_the_reader(vendor, body):
 
 def test_gemini_without_events_is_one_json_array():
     gemini = VENDORS[3]
-    stream = gemini.stream(Asked(is_stream=True, wants_array=True), Reply(id="1", text="a b c d e"))
+    stream = gemini.stream(
+        ClientRequest(is_stream=True, wants_array=True), VendorReply(id="1", text="a b c d e")
+    )
     assert len(json.loads(b"".join(stream.frames))) == 3
     assert stream.content_type == "application/json"
 
 
 def test_chat_adds_its_usage_only_when_asked():
     chat = VENDORS[2]
-    reply = Reply(id="1", text="hi")
+    reply = VendorReply(id="1", text="hi")
     assert not any(event.get("usage") for event in events(chat, reply))
     assert events(chat, reply, wants_usage=True)[-1]["usage"]["completion_tokens"] == 1
 

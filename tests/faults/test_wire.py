@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.faults.wire import BODY_LIMIT, BadRequest, Request, chunk, head, read_head
+from mulligan.faults.wire import BODY_LIMIT, BadRequest, HttpRequest, chunk, head, read_head
 
 
 def test_a_head_is_read():
@@ -52,28 +52,28 @@ def test_a_body_that_is_no_json_object_reads_as_an_empty_one(encoding):
     seen = read_head(f"POST / HTTP/1.1\r\ncontent-encoding: {encoding}".encode())
     deep = b'{"a":' * 900 + b"1" + b"}" * 900
     for body in (b"", b"[]", b"{", b"\xff\xfe", b"[" * 200_000, deep):
-        assert Request(head=seen, body=body).json == {}
+        assert HttpRequest(head=seen, body=body).json == {}
 
 
 def test_a_compressed_body_is_read():
     seen = read_head(b"POST / HTTP/1.1\r\ncontent-encoding: gzip")
-    assert Request(head=seen, body=gzip.compress(b'{"a": 1}')).json == {"a": 1}
+    assert HttpRequest(head=seen, body=gzip.compress(b'{"a": 1}')).json == {"a": 1}
 
 
 def test_half_a_compressed_body_reads_as_an_empty_one():
     seen = read_head(b"POST / HTTP/1.1\r\ncontent-encoding: gzip")
-    assert Request(head=seen, body=gzip.compress(b'{"a": 1}')[:-12]).json == {}
+    assert HttpRequest(head=seen, body=gzip.compress(b'{"a": 1}')[:-12]).json == {}
 
 
 def test_a_body_that_grows_without_measure_is_not_unpacked():
     seen = read_head(b"POST / HTTP/1.1\r\ncontent-encoding: gzip")
     bomb = gzip.compress(b" " * (BODY_LIMIT + 1))
     with pytest.raises(BadRequest, match=f"^unpacked, the body has more than {BODY_LIMIT} bytes$"):
-        assert Request(head=seen, body=bomb).json
+        assert HttpRequest(head=seen, body=bomb).json
 
 
 def test_a_body_is_parsed_once():
-    request = Request(head=read_head(b"POST / HTTP/1.1"), body=b'{"a": 1}')
+    request = HttpRequest(head=read_head(b"POST / HTTP/1.1"), body=b'{"a": 1}')
     assert request.json is request.json
 
 
@@ -86,11 +86,11 @@ def test_a_body_is_parsed_once():
     ],
 )
 def test_the_key_is_found_where_each_vendors_clients_put_it(line):
-    assert Request(head=read_head(b"GET / HTTP/1.1\r\n" + line)).key == "mulligan-a"
+    assert HttpRequest(head=read_head(b"GET / HTTP/1.1\r\n" + line)).key == "mulligan-a"
 
 
 def test_the_key_is_found_in_the_query():
-    assert Request(head=read_head(b"GET /?key=mulligan-a HTTP/1.1")).key == "mulligan-a"
+    assert HttpRequest(head=read_head(b"GET /?key=mulligan-a HTTP/1.1")).key == "mulligan-a"
 
 
 def test_a_header_cannot_be_split_by_what_a_script_says():

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.core.canonical import canonical, digest
 from mulligan.errors import SettingError
+from mulligan.once.fingerprint import canonical, digest
 
 
 def same(one: object, other: object) -> bool:
@@ -160,8 +160,8 @@ def test_nan_is_refused_because_it_is_equal_to_nothing():
 def test_what_nobody_can_compare_is_refused_with_what_to_do():
     with pytest.raises(
         SettingError,
-        match=r"^client holds a builtins\.object, and nobody can tell whether two of these are the "
-        r"same; exclude=\('client',\), or give the call a key of its own$",
+        match=r"^client holds a builtins\.object, and two of these cannot be "
+        r"compared; exclude=\('client',\), or give the call a key of its own$",
     ):
         canonical({"a": object()}, name="client")
     assert canonical(object(), name="client", is_strict=False) == ["opaque", "builtins.object"]

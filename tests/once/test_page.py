@@ -9,8 +9,8 @@ import pytest
 
 import mulligan
 from mulligan import DeadLetters, Guard, Once, replayable
-from mulligan.api import replayable as registry
-from mulligan.drivers.keeper import KEEPER
+from mulligan.dead_letters import replayable as registry
+from mulligan.once.renewal import RENEWALS
 from mulligan.stores.memory import Memory
 from mulligan.testing import VirtualClock
 
@@ -61,7 +61,7 @@ def test_the_line_about_being_overtaken_is_what_is_logged(caplog):
     runs: list[int] = []
 
     def charge():
-        KEEPER._due.clear()
+        RENEWALS._due.clear()
         runs.append(1)
         if len(runs) == 1:
             (place,) = (key for key in store.keys._states if key.part.startswith("once/"))

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from mulligan.drivers.keeper import Keeper
+from mulligan.once.renewal import RenewalThreads
 from mulligan.stores.memory import Memory, MemoryState
 
 
@@ -25,7 +25,7 @@ class _Count:
 
 @pytest.mark.real
 def test_a_keeper_does_what_is_due_and_ends_when_nothing_is():
-    keeper, keys = Keeper(), Memory().keys
+    keeper, keys = RenewalThreads(), Memory().keys
     jobs = [_Count(keys, times) for times in (3, 1)]
     for job in jobs:
         keeper.add(job, 0.01)
@@ -40,7 +40,7 @@ def test_a_keeper_does_what_is_due_and_ends_when_nothing_is():
     assert not gone.done.is_set()
 
 
-def idle(keeper: Keeper) -> bool:
+def idle(keeper: RenewalThreads) -> bool:
     """Whether it comes to have neither jobs nor threads."""
     for _ in range(500):
         if not keeper._due and not keeper._threads:
@@ -64,7 +64,7 @@ class _Hung(_Count):
 
 @pytest.mark.real
 def test_a_store_that_hangs_costs_nobody_in_another_store_a_lease():
-    keeper, hung = Keeper(), _Hung(Memory().keys)
+    keeper, hung = RenewalThreads(), _Hung(Memory().keys)
     keeper.add(hung, 0.0)
     assert hung.began.wait(5)
     other = _Count(Memory().keys, 2)
@@ -82,7 +82,7 @@ class _Broken(_Count):
 
 @pytest.mark.real
 def test_a_job_that_raises_costs_the_others_nothing(caplog):
-    keeper, keys = Keeper(), Memory().keys
+    keeper, keys = RenewalThreads(), Memory().keys
     after = _Count(keys, 2)
     keeper.add(_Broken(keys, 1), 0.0)
     keeper.add(after, 0.01)
@@ -93,7 +93,7 @@ def test_a_job_that_raises_costs_the_others_nothing(caplog):
 
 @pytest.mark.real
 def test_a_thread_does_not_outlive_a_long_lease_that_was_given_back():
-    keeper, day = Keeper(), _Count(Memory().keys, 1)
+    keeper, day = RenewalThreads(), _Count(Memory().keys, 1)
     keeper.add(day, 86_400)
     keeper.remove(day)
     assert idle(keeper)

@@ -48,9 +48,15 @@ def test_a_quick_run_of_a_bench_gives_a_verdict_on_every_question(file, tmp_path
     before = kept.read_bytes() if kept.exists() else None
     result = tmp_path / "result.json"
     done = ran(file, "--quick", "--json", str(result))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "verdict" in done.stdout
-    assert json.loads(result.read_text(encoding="utf-8"))["bench"] == file.stem
+    assert "verdict" in done.stdout, done.stderr
+    found = json.loads(result.read_text(encoding="utf-8"))
+    assert found["bench"] == file.stem
+    # The soak lists what was wrong, part by part; every other bench judges its questions.
+    rows = found.get("verdicts") or found["parts"]
+    broken = {row["question"] for row in rows if row.get("verdict") == "BROKEN"}
+    # Some benches judge no time in a quick run; none fails for another reason than a broken claim.
+    assert done.returncode == 0 or (done.returncode == 1 and broken), done.stdout + done.stderr
+    assert not [each for each in broken if "duplicates" in each]  # harm is never on the list
     assert (kept.read_bytes() if kept.exists() else None) == before
 
 
@@ -75,13 +81,13 @@ def test_a_claim_against_a_peer_that_is_not_installed_is_not_measured_and_not_he
         assert all(line.endswith("NOT MEASURED") for line in told)
 
 
-def test_the_readme_quotes_the_committed_result():
+def test_the_page_quotes_the_committed_result():
     result = json.loads((BENCH / "results" / "overhead.json").read_text(encoding="utf-8"))
     ratios = {row["question"]: row.get("ratio") for row in result["verdicts"]}
     added = result["added_ns"]
     sync, fresh = ratios["calm call, sync"], ratios["… with fresh words each time"]
     retried = "A plain function that fails with a 503 and succeeds at the second attempt"
-    words = " ".join((BENCH.parent / "README.md").read_text(encoding="utf-8").split())
+    words = " ".join((BENCH.parent / "docs/benchmarks.md").read_text(encoding="utf-8").split())
     for said in (
         f"costs {_cost(added, 'A plain function that succeeds at once'):.0f} ns more",
         f"{sync['median']:.2f} times what nopanic 0.3 adds",
@@ -97,12 +103,43 @@ def test_the_readme_quotes_the_committed_result():
         ),
         f"costs {_cost(added, retried) / 1000:.1f} µs",
         f"{ratios['retry of a 503, sync']['median']:.2f} times what redress 1.4 adds",
+        f"{fresh['median']:.2f} times where they are new each time",
+        f"guard takes {ratios['make a guard']:.1f} times as long as importing tenacity",
+        f"the first failure of `@mulligan.retry` {ratios['first failure']:.1f} times",
     ):
         assert said in words
-    assert fresh["median"] == pytest.approx(1, abs=0.05)  # "as much as redress"
     assert result["versions"]["nopanic"].startswith("0.3")
     assert result["versions"]["redress"].startswith("1.4")
     assert not [row for row in result["verdicts"] if row["verdict"] == "BROKEN"]
+
+
+def test_the_page_says_which_claim_about_runs_is_broken():
+    result = json.loads((BENCH / "results" / "run.json").read_text(encoding="utf-8"))
+    words = " ".join((BENCH.parent / "docs/benchmarks.md").read_text(encoding="utf-8").split())
+    row = result["verdicts"][0]
+    said = f"takes {row['ratio']['median']:.2f} times as long as loading the libraries"
+    assert (said in words) is (row["verdict"] == "BROKEN")
+    assert not [each for each in result["verdicts"][1:] if each["verdict"] == "BROKEN"]
+
+
+def test_the_readme_compares_the_committed_results():
+    results = {
+        name: json.loads((BENCH / "results" / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("overhead", "recovery")
+    }
+    added, quality = results["overhead"]["added_ns"], results["recovery"]["quality"]
+    words = (BENCH.parent / "README.md").read_text(encoding="utf-8")
+    for title, row in (
+        ("A plain function that succeeds at once", "time added to a call that succeeds"),
+        ("A coroutine function that succeeds at once", "… to a coroutine that succeeds"),
+    ):
+        ours, stamina, tenacity = (
+            added[title][f"{name}.retry"]["median"] / 1000
+            for name in ("mulligan", "stamina", "tenacity")
+        )
+        assert f"| {row} | {ours:.2f} µs | {stamina:.0f} µs | {tenacity:.0f} µs |" in words
+    means = [f"{quality[name]['mean']:.0f}" for name in ("Mulligan", "stamina", "tenacity")]
+    assert f"best possible client | {' | '.join(means)} |" in words
 
 
 def _cost(added, title):

@@ -1,4 +1,4 @@
-"""How the source is kept: small files, one sentence at the top, nothing of anybody's machine."""
+"""How the source is kept: one sentence at the top, nothing of anybody's machine."""
 
 from __future__ import annotations
 
@@ -39,18 +39,12 @@ def committed():
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
-def test_no_source_file_is_longer_than_400_lines(path):
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 400
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_every_module_opens_with_one_sentence(path):
     doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     assert doc
     first, *rest = doc.splitlines()
     assert first.endswith(".")
     assert not rest or not rest[0]
-    assert " and " not in first, "a module whose first sentence needs an `and` is two modules"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
@@ -84,7 +78,8 @@ def test_no_file_names_a_machine_or_a_registry():
 
 @pytest.mark.real
 def test_no_lock_file_is_committed():
-    locks = [path.name for path in committed() if re.search(r"(?:^|[._-])lock(?:\.|$)", path.name)]
+    named = [path.name for path in committed() if path.suffix != ".py"]
+    locks = [name for name in named if re.search(r"(?:^|[._-])lock(?:\.|$)", name)]
     assert locks == []
 
 

@@ -49,7 +49,7 @@ def test_the_layers_hold():
 def test_a_planted_violation_turns_every_contract_red(copy):
     package = copy / "src" / "mulligan"
     for module, line in (
-        ("core/duration.py", "from ..drivers import world  # upward"),
+        ("core/duration.py", "from ..calls import clock  # upward"),
         ("core/hint.py", "import time  # in the core"),
         ("classify/headers.py", "import socket  # in classification"),
         ("api/task.py", "import mulligan  # the front door"),

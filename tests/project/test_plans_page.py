@@ -12,15 +12,25 @@ import pytest
 
 from mulligan.core.policy import Policy
 from mulligan.core.presets import preset
-from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.plan_file import load_plan
-from mulligan.run.plan_report import report
-from mulligan.run.plan_shape import PHASE_POLICY_WORDS
-from mulligan.run.plan_view import PlanTable
-from mulligan.run.state import RunState, state_of
-from mulligan.run.steps import Begun, Checked, Delivered, Ended, Made, Moved, Over, Remark, Step
-from mulligan.run.stop import Stop
-from mulligan.run.streams import Streams
+from mulligan.run.journal.entries import (
+    AttemptBegun,
+    AttemptEnd,
+    JournalEntry,
+    RunCancelled,
+    RunMade,
+    RunRemark,
+    RunRescheduled,
+    WorkDelivered,
+    WorkVerified,
+)
+from mulligan.run.journal.state import RunState, state_of
+from mulligan.run.plan.load import load_plan
+from mulligan.run.plan.model import Agent, Phase, Plan
+from mulligan.run.plan.report import report
+from mulligan.run.plan.schema import PHASE_POLICY_WORDS
+from mulligan.run.process.stop import Stop
+from mulligan.run.show.plan_view import PlanTable
+from mulligan.run.show.streams import Streams
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plans.md").read_text(encoding="utf-8")
 WORDS = {
@@ -94,9 +104,9 @@ def test_the_names_of_a_pipelines_policy_are_on_the_page(tmp_path):  # R-P1
     assert said.policy.rules == preset("pipeline").rules
 
 
-MADE = Made(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
-BEGUN = Begun(1001.0, 1, "start", "", "")
-LIMIT = Ended(
+MADE = RunMade(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
+BEGUN = AttemptBegun(1001.0, 1, "start", "", "")
+LIMIT = AttemptEnd(
     1010.0,
     1,
     9.0,
@@ -108,16 +118,16 @@ LIMIT = Ended(
     because="the limit resets",
     cost=0.2,
 )
-AGAIN = Begun(1102.0, 2, "resume", "", "")
-DONE = Ended(1200.0, 2, 98.0, then="done", cost=0.11)
-CHECKED = Checked(1201.0, 2, is_good=True, said="")
-REMARK = Remark(1202.0, "git: its changes are on the branch mulligan/k3fqzz/1-2-review-style")
-UNGIVEN = Delivered(1203.0, "parser.py conflicts with the tree: it was changed since")
-HELD = Moved(1001.0, 4000.0, "a run of this account met a limit")
+AGAIN = AttemptBegun(1102.0, 2, "resume", "", "")
+DONE = AttemptEnd(1200.0, 2, 98.0, then="done", cost=0.11)
+CHECKED = WorkVerified(1201.0, 2, is_good=True, said="")
+REMARK = RunRemark(1202.0, "git: its changes are on the branch mulligan/k3fqzz/1-2-review-style")
+UNGIVEN = WorkDelivered(1203.0, "parser.py conflicts with the tree: it was changed since")
+HELD = RunRescheduled(1001.0, 4000.0, "a run of this account met a limit")
 FAIL_FAST = "{} failed, and the phase fails with the first"
 
 
-def state(*steps: Step) -> RunState:
+def state(*steps: JournalEntry) -> RunState:
     found = state_of([MADE, *steps])
     assert found is not None
     return found
@@ -131,24 +141,26 @@ def lines() -> set[str]:
     plan = Plan(phases=(one, Phase(name="sum", agents=(Agent(name="editor", command=("x",)),))))
     end, err = os.pipe()
     streams, environ = Streams(Stop(), err, err), {"TERM": "dumb"}
-    for known in ({}, {"review/security": state(BEGUN, DONE, Delivered(1200.0))}):
+    for known in ({}, {"review/security": state(BEGUN, DONE, WorkDelivered(1200.0))}):
         with PlanTable(plan, run="k3fqzz", streams=streams, environ=environ) as shown:
             for key, each in known.items():
                 shown.changed(key, each, 1000.0)
             shown.phases({"review": "open", "sum": "blocked"}, {})
-            steps: list[Step] = []
+            steps: list[JournalEntry] = []
             for step in (BEGUN, LIMIT, AGAIN, DONE, CHECKED, REMARK, UNGIVEN):
                 steps.append(step)
                 shown.changed("review/style", state(*steps), step.at)
             shown.changed("review/speed", state(HELD), 1001.0)
-            shown.changed("review/speed", state(HELD, Over(1, FAIL_FAST.format("review/style"))), 1)
+            shown.changed(
+                "review/speed", state(HELD, RunCancelled(1, FAIL_FAST.format("review/style"))), 1
+            )
             why = {
                 "review": FAIL_FAST.format("review/speed"),
                 "sum": "it needs review, which failed",
             }
             shown.phases({"review": "failed", "sum": "skipped"}, why)
             shown.phases({"review": "succeeded", "sum": "skipped"}, {})
-            shown.notified("mail ended with 1")
+            shown.notified("mail exited with 1")
             shown.over(report(plan, {}, {}, {})._replace(until=1101.0))
     os.close(err)
     with os.fdopen(end, encoding="utf-8") as file:

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROGRAMS = {"claude", "codex", "gemini", "opencode"}
+PROGRAMS = {"claude", "codex", "gemini", "opencode", "qwen", "copilot", "pi"}
+# They try again by themselves, and have no option that bounds it.
+UNBOUNDED = {"opencode", "qwen", "copilot", "pi"}
+# What the page says of them: qwen hides its limit in retries of its own and was stopped after four
+# minutes; pi takes half an answer for a whole one, and reports success.
+KNOWN = {("qwen", "plan limit for 5 h"), ("pi", "truncated for ever")}
+# Only these two pass such an answer on as a limit.
+LONG = "429 for 5 h"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +40,8 @@ def faults():
 def test_every_program_was_measured_under_every_fault_once(rows, faults):
     pairs = [(row.program, row.fault) for row in rows]
     assert len(pairs) == len(set(pairs))
-    assert set(pairs) == {(program, fault) for program in PROGRAMS for fault in faults}
+    wanted = {(program, fault) for program in PROGRAMS for fault in faults if fault != LONG}
+    assert set(pairs) == wanted | {("claude", LONG), ("gemini", LONG)}
 
 
 def test_no_effect_happened_twice_in_any_of_them(rows):
@@ -42,16 +50,17 @@ def test_no_effect_happened_twice_in_any_of_them(rows):
     assert {row.effects for row in rows if row.fault not in wanted} == {"0"}
 
 
-def test_nobody_but_opencode_by_itself_asked_inside_a_closed_window(rows):
-    """It has no option for its own retries; each start of ours is outside, as runs.py asserts."""
-    assert {row.early for row in rows if row.program != "opencode"} == {"0"}
-    assert all(int(row.early) <= 5 for row in rows)
+def test_who_can_be_bounded_asked_nothing_inside_a_closed_window(rows):
+    """Each start of ours is outside, whatever the program then does; runs.py asserts that."""
+    assert {row.early for row in rows if row.program not in UNBOUNDED} == {"0"}
 
 
 def test_the_exit_codes_are_those_of_the_design(rows):
     stops = {"401", "billing", "context too long", "truncated for ever"}
     for row in rows:
-        if row.fault == "plan limit for 5 h":
+        if (row.program, row.fault) in KNOWN:
+            continue
+        if row.fault in {"plan limit for 5 h", LONG}:
             assert row.exit == "75", row
         elif row.fault in stops:
             assert (row.outcome, row.exit not in {"0", "75", "130"}) == ("failed", True), row

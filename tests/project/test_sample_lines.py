@@ -84,7 +84,7 @@ def lines_of(virtual_clock, caplog):
     looked = mulligan.Guard("acme", listeners=[log], verify=lambda _: mulligan.NOT_APPLIED, **alone)
     gated = mulligan.Guard("acme", listeners=[log], admissions=[Gate()], **alone)
     shared = mulligan.Guard("acme", effects="read", listeners=[log])
-    poor = mulligan.Guard("poor", effects="read", listeners=[log], tokens=NONE)
+    poor = mulligan.Guard("poor", effects="read", listeners=[log], tokens=NONE, when_open="fail")
     calls = [
         lambda: read.call(fetch, Scripted(status_error(429, headers=hour))),  # at midnight
         lambda: read.call(fetch, Scripted("well")),
@@ -153,7 +153,7 @@ def test_the_page_lists_every_option_of_retry():
 def test_the_page_lists_every_kind_with_its_family_and_its_view():
     shown = {row[0].strip("`"): (row[1], row[2]) for row in cells("classification", "What it does")}
     shown.pop("kind")
-    assert shown == {str(kind): (str(kind.family), str(kind.view)) for kind in Kind}
+    assert shown == {str(kind): (str(kind.family), str(kind.retryability)) for kind in Kind}
 
 
 def test_loaded_dice_and_a_clock_that_stands_still_say_what_the_page_says():

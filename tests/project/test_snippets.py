@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mulligan.run.plan_file import load_plan
-from mulligan.run.plan_lint import lint_plan
+from mulligan.run.plan.lint import lint_plan
+from mulligan.run.plan.load import load_plan
 from mulligan.testing import FaultServer, virtual_time
 
 ROOT = Path(__file__).parents[2]
@@ -252,7 +252,7 @@ def test_every_link_leads_to_a_file(page):
 
 FEATURES = [
     *("run", "retry", "guard-and-task", "classification", "policies", "testing", "fault-server"),
-    *("once", "dead-letters", "telemetry", "git", "status", "plans"),
+    *("once", "dead-letters", "telemetry", "git", "status", "plans", "simulator"),
 ]
 
 

@@ -27,8 +27,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from mulligan.core.text import presentable
-from mulligan.faults.pointing import GEMINI_SETTINGS, codex_options
+from mulligan.core.redaction import presentable
+from mulligan.faults.client_settings import GEMINI_SETTINGS, codex_options
 from mulligan.testing import FaultServer
 
 FAULTS = {

@@ -29,8 +29,8 @@ from rich.console import Console
 from rich.table import Table
 from tap import Tap
 
-from mulligan.faults.pointing import GEMINI_SETTINGS, codex_settings
-from mulligan.run.agents.adapter import Launch, Wish
+from mulligan.faults.client_settings import GEMINI_SETTINGS, codex_settings
+from mulligan.run.agents.adapter import Launch, LaunchRequest
 from mulligan.run.agents.catalogue import recognise
 from mulligan.testing import FaultServer
 
@@ -156,7 +156,7 @@ def attempt(
         found.retries += note.is_retry
         found.work |= note.is_work
         found.lost |= note.is_lost
-        found.tools += note.tools
+        found.tools = found.tools if note.pending is None else len(note.pending)
         found.cost = found.cost if note.cost is None else note.cost
         found.tokens = found.tokens if note.tokens is None else note.tokens
         found.shown += "".join(text for stream, text in note.shown if stream == "stdout")
@@ -229,7 +229,7 @@ def go(folder: Path, program: str, when: str, limit: float) -> Round:
         work = home / "work"
         work.mkdir()
         env = environment(program, home, server, tap.url)
-        wish = Wish(session=str(uuid.uuid4()), environ=env)
+        wish = LaunchRequest(session=str(uuid.uuid4()), environ=env)
         ran = work / "ran.txt"
         until = ran if when == "killed in a tool" else None
         first = attempt(adapter.start(command, wish), env, work, limit, until=until)
@@ -239,7 +239,7 @@ def go(folder: Path, program: str, when: str, limit: float) -> Round:
         if first.session:
             second = attempt(adapter.resume(command, first.session, wish), env, work, limit)
         if second.lost and not first.work:
-            fresh = Wish(session=str(uuid.uuid4()), environ=env)
+            fresh = LaunchRequest(session=str(uuid.uuid4()), environ=env)
             second = attempt(adapter.start(command, fresh), env, work, limit)
             second.is_anew = True
         said = bytes(tap.heard)

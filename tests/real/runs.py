@@ -3,8 +3,9 @@
 Each program is started once under `mulligan run` against each fault, with a home, a journal and a
 server of its own. What came of it is read from three sides: the exit code, the run's journal, and
 the ledger of the server. It must hold that no effect happens twice, that nobody asks inside a
-closed window, that a session is resumed and not begun anew, and that the run ends as the design
-says. With ``--write`` the lines replace those of the same program and fault in the page.
+closed window, that a session is resumed and not started anew, that no run is done without an
+answer, and that it ends as the design says. With ``--write`` the lines replace those of the
+same program and fault in the page.
 
     python tests/real/runs.py FOLDER [--only claude] [--fault hang] [--limit 300] [--write]
 """
@@ -31,14 +32,14 @@ from rich.table import Table
 from runs_page import HEADS, PAGE, Row, kept, write
 
 from mulligan.core.duration import duration_text
-from mulligan.core.text import presentable
-from mulligan.faults.ledger import Entry
-from mulligan.run.desk import Desk
-from mulligan.run.state import RunState
+from mulligan.core.redaction import presentable
+from mulligan.faults.ledger import LedgerEntry
+from mulligan.run.journal.state import RunState
+from mulligan.run.journal.store import RunStore
 from mulligan.testing import FaultServer
 
 TOOL = "shell(echo ran >> ran.txt)"
-PROGRAMS = ("claude", "codex", "gemini", "opencode")
+PROGRAMS = ("claude", "codex", "gemini", "opencode", "qwen", "copilot", "pi")
 
 # The programs start slowly where many things run, and print nothing until they have: a bound that
 # is meant for a hang must be longer than a start.
@@ -55,6 +56,9 @@ class Fault:
         effects: How often the tool runs.
         options: What `mulligan run` is told beside.
         is_plan: Whether it is met by who is logged in to a plan.
+        answer: What stdout must have, and nothing else, if it ends well.
+        programs: The programs that it is for.
+        untimed: Those that do not pass on when it ends: their runs are parked, not over.
     """
 
     script: str
@@ -62,7 +66,13 @@ class Fault:
     effects: int = 0
     options: tuple[str, ...] = ()
     is_plan: bool = False
+    answer: str = ""
+    programs: tuple[str, ...] = PROGRAMS
+    untimed: tuple[str, ...] = ("gemini",)
 
+
+# A model that talks about a limit has not met one.
+QUOTED = "You've hit your session limit, resets 3am (UTC)"
 
 FAULTS = {
     "none": Fault(script=f"{TOOL},ok", effects=1),
@@ -85,13 +95,20 @@ FAULTS = {
         options=("--horizon", "1h", "--park", "exit"),
         is_plan=True,
     ),
+    "answer that quotes a limit": Fault(script=f'ok("{QUOTED}")', answer=QUOTED),
+    # Codex, opencode and Qwen's client sleep without a word.
+    "429 for 5 h": Fault(
+        script="429(retry-after=18000)",
+        ends="later",
+        options=("--horizon", "1h", "--park", "exit"),
+        programs=("claude", "gemini"),
+        untimed=("claude",),
+    ),
 }
 
-# Gemini does not pass on when its plan's limit ends: the run is parked, not over.
-UNTIMED = ("gemini",)
-# opencode tries again by itself, up to five times, and has no option for it: that it meets a plan's
-# limit is seen when it gives up. Each start of ours must be outside the window all the same.
-UNBOUNDED = ("opencode",)
+# They try again by themselves, without an option that bounds it: that they meet a plan's limit is
+# seen when they give up. Each start of ours must be outside the window all the same.
+UNBOUNDED = ("opencode", "qwen", "copilot", "pi")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +125,7 @@ class Run:
     effects: int
     state: RunState | None
     said: str
+    printed: str
 
     @property
     def outcome(self) -> str:
@@ -146,6 +164,10 @@ class Run:
         if state is None or self.code is None:
             return ["it did not end in time"]
         found = [*self._ending(state), *self._sessions(state)]
+        if state.status == "done" and not self.printed.strip():
+            found.append("done without an answer")
+        if fault.answer and self.printed.strip() != fault.answer:
+            found.append(f"stdout has {presentable(self.printed, 80)!r}")
         if self.effects != fault.effects:
             found.append(f"{self.effects} effects instead of {fault.effects}")
         if self.started_early:
@@ -158,7 +180,7 @@ class Run:
         last = state.ended[-1]
         code, status = {
             "well": (0, "done"),
-            "later": (75, "waiting" if self.program in UNTIMED else "limited"),
+            "later": (75, "waiting" if self.program in FAULTS[self.fault].untimed else "limited"),
             "own": (1 if last.stopped else last.code or 1, "failed"),
         }[FAULTS[self.fault].ends]
         if (self.code, state.status) != (code, status):
@@ -193,14 +215,14 @@ def run(folder: Path, program: str, name: str, limit: float, keep: Path | None) 
                 *(str(folder / "node_modules/.bin" / program), *ARGV[program]),
             ]
             began = time.monotonic()
-            with (made / "out").open("w+b") as out:
-                code = finish(command, work, env, out.fileno(), limit)
+            with (made / "out").open("w+b") as out, (made / "err").open("w+b") as err:
+                code = finish(command, work, env, (out.fileno(), err.fileno()), limit)
             took = time.monotonic() - began
             totals, asked = server.totals, server.requests
             (made / "ledger").write_text("\n".join(f"{each}" for each in asked), encoding="utf-8")
-        desk = Desk(made / "mulligan")
-        states = [state for _, state in desk.all()]
-        desk.close()
+        kept = RunStore(made / "mulligan")
+        states = [state for _, state in kept.all()]
+        kept.close()
         ran = work / "ran.txt"
         return Run(
             program=program,
@@ -212,31 +234,33 @@ def run(folder: Path, program: str, name: str, limit: float, keep: Path | None) 
             started_early=started_early(states[0], asked) if states else 0,
             effects=len(ran.read_text(encoding="utf-8").splitlines()) if ran.exists() else 0,
             state=states[0] if states else None,
-            said=(made / "out").read_text(encoding="utf-8", errors="replace"),
+            said=(made / "err").read_text(encoding="utf-8", errors="replace"),
+            printed=(made / "out").read_text(encoding="utf-8", errors="replace"),
         )
     finally:
         if keep is not None:
             place = keep / f"{program}-{name}".replace(" ", "-").replace(",", "")
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir(parents=True)
-            for each in (*made.glob("mulligan/runs/*/attempt-*"), made / "out", made / "ledger"):
+            ours = (made / name for name in ("out", "err", "ledger"))
+            for each in (*made.glob("mulligan/runs/*/attempt-*"), *ours):
                 if each.exists():
                     shutil.copy(each, place)
         shutil.rmtree(made, ignore_errors=True)
 
 
-def started_early(state: RunState, asked: Sequence[Entry]) -> int:
+def started_early(state: RunState, asked: Sequence[LedgerEntry]) -> int:
     """How many attempts asked first inside a closed window."""
     firsts = (next((one for one in asked if one.at >= begun.at), None) for begun in state.begun)
     return len({one.number for one in firsts if one is not None and one.is_early})
 
 
 def finish(
-    command: list[str], work: Path, env: dict[str, str], out: int, limit: float
+    command: list[str], work: Path, env: dict[str, str], to: tuple[int, int], limit: float
 ) -> int | None:
     """The exit code of the command; None if it had to be ended."""
     with subprocess.Popen(
-        command, cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        command, cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=to[0], stderr=to[1]
     ) as process:
         try:
             return process.wait(limit)
@@ -282,7 +306,7 @@ def main() -> int:
         (program, fault)
         for program in given.only.split(",")
         for fault in FAULTS
-        if not given.fault or fault in given.fault
+        if program in FAULTS[fault].programs and (not given.fault or fault in given.fault)
     ]
     wrong, runs = [], []
     with ThreadPoolExecutor(given.at_once) as pool:

@@ -22,7 +22,7 @@ from resume import ARGV, ENDING, TOOL, attempt, environment
 from rich.console import Console
 from rich.table import Table
 
-from mulligan.run.agents.adapter import Launch, Wish
+from mulligan.run.agents.adapter import Launch, LaunchRequest
 from mulligan.run.agents.catalogue import recognise
 from mulligan.testing import FaultServer
 
@@ -46,7 +46,7 @@ def run(folder: Path, program: str, ending: str, limit: float, *, is_plain: bool
         work = Path(made, "work")
         work.mkdir()
         env = environment(program, Path(made), server, server.url)
-        wish = Wish(session=str(uuid.uuid4()), environ=env)
+        wish = LaunchRequest(session=str(uuid.uuid4()), environ=env)
         launch = Launch(argv=command) if is_plain else recognise(command).start(command, wish)
         # The address of the server stands in some errors, and differs.
         return attempt(launch, env, work, limit).shown.replace(str(server.port), "PORT")

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.process import Ended, supervise
-from mulligan.run.stop import Stop
+from mulligan.run.process.stop import Stop
+from mulligan.run.process.supervise import ProcessExit, supervise
 
 
 class Kept:
@@ -22,6 +22,8 @@ class Kept:
     def __init__(self, on_chunk=None, quiet_until: float = 0.0) -> None:
         self.out, self.err = bytearray(), bytearray()
         self.on_chunk, self.quiet = on_chunk, quiet_until
+
+    def ending(self) -> None: ...
 
     def take(self, stream, chunk: bytes) -> None:
         (self.out if stream == "stdout" else self.err).extend(chunk)
@@ -38,7 +40,9 @@ class Supervised:
     def __init__(self, folder: Path) -> None:
         self.folder, self.stop, self.sink = folder, Stop(), Kept()
 
-    def __call__(self, *argv: str, sink=None, on_chunk=None, quiet_until=0.0, **options) -> Ended:
+    def __call__(
+        self, *argv: str, sink=None, on_chunk=None, quiet_until=0.0, **options
+    ) -> ProcessExit:
         self.sink = Kept(on_chunk, quiet_until) if sink is None else sink
         settings = {
             "cwd": self.folder,
@@ -51,10 +55,10 @@ class Supervised:
         }
         return supervise(argv, sink=self.sink, **{**settings, **options})
 
-    def python(self, script: str, *args: str, **options) -> Ended:
+    def python(self, script: str, *args: str, **options) -> ProcessExit:
         return self(sys.executable, "-c", script, *args, **options)
 
-    def sh(self, script: str, *args: str, **options) -> Ended:
+    def sh(self, script: str, *args: str, **options) -> ProcessExit:
         return self("sh", "-c", script, *args, **options)
 
     @property

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from mulligan.run.desk import Desk
+from mulligan.run.journal.store import RunStore
 
 from .scripted import AGENT
 
@@ -72,10 +72,10 @@ def live(folder: Path, moments: list[float]) -> Life:
             process.communicate(timeout=30)
             kills += 1
         code = process.returncode
-        desk = Desk(folder / "home")
-        ids = desk.ids()
-        state = desk.look(ids[0]) if ids else None
-        desk.close()
+        runs = RunStore(folder / "home")
+        ids = runs.ids()
+        state = runs.look(ids[0]) if ids else None
+        runs.close()
         if state is not None and state.status == "done":
             break
         argv = ["resume", ids[0]] if ids else argv
@@ -83,9 +83,9 @@ def live(folder: Path, moments: list[float]) -> Life:
 
 
 def _told(folder: Path, code: int, kills: int) -> Life:
-    desk = Desk(folder / "home")
-    (id_,) = desk.ids()
-    state = desk.look(id_)
+    runs = RunStore(folder / "home")
+    (id_,) = runs.ids()
+    state = runs.look(id_)
     assert state is not None
     begun = Counter(step.attempt for step in state.begun)
     ended = Counter(step.attempt for step in state.ended)
@@ -95,9 +95,9 @@ def _told(folder: Path, code: int, kills: int) -> Life:
         for number, count in counts.items()
         if count > 1
     ]
-    logs = sorted(desk.files(id_).glob("attempt-*.out"))
+    logs = sorted(runs.files(id_).glob("attempt-*.out"))
     finished = sum(b'"terminal_reason": "completed"' in log.read_bytes() for log in logs)
-    desk.close()
+    runs.close()
     file = folder / "work" / "effects.txt"
     effects = len(file.read_text().splitlines()) if file.exists() else 0
     return Life(state.status, code, effects, finished, doubled, kills)

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from mulligan.core.moment import Moment
-from mulligan.run.begin import Asked, go, machine, make
-from mulligan.run.desk import Desk
-from mulligan.run.stop import Stop
+from mulligan.run.attempt.options import RunRequest
+from mulligan.run.journal.store import RunStore
+from mulligan.run.process.stop import Stop
+from mulligan.run.setup import drive_run, make_run, real_platform
 from mulligan.testing import VirtualClock
 
 AGENT = Path(__file__).parents[2] / "examples" / "scripted_agent.py"
@@ -47,7 +48,7 @@ class Recorder:
 
 
 class Stage:
-    """A folder with the scripted agent on the PATH, a desk, and a clock that jumps."""
+    """A folder with the scripted agent on the PATH, a run store, and a clock that jumps."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -58,7 +59,7 @@ class Stage:
             program.chmod(0o755)
         (folder / "work").mkdir()
         self.clock = clock = VirtualClock()
-        self.desk = Desk(folder / "home", lambda: Moment(clock.now(), clock.wall(), "virtual"))
+        self.runs = RunStore(folder / "home", lambda: Moment(clock.now(), clock.wall(), "virtual"))
 
     def environ(self, script: str) -> dict[str, str]:
         return {
@@ -69,7 +70,7 @@ class Stage:
             "NOW": str(self.clock.wall()),
         }
 
-    def world(self, *, interrupted_after: float | None = None):
+    def platform(self, *, interrupted_after: float | None = None):
         """Processes are real, waits are not."""
         began = self.clock.wall()
 
@@ -79,13 +80,13 @@ class Stage:
                 stop.set("interrupt")
             return stop.is_set
 
-        return machine()._replace(clock=self.clock, wait=wait, roll=lambda: 0.5)
+        return real_platform()._replace(clock=self.clock, wait=wait, roll=lambda: 0.5)
 
     def run(self, script: str, *, command=("claude", "-p", "Port the tests"), **asked: Any):
-        claimed, _ = make(
-            self.desk,
+        claimed, _ = make_run(
+            self.runs,
             command,
-            Asked(**asked),
+            RunRequest(**asked),
             cwd=str(self.folder / "work"),
             environ=self.environ(script),
             now=self.clock.wall(),
@@ -94,26 +95,26 @@ class Stage:
 
     def drive(self, claimed, script: str, *, interrupted_after=None, **options: Any):
         view, stop = Recorder(), Stop()
-        world = self.world(interrupted_after=interrupted_after)
+        platform = self.platform(interrupted_after=interrupted_after)
 
         def supervise(argv, *, environ, **more):
             now = {"NOW": str(self.clock.wall())}  # the program lives in our time
-            return machine().supervise(argv, environ={**environ, **now}, **more)
+            return real_platform().supervise(argv, environ={**environ, **now}, **more)
 
         try:
-            code = go(
-                self.desk,
+            code = drive_run(
+                self.runs,
                 claimed,
                 environ=self.environ(script),
                 view=view,
                 stop=stop,
-                world=world._replace(supervise=supervise),
+                platform=platform._replace(supervise=supervise),
                 **options,
             )
         finally:
             stop.close()
         return SimpleNamespace(
-            code=code, view=view, id=claimed.id, state=self.desk.look(claimed.id)
+            code=code, view=view, id=claimed.id, state=self.runs.look(claimed.id)
         )
 
     @property

@@ -9,19 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.cli.run import command
-from mulligan.run.events import summary
-from mulligan.run.state import state_of
-from mulligan.run.steps import Begun, Ended, Made, Moved, Over, Step
-from mulligan.run.stop import Stop
-from mulligan.run.streams import Streams
-from mulligan.run.view import Lines
+from mulligan.cli.commands.run import command
+from mulligan.run.journal.entries import (
+    KIND_NAMES,
+    AttemptBegun,
+    AttemptEnd,
+    JournalEntry,
+    RunCancelled,
+    RunMade,
+    RunRescheduled,
+)
+from mulligan.run.journal.state import state_of
+from mulligan.run.process.stop import Stop
+from mulligan.run.show.json_events import summary
+from mulligan.run.show.streams import Streams
+from mulligan.run.show.views import PlainView
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
 NIGHT = 1_794_880_800.0  # Tue 17 Nov 2026, 02:00 UTC
 
-MADE = Made(NIGHT - 720, "claude", "claude -p hello", "/src", "host", 0, "", {}, [])
-LIMIT = Ended(
+MADE = RunMade(NIGHT - 720, "claude", "claude -p hello", "/src", "host", 0, "", {}, [])
+LIMIT = AttemptEnd(
     NIGHT,
     1,
     720.0,
@@ -31,51 +39,63 @@ LIMIT = Ended(
     reset_at=NIGHT + 3600,
     then="again",
     until=NIGHT + 3665,
-    because="again in 1h1m, as resets 3am says",
+    because="retry in 1h1m, as resets 3am says",
 )
 WAKES = NIGHT + 3666
-CRASH = Ended(
+CRASH = AttemptEnd(
     WAKES + 60,
     2,
     60.0,
     signal=9,
     cost=0.1,
     kind="server",
-    message="it died by SIGKILL, which nobody here sent",
+    message="it died by SIGKILL, which mulligan did not send",
     then="again",
     until=WAKES + 62,
-    because="again in 2s, by backoff",
+    because="retry in 2s, by backoff",
 )
-STORY: list[Step] = [
-    Begun(NIGHT - 720, 1, "start", "s", ""),
+STORY: list[JournalEntry] = [
+    AttemptBegun(NIGHT - 720, 1, "start", "s", ""),
     LIMIT,
-    Begun(WAKES, 2, "resume", "s", LIMIT.because),
+    AttemptBegun(WAKES, 2, "resume", "s", LIMIT.because),
     CRASH,
-    Begun(WAKES + 62, 3, "resume", "s", CRASH.because),
-    Ended(WAKES + 302, 3, 240.0, cost=0.2, tokens=412_000, then="done"),
+    AttemptBegun(WAKES + 62, 3, "resume", "s", CRASH.because),
+    AttemptEnd(WAKES + 302, 3, 240.0, cost=0.2, tokens=412_000, then="done"),
 ]
-CALM: list[Step] = [*STORY[:3], Ended(WAKES + 300, 2, 300.0, cost=0.2, tokens=412_000, then="done")]
-OTHERS: list[Step] = [
+CALM: list[JournalEntry] = [
+    *STORY[:3],
+    AttemptEnd(WAKES + 300, 2, 300.0, cost=0.2, tokens=412_000, then="done"),
+]
+OTHERS: list[JournalEntry] = [
     LIMIT._replace(
         kind="timeout",
         stopped="idle",
         cost=None,
         reset_at=None,
-        message="it was silent for 10m, and was ended",
+        message="it was idle for 10m, and was stopped",
+    ),
+    LIMIT._replace(
+        kind="bad_answer",
+        cost=None,
+        reset_at=None,
+        is_doubt=True,
+        message="it exited with 0, but its output ends without the report of its end",
     ),
     LIMIT._replace(
         kind="auth",
         then="stop",
         until=None,
-        because="auth 401 does not pass by waiting (policy 'default')",
-        advice="log in with claude or mend its key, then take the run up again",
+        because="401 (auth) cannot be fixed by waiting (policy 'default')",
+        advice="log in with claude or fix its key, then resume the run",
     ),
     LIMIT._replace(
         then="stop",
         until=NIGHT + 28_800,
-        because="again in 8h, as resets 10am says: beyond the horizon of 6h",
+        because="retry in 8h, as resets 10am says: beyond the horizon of 6h",
     ),
-    Moved(NIGHT, NIGHT + 3600, "a run of this account met a limit: closed until the reset"),
+    RunRescheduled(
+        NIGHT, NIGHT + 3600, "run k3fqzz met a limit for opus: You've hit your Opus limit"
+    ),
 ]
 
 
@@ -87,12 +107,12 @@ def lines(monkeypatch):
     reader, writer = os.pipe()
     stop = Stop()
     for steps, notified in (
-        (STORY, "mail ended with 1"),
+        (STORY, "mail exited with 1"),
         (STORY[:2], ""),
         (CALM, ""),
         (OTHERS, ""),
     ):
-        view = Lines("k3fqzz", "claude", streams=Streams(stop, writer, writer))
+        view = PlainView("k3fqzz", "claude", streams=Streams(stop, writer, writer))
         for step in steps:
             view.step(step)
         view.notified(notified)
@@ -116,7 +136,7 @@ def part(heading: str) -> str:
 
 def test_every_line_on_the_page_is_one_that_is_written(lines):
     shown = re.findall(r"`(mulligan: [^`]+)`", part("What it reports"))
-    assert len(shown) == 14
+    assert len(shown) == 15
     assert [line for line in shown if line not in lines] == []
 
 
@@ -130,7 +150,8 @@ def test_every_line_in_the_readme_is_one_that_is_written(lines):
 def test_the_page_lists_the_fields_of_every_event():
     state = state_of([MADE])
     assert state is not None
-    steps = {kind.__name__.lower(): set(kind._fields) for kind in (Begun, Ended, Moved, Over)}
+    kinds = (AttemptBegun, AttemptEnd, RunRescheduled, RunCancelled)
+    steps = {KIND_NAMES[kind]: set(kind._fields) for kind in kinds}
     for name, fields in {**steps, "summary": set(summary(state))}.items():
         row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |"))
         listed = set(re.findall(r"`(\w+)`", row)) - {name}

@@ -10,24 +10,26 @@ import pytest
 import mulligan
 from mulligan import Failure, Kind
 from mulligan.core.admission import Admitted, Hold, Refused
-from mulligan.core.breaker import Breaker, Hand
-from mulligan.core.gate import GATE, Gate
 from mulligan.core.hint import Hint
-from mulligan.core.machine import Key
 from mulligan.core.moment import Moment
-from mulligan.core.tokens import Tokens
-from mulligan.stores.breaker_admission import BreakerAdmission, BreakerAlone
-from mulligan.stores.failopen import FailOpen
-from mulligan.stores.gate_admission import GateAdmission
+from mulligan.shared.admission import CallAdmission
+from mulligan.shared.breaker import Breaker, ManualOverride
+from mulligan.shared.breaker_client import BreakerAdmission
+from mulligan.shared.gate.client import GateAdmission
+from mulligan.shared.gate.gate import GATE, Gate
+from mulligan.shared.gate.queue import TargetQueues
+from mulligan.shared.retry_tokens import Tokens
+from mulligan.shared.retry_tokens_client import RetryTokens
+from mulligan.stores.cache import FailOpen
+from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
-from mulligan.stores.retry_tokens import RetryTokens
-from mulligan.stores.sqlite import Sqlite
-from mulligan.stores.waiting import GateWaiter
+from mulligan.stores.sqlite.store import Sqlite
 from mulligan.testing import Scripted, VirtualClock, status_error
 
 BREAKER_KEY = Key("api", "breaker")
 GATE_KEY = Key("api", "gate")
 SERVER = Failure(kind=Kind.SERVER, status=503)
+FIVE = Breaker(failures=5, open_for=60, open_at_least=60)
 
 
 class Clock:
@@ -97,7 +99,7 @@ def limit(seconds: float) -> Failure:
 
 
 def test_five_failures_open_it_and_the_error_says_for_how_long(clock):  # R-K1, R-K2, R-K6
-    breaker = BreakerAdmission(BREAKER_KEY, Breaker())
+    breaker = BreakerAdmission(BREAKER_KEY, FIVE)
     for _ in range(5):
         assert isinstance(call(breaker, clock, "failed", SERVER), Admitted)
     clock.now += 20
@@ -112,7 +114,7 @@ def test_five_failures_open_it_and_the_error_says_for_how_long(clock):  # R-K1, 
 
 
 def test_a_client_error_never_counts(clock):
-    breaker = BreakerAdmission(BREAKER_KEY, Breaker())
+    breaker = BreakerAdmission(BREAKER_KEY, FIVE)
     for _ in range(50):
         call(breaker, clock, "failed", Failure(kind=Kind.CLIENT, status=400))
         call(breaker, clock, "failed", limit(5))
@@ -120,7 +122,7 @@ def test_a_client_error_never_counts(clock):
 
 
 def test_exactly_one_of_fifty_threads_passes_half_open(clock):  # E-B1
-    breaker = BreakerAdmission(BREAKER_KEY, Breaker())
+    breaker = BreakerAdmission(BREAKER_KEY, FIVE)
     for _ in range(5):
         call(breaker, clock, "failed", SERVER)
     clock.now += 60
@@ -130,7 +132,7 @@ def test_exactly_one_of_fifty_threads_passes_half_open(clock):  # E-B1
 
 
 def test_a_healthy_call_writes_nothing_and_reads_once_in_50_ms(clock, shared):
-    breaker = BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared)
+    breaker = BreakerAdmission(BREAKER_KEY, FIVE, shared=shared)
     gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.5, shared=shared)
     for _ in range(100):
         call(breaker, clock)
@@ -141,7 +143,7 @@ def test_a_healthy_call_writes_nothing_and_reads_once_in_50_ms(clock, shared):
 
 
 def test_a_worker_on_a_bad_network_stops_itself_and_nobody_else(clock, shared):  # E-B15
-    bad, good = (BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared) for _ in range(2))
+    bad, good = (BreakerAdmission(BREAKER_KEY, FIVE, shared=shared) for _ in range(2))
     for _ in range(5):
         call(bad, clock, "failed", SERVER)
         clock.now += 1
@@ -150,10 +152,10 @@ def test_a_worker_on_a_bad_network_stops_itself_and_nobody_else(clock, shared): 
 
 
 def test_what_a_quorum_saw_stops_everybody(clock, shared):
-    workers = [BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared) for _ in range(5)]
+    workers = [BreakerAdmission(BREAKER_KEY, FIVE, shared=shared) for _ in range(5)]
     for worker in workers:
         call(worker, clock, "failed", SERVER)
-    newcomer = BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared)
+    newcomer = BreakerAdmission(BREAKER_KEY, FIVE, shared=shared)
     assert isinstance(call(newcomer, clock), Refused)
     clock.now += 61
     answers = [worker.enter(1, **clock.times) for worker in workers]
@@ -161,7 +163,7 @@ def test_what_a_quorum_saw_stops_everybody(clock, shared):
 
 
 def test_a_success_elsewhere_ends_the_row_for_all(clock, shared):
-    one, two = (BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared) for _ in range(2))
+    one, two = (BreakerAdmission(BREAKER_KEY, FIVE, shared=shared) for _ in range(2))
     for _ in range(20):
         for _ in range(4):
             call(one, clock, "failed", SERVER)
@@ -173,9 +175,9 @@ def test_a_success_elsewhere_ends_the_row_for_all(clock, shared):
 
 
 def test_a_hand_elsewhere_is_felt_within_50_ms(clock, shared):
-    breaker = BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared)
+    breaker = BreakerAdmission(BREAKER_KEY, FIVE, shared=shared)
     call(breaker, clock)
-    shared.transact(BREAKER_KEY, Hand(move="block", because="migration"))
+    shared.transact(BREAKER_KEY, ManualOverride(move="block", because="migration"))
     clock.now += 0.06
     answer = call(breaker, clock)
     assert isinstance(answer, Refused)
@@ -190,17 +192,17 @@ def test_without_a_gate_a_stated_limit_opens_it_exactly_so_long(clock, shared):
         shared=shared,
         on_change=lambda *change: told.append(change),
     )
-    call(BreakerAlone(breaker), clock, "failed", limit(300))
-    other = BreakerAdmission(BREAKER_KEY, Breaker(), shared=shared)
+    call(CallAdmission(TargetQueues(), breaker, None), clock, "failed", limit(300))
+    other = BreakerAdmission(BREAKER_KEY, FIVE, shared=shared)
     answer = call(other, clock)
     assert isinstance(answer, Refused)
     assert isinstance(answer.error, mulligan.CircuitOpen)
     assert answer.error.retry_in == 300
-    assert told == [(True, 300, "rate_limit 429: slow down")]
+    assert told == [(True, 300, "429 (rate_limit): slow down")]
 
 
 def test_cancellation_is_neither_success_nor_failure(clock):  # E-B5
-    breaker = BreakerAdmission(BREAKER_KEY, Breaker())
+    breaker = BreakerAdmission(BREAKER_KEY, FIVE)
     for _ in range(5):
         call(breaker, clock, "failed", SERVER)
     clock.now += 60
@@ -220,7 +222,7 @@ def test_one_processs_rejection_holds_the_others(clock, shared):
         answer = call(gate, clock)
         assert isinstance(answer, Hold)
         assert answer.delay == pytest.approx(19.94)
-        assert answer.because == "rate_limit 429: slow down"
+        assert answer.because == "429 (rate_limit): slow down"
 
 
 def test_while_much_is_left_observed_calls_write_nothing(clock, shared):
@@ -278,6 +280,8 @@ def test_an_attempt_made_unasked_while_all_was_calm_is_told_all_the_same(clock, 
     for state in (None, shared):
         breaker = BreakerAdmission(BREAKER_KEY, Breaker(failures=1), shared=state)
         gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=state)
+        assert not gate.is_calm  # until the target has answered
+        assert isinstance(call(gate, clock), Admitted)
         assert [each.is_calm for each in (breaker, gate)] == [True, True]
         breaker.leave(breaker.calm_ticket(), "failed", SERVER, **clock.times)
         gate.leave(gate.calm_ticket(), "failed", limit(30), **clock.times)
@@ -306,6 +310,25 @@ def test_tokens_run_out_and_come_back_with_successes(clock, shared):
         for _ in range(30):
             tokens.succeeded(**clock.times)
         assert tokens.is_calm
+
+
+def test_a_retry_that_outlives_those_that_failed_lends_its_tokens(clock, shared):
+    for state in (None, shared):
+        tokens = RetryTokens(Key("api", "tokens"), Tokens(capacity=28, floor=0), shared=state)
+        failing, slow = (tokens.reserve(SERVER, 0, **clock.times) or "" for _ in range(2))
+        for name in (failing, slow):
+            tokens.sent(name, now=clock.now)
+        clock.now += 1.0
+        assert tokens.reserve(SERVER, 0, **clock.times) is None  # none is known to have failed
+        tokens.settle(failing, is_returned=False, **clock.times)
+        assert tokens.reserve(SERVER, 0, **clock.times) is None  # `slow` may fail as late
+        assert not tokens.has_some(clock.now)
+        clock.now += 0.5
+        assert tokens.has_some(clock.now)
+        assert tokens.reserve(SERVER, 0, **clock.times)
+        assert tokens.reserve(SERVER, 0, **clock.times) is None
+        tokens.settle(slow, is_returned=True, **clock.times)
+        assert tokens.reserve(SERVER, 0, **clock.times) is None  # it had lent them
 
 
 def test_while_the_bucket_is_full_successes_write_nothing(clock, shared):
@@ -348,7 +371,7 @@ def test_a_store_that_is_down_stops_no_call(clock):
 
     heard: list[object] = []
     state = FailOpen(Down(), heard.append)
-    breaker = BreakerAdmission(BREAKER_KEY, Breaker(), shared=state)
+    breaker = BreakerAdmission(BREAKER_KEY, FIVE, shared=state)
     gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=state)
     for _ in range(5):
         assert isinstance(call(gate, clock), Admitted)
@@ -362,7 +385,7 @@ def test_who_let_calls_wait_leases_no_more_than_they_need(clock):
     gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=store.state)
     call(gate, clock, "succeeded", None, Quota(limit=19, remaining=0, reset_in=30))
     clock.now += 0.06
-    waiters = [GateWaiter(gate), GateWaiter(gate)]
+    waiters = [CallAdmission(gate.waiting, None, gate) for _ in range(2)]
     for waiter in waiters:
         assert isinstance(waiter.enter(1, **clock.times), Hold)
     clock.now += 30.1
@@ -371,6 +394,6 @@ def test_who_let_calls_wait_leases_no_more_than_they_need(clock):
         answer = waiter.enter(1, **clock.times)
         assert isinstance(answer, Admitted)
         tickets.append(answer.ticket)
-    gate.leave(tickets[0], "succeeded", None, **clock.times)
+    waiters[0].leave(tickets[0], "succeeded", None, **clock.times)
     left = store.state.peek(GATE_KEY, GATE)[0].beliefs[0].remaining
     assert left == 17  # nobody else misses what two calls do not need

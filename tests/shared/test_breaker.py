@@ -1,25 +1,27 @@
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan import Failure, Kind, Reach, SettingError
-from mulligan.core.breaker import (
+from mulligan.core.moment import Moment
+from mulligan.shared.breaker import (
     BREAKER,
-    Ask,
+    AskBreaker,
     Breaker,
     Circuit,
-    Hand,
-    Open,
+    ManualOverride,
+    OpenBreaker,
     Passed,
     Shut,
-    Tell,
+    TellBreaker,
     verdict_on,
 )
-from mulligan.core.moment import Moment
 
-FIVE = Breaker()
+FIVE = Breaker(failures=5, open_at_least=60)
 
 
 class World:
@@ -35,24 +37,25 @@ class World:
         return result
 
     def ask(self, permit="p"):
-        return self.do(Ask(permit=permit, settings=self.settings))
+        return self.do(AskBreaker(permit=permit, settings=self.settings))
 
-    def tell(self, result, permit="p", generation=None, worker="w", stated=0.0):
+    def tell(self, result, permit="p", generation=None, worker="w", stated=0.0, **more):
         if generation is None:
             generation = self.state.generation
         return self.do(
-            Tell(
+            TellBreaker(
                 permit=permit,
                 generation=generation,
                 result=result,
                 worker=worker,
                 settings=self.settings,
                 stated=stated,
+                **more,
             )
         )
 
     def opened(self):
-        for _ in range(self.settings.failures):
+        for _ in range(self.settings.failures or 0):
             self.tell("failure")
         return self
 
@@ -88,13 +91,14 @@ def test_one_probe_passes_and_its_success_closes():  # R-K3, R-K4
     world = World().opened()
     world.now = 60.0
     assert world.ask("first") == Passed(1, is_probe=True)
-    assert world.ask("second") == Shut(30.0, "5 failures in a row; a probe is under way")
+    because = "5 failures in a row; a probe is under way"
+    assert world.ask("second") == Shut(30.0, because, is_probing=True)
     assert world.tell("success", "first") is True
     assert world.ask("third") == Passed(2)
 
 
 def test_two_successes_to_close_where_two_are_asked_for():  # R-K4, pattern
-    world = World(Breaker(successes=2)).opened()
+    world = World(Breaker(failures=5, successes=2)).opened()
     world.now = 60.0
     assert world.call("success", "first") == Passed(1, is_probe=True)
     assert world.call("success", "second") == Passed(1, is_probe=True)
@@ -111,7 +115,7 @@ def test_a_failed_probe_opens_again():  # R-K5
 @pytest.mark.parametrize("probes", [1, 3])
 @given(order=st.permutations(range(50)))
 def test_exactly_as_many_probes_pass_as_may(probes, order):  # E-B1
-    world = World(Breaker(probes=probes)).opened()
+    world = World(Breaker(failures=5, probes=probes)).opened()
     world.now = 60.0
     answers = [world.ask(f"caller {n}") for n in order]
     assert sum(isinstance(answer, Passed) for answer in answers) == probes
@@ -125,7 +129,7 @@ def test_a_permit_comes_back_on_cancellation():  # E-B2, E-B5
 
 
 def test_a_client_error_of_its_probe_closes_it_since_the_target_answers():
-    world = World(Breaker(successes=2)).opened()
+    world = World(Breaker(failures=5, successes=2)).opened()
     world.now = 60.0
     assert world.call("alive", "first") == Passed(1, is_probe=True)
     assert world.call("alive", "second") == Passed(1, is_probe=True)
@@ -141,17 +145,18 @@ def test_a_client_error_ends_no_row_of_failures():  # R-C9: it never counts, eit
 
 
 def test_a_hung_probe_loses_its_lease():  # E-B3
-    world = World(Breaker(lease=10)).opened()
+    world = World(Breaker(failures=5, lease=10)).opened()
     world.now = 60.0
     world.ask("hung")
     world.now = 70.0
     assert world.ask("next") == Passed(1, is_probe=True)
     assert world.tell("failure", "hung") is False
-    assert world.ask("third") == Shut(10.0, "5 failures in a row; a probe is under way")
+    because = "5 failures in a row; a probe is under way"
+    assert world.ask("third") == Shut(10.0, because, is_probing=True)
 
 
 def test_a_probe_that_was_only_slow_closes_it():
-    world = World(Breaker(lease=10)).opened()
+    world = World(Breaker(failures=5, lease=10)).opened()
     world.now = 60.0
     world.ask("slow")
     world.now = 95.0
@@ -190,20 +195,20 @@ def test_after_a_reboot_it_is_half_open():  # E-B14
 
 def test_a_hand_is_stronger_than_results_and_timers():  # E-B9
     world = World()
-    world.do(Hand(move="block", because="migration"))
+    world.do(ManualOverride(move="block", because="migration"))
     world.now = 1e6
     world.tell("success")
     assert world.ask() == Shut(float("inf"), "migration")
-    world.do(Hand(move="allow"))
+    world.do(ManualOverride(move="allow"))
     world.opened()
     assert isinstance(world.ask(), Passed)
-    world.do(Hand(move="reset"))
+    world.do(ManualOverride(move="reset"))
     assert world.state.is_calm
     assert world.state.hand == ""
 
 
 def test_a_failure_seen_by_one_worker_alone_does_not_open_a_shared_breaker():  # E-B15
-    world = World(Breaker(quorum=2))
+    world = World(Breaker(failures=5, quorum=2))
     for _ in range(50):
         world.tell("failure", worker="on a bad network")
     assert isinstance(world.ask(), Passed)
@@ -212,9 +217,9 @@ def test_a_failure_seen_by_one_worker_alone_does_not_open_a_shared_breaker():  #
 
 def test_what_the_server_stated_opens_it_at_once_and_exactly_so_long():  # E-B15, E-B16
     world = World(Breaker(quorum=9))
-    assert world.do(Open(stated=7200, because="resets at 7pm")) is True
+    assert world.do(OpenBreaker(stated=7200, because="resets at 7pm")) is True
     assert world.ask() == Shut(7200.0, "resets at 7pm")
-    assert world.do(Open(stated=60, because="shorter")) is False
+    assert world.do(OpenBreaker(stated=60, because="shorter")) is False
     world.now, world.era = 5.0, "another boot"
     assert isinstance(world.ask(), Shut)
 
@@ -285,13 +290,13 @@ def test_whatever_happens_it_can_be_written_down_and_never_hands_out_more(steps,
 @pytest.mark.parametrize("move", ["block", "allow"])
 def test_a_hand_for_a_time_goes_away_by_itself_and_only_then(move):  # E-B9
     world = World()
-    world.do(Hand(move=move, seconds=600))
+    world.do(ManualOverride(move=move, seconds=600))
     assert not world.state.is_calm
     world.now = 599.0
     for _ in range(9):
         world.tell("failure" if move == "allow" else "success")
     answer = world.ask()
-    assert answer == (Shut(1.0, "blocked by hand") if move == "block" else Passed(1))
+    assert answer == (Shut(1.0, "blocked manually") if move == "block" else Passed(1))
     world.now = 600.0
     assert world.ask() == Passed(1)
     world.opened()  # and it counts again
@@ -300,6 +305,138 @@ def test_a_hand_for_a_time_goes_away_by_itself_and_only_then(move):  # E-B9
 
 def test_a_hand_for_a_time_survives_a_reboot():
     world = World()
-    world.do(Hand(move="block", seconds=600))
+    world.do(ManualOverride(move="block", seconds=600))
     world.era, world.now, world.wall = "next boot", 0.0, world.wall + 100
-    assert world.ask() == Shut(500.0, "blocked by hand")
+    assert world.ask() == Shut(500.0, "blocked manually")
+
+
+# A streak is no outage
+
+
+def fails(world, count, *, every=0.0):
+    """Whether the breaker opened while `count` calls failed, one in `every` seconds."""
+    opened = False
+    for _ in range(count):
+        world.now += every
+        opened = world.tell("failure") or opened
+    return opened
+
+
+def test_failures_that_end_together_are_one_event():
+    world = World(Breaker())
+    assert not fails(world, 13)
+    assert fails(world, 1)
+    assert world.ask() == Shut(1.0, "14 failures in a row")
+
+
+def test_failures_apart_open_it_at_the_tenth():
+    world = World(Breaker())
+    assert not fails(world, 9, every=1.0)
+    assert fails(world, 1, every=1.0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_never_opens_where_a_third_of_the_calls_fails_by_chance(seed):
+    dice, world = random.Random(seed), World(Breaker())
+    for _ in range(5000):
+        world.now += dice.choice([0.0, 0.01, 0.5])
+        assert not world.tell("failure" if dice.random() < 0.3 else "success")
+
+
+def test_failures_that_are_quicker_than_answers_do_not_outvote_calls_under_way():
+    world = World(Breaker())
+    for _ in range(29):
+        assert not world.tell("failure", unheard=30)
+    assert world.tell("failure", unheard=30)
+
+
+def test_older_calls_under_way_count_in_the_share_of_failures():
+    world = World(Breaker())
+    for _ in range(15):
+        world.tell("success")
+        for _ in range(4):
+            assert not world.tell("failure", unheard=50)
+    assert any(world.tell("failure", unheard=0) for _ in range(4))
+
+
+def test_calls_from_before_an_outage_do_not_hide_it():
+    world = World(Breaker())
+    assert [world.tell("failure", unheard=10_000) for _ in range(56)] == [False] * 55 + [True]
+
+
+def test_no_success_opens_it():
+    world = World(Breaker())
+    for _ in range(25):
+        world.tell("failure", unheard=30)
+    assert not world.tell("success")
+    assert isinstance(world.ask(), Passed)
+
+
+@pytest.mark.parametrize("share", [0.8, 0.95])
+def test_it_opens_where_most_calls_fail_though_some_succeed(share):
+    dice, world = random.Random(7), World(Breaker())
+    results = ["failure" if dice.random() < share else "success" for _ in range(100)]
+    assert any(world.tell(result) for result in results)
+
+
+def test_a_share_is_counted_over_the_window_alone():
+    world = World(Breaker(rate=0.5, calls=20, window=30))
+    for _ in range(30):
+        world.now += 4.0  # eight calls in a window
+        assert not world.tell("failure")
+
+
+def test_a_row_alone_opens_it_where_a_row_was_asked_for_and_a_share_where_that_was():
+    world = World(Breaker(failures=50))
+    assert not fails(world, 49, every=0.1)
+    assert fails(world, 1)
+    world = World(Breaker(rate=0.5, calls=40))
+    assert not fails(world, 39)
+    assert fails(world, 1)
+    assert world.ask() == Shut(1.0, "40 of 40 calls failed within 30s")
+
+
+def test_slow_answers_open_it_where_somebody_asked_for_that():
+    world = World(Breaker(slow=2, slow_rate=0.5))
+    for _ in range(19):
+        assert not world.tell("success", is_slow=True)
+    assert world.tell("success", is_slow=True)
+    assert world.ask() == Shut(1.0, "20 of 20 calls took longer than 2s")
+
+
+def test_a_few_failures_are_forgotten_with_the_next_success():
+    world = World(Breaker())
+    fails(world, 2)
+    world.tell("success")
+    assert world.state.is_calm
+
+
+def test_it_stays_open_for_a_seventh_of_the_time_that_the_target_is_down():
+    world = World(Breaker())
+    fails(world, 10, every=0.5)
+    waits = []
+    while world.now < 1200:
+        shut = world.ask("probe")
+        assert isinstance(shut, Shut)
+        waits.append((world.now, shut.retry_in))
+        world.now += shut.retry_in
+        assert world.call("failure", "probe") == Passed(world.state.generation - 1, is_probe=True)
+    for at, wait in waits:
+        assert wait == pytest.approx(min(max((at - 0.5) / 7, 1.0), 60.0), rel=0.01)
+    assert len(waits) < 50
+
+
+def test_breakers_that_share_nothing_do_not_probe_together():
+    times = set()
+    for roll in (0.0, 0.3, 0.9):
+        world = World(Breaker())
+        fails(world, 13)
+        world.tell("failure", roll=roll)
+        times.add(world.ask().retry_in)
+    assert len(times) == 3
+
+
+@pytest.mark.parametrize("name", ["rate", "slow_rate"])
+def test_a_share_that_is_none_is_refused(name):
+    with pytest.raises(SettingError, match=rf"^Breaker.{name} needs a share above 0"):
+        Breaker(**{name: 50})

@@ -125,7 +125,7 @@ def test_many_under_way_need_more_that_is_left():
 
 
 def test_quotas_themselves_are_taken_as_they_are(virtual_clock, ask):
-    from mulligan.classify.quota_headers import Quota
+    from mulligan.classify.quotas import Quota
 
     quota = Quota(dimension="requests", limit=10, remaining=0, reset_in=12)
     guard = mulligan.Guard("api", effects="read", observe=lambda _: (quota,))

@@ -5,9 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan import SettingError
-from mulligan.core.belief import Stated
-from mulligan.core.gate import GATE, Enter, Flow, Forget, Gate, Go, Leave, Wait
 from mulligan.core.moment import Moment
+from mulligan.shared.gate.gate import (
+    GATE,
+    EnterGate,
+    ForgetGate,
+    Gate,
+    GateState,
+    GateWait,
+    LeaveGate,
+    PermitGranted,
+)
+from mulligan.shared.gate.limits import StatedLimit
 
 PLAIN = Gate()
 
@@ -16,7 +25,7 @@ class World:
     """A gate, and a clock that moves when told."""
 
     def __init__(self, settings: Gate = PLAIN) -> None:
-        self.settings, self.state, self.now, self.wall = settings, Flow(), 0.0, 1e9
+        self.settings, self.state, self.now, self.wall = settings, GateState(), 0.0, 1e9
         self.era, self.asked = "", 0
 
     @property
@@ -25,7 +34,7 @@ class World:
 
     def enter(self, name=None, **changes):
         self.asked += 1
-        operation = Enter(
+        operation = EnterGate(
             id=name or f"p{self.asked}",
             holder=changes.pop("holder", "h"),
             settings=self.settings,
@@ -35,7 +44,7 @@ class World:
         return answer
 
     def leave(self, name="", reply="answered", turn=None, **said):
-        operation = Leave(
+        operation = LeaveGate(
             id=name,
             turn=self.state.turn if turn is None else turn,
             reply=reply,
@@ -46,7 +55,7 @@ class World:
         return shut
 
     def state_that(self, remaining, reset_in=60.0, limit=100.0, turn=None, **more):
-        said = Stated(
+        said = StatedLimit(
             dimension="requests", limit=limit, remaining=remaining, reset_in=reset_in, **more
         )
         self.leave(stated=(said,), turn=turn)
@@ -54,7 +63,7 @@ class World:
     def burst(self, most=500):
         """Calls that pass now, one at a time."""
         count = 0
-        while count < most and isinstance(self.enter(), Go):
+        while count < most and isinstance(self.enter(), PermitGranted):
             count += 1
         return count
 
@@ -69,7 +78,7 @@ def test_it_admits_what_remains_then_waits_for_the_reset():
     world = World()
     world.state_that(7)
     assert world.burst() == 7
-    assert world.enter() == Wait(60.0, "0 of 100 requests left until the reset")
+    assert world.enter() == GateWait(60.0, "0 of 100 requests left until the reset", least=60.0)
     world.now = 61.0
     assert world.burst() == 100
 
@@ -88,7 +97,7 @@ def test_an_answer_from_before_the_reset_does_not_empty_the_new_window():
     before = world.state.turn
     world.burst()
     world.now = 60.5
-    assert isinstance(world.enter(), Go)
+    assert isinstance(world.enter(), PermitGranted)
     world.state_that(0, reset_in=None, turn=before)
     assert world.burst() == 99
 
@@ -97,7 +106,9 @@ def test_a_rejection_shuts_it_for_everybody_until_the_hint():
     world = World()
     assert world.leave(reply="rejected", hint=20.0) is True
     for holder in ("a", "b"):
-        assert world.enter(holder=holder) == Wait(20.0, "a rejection asked to wait 20s")
+        assert world.enter(holder=holder) == GateWait(
+            20.0, "a rejection asked to wait 20s", least=20.0
+        )
 
 
 def test_rejections_of_one_burst_shut_it_once_and_the_longest_hint_holds():
@@ -108,7 +119,7 @@ def test_rejections_of_one_burst_shut_it_once_and_the_longest_hint_holds():
     assert world.state.turn == 1
     assert world.enter().delay == 25.0
     world.now = 26.0
-    assert isinstance(world.enter(), Go)
+    assert isinstance(world.enter(), PermitGranted)
     assert world.leave(reply="rejected", hint=9.0, turn=0) is False
 
 
@@ -116,12 +127,12 @@ def test_it_opens_with_one_probe_then_slowly():
     world = World()
     world.leave(reply="rejected", hint=20.0)
     world.now = 20.0
-    assert isinstance(world.enter("probe"), Go)
-    assert isinstance(world.enter(), Wait)
+    assert isinstance(world.enter("probe"), PermitGranted)
+    assert isinstance(world.enter(), GateWait)
     world.leave("probe")
-    assert isinstance(world.enter("second"), Go)
-    assert isinstance(world.enter("third"), Go)
-    assert isinstance(world.enter(), Wait)
+    assert isinstance(world.enter("second"), PermitGranted)
+    assert isinstance(world.enter("third"), PermitGranted)
+    assert isinstance(world.enter(), GateWait)
 
 
 def test_a_hung_probe_loses_its_lease():
@@ -130,7 +141,7 @@ def test_a_hung_probe_loses_its_lease():
     world.now = 20.0
     world.enter("hung")
     world.now = 30.5
-    assert isinstance(world.enter("next"), Go)
+    assert isinstance(world.enter("next"), PermitGranted)
 
 
 def test_what_passed_before_a_rejection_passes_in_every_span_after_it():
@@ -138,36 +149,43 @@ def test_what_passed_before_a_rejection_passes_in_every_span_after_it():
     world.leave(reply="rejected", hint=60.0)
     world.now = 60.0
     for n in range(10):
-        assert isinstance(world.enter(f"n{n}"), Go)
+        assert isinstance(world.enter(f"n{n}"), PermitGranted)
         world.leave(f"n{n}")
     world.leave("n9", reply="rejected", hint=60.0)
     for _ in range(3):
         world.now += 60.001
         passed = 0
-        while isinstance(world.enter(f"{world.now}/{passed}"), Go):
+        while isinstance(world.enter(f"{world.now}/{passed}"), PermitGranted):
             world.leave(f"{world.now}/{passed}")
             passed += 1
         assert passed == 10
 
 
-def test_a_rejection_without_a_time_waits_longer_each_time_up_to_a_minute():
+def test_a_rejection_without_a_time_waits_a_seventh_of_the_time_it_has_been_shut():
     world, waits = World(), []
-    for _ in range(9):
-        assert isinstance(world.enter("p"), Go)
+    while world.now < 1000:
+        assert isinstance(world.enter("p"), PermitGranted)
+        began = world.now
         world.leave("p", reply="rejected", roll=1.0)
         waits.append(world.enter().delay)
+        assert waits[-1] == pytest.approx(min(max(began / 7, 1.0), 60.0), rel=0.02)
         world.now += waits[-1]
-    assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert len(waits) < 50
+    assert isinstance(world.enter("p"), PermitGranted)
+    world.leave("p")  # something has passed: the next rejection begins a new closing
+    assert isinstance(world.enter("p"), PermitGranted)
+    world.leave("p", reply="rejected", roll=1.0)
+    assert world.enter().delay == pytest.approx(1.0, rel=0.1)
 
 
 def test_a_span_is_counted_from_when_the_gate_opened_not_from_who_came_late():
     world = World()
     world.leave(reply="rejected", hint=10.0)
     world.now = 10.7  # a window of 60 s began at 10; the first call comes a little late
-    assert isinstance(world.enter("first"), Go)
+    assert isinstance(world.enter("first"), PermitGranted)
     world.now = 11.0
     world.leave("first")
-    assert isinstance(world.enter("second"), Go)
+    assert isinstance(world.enter("second"), PermitGranted)
     world.leave("second", reply="rejected", hint=59.0)
     assert world.state.opening is not None
     assert world.state.opening.span == 60.0
@@ -193,7 +211,7 @@ def test_below_five_remaining_it_waits_where_five_are_kept():  # R-L7
     world = World(Gate(keep=5))
     world.state_that(8)
     assert world.burst() == 4
-    assert world.enter() == Wait(60.0, "4 of 100 requests left until the reset")
+    assert world.enter() == GateWait(60.0, "4 of 100 requests left until the reset", least=60.0)
 
 
 def test_below_ten_remaining_calls_are_spaced_out_until_above_twenty():  # R-L8
@@ -209,20 +227,22 @@ def test_below_ten_remaining_calls_are_spaced_out_until_above_twenty():  # R-L8
 
 def test_tokens_are_estimated_reserved_and_settled():
     world = World()
-    said = Stated(dimension="tokens", unit="tokens", limit=1000, remaining=1000, reset_in=60)
+    said = StatedLimit(dimension="tokens", unit="tokens", limit=1000, remaining=1000, reset_in=60)
     world.leave(stated=(said,))
-    assert isinstance(world.enter("a", tokens=600), Go)
-    assert world.enter("b", tokens=600) == Wait(60.0, "400 of 1000 tokens left until the reset")
+    assert isinstance(world.enter("a", tokens=600), PermitGranted)
+    assert world.enter("b", tokens=600) == GateWait(
+        60.0, "400 of 1000 tokens left until the reset", least=60.0
+    )
     world.leave("a", spent=-350)
-    assert isinstance(world.enter("b", tokens=600), Go)
+    assert isinstance(world.enter("b", tokens=600), PermitGranted)
 
 
 def test_every_dimension_must_let_it_through():
     world = World()
     world.leave(
         stated=(
-            Stated(dimension="requests", limit=50, remaining=40, reset_in=60),
-            Stated(dimension="unified-5h", unit="share", limit=1, remaining=0, reset_in=9000),
+            StatedLimit(dimension="requests", limit=50, remaining=40, reset_in=60),
+            StatedLimit(dimension="unified-5h", unit="share", limit=1, remaining=0, reset_in=9000),
         )
     )
     assert world.enter().delay == 9000
@@ -231,10 +251,13 @@ def test_every_dimension_must_let_it_through():
 def test_beliefs_expire():
     world = World()
     world.state_that(0, reset_in=None, limit=None)
-    assert world.enter() == Wait(1.0, "0 requests left until the reset")
-    world.now = 60.0
-    assert isinstance(world.enter(), Go)
+    assert world.enter() == GateWait(1.0, "0 requests left until the reset", least=1.0)
+    world.now = 1.0
+    assert isinstance(world.enter(), PermitGranted)
     assert not world.state.beliefs
+    # Nobody has said that anything is left again: one call goes ahead.
+    wait = world.enter()
+    assert (wait.because, wait.hears) == ("one call goes ahead", True)
 
 
 def test_waiters_are_released_with_a_spread():  # E-A18
@@ -248,8 +271,8 @@ def test_waiters_are_released_with_a_spread():  # E-A18
 
 def test_the_first_call_goes_ahead_alone_where_answers_are_read():
     world = World(Gate(scout=True))
-    assert isinstance(world.enter("scout"), Go)
-    assert isinstance(world.enter(), Wait)
+    assert isinstance(world.enter("scout"), PermitGranted)
+    assert isinstance(world.enter(), GateWait)
     world.leave("scout")
     assert world.burst(100) == 100
     assert not world.state.is_counting
@@ -259,14 +282,14 @@ def test_a_scout_that_takes_long_holds_nobody_for_more_than_a_second():
     world = World(Gate(scout=True))
     world.enter("slow scout")
     world.now = 1.1
-    assert isinstance(world.enter(), Go)
+    assert isinstance(world.enter(), PermitGranted)
 
 
 def test_under_the_low_water_permits_come_in_blocks_and_unused_ones_go_back():
     world = World()
     world.state_that(80, reset_in=5.0)
-    assert world.enter("block", most=100) == Go(0, 20, 5.0)
-    assert world.enter("other", most=100, holder="i") == Go(0, 7, 5.0)
+    assert world.enter("block", most=100) == PermitGranted(0, 20, 5.0)
+    assert world.enter("other", most=100, holder="i") == PermitGranted(0, 7, 5.0)
     world.leave("block", unused=15)
     assert world.state.beliefs[0].remaining == 80 - 5 - 7
 
@@ -284,9 +307,9 @@ def known_bucket():
     world = World()
     bucket(world, 19)
     for level in range(18, -1, -1):
-        assert isinstance(world.enter(f"first {level}"), Go)
+        assert isinstance(world.enter(f"first {level}"), PermitGranted)
     for level in range(18, -1, -1):
-        said = Stated(dimension="requests", limit=20, remaining=level, reset_in=20.0 - level)
+        said = StatedLimit(dimension="requests", limit=20, remaining=level, reset_in=20.0 - level)
         world.leave(f"first {level}", stated=(said,))
     assert world.burst() == 0
     assert world.state.beliefs[0].rate == pytest.approx(1.0, rel=0.02)
@@ -304,7 +327,7 @@ def test_the_newest_answer_of_a_bucket_can_tell_that_more_is_left(out):
     world = known_bucket()
     world.now = 5.1
     for number in range(5):
-        assert isinstance(world.enter(f"n{number}"), Go)
+        assert isinstance(world.enter(f"n{number}"), PermitGranted)
     for number in range(5 - out):
         world.leave(f"n{number}", reply="cancelled")  # never sent, and nobody can know
     bucket(world, 4.1)
@@ -344,7 +367,7 @@ def test_what_passed_in_the_burst_lets_slow_start_hurry():
         count = 0
         for _ in range(4):  # round trips
             went = []
-            while isinstance(world.enter(f"{name}{count}"), Go):
+            while isinstance(world.enter(f"{name}{count}"), PermitGranted):
                 went.append(f"{name}{count}")
                 count += 1
             for each in went:
@@ -357,11 +380,11 @@ def test_what_passed_in_the_burst_lets_slow_start_hurry():
 def test_what_is_answered_after_the_rejection_had_passed_too():
     world = World()
     opened(world, 20.0)
-    assert isinstance(world.enter("a"), Go)
+    assert isinstance(world.enter("a"), PermitGranted)
     world.leave("a")
     turn = world.state.turn
-    assert isinstance(world.enter("b"), Go)
-    assert isinstance(world.enter("c"), Go)
+    assert isinstance(world.enter("b"), PermitGranted)
+    assert isinstance(world.enter("c"), PermitGranted)
     world.leave("b", reply="rejected", hint=20.0, turn=turn)
     assert world.state.opening is not None
     assert world.state.opening.cap == 1
@@ -409,7 +432,7 @@ def test_after_a_rejection_it_is_never_quicker_than_before():
 def test_calls_made_unasked_are_remembered_over_a_reset():
     world = World()
     world.state_that(10, reset_in=5.0, limit=10.0)
-    assert world.enter("a", unasked=6) == Go(0, 1, 5.0)
+    assert world.enter("a", unasked=6) == PermitGranted(0, 1, 5.0)
     world.now = 5.1
     assert world.burst() == 3  # seven may still be on their way
 
@@ -418,7 +441,7 @@ def test_permits_that_were_merged_go_back_whole():
     world = World()
     world.state_that(400, reset_in=5.0, limit=400.0)
     for number in range(60):
-        assert isinstance(world.enter(f"n{number}", most=4, holder=f"h{number % 3}"), Go)
+        assert isinstance(world.enter(f"n{number}", most=4, holder=f"h{number % 3}"), PermitGranted)
     sizes = {permit.id: permit.count for permit in world.state.permits}
     for number in range(60):
         world.leave(f"n{number}", count=sizes.get(f"n{number}", 4))
@@ -428,7 +451,7 @@ def test_permits_that_were_merged_go_back_whole():
 def test_what_a_person_makes_it_forget_is_forgotten():
     world = World()
     world.leave(reply="rejected", hint=600.0)
-    world.state, was_something = Forget()(world.state, world.moment)
+    world.state, was_something = ForgetGate()(world.state, world.moment)
     assert was_something
     assert world.burst(50) == 50
     assert world.leave(reply="rejected", hint=9.0, turn=0) is False  # from before
@@ -446,13 +469,13 @@ def test_no_more_is_handed_out_than_remains(remaining, holders, most, order):
     handed = 0
     for who in order:
         answer = world.enter(holder=f"h{who % holders}", most=most)
-        handed += answer.count if isinstance(answer, Go) else 0
+        handed += answer.count if isinstance(answer, PermitGranted) else 0
     assert handed <= remaining
     assert GATE.unpack(GATE.pack(world.state)) == world.state
 
 
 said = st.builds(
-    Stated,
+    StatedLimit,
     dimension=st.sampled_from(["requests", "tokens", "odd"]),
     unit=st.sampled_from(["requests", "tokens", "share"]),
     limit=st.none() | st.floats(0, 1e6),
@@ -481,14 +504,14 @@ def test_whatever_a_server_says_the_gate_opens_again(moves, scout):
         world.now += passes
         if what == "enter":
             answer = world.enter(name, tokens=10, roll=0.5)
-            if isinstance(answer, Wait):
+            if isinstance(answer, GateWait):
                 assert 0 < answer.delay < float("inf")
         else:
             world.leave(name, reply=what, stated=tuple(stated), hint=hint)
         assert GATE.unpack(GATE.pack(world.state)) == world.state
     for _ in range(2000):
         answer = world.enter()
-        if isinstance(answer, Go):
+        if isinstance(answer, PermitGranted):
             return
         world.now += answer.delay
     pytest.fail(f"still shut: {world.state}")
@@ -497,3 +520,19 @@ def test_whatever_a_server_says_the_gate_opens_again(moves, scout):
 def test_settings_that_cannot_be_meant_are_refused():
     with pytest.raises(SettingError, match=r"^Gate needs low <= high; got low=30, high=20$"):
         Gate(low=30, high=20)
+
+
+def test_a_reset_a_month_away_is_believed_for_the_horizon_then_one_call_looks():
+    world = World()
+    world.state_that(0, reset_in=31 * 86_400)
+    waits = world.enter()
+    assert isinstance(waits, GateWait)
+    assert waits.least == world.settings.horizon
+    world.now += world.settings.horizon - 1
+    assert isinstance(world.enter(), GateWait)
+    world.now += 2
+    assert world.burst() == 1
+    world.state_that(0, reset_in=31 * 86_400 - world.now)
+    assert isinstance(world.enter(), GateWait)
+    world.now += world.settings.horizon - 1
+    assert isinstance(world.enter(), GateWait)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from mulligan import Failure, Kind
 from mulligan.core.failure import Reach
 from mulligan.core.moment import Moment
-from mulligan.core.tokens import TOKENS, Bucket, Fund, Reserve, Settle, Tokens, cost_of
+from mulligan.shared.retry_tokens import TOKENS, Fund, Reserve, Settle, TokenBucket, Tokens, cost_of
 
 NOW = Moment(0.0, 1e9)
 STANDARD = Tokens()
@@ -18,7 +18,7 @@ def reserve(state, name, cost=14.0, lease=60.0):
 
 
 def test_a_full_bucket_pays_for_thirty_five_retries_then_for_the_floor():  # E-C6
-    state = Bucket()
+    state = TokenBucket()
     answers = []
     for n in range(60):
         state, answer = reserve(state, f"r{n}")
@@ -34,7 +34,7 @@ def test_a_full_bucket_pays_for_thirty_five_retries_then_for_the_floor():  # E-C
 
 
 def test_what_sleeps_in_backoff_has_paid_already():  # E-C2
-    state, allowed = Bucket(), 0
+    state, allowed = TokenBucket(), 0
     for n in range(1000):
         state, answer = reserve(state, f"sleeper {n}")
         allowed += answer.is_allowed
@@ -42,13 +42,13 @@ def test_what_sleeps_in_backoff_has_paid_already():  # E-C2
 
 
 def test_a_retry_that_succeeds_puts_its_tokens_back():
-    state, _ = reserve(Bucket(), "r")
+    state, _ = reserve(TokenBucket(), "r")
     state, left = Settle(id="r", is_returned=True, tokens=STANDARD)(state, NOW)
-    assert (state, left) == (Bucket(), 500)
+    assert (state, left) == (TokenBucket(), 500)
 
 
 def test_a_reservation_nobody_settles_is_spent_when_its_lease_is_over():
-    state, _ = reserve(Bucket(), "crashed", lease=10)
+    state, _ = reserve(TokenBucket(), "crashed", lease=10)
     later = Moment(11.0, 1e9)
     state, left = Fund(successes=0, tokens=STANDARD)(state, later)
     assert state.reserved == ()
@@ -56,12 +56,12 @@ def test_a_reservation_nobody_settles_is_spent_when_its_lease_is_over():
 
 
 def test_a_quiet_day_banks_nothing():  # E-C1
-    state, left = Fund(successes=1e6, tokens=STANDARD)(Bucket(), NOW)
-    assert (state, left) == (Bucket(), 500)
+    state, left = Fund(successes=1e6, tokens=STANDARD)(TokenBucket(), NOW)
+    assert (state, left) == (TokenBucket(), 500)
 
 
 def test_a_changed_capacity_takes_effect_at_once():  # E-C4
-    state, _ = reserve(Bucket(), "r", cost=400)
+    state, _ = reserve(TokenBucket(), "r", cost=400)
     assert state.left(Tokens(capacity=1000)) == 600
     assert state.left(Tokens(capacity=100)) == 0
 
@@ -69,7 +69,10 @@ def test_a_changed_capacity_takes_effect_at_once():  # E-C4
 def test_a_call_that_was_never_sent_costs_nothing():  # E-C5
     assert cost_of(Failure(kind=Kind.NETWORK, reach=Reach.NEVER_SENT), STANDARD) == 0
     assert cost_of(Failure(kind=Kind.SERVER), STANDARD) == 14
-    assert cost_of(Failure(kind=Kind.RATE_LIMIT), STANDARD) == 5
+
+
+def test_a_limit_costs_nothing_because_the_gate_paces_it():
+    assert cost_of(Failure(kind=Kind.RATE_LIMIT), STANDARD) == 0
 
 
 @pytest.mark.parametrize(("failing", "drains"), [(0.18, False), (0.26, True)])
@@ -77,7 +80,7 @@ def test_it_drains_above_a_fifth_of_failing_calls_and_not_below(failing, drains)
     # Three attempts at 14 tokens: 1 - p - 14p² - 14p³ is zero at p = 21.5 %.
     import random
 
-    dice, state = random.Random(1), Bucket()
+    dice, state = random.Random(1), TokenBucket()
     for n in range(20_000):
         if dice.random() > failing:
             state, _ = Fund(successes=1, tokens=STANDARD)(state, NOW)
@@ -107,7 +110,7 @@ moves = st.lists(
 
 @given(moves=moves)
 def test_tokens_are_never_made_and_never_negative(moves):
-    tokens, state, now = Tokens(capacity=100, floor=1), Bucket(), 0.0
+    tokens, state, now = Tokens(capacity=100, floor=1), TokenBucket(), 0.0
     for what, name, cost, passes in moves:
         now += passes
         moment = Moment(now, 1e9 + now)

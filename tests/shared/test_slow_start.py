@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mulligan.core.gate import Go
+from mulligan.shared.gate.gate import PermitGranted
 
 from .test_gate import World, opened
 
@@ -27,7 +27,7 @@ class Draining:
 
 def let_in(world, name, *, step):
     """Ask at every step until the call may go."""
-    while not isinstance(world.enter(name), Go):
+    while not isinstance(world.enter(name), PermitGranted):
         world.now += step
 
 
@@ -36,7 +36,7 @@ def drained(world, bucket, *, calls, step=0.01):
     began, passed, rejected = world.now, 0, 0
     while passed < calls:
         name = f"{world.now}"
-        if not isinstance(world.enter(name), Go):
+        if not isinstance(world.enter(name), PermitGranted):
             world.now += step
             continue
         wait = bucket.asks_to_wait(world.now)
@@ -91,12 +91,12 @@ def test_a_window_is_not_taken_for_a_bucket():
     world = World()
     opened(world, 20.0)
     for number in range(3):
-        assert isinstance(world.enter(f"{number}"), Go)
+        assert isinstance(world.enter(f"{number}"), PermitGranted)
         world.leave(f"{number}")
-    assert isinstance(world.enter("too much"), Go)
+    assert isinstance(world.enter("too much"), PermitGranted)
     world.leave("too much", reply="rejected", hint=20.0)
     world.now += 20.1
-    assert isinstance(world.enter("probe"), Go)
+    assert isinstance(world.enter("probe"), PermitGranted)
     world.leave("probe")
     assert world.burst() == 2
 
@@ -106,7 +106,7 @@ def test_a_gate_that_opens_slowly_is_not_thrown_open_because_answers_are_slow():
     opened(world, 1.0)
     for trip in range(8):
         count = 0
-        while isinstance(world.enter(f"{trip}/{count}"), Go):
+        while isinstance(world.enter(f"{trip}/{count}"), PermitGranted):
             count += 1
         assert count <= 2**trip
         world.now += 12.0

@@ -7,10 +7,11 @@ from weakref import ref
 import pytest
 
 import mulligan
-from mulligan.api.shared import forget, store_for
-from mulligan.core.breaker import BREAKER
-from mulligan.core.machine import Key
 from mulligan.errors import SettingError
+from mulligan.shared.breaker import BREAKER
+from mulligan.shared.target import store_for
+from mulligan.shared.targets import forget
+from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
 from mulligan.testing import Scripted, status_error, virtual_time
 
@@ -76,7 +77,9 @@ def _url(guard):
 
 
 def test_what_is_shared_in_memory_is_forgotten_between_tests():
-    guard = mulligan.Guard("acme", effects="read", attempts=1, breaker=mulligan.Breaker(failures=1))
+    guard = mulligan.Guard(
+        "acme", effects="read", attempts=1, breaker=mulligan.Breaker(failures=1), when_open="fail"
+    )
     with pytest.raises(Exception, match="status 503"):
         guard.call(Scripted(status_error(503)))
     with pytest.raises(mulligan.CircuitOpen):

@@ -11,10 +11,10 @@ import pytest
 
 import mulligan
 from mulligan.core.admission import Admitted, Hold
-from mulligan.core.gate import Gate
-from mulligan.core.machine import Key
-from mulligan.stores import url as urls
-from mulligan.stores.gate_admission import GateAdmission
+from mulligan.shared.gate.client import GateAdmission
+from mulligan.shared.gate.gate import Gate
+from mulligan.stores import open as urls
+from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
 from mulligan.testing import Scripted
 
@@ -89,7 +89,8 @@ def test_a_child_uses_no_permit_that_its_parent_has_leased():
     store = Memory()
     admission = gate(shared=store.state)
     admission._block = block = type(admission._block)("parents/1", 0, 8, 7, 1e9)
-    admission._under_way = admission._unasked = 3
+    for _ in range(3):
+        admission.calm_ticket()
     assert in_child(
         lambda: not admission._block.left and not admission._under_way and not admission._unasked
     )

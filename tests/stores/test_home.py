@@ -26,13 +26,6 @@ def test_without_the_variable_it_is_the_platforms(monkeypatch, tmp_path):
     assert tmp_path in home().parents
 
 
-def test_a_folder_that_others_can_read_is_closed(tmp_path):
-    folder = tmp_path / "open"
-    folder.mkdir(mode=0o755)
-    private_folder(folder)
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-
-
 def test_a_file_in_its_place_is_an_error_that_says_what_to_do(tmp_path):
     (tmp_path / "state").write_text("")
     with pytest.raises(StoreError, match="choose another with MULLIGAN_HOME"):

@@ -7,9 +7,9 @@ import pytest
 from mulligan import SettingError
 from mulligan.errors import MissingExtra
 from mulligan.stores.memory import Memory
-from mulligan.stores.redis import Redis
-from mulligan.stores.sqlite import Sqlite
-from mulligan.stores.url import open_store, printable
+from mulligan.stores.open import open_store, printable
+from mulligan.stores.redis.store import Redis
+from mulligan.stores.sqlite.store import Sqlite
 
 
 def test_a_store_is_opened_by_its_address(tmp_path):

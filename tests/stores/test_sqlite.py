@@ -8,24 +8,37 @@ import stat
 import subprocess
 import sys
 import threading
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
-from mulligan.core.breaker import BREAKER, Ask, Breaker, Circuit, Hand, Open, Passed, Shut
-from mulligan.core.claims import CLAIM, Busy, Done, Finish, Mine, Take
-from mulligan.core.entry import Entry
-from mulligan.core.gate import Enter as EnterGate
-from mulligan.core.gate import Gate, Leave, Wait
-from mulligan.core.machine import Key
 from mulligan.core.moment import Moment
 from mulligan.errors import StoreDown, StoreError
-from mulligan.stores.boot import boot_moment
-from mulligan.stores.places import file_system
-from mulligan.stores.sqlite import Sqlite
+from mulligan.once.claims import CLAIM, Busy, Done, Finish, Mine, Take
+from mulligan.shared.breaker import (
+    BREAKER,
+    AskBreaker,
+    Breaker,
+    Circuit,
+    ManualOverride,
+    OpenBreaker,
+    Passed,
+    Shut,
+)
+from mulligan.shared.gate.gate import EnterGate, Gate, GateWait, LeaveGate
+from mulligan.stores.boot_clock import boot_moment
+from mulligan.stores.entries import JournalLine
+from mulligan.stores.local_files import file_system
+from mulligan.stores.machine import Key
+from mulligan.stores.sqlite.file import _inherited
+from mulligan.stores.sqlite.journal import journal_file
+from mulligan.stores.sqlite.store import Sqlite
 
 KEY = Key("target", "breaker")
 FIVE = Breaker()
-ASK = Ask(permit="p", settings=FIVE)
+ASK = AskBreaker(permit="p", settings=FIVE)
 
 
 @pytest.fixture
@@ -41,8 +54,8 @@ def store(path):
 
 
 def used(store):
-    store.state.transact(KEY, Hand(move="block"))
-    store.journal.append("run", Entry("e", "1"))
+    store.state.transact(KEY, ManualOverride(move="block"))
+    store.journal.append("run", JournalLine("e", "1"))
     return store
 
 
@@ -71,7 +84,7 @@ def test_a_link_is_not_followed(path, tmp_path):
 def test_a_file_that_is_no_store_is_refused(path):
     path.parent.mkdir()
     path.write_text("something else entirely, and long enough to be looked at " * 20)
-    with pytest.raises(StoreError, match=r"is no store: file is not a database$"):
+    with pytest.raises(StoreError, match=r"is not a store: file is not a database$"):
         used(Sqlite(path))
 
 
@@ -94,7 +107,7 @@ def test_an_older_schema_is_migrated_on_first_use(store, path):
     used(store)
     store.close()
     store._hot._migrations = (*store._hot._migrations, "ALTER TABLE state ADD COLUMN note TEXT")
-    store._hot._is_ready = False
+    store._hot._identity = None
     assert store.state.peek(KEY, BREAKER)[0].hand == "blocked"
     assert store._hot.reader.execute("PRAGMA user_version").fetchone() == (3,)
 
@@ -116,14 +129,14 @@ def test_the_file_system_is_the_one_mounted_nearest(folder, kind, monkeypatch):
 
 
 def test_a_network_file_system_is_refused(path, monkeypatch):
-    monkeypatch.setattr("mulligan.stores.places.file_system", lambda folder: "nfs4")
+    monkeypatch.setattr("mulligan.stores.local_files.file_system", lambda folder: "nfs4")
     with pytest.raises(StoreError, match=r"is on a network file system \(nfs4\)"):
         used(Sqlite(path))
 
 
 def test_a_state_that_cannot_be_read_is_begun_anew_but_a_key_is_not(store):
     used(store)
-    store.keys.transact(KEY, Hand(move="block"))
+    store.keys.transact(KEY, ManualOverride(move="block"))
     for file in (store._hot, store._cold):
         with file.writing() as connection:
             connection.execute("UPDATE state SET body = '[1,2]'")
@@ -140,7 +153,7 @@ def test_a_child_of_a_fork_opens_its_own_connection(store):
         # Nothing of pytest may run in here.
         try:
             answer = store.state.transact(KEY, ASK)
-            store.state.transact(Key("child", "breaker"), Hand(move="block"))
+            store.state.transact(Key("child", "breaker"), ManualOverride(move="block"))
             os.write(outside, b"shut" if isinstance(answer, Shut) else b"open")
         finally:
             os._exit(0)
@@ -149,7 +162,7 @@ def test_a_child_of_a_fork_opens_its_own_connection(store):
     assert os.read(inside, 10) == b"shut"
     os.close(inside)
     assert len(store.state.known(BREAKER)) == 2
-    store.state.transact(KEY, Hand(move="reset"))
+    store.state.transact(KEY, ManualOverride(move="reset"))
 
 
 @pytest.mark.real
@@ -181,12 +194,98 @@ def test_a_fork_while_another_thread_writes_does_not_lock_the_child(store):
     assert isinstance(store.state.transact(KEY, ASK), Shut)
 
 
-def test_threads_that_have_ended_leave_no_connection_open(store):
-    for _ in range(20):
-        thread = threading.Thread(target=used, args=(store,))
+def descriptors(folder):
+    """How often each file in `folder` is open in this process."""
+    found = []
+    for each in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the listing
+            found.append(each.readlink())
+    return Counter(each.name for each in found if each.parent == folder)
+
+
+def at_once(number, work, *args):
+    """Have so many threads do it at the same time; all of them have ended then."""
+    meeting = threading.Barrier(number)
+
+    def one():
+        work(*args)
+        meeting.wait(10)
+
+    threads = [threading.Thread(target=one) for _ in range(number)]
+    for thread in threads:
         thread.start()
+    for thread in threads:
         thread.join()
-    assert len(store._hot._handles) <= 2
+
+
+def test_threads_that_have_ended_leave_one_connection_for_the_next_one(store):
+    used(store)
+    (mine,) = store._hot._handles.values()
+    at_once(8, used, store)
+    left = list(store._hot._handles.values())
+    assert len(left) == 2
+    assert mine in left
+    at_once(1, used, store)
+    assert list(store._hot._handles.values()) == left  # it was taken over, and given back
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")
+def test_threads_that_have_ended_leave_no_descriptors(store, path):
+    at_once(1, used, store)
+    before = descriptors(path.parent)
+    for _ in range(10):
+        at_once(8, used, store)
+    after = descriptors(path.parent)
+    # SQLite itself keeps those of a file that has another connection in this process: closing one
+    # would end the locks of all. The next connections use them.
+    files = {path.name, "state.journal.db"}
+    assert {each: after[each] for each in after if each not in files} == {
+        each: before[each] for each in before if each not in files
+    }
+    assert all(after[each] <= 9 for each in files)
+
+
+def test_a_connection_that_was_left_is_closed_with_its_store(store, path):
+    at_once(2, used, store)
+    store.close()
+    assert not store._hot._handles
+    used(store)
+
+
+def test_a_thread_does_not_take_over_a_connection_to_a_file_that_was_replaced(store, path):
+    at_once(1, used, store)
+    for each in path.parent.glob(f"{path.name}*"):
+        each.unlink()
+    with pytest.raises(StoreDown, match="deleted or replaced while it was in use"):
+        store.state.peek(KEY, BREAKER)
+    assert store.state.peek(KEY, BREAKER)[0] == BREAKER.start
+
+
+def test_the_child_of_a_fork_closes_no_connection_of_the_threads_of_its_parent(store):
+    begun, done = threading.Barrier(3), threading.Event()
+
+    def hold():
+        used(store)
+        begun.wait(10)
+        done.wait(10)
+
+    threads = [threading.Thread(target=hold) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    begun.wait(10)
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            left = [each.connection for handles in _inherited for each in handles.values()]
+            told = [each.execute("SELECT 1").fetchone() for each in left]
+            code = int(len(told) < 4 or set(told) != {(1,)})  # other tests' stores among them
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    done.set()
+    for thread in threads:
+        thread.join()
 
 
 @pytest.mark.real
@@ -197,7 +296,7 @@ def test_a_writer_that_does_not_come_back_holds_nobody_up_for_more_than_250_ms(s
     with store._hot.writing():
         late = pytest.raises(StoreDown, match=r"another process has been writing for 0.2s$")
         with within(0.25), late:
-            other.state.transact(KEY, Hand(move="reset"))
+            other.state.transact(KEY, ManualOverride(move="reset"))
         assert other.state.peek(KEY, BREAKER)[0].hand == "blocked"  # readers wait for nobody
     other.close()
 
@@ -216,8 +315,8 @@ class Time:
 def test_a_stepped_calendar_changes_nothing(path, step):  # E-B7
     clock = Time()
     store = Sqlite(path, clock)
-    store.state.transact(KEY, Open(stated=600, because="stated"))
-    leave = Leave(id="", turn=0, reply="rejected", hint=600, settings=Gate())
+    store.state.transact(KEY, OpenBreaker(stated=600, because="stated"))
+    leave = LeaveGate(id="", turn=0, reply="rejected", hint=600, settings=Gate())
     store.state.transact(Key("target", "gate"), leave)
     store.keys.transact(Key("t", "once"), Take(holder="a", fingerprint="f", lease=600))
     clock.wall += step
@@ -225,7 +324,7 @@ def test_a_stepped_calendar_changes_nothing(path, step):  # E-B7
     assert store.state.transact(KEY, ASK) == Shut(500, "stated")
     enter = EnterGate(id="p", holder="h", settings=Gate())
     answer = store.state.transact(Key("target", "gate"), enter)
-    assert isinstance(answer, Wait)
+    assert isinstance(answer, GateWait)
     assert answer.delay == 500
     take = Take(holder="b", fingerprint="f", lease=600)
     assert store.keys.transact(Key("t", "once"), take).retry_in == 500  # type: ignore[union-attr]
@@ -235,7 +334,7 @@ def test_a_stepped_calendar_changes_nothing(path, step):  # E-B7
 def test_a_reboot_ends_leases_and_keeps_what_was_stated(path):  # E-B14
     clock = Time()
     store = Sqlite(path, clock)
-    store.state.transact(KEY, Open(stated=600, because="stated"))
+    store.state.transact(KEY, OpenBreaker(stated=600, because="stated"))
     store.keys.transact(Key("t", "once"), Take(holder="a", fingerprint="f", lease=600))
     clock.now, clock.era, clock.wall = 3.0, "second boot", clock.wall + 60
     assert store.state.transact(KEY, ASK) == Shut(540, "stated")
@@ -247,7 +346,7 @@ def test_a_reboot_ends_leases_and_keeps_what_was_stated(path):  # E-B14
 def test_what_nobody_needs_is_forgotten(path):
     clock = Time()
     store = Sqlite(path, clock)
-    tell = Open(stated=5, because="stated")
+    tell = OpenBreaker(stated=5, because="stated")
     store.state.transact(Key("old", "breaker"), tell)
     clock.now += 200_000
     clock.wall += 200_000
@@ -265,7 +364,9 @@ def test_a_file_that_only_short_processes_write_does_not_grow(path):
         for each in range(5):
             part = f"{number}/{each}"
             store.keys.transact(Key("t", part), take)
-            store.keys.transact(Key("t", part), Finish(holder="a", epoch=1, value="1", ttl=600))
+            store.keys.transact(
+                Key("t", part), Finish(holder="a", epoch=1, fingerprint="f", value="1", ttl=600)
+            )
         assert store.keys.transact(Key("t", f"{number}/0"), take) == Done("1")
         sizes.append(len(store.keys.known(CLAIM)))
         store.close()
@@ -302,7 +403,7 @@ def test_a_calendar_that_was_set_deletes_neither_claims_nor_results(path):  # E-
     take = Take(holder="a", fingerprint="f", lease=600)
     store.keys.transact(live, take)
     store.keys.transact(done, take)
-    store.keys.transact(done, Finish(holder="a", epoch=1, value="1", ttl=86_400))
+    store.keys.transact(done, Finish(holder="a", epoch=1, fingerprint="f", value="1", ttl=86_400))
     clock.wall += 86_400 * 30
     swept(store.keys, clock)
     clock.wall -= 86_400 * 30
@@ -318,7 +419,7 @@ def test_a_machine_that_boots_with_the_wrong_calendar_has_an_hour_to_set_it(path
     done = Key("t", "done")
     take = Take(holder="a", fingerprint="f", lease=600)
     store.keys.transact(done, take)
-    store.keys.transact(done, Finish(holder="a", epoch=1, value="1", ttl=86_400))
+    store.keys.transact(done, Finish(holder="a", epoch=1, fingerprint="f", value="1", ttl=86_400))
     clock.now, clock.era, clock.wall = 3.0, "second boot", clock.wall + 86_400 * 30
     swept(store.keys, clock)
     clock.now += 60
@@ -349,10 +450,11 @@ def test_the_state_of_a_target_is_one_row(store):
 
 FORGOTTEN = """
 import sys
-from mulligan.core.breaker import Hand
-from mulligan.core.machine import Key
-from mulligan.stores.url import open_store
-open_store("sqlite:" + sys.argv[1]).state.transact(Key("t", "breaker"), Hand(move="block"))
+from mulligan.shared.breaker import ManualOverride
+from mulligan.stores.machine import Key
+from mulligan.stores.open import open_store
+store = open_store("sqlite:" + sys.argv[1])
+store.state.transact(Key("t", "breaker"), ManualOverride(move="block"))
 """
 
 
@@ -366,3 +468,33 @@ def test_a_program_that_ends_with_its_store_open_ends_in_silence(path):
         check=False,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+@pytest.mark.real
+def test_a_store_is_closed_between_the_transactions_of_other_threads(path):
+    # The connection of a renewal thread was closed while it committed: a segmentation fault.
+    file = journal_file(path)
+    inside, may_end = threading.Event(), threading.Event()
+    troubles = []
+
+    def write():
+        try:
+            with file.writing() as connection:
+                connection.execute("INSERT INTO meta VALUES ('written', 'yes')")
+                inside.set()
+                may_end.wait(5)
+        except Exception as trouble:  # noqa: BLE001 -- looked at below
+            troubles.append(trouble)
+
+    writer, closer = threading.Thread(target=write), threading.Thread(target=file.close)
+    writer.start()
+    inside.wait(5)
+    closer.start()
+    closer.join(0.1)
+    may_end.set()
+    writer.join(5)
+    closer.join(5)
+    assert not troubles
+    rows = file.reader.execute("SELECT value FROM meta WHERE name = 'written'").fetchall()
+    file.close()
+    assert rows == [("yes",)]

@@ -11,7 +11,8 @@ from mulligan.testing import Scripted, status_error, virtual_time
 STEADY = Policy(
     rules=dict.fromkeys(
         (Kind.SERVER, Kind.NETWORK), Rule(attempts=3, backoff=Exponential(jitter="none"))
-    )
+    ),
+    effects=mulligan.Effects.READ,
 )
 
 

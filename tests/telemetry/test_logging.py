@@ -15,6 +15,7 @@ from mulligan.testing import Scripted, status_error, virtual_time
 STEADY = Policy(
     name="steady",
     rules={mulligan.Kind.SERVER: Rule(attempts=4, backoff=Exponential(jitter="none"))},
+    effects=mulligan.Effects.READ,
 )
 
 
@@ -54,28 +55,28 @@ def test_full_tells_every_attempt_and_the_end(records):  # R-X3
     assert said(records) == [
         (
             "INFO",
-            "acme: scripted attempt 1 failed: server 500: status 500; again in 500ms, by backoff",
+            "acme: scripted attempt 1 failed: 500 (server): status 500; retry in 500ms, by backoff",
         ),
         (
             "INFO",
-            "acme: scripted attempt 2 failed: server 500: status 500; again in 1s, by backoff",
+            "acme: scripted attempt 2 failed: 500 (server): status 500; retry in 1s, by backoff",
         ),
         (
             "INFO",
-            "acme: scripted attempt 3 failed: server 500: status 500; again in 2s, by backoff",
+            "acme: scripted attempt 3 failed: 500 (server): status 500; retry in 2s, by backoff",
         ),
         (
             "INFO",
             (
-                "acme: scripted attempt 4 failed: server 500: status 500; "
-                "attempt 4 of 4 failed with server 500"
+                "acme: scripted attempt 4 failed: 500 (server): status 500; "
+                "attempt 4 of 4 failed with 500 (server)"
             ),
         ),
         (
             "WARNING",
             (
                 "acme: scripted gave up after 4 attempts, 3.5s of waiting: "
-                "attempt 4 of 4 failed with server 500: status 500"
+                "attempt 4 of 4 failed with 500 (server): status 500"
             ),
         ),
     ]
@@ -138,7 +139,7 @@ def test_an_attempt_has_its_facts_as_fields(records):  # R-X2, R-X3
         "elapsed": 0.0,
         "decision": "RetryAfter",
         "delay": 3.0,
-        "because": "again in 3s, as retry-after says",
+        "because": "retry in 3s, as retry-after says",
         "remark": None,
     }
 

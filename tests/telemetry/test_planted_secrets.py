@@ -26,7 +26,8 @@ STEADY = Policy(
     rules=dict.fromkeys(
         (Kind.SERVER, Kind.NETWORK, Kind.RATE_LIMIT, Kind.TIMEOUT),
         Rule(attempts=3, backoff=Exponential(jitter="none")),
-    )
+    ),
+    effects=mulligan.Effects.READ,
 )
 
 # Words as servers, clients and programs write them.

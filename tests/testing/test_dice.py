@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mulligan
-from mulligan.drivers.world import SystemDice
+from mulligan.calls.clock import SystemDice
 from mulligan.testing import LoadedDice, Scripted, VirtualClock
 
 
@@ -48,7 +48,7 @@ def test_real_dice_roll_between_zero_and_one():
 
 FORK = """
 import os
-from mulligan.drivers.world import SystemDice
+from mulligan.calls.clock import SystemDice
 
 dice = SystemDice()
 dice.roll()

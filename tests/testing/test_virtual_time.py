@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import mulligan
-from mulligan.drivers.world import REAL, world
+from mulligan.calls.clock import REAL, world
 from mulligan.testing import LoadedDice, Scripted, VirtualClock, virtual_time
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from .test_agent_output import NOW, kind, outcome
+from .test_reader import NOW, kind, outcome
 
 
 def success(text, written):

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mulligan.api.words import load_packs, read_output
-from mulligan.classify.agent_output import Outcome
+from mulligan.api.agent_output import load_packs, read_output
+from mulligan.classify.output.reader import Outcome
 from mulligan.config.packs import find_packs
 
 NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()

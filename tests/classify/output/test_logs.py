@@ -8,11 +8,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from mulligan.api.words import load_packs, read_output
-from mulligan.classify.output.log_records import logged
+from mulligan.api.agent_output import load_packs, read_output
+from mulligan.classify.output.timeline import logged
 from mulligan.config.packs import find_packs
 
-from .test_agent_output import kind
+from .test_reader import kind
 
 NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()
 PACKS = load_packs(find_packs(environ={}, folder=None)).packs

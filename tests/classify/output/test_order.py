@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from mulligan.api.words import load_packs, read_output
-from mulligan.classify.pack import Packs, pack_from
+from mulligan.api.agent_output import load_packs, read_output
+from mulligan.classify.pattern_packs import Packs, pack_from
 from mulligan.config.packs import find_packs
 
 NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()

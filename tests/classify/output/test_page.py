@@ -7,9 +7,9 @@ import runpy
 import tomllib
 from pathlib import Path
 
-from mulligan.classify.pack import Meaning, Voice, pack_from
+from mulligan.classify.pattern_packs import Meaning, Voice, pack_from
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "agents-words.md").read_text(encoding="utf-8")
 
 

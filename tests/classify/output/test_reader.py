@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from http import HTTPStatus
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from mulligan.api.words import load_packs, read_output
+from mulligan.api.agent_output import load_packs, read_output
+from mulligan.classify.http import judge_words
 from mulligan.config.packs import find_packs
 from mulligan.core.failure import Kind, Reach
 
@@ -376,7 +378,7 @@ def test_a_pretty_printed_error_below_human_lines_is_found():
 
 def test_geminis_exit_code_is_the_status_modulo_256():
     assert kind("", "", agent="gemini", exit_code=173) == "rate_limit"
-    assert kind("", "", agent="gemini", exit_code=247) == "overloaded"
+    assert kind("", "", agent="gemini", exit_code=247) == "server"
     assert kind("", "", agent="gemini", exit_code=41) == "auth"
     assert kind("", "", agent="claude", exit_code=173) == "unknown"
 
@@ -410,6 +412,18 @@ def test_a_message_is_masked_and_cut_before_it_is_kept():
     assert "abcdefghijklmnop" not in found.message
     assert "\x1b" not in found.message
     assert len(found.message) <= 500
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 408, 409, 412, 413, 422, 423, 425, 429,
+                                    498, 500, 501, 502, 503, 504, 505, 511, 520, 529])  # fmt: skip
+def test_a_printed_status_proves_no_more_than_the_same_status_in_an_answer(status):
+    """Left over from issue 12: a printed 500 was called answered, so that a call could be repeated
+    that a crashed server may have applied."""
+    phrases = {each.value: each.phrase for each in HTTPStatus}
+    words = f"{status} {phrases.get(status, 'Error')}"
+    printed = outcome(f"API Error: {words}").failure
+    assert printed is not None
+    assert printed.reach is judge_words(status, words, now=NOW).reach
 
 
 def test_a_refused_connection_was_never_sent_and_a_lost_one_may_have_been_applied():

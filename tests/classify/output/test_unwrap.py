@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from mulligan.api.words import load_packs, read_output
-from mulligan.classify.output.dumps import dumped
-from mulligan.classify.output.streams import completed
-from mulligan.classify.output.undress import undressed
+from mulligan.api.agent_output import load_packs, read_output
+from mulligan.classify.output.dumps import dumped_error
+from mulligan.classify.output.json_stream import completed
+from mulligan.classify.output.unwrap import unwrapped
 from mulligan.config.packs import find_packs
 
 NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()
@@ -328,11 +328,11 @@ def test_what_stands_below_a_cut_object_is_no_part_of_it():
 
 def test_a_dump_without_an_error_above_it_is_nobodys():
     pairs = ["  message: 'Rate limit reached',", "  code: 'rate_limit_exceeded',"]
-    assert dumped(pairs) is None
-    assert dumped(["AcmeError: it failed", *pairs]) is not None
-    assert dumped(["AcmeError: it failed", "  message: 'Rate limit reached',"]) is None
+    assert dumped_error(pairs) is None
+    assert dumped_error(["AcmeError: it failed", *pairs]) is not None
+    assert dumped_error(["AcmeError: it failed", "  message: 'Rate limit reached',"]) is None
 
 
 def test_a_text_that_nobody_dressed_is_left_alone():
     text = "> a quotation\nan answer\n\n“a” and “b”\n< a\n[2026-07-06T12:00:00Z] [INFO] done"
-    assert undressed(text) == text
+    assert unwrapped(text) == text

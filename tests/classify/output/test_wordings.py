@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from mulligan.api.words import load_packs, read_output
+from mulligan.api.agent_output import load_packs, read_output
 from mulligan.config.packs import find_packs
 
 NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()
@@ -266,7 +266,7 @@ def test_a_notice_whose_error_comes_second_is_progress():
 
 @pytest.mark.parametrize(
     ("status", "expected"),
-    [(403, "auth"), (429, "rate_limit"), (503, "overloaded"), (400, "client"), (404, "client")],
+    [(403, "auth"), (429, "rate_limit"), (503, "server"), (400, "client"), (404, "client")],
 )
 def test_a_status_knows_better_than_a_code_that_is_said_beside_every_status(status, expected):
     data = {"message": "not for you", "statusCode": status}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from mulligan.classify.reset_time import find_reset
-from mulligan.classify.times.level import level
+from mulligan.classify.times.plain_text import level
+from mulligan.classify.times.reset_time import find_reset
 from mulligan.core.hint import Confidence, Precision
 
 BERLIN = ZoneInfo("Europe/Berlin")

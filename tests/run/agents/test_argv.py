@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given as given_by
 from hypothesis import strategies as st
 
-from mulligan.run.agents.argv import Grammar, cut, given, joined, value_of, without, words
+from mulligan.run.agents.argv import ArgvGrammar, cut, given, joined, value_of, without, words
 
-GRAMMAR = Grammar(
+GRAMMAR = ArgvGrammar(
     values="-m --model -p", lists="--tools", maybes="--resume -r", flags="-y -v --verbose"
 )
 

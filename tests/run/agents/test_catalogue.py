@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from mulligan.errors import SettingError
-from mulligan.run.agents.adapter import Wish
+from mulligan.run.agents.adapter import LaunchRequest
 from mulligan.run.agents.catalogue import known, recognise
 from mulligan.run.agents.launchers import inherited
 
@@ -73,7 +73,7 @@ def test_a_program_is_recognised_through_what_starts_it(command):
 
 def test_a_program_can_be_named():
     adapter = recognise(("./my-wrapper", "-p", "hi"), "claude")
-    launch = adapter.start(("./my-wrapper", "-p", "hi"), Wish())
+    launch = adapter.start(("./my-wrapper", "-p", "hi"), LaunchRequest())
     assert adapter.name == "claude"
     assert launch.argv[0] == "./my-wrapper"
     assert launch.argv[-2:] == ("-p", "hi")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mulligan.run.agents.adapter import Launch, Note
+from mulligan.run.agents.adapter import Launch, OutputNote
 from mulligan.run.agents.catalogue import program
 
 ID = "5e551011-aaaa-4bbb-8ccc-0123456789ab"
@@ -17,7 +17,7 @@ class Seen:
 
     def __init__(self, name: str, *lines: object, is_translated: bool = True) -> None:
         reader = program(name).reader(Launch(argv=(name,), is_translated=is_translated))
-        self.notes: list[Note | None] = []
+        self.notes: list[OutputNote | None] = []
         for line in lines:
             stream, said = ("stderr", line[4:]) if str(line)[:4] == "err:" else ("stdout", line)  # type: ignore[index]
             data = said if isinstance(said, str) else json.dumps(said, separators=(",", ":"))
@@ -28,7 +28,8 @@ class Seen:
         self.retries = sum(note.is_retry for note in told)
         self.quiet = [note.quiet for note in told if note.quiet]
         self.is_work = any(note.is_work for note in told)
-        self.tools = [note.tools for note in told if note.tools]
+        self.pending = [note.pending for note in told if note.pending is not None]
+        self.tools = [len(pending) for pending in self.pending]
         self.cost = next((note.cost for note in reversed(told) if note.cost is not None), None)
         self.tokens = next(
             (note.tokens for note in reversed(told) if note.tokens is not None), None
@@ -68,7 +69,7 @@ def test_claude_shows_its_result_and_nothing_else():
     assert (seen.stdout, seen.stderr) == ("Done.\n", "")
     assert seen.session == ID
     assert (seen.retries, seen.quiet) == (1, [2.161])
-    assert seen.tools == [1, -1]
+    assert seen.tools == [1, 0]
     assert (seen.cost, seen.tokens) == (0.25, 530)
 
 
@@ -140,7 +141,7 @@ def test_codex_shows_its_progress_on_stderr_and_the_last_message_on_stdout():
     assert seen.stderr == (
         f"session id: {ID}\nexec\nls\n succeeded:\na\nb\ncodex\nTwo files.\ntokens used\n1,234\n"
     )
-    assert (seen.session, seen.tools, seen.tokens, seen.cost) == (ID, [1, -1], 1234, None)
+    assert (seen.session, seen.tools, seen.tokens, seen.cost) == (ID, [1, 0], 1234, None)
 
 
 def test_codex_that_fails_shows_no_message_and_says_why_once():
@@ -180,7 +181,7 @@ def test_gemini_streams_its_answer():
         {"type": "result", "status": "success", "stats": {"total_tokens": 77}},
     )
     assert seen.stdout == "First I look.\nDone.\n"
-    assert (seen.session, seen.tools, seen.tokens) == (ID, [1, -1], 77)
+    assert (seen.session, seen.tools, seen.tokens) == (ID, [1, 0], 77)
 
 
 def test_gemini_tells_its_retries_on_stderr():
@@ -239,7 +240,7 @@ def test_qwen_tells_its_retries_on_stderr():
 
 def test_the_array_of_qwen_is_read_event_by_event():
     seen = Seen("qwen", json.dumps(list(CLAUDE)), is_translated=False)
-    assert (seen.session, seen.cost, seen.is_work, seen.tools) == (ID, 0.25, True, [])
+    assert (seen.session, seen.cost, seen.is_work, seen.tools) == (ID, 0.25, True, [0])
 
 
 LIST = {"command": "ls", "description": "List"}
@@ -260,7 +261,7 @@ def test_copilot_shows_answers_and_tools():
     )
     assert seen.stdout == "● List (shell)\n  │ ls\n  └ 1 line…\n\nOne file.\n\n"
     assert seen.stderr == "503 gone\n"
-    assert (seen.session, seen.retries, seen.tools) == (ID, 1, [1, -1])
+    assert (seen.session, seen.retries, seen.tools) == (ID, 1, [1, 0])
 
 
 def pi_says(stop: str, *texts: str, **more: object) -> object:
@@ -283,7 +284,7 @@ def test_pi_shows_its_last_answer():
     )
     assert (seen.stdout, seen.stderr) == ("Done.\n", "")
     assert (seen.session, seen.retries, seen.quiet) == (ID, 1, [2.0])
-    assert (seen.tools, seen.tokens, seen.cost) == ([1, -1], 300, 1.5)
+    assert (seen.tools, seen.tokens, seen.cost) == ([1, 0], 300, 1.5)
 
 
 def test_pi_that_fails_says_why_on_stderr():

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.errors import SettingError
-from mulligan.run.agents.adapter import Refused, Wish
+from mulligan.run.agents.adapter import CommandRefused, LaunchRequest
 from mulligan.run.agents.catalogue import known, recognise
 from mulligan.run.agents.program import CONTINUE
 
 NEW = "0f0e0d0c-0b0a-4908-8706-050403020100"
 OLD = "11111111-2222-4333-8444-555555555555"
-WISH = Wish(session=NEW, environ={"HOME": "/nowhere"})
+WISH = LaunchRequest(session=NEW, environ={"HOME": "/nowhere"})
 
 # The command; how it is started; how it goes on. NEW, OLD are ids, GO the prompt to go on.
 LAUNCHES = [
@@ -204,7 +204,7 @@ INTERACTIVE = {
 
 @pytest.mark.parametrize("command", INTERACTIVE)
 def test_an_interactive_command_is_refused_with_what_to_write(command):
-    with pytest.raises(Refused, match=r"interactive|waits for a person") as refused:
+    with pytest.raises(CommandRefused, match=r"interactive|waits for a person") as refused:
         recognise(split(command)).start(split(command), WISH)
     assert refused.value.hint.startswith(f"write {INTERACTIVE[command]}; or ")
 
@@ -212,16 +212,18 @@ def test_an_interactive_command_is_refused_with_what_to_write(command):
 def test_own_retries_of_claude_are_bounded_by_a_variable():
     command = ("claude", "-p", "x")
     adapter = recognise(command)
-    assert adapter.start(command, Wish()).environ == {"CLAUDE_CODE_MAX_RETRIES": "3"}
-    assert adapter.start(command, Wish(own_retries=0)).environ == {"CLAUDE_CODE_MAX_RETRIES": "0"}
-    assert adapter.resume(command, OLD, Wish()).environ == {"CLAUDE_CODE_MAX_RETRIES": "3"}
+    assert adapter.start(command, LaunchRequest()).environ == {"CLAUDE_CODE_MAX_RETRIES": "3"}
+    assert adapter.start(command, LaunchRequest(own_retries=0)).environ == {
+        "CLAUDE_CODE_MAX_RETRIES": "0"
+    }
+    assert adapter.resume(command, OLD, LaunchRequest()).environ == {"CLAUDE_CODE_MAX_RETRIES": "3"}
 
 
 def test_own_retries_that_the_user_set_are_kept():
     environ = {"CLAUDE_CODE_MAX_RETRIES": "7"}
     start = recognise(("claude",)).start
-    assert start(("claude", "-p", "x"), Wish(environ=environ)).environ == {}
-    asked = Wish(own_retries=0, environ=environ)  # said of this run: it wins
+    assert start(("claude", "-p", "x"), LaunchRequest(environ=environ)).environ == {}
+    asked = LaunchRequest(own_retries=0, environ=environ)  # said of this run: it wins
     assert start(("claude", "-p", "x"), asked).environ == {"CLAUDE_CODE_MAX_RETRIES": "0"}
 
 
@@ -234,12 +236,12 @@ PROVIDER = ("-c", 'model_provider="lab"', "-c", 'model_providers.lab.name="Lab"'
 
 def test_own_retries_of_codex_are_bounded_for_a_provider_of_the_users():
     command = ("codex", *PROVIDER, "exec", "x")
-    argv = recognise(command).start(command, Wish()).argv
+    argv = recognise(command).start(command, LaunchRequest()).argv
     assert settings(argv)[2:] == [
         "model_providers.lab.request_max_retries=2",
         "model_providers.lab.stream_max_retries=1",
     ]
-    off = recognise(command).start(command, Wish(own_retries=0)).argv
+    off = recognise(command).start(command, LaunchRequest(own_retries=0)).argv
     assert settings(off)[2:] == [
         "model_providers.lab.request_max_retries=0",
         "model_providers.lab.stream_max_retries=0",
@@ -258,7 +260,7 @@ def test_the_provider_of_codex_is_found_in_its_own_files(tmp_path):
         '[model_providers.other]\nname = "Other"\n'
     )
     (tmp_path / "night.config.toml").write_text('model_provider = "other"\n')
-    wish = Wish(environ={"CODEX_HOME": str(tmp_path)})
+    wish = LaunchRequest(environ={"CODEX_HOME": str(tmp_path)})
     plain, night = ("codex", "exec", "x"), ("codex", "exec", "-p", "night", "x")
     adapter = recognise(plain)
     assert settings(adapter.start(plain, wish).argv) == [
@@ -288,32 +290,53 @@ def test_a_session_that_is_not_saved_cannot_go_on():
     assert recognise(split("claude -p x --worktree night")).can_resume
 
 
-def test_silence_means_nothing_where_the_program_prints_when_it_is_done():
+def test_silence_may_last_longer_where_the_program_prints_when_it_is_done():
     for command in (
         "claude -p x --output-format json",
         "gemini -p x -o text",
+        "gemini -p x -o json",
         "qwen x",
         "pi -p x --mode text",
         "cn -p x",
-        "sleep 9999",
+        "agy x",
     ):
-        assert recognise(split(command)).idle is None, command
+        assert recognise(split(command)).idle == 1800, command
+    assert recognise(("sleep", "9999")).idle is None
     for command in ("claude -p x", "claude -p x --output-format stream-json", "codex exec x"):
         assert recognise(split(command)).idle == 600
 
 
-def test_accounts_are_told_apart_by_keys_then_by_folders():
+def test_the_structured_form_is_known_whoever_chose_it():
+    for command in (
+        "claude -p x",
+        "claude -p x --output-format stream-json --verbose",
+        "codex exec --json x",
+        "opencode run --format=json x",
+        "cline --json x",
+    ):
+        assert recognise(split(command)).start(split(command), LaunchRequest()).is_structured, (
+            command
+        )
+    for command in (
+        "claude -p x --output-format json",
+        "opencode run --format default x",
+        "qwen x",
+    ):
+        assert not recognise(split(command)).start(split(command), LaunchRequest()).is_structured, (
+            command
+        )
+
+
+def test_the_prompt_to_go_on_names_the_tool_calls_that_were_under_way():
     claude = recognise(("claude", "-p", "x"))
-    assert claude.account({"HOME": "/a"}) != claude.account({"HOME": "/b"})
-    assert claude.account({"HOME": "/a", "CLAUDE_CONFIG_DIR": "/c"}) != claude.account(
-        {"HOME": "/a"}
-    )
-    key = {"ANTHROPIC_API_KEY": "k"}
-    assert claude.account({"HOME": "/a", **key}) == claude.account({"HOME": "/b", **key})
-    assert claude.account({"HOME": "/a", **key, "ANTHROPIC_BASE_URL": "u"}) != claude.account(key)
-    gateway = {"ANTHROPIC_BASE_URL": "u"}
-    assert claude.account({"HOME": "/a", **gateway}) != claude.account({"HOME": "/b", **gateway})
-    assert recognise(("true",)).account({"HOME": "/a"}) == ""
+    wish = LaunchRequest(pending="Bash: make deploy")
+    (prompt,) = [
+        word
+        for word in claude.resume(("claude", "-p", "x"), "0d934841-1941", wish).argv
+        if " " in word
+    ]
+    assert "Bash: make deploy" in prompt
+    assert "Find out whether it did" in prompt
 
 
 @pytest.mark.parametrize(
@@ -355,7 +378,7 @@ def test_starting_refuses_or_keeps_every_word(name, args):
     adapter = recognise(command, name)
     try:
         argv = adapter.start(command, WISH).argv
-    except Refused:
+    except CommandRefused:
         return
     kept = iter("".join(argv))
     assert all(letter in kept for letter in "".join(args).replace("-", ""))
@@ -365,7 +388,7 @@ def test_starting_refuses_or_keeps_every_word(name, args):
 def test_a_session_can_be_told_something_else_than_to_go_on(name):
     command = {"codex": ("codex", "exec", "x"), "opencode": ("opencode", "run", "x")}
     argv = command.get(name, (name, "-p", "x"))
-    wish = Wish(prompt="The tests fail: mend them")
+    wish = LaunchRequest(prompt="The tests fail: mend them")
     launched = recognise(argv).resume(argv, "0d934841-1941-40fe-9930-4689fa253369", wish)
     assert launched.argv.count("The tests fail: mend them") == 1
     assert not any("interrupted" in word for word in launched.argv)

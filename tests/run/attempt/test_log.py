@@ -8,10 +8,11 @@ from contextlib import contextmanager
 import pytest
 
 from mulligan.errors import StoreError
-from mulligan.run.attempt_log import AttemptLog
-from mulligan.run.begin import Asked, make
+from mulligan.run.attempt.log import AttemptLog
+from mulligan.run.attempt.options import RunRequest
+from mulligan.run.setup import make_run
 
-from .scripted import Stage
+from ..scripted import Stage
 
 
 @contextmanager
@@ -64,35 +65,71 @@ def test_a_log_that_cannot_be_made_is_no_reason_to_fail(tmp_path):
 
 def test_a_run_for_which_there_is_no_room_is_refused_in_our_words(tmp_path):
     stage = Stage(tmp_path)
-    (stage.desk.folder / "runs" / "bcd" / "stdin").mkdir(parents=True)
+    (stage.runs.folder / "runs" / "bcd" / "stdin").mkdir(parents=True)
     with pytest.raises(StoreError, match="no run can be kept here: Is a directory; make room, or"):
-        make(
-            stage.desk,
+        make_run(
+            stage.runs,
             ("claude", "-p", "x"),
-            Asked(),
+            RunRequest(),
             cwd=str(tmp_path),
             environ={},
             now=0.0,
             stdin=b"words",
             id_="bcd",
         )
-    assert stage.desk.ids() == ()
+    assert stage.runs.ids() == ()
 
 
 @pytest.mark.real
 def test_a_program_outlives_its_log_and_its_user_is_told(tmp_path):
     stage = Stage(tmp_path)
-    claimed, _ = make(
-        stage.desk,
+    claimed, _ = make_run(
+        stage.runs,
         ("sh", "-c", "echo out; echo err >&2"),
-        Asked(),
+        RunRequest(),
         cwd=str(tmp_path),
         environ=stage.environ("ok"),
         now=stage.clock.wall(),
     )
-    (stage.desk.files(claimed.id) / "attempt-1.err").mkdir()
+    (stage.runs.files(claimed.id) / "attempt-1.err").mkdir()
     run = stage.drive(claimed, "ok")
     assert (run.code, run.view.shown) == (0, {"stdout": b"out\n", "stderr": b"err\n"})
     assert [each.text for each in run.state.remarks] == [
         "its log has not all that it printed: Is a directory"
     ]
+
+
+def test_a_log_that_grows_without_end_keeps_its_head_and_its_tail(tmp_path, monkeypatch):
+    """Logs had no cap: a program in a loop filled the disk, and no other run could write."""
+    monkeypatch.setattr("mulligan.run.attempt.log.HEAD", 1000)
+    monkeypatch.setattr("mulligan.run.attempt.log.REST", 1000)
+    log, file, size, largest = AttemptLog(tmp_path / "a.out"), tmp_path / "a.out", 0, 0
+    for number in range(2000):
+        line = b"line %05d\n" % number
+        log.write(line)
+        size += len(line)
+        largest = max(largest, file.stat().st_size)
+    log.close()
+    kept = file.read_bytes()
+    assert largest <= 3000 + 100
+    assert kept.startswith(b"line 00000\nline 00001\n")
+    assert kept.endswith(b"line 01998\nline 01999\n")
+    (mark,) = [line for line in kept.splitlines() if line.startswith(b"[mulligan: ")]
+    assert mark == b"[mulligan: %d bytes were left out here]" % log.left_out
+    assert len(kept) - len(mark) - 1 + log.left_out == size  # every byte is accounted for
+    lines = [line for line in kept.splitlines() if line != mark]
+    assert all(len(line) == 10 for line in lines)  # none is half a line
+    assert len(lines) >= 180  # a head, and a tail at least as long
+    assert log.trouble == ""
+
+
+def test_a_line_without_end_is_cut_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr("mulligan.run.attempt.log.HEAD", 1000)
+    monkeypatch.setattr("mulligan.run.attempt.log.REST", 1000)
+    log = AttemptLog(tmp_path / "a.out")
+    for _ in range(100):
+        log.write(b"x" * 500)
+    log.close()
+    kept = (tmp_path / "a.out").read_bytes()
+    assert len(kept) <= 3100
+    assert kept.count(b"x") + log.left_out == 50_000

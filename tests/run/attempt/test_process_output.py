@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from mulligan.run.outlet import Outlet
-from mulligan.run.stop import Stop
+from mulligan.run.process.stop import Stop
+from mulligan.run.show.writer import PatientWriter
 
 pytestmark = pytest.mark.real
 
@@ -33,6 +33,9 @@ class Counted:
         self.sizes[stream] += len(chunk)
         self.longest = max(self.longest, len(chunk))
 
+    def ending(self) -> None:
+        pass
+
     def quiet_until(self) -> float:
         return 0.0
 
@@ -42,13 +45,16 @@ class Counted:
 PEAK = """
 import os, resource, sys
 from pathlib import Path
-from mulligan.run.process import supervise
-from mulligan.run.stop import Stop
+from mulligan.run.process.supervise import supervise
+from mulligan.run.process.stop import Stop
 
 class Counted:
     size = 0
     def take(self, stream, chunk):
         self.size += len(chunk)
+    def ending(self):
+        pass
+
     def quiet_until(self):
         return 0.0
 
@@ -160,7 +166,7 @@ def test_a_program_that_closes_its_output_and_works_on_is_waited_for(supervised)
 def test_a_reader_that_pauses_does_not_hold_up_a_stop():
     inside, outside = os.pipe()
     stop = Stop()
-    outlet = Outlet(outside, stop)
+    outlet = PatientWriter(outside, stop)
     assert outlet.write(b"x" * 10)
     threading.Timer(0.1, stop.set).start()
     began = time.monotonic()
@@ -183,13 +189,13 @@ def test_what_is_written_while_somebody_reads_arrives_whole(tmp_path):
     reader = threading.Thread(target=read)
     reader.start()
     data = random.Random(3).randbytes(300_000)
-    assert Outlet(outside, stop).write(data)
+    assert PatientWriter(outside, stop).write(data)
     os.close(outside)
     reader.join()
     os.close(inside)
     assert bytes(heard) == data
     with (tmp_path / "file").open("wb") as file:
-        assert Outlet(file.fileno(), stop).write(data)
+        assert PatientWriter(file.fileno(), stop).write(data)
     assert (tmp_path / "file").read_bytes() == data
     stop.close()
 
@@ -199,6 +205,6 @@ def test_a_reader_that_is_gone_is_an_error():
     os.close(inside)
     stop = Stop()
     with pytest.raises(BrokenPipeError):
-        Outlet(outside, stop).write(b"x")
+        PatientWriter(outside, stop).write(b"x")
     os.close(outside)
     stop.close()

@@ -9,16 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.classify.agent_output import Outcome
-from mulligan.classify.reset_time import ResetTime
-from mulligan.core.failure import Failure, Kind
+from mulligan.classify.output.reader import Outcome
+from mulligan.classify.times.server_formats import ResetTime
+from mulligan.core.failure import Failure, Kind, Reach
 from mulligan.core.hint import Confidence, Hint, Precision
-from mulligan.run.advice import HARMLESS
-from mulligan.run.begin import Asked, policy_of
-from mulligan.run.reading import Finished
-from mulligan.run.recovery import Terms, judge, run_policy
-from mulligan.run.state import state_of
-from mulligan.run.steps import Begun, Ended, Made
+from mulligan.run.attempt.options import RunRequest, policy_of
+from mulligan.run.attempt.recovery import HARMLESS, RecoveryTerms, better_ended, judge, run_policy
+from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade
+from mulligan.run.journal.state import state_of
 
 NOW = 1_800_000_000.0
 HOUR = 3600.0
@@ -48,17 +46,16 @@ def judged(
 ):
     policy = policy or run_policy()
     return judge(
-        finished or Finished(10.0, code=code),
+        finished or AttemptEnd(NOW, 1, 10.0, code=code),
         outcome,
-        Terms(policy=policy, program="claude", can_resume=can_resume, **terms),
+        RecoveryTerms(policy=policy, program="claude", can_resume=can_resume, now=NOW, **terms),
         before,
-        now=NOW,
         roll=roll,
     )
 
 
 def past(kind, *, at=NOW - 10, attempt=1, **more):
-    return Ended(at, attempt, 1.0, kind=str(kind), then="again", **more)
+    return AttemptEnd(at, attempt, 1.0, kind=str(kind), then="again", **more)
 
 
 def test_a_program_that_ended_well_is_done():
@@ -107,6 +104,25 @@ def test_a_time_that_could_be_over_is_tried_once_before_it_is_believed():
 
 
 @pytest.mark.parametrize(
+    ("bound", "because"),
+    [
+        ({"policy": run_policy().but(attempts=1)}, "the only attempt failed with quota"),
+        ({"deadline_at": NOW + 1}, "would pass the deadline"),
+    ],
+)
+@pytest.mark.parametrize("after", [5 * HOUR, None])
+def test_the_try_before_a_time_is_believed_is_an_attempt_like_others(bound, because, after):
+    """Left over from issue 12: `--attempts 1` made two, for the try was not counted."""
+    over = ResetTime(
+        seconds=0, at=NOW - 5, span=(0, 1), source="resets 7pm", precision=Precision.SECOND
+    )
+    limit = failure(Kind.QUOTA, after=after, confidence=Confidence.LOW)
+    verdict = judged(Outcome(failure=limit, because="it said so", reset=over), **bound)
+    assert (verdict.then, verdict.is_probe) == ("stop", False)
+    assert because in verdict.because
+
+
+@pytest.mark.parametrize(
     "kind",
     [Kind.BILLING, Kind.AUTH, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY, Kind.CLIENT, Kind.UNKNOWN],
 )
@@ -121,7 +137,7 @@ def test_what_waiting_does_not_mend_stops_at_once_and_says_what_to_do(kind):
     [(Kind.OVERLOADED, 8), (Kind.SERVER, 8), (Kind.NETWORK, 8), (Kind.TIMEOUT, 5)],
 )
 def test_faults_back_off_a_few_attempts_long(kind, attempts):  # "only rate limits retried"
-    before: list[Ended] = []
+    before: list[AttemptEnd] = []
     for number in range(1, attempts):
         verdict = judged(said(failure(kind)), before=before, roll=0.99)
         assert verdict.then == "again", number
@@ -163,7 +179,7 @@ def test_nothing_goes_on_for_ever():
 
 def test_a_limit_without_a_time_is_asked_after_ever_more_rarely():
     waits: list[float] = []
-    before: list[Ended] = []
+    before: list[AttemptEnd] = []
     for _ in range(15):
         verdict = judged(said(failure(Kind.RATE_LIMIT)), before=before, roll=0.999)
         waits.append(verdict.until - NOW)
@@ -186,7 +202,7 @@ def test_a_time_that_is_over_is_tried_once_before_it_is_asked_after_rarely():
     outcome = Outcome(failure=failure(Kind.QUOTA), because="it said so", reset=over)
     verdict = judged(outcome, roll=0.5)
     assert (verdict.is_probe, verdict.until - NOW) == (True, 1.5)
-    assert verdict.because.startswith("resets 7pm is over")
+    assert verdict.because.startswith("resets 7pm has passed")
     again = judged(outcome, before=[past(Kind.QUOTA, is_probe=True)])
     assert not again.is_probe
     assert again.until - NOW >= 30
@@ -226,17 +242,19 @@ def test_words_alone_prove_nothing_against_exit_code_zero():
 
 def test_who_was_silent_from_its_start_has_done_nothing_and_starts_anew():
     """opencode names its session when a model answers: one that hangs before has none."""
-    mute = Finished(600.0, signal=signal.SIGINT, stopped="idle", silent=600.0, is_mute=True)
+    mute = AttemptEnd(
+        NOW, 1, 600.0, signal=signal.SIGINT, stopped="idle", silent=600.0, is_mute=True
+    )
     verdict = judged(None, finished=mute, can_resume=False)
     assert (verdict.then, verdict.how) == ("again", "restart")
     assert judged(None, finished=mute._replace(is_mute=False), can_resume=False).then == "stop"
-    crash = Finished(0.1, signal=signal.SIGSEGV, is_mute=True)  # it may have been about to tell
-    assert judged(None, finished=crash, can_resume=False).then == "stop"
+    crash = AttemptEnd(NOW, 1, 0.1, signal=signal.SIGSEGV, is_mute=True)
+    assert judged(None, finished=crash, can_resume=False).how == "restart"
 
 
 def test_who_sleeps_through_a_limit_has_met_a_limit():
     """Codex says that it was refused with 429, then sleeps as long as it was told to."""
-    asleep = Finished(600.0, signal=signal.SIGINT, stopped="idle", silent=600.0)
+    asleep = AttemptEnd(NOW, 1, 600.0, signal=signal.SIGINT, stopped="idle", silent=600.0)
     verdict = judged(said(failure(Kind.RATE_LIMIT)), finished=asleep)
     assert verdict.failure.kind is Kind.RATE_LIMIT
     assert verdict.until - NOW >= 15
@@ -245,11 +263,61 @@ def test_who_sleeps_through_a_limit_has_met_a_limit():
     assert judged(said(failure(Kind.AUTH)), finished=asleep).failure.kind is Kind.TIMEOUT
 
 
+def test_a_doubt_is_no_failure_of_the_network_and_never_starts_anew():
+    vague = AttemptEnd(NOW, 1, 5.0, code=0, is_unreported=True)
+    verdict = judged(said(None), finished=vague)  # the session is one that we chose
+    assert (verdict.then, verdict.exit, verdict.is_doubt) == ("stop", 1, True)
+    assert verdict.failure.kind is Kind.BAD_ANSWER
+    named = vague._replace(is_session_named=True)
+    first = judged(said(None), finished=named)
+    assert (first.then, first.how, first.is_doubt) == ("again", "resume", True)
+    again = judged(said(None), finished=named, before=[past(Kind.BAD_ANSWER, is_doubt=True)])
+    assert again.then == "stop"
+    allowed = judged(said(None), finished=vague, can_resume=False, may_restart=True)
+    assert (allowed.then, allowed.how) == ("again", "restart")
+    only = judged(said(None), finished=named, policy=run_policy().but(attempts=1))
+    assert (only.then, only.is_doubt) == ("stop", True)
+
+
+def test_words_of_a_failure_explain_output_that_lacks_its_end():
+    quoted = said(failure(Kind.OVERLOADED), is_structured=False)
+    vague = AttemptEnd(NOW, 1, 5.0, code=0, is_unreported=True)
+    assert judged(quoted, finished=vague).failure.kind is Kind.OVERLOADED
+
+
+def test_an_announced_wait_is_the_hint_unless_the_server_named_a_longer_one():
+    asleep = AttemptEnd(NOW, 1, 5.0, signal=signal.SIGINT, stopped="announced", announced=HOUR)
+    verdict = judged(said(failure(Kind.QUOTA, after=60)), finished=asleep)
+    assert HOUR <= verdict.until - NOW <= HOUR + 1
+    verdict = judged(said(failure(Kind.QUOTA, after=2 * HOUR)), finished=asleep)
+    assert verdict.until == NOW + 2 * HOUR
+    verdict = judged(None, finished=asleep)  # why is not known
+    assert verdict.failure.kind is Kind.OVERLOADED
+    assert HOUR <= verdict.until - NOW <= HOUR + 1
+
+
+def asked(outcome, *, quiet=0.0, row=1, is_mute=False, **terms):
+    told = RecoveryTerms(policy=run_policy(), program="claude", **{"can_resume": True, **terms})
+    return better_ended(outcome, told, quiet=quiet, row=row, is_mute=is_mute)
+
+
+def test_a_program_that_tries_again_is_let_unless_that_is_long_or_vain():
+    limit, key = said(failure(Kind.QUOTA)), said(failure(Kind.AUTH))
+    assert asked(limit, quiet=119) == ""
+    assert asked(limit, quiet=121) == "announced"
+    assert asked(limit, quiet=121, can_resume=False) == ""
+    assert asked(limit, quiet=121, can_resume=False, is_mute=True) == "announced"
+    assert asked(key, row=1) == ""  # its key may be renewed
+    assert asked(key, row=2) == "final"
+    assert asked(said(failure(Kind.BILLING)), row=1) == "final"
+    assert asked(said(failure(Kind.SERVER)), row=9) == ""
+
+
 def test_a_program_that_was_ended_for_going_nowhere_goes_on_with_its_session():
-    endless = Finished(5.0, signal=signal.SIGINT, stopped="futile")
+    endless = AttemptEnd(NOW, 1, 5.0, signal=signal.SIGINT, stopped="futile")
     verdict = judged(None, finished=endless)
     assert (verdict.then, verdict.how) == ("again", "resume")
-    assert "cut off, time and again" in verdict.failure.message
+    assert "cut off" in verdict.failure.message
     verdict = judged(None, finished=endless, can_resume=False)
     assert (verdict.then, verdict.advice) == ("stop", HARMLESS)
 
@@ -258,19 +326,19 @@ def test_a_program_that_was_ended_for_going_nowhere_goes_on_with_its_session():
 def test_how_a_program_answered_our_own_signal_is_not_the_exit_code(stopped):
     """130 says that a user interrupted the run."""
     for ending in ({"signal": signal.SIGINT}, {"code": 130}, {"code": 0}):
-        finished = Finished(5.0, stopped=stopped, **ending)
+        finished = AttemptEnd(NOW, 1, 5.0, stopped=stopped, **ending)
         assert judged(None, finished=finished, can_resume=False).exit == 1
 
 
 def test_a_crash_resumes_where_the_program_can():
-    crash = Finished(5.0, signal=signal.SIGSEGV)
+    crash = AttemptEnd(NOW, 1, 5.0, signal=signal.SIGSEGV)
     verdict = judged(None, finished=crash)
     assert (verdict.then, verdict.how) == ("again", "resume")
     assert "SIGSEGV" in verdict.failure.message
 
 
 def test_a_crash_of_a_program_that_cannot_resume_stops_unless_told():
-    crash = Finished(5.0, signal=signal.SIGKILL)
+    crash = AttemptEnd(NOW, 1, 5.0, signal=signal.SIGKILL)
     verdict = judged(None, finished=crash, can_resume=False)
     assert (verdict.then, verdict.exit) == ("stop", 128 + signal.SIGKILL)
     assert "--restart" in verdict.advice
@@ -284,27 +352,30 @@ def test_a_limit_lets_a_program_that_cannot_resume_start_anew():
 
 
 def test_silence_is_a_timeout_and_says_how_long():
-    verdict = judged(None, finished=Finished(700.0, signal=15, stopped="idle", silent=600.0))
+    verdict = judged(
+        None, finished=AttemptEnd(NOW, 1, 700.0, signal=15, stopped="idle", silent=600.0)
+    )
     assert verdict.then == "again"
     assert verdict.failure.kind is Kind.TIMEOUT
-    assert verdict.failure.message == "it was silent for 10m, and was ended"
+    assert verdict.failure.message == "it was idle for 10m, and was stopped"
 
 
 def test_who_is_interrupted_pauses():
-    verdict = judged(None, finished=Finished(1.0, signal=2, stopped="interrupt"))
+    verdict = judged(None, finished=AttemptEnd(NOW, 1, 1.0, signal=2, stopped="interrupt"))
     assert (verdict.then, verdict.exit) == ("pause", 130)
 
 
 @pytest.mark.parametrize("reason", ["terminate", "hangup"])
 def test_a_machine_that_shuts_down_does_not_end_the_night(reason):
-    ended = Finished(1.0, signal=15, stopped=reason)
-    verdict = judged(None, finished=ended, now=NOW)
-    assert (verdict.then, verdict.until, verdict.exit) == ("again", NOW, 130)
-    assert judged(None, finished=ended, can_resume=False).then == "pause"
+    ended = AttemptEnd(NOW, 1, 1.0, signal=15, stopped=reason)
+    verdict = judged(None, finished=ended)
+    assert (verdict.then, verdict.until, verdict.exit) == ("again", NOW, 75)
+    alone = judged(None, finished=ended, can_resume=False)
+    assert (alone.then, alone.exit) == ("pause", {"terminate": 143, "hangup": 129}[reason])
 
 
 def test_a_program_that_is_not_there_is_not_looked_for_twice():
-    missing = Finished(0.0, code=127, error="cannot start clod: not found on the PATH")
+    missing = AttemptEnd(NOW, 1, 0.0, code=127, error="cannot start clod: not found on the PATH")
     verdict = judged(None, finished=missing)
     assert (verdict.then, verdict.exit) == ("stop", 127)
     assert "not found on the PATH" in verdict.because
@@ -314,6 +385,14 @@ def test_a_deadline_ends_it_before_a_wait_that_would_pass_it():
     verdict = judged(said(failure(Kind.QUOTA, after=HOUR)), deadline_at=NOW + 60)
     assert verdict.then == "stop"
     assert "deadline" in verdict.because
+
+
+@pytest.mark.parametrize(("can_resume", "how"), [(True, "resume"), (False, "restart")])
+def test_a_reported_server_error_is_repeated_however_far_its_request_came(can_resume, how):
+    """A session goes on, and whoever wraps a command permits it to be started again."""
+    crashed = failure(Kind.SERVER, status=500, reach=Reach.MAYBE_APPLIED)
+    verdict = judged(said(crashed), can_resume=can_resume)
+    assert (verdict.then, verdict.how) == ("again", how)
 
 
 def test_a_budget_counts_the_waits_and_the_attempts_after_the_first():
@@ -326,10 +405,13 @@ def test_a_budget_counts_the_waits_and_the_attempts_after_the_first():
 
 
 def test_what_was_judged_to_go_on_is_not_refused_when_its_time_has_come():
-    made = Made(0.0, "opencode", "opencode run x", "/src", "host", 0, "", {}, [])
-    begun = Begun(1.0, 1, "start", "", "")
-    mute = Ended(21.0, 1, 20.0, stopped="idle", kind="timeout", then="again", until=24.0)
-    for ended, is_cut_off in ((mute, False), (mute._replace(then="stop", until=None), True)):
+    made = RunMade(0.0, "opencode", "opencode run x", "/src", "host", 0, "", {}, [])
+    begun = AttemptBegun(1.0, 1, "start", "", "")
+    mute = AttemptEnd(21.0, 1, 20.0, stopped="idle", kind="timeout", then="again", until=24.0)
+    stop = mute._replace(then="stop", until=None)
+    refused = stop._replace(stopped="final", kind="auth", signal=signal.SIGINT)
+    doubt = stop._replace(stopped="", kind="bad_answer", code=0, is_doubt=True)
+    for ended, is_cut_off in ((mute, False), (stop, True), (refused, False), (doubt, True)):
         state = state_of([made, begun, ended])
         assert state is not None
         assert state.is_cut_off is is_cut_off
@@ -338,6 +420,6 @@ def test_what_was_judged_to_go_on_is_not_refused_when_its_time_has_come():
 def test_a_file_builds_on_the_preset_for_programs(tmp_path):
     file = tmp_path / "slow.toml"
     file.write_text('preset = "default"')
-    policy = policy_of(Asked(policy=str(file)))
+    policy = policy_of(RunRequest(policy=str(file)))
     assert policy.name == "slow"
     assert policy.rules == run_policy().rules

@@ -6,12 +6,13 @@ import json
 
 import pytest
 
-from mulligan.run.agents.adapter import Refused
-from mulligan.run.begin import Asked, make
-from mulligan.run.desk import InOtherHands
-from mulligan.run.steps import Begun, Ended, Moved, Over
+from mulligan.run.agents.adapter import CommandRefused
+from mulligan.run.attempt.options import RunRequest
+from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunCancelled, RunRescheduled
+from mulligan.run.journal.store import RunHeld
+from mulligan.run.setup import make_run
 
-from .scripted import Stage
+from ..scripted import Stage
 
 pytestmark = pytest.mark.real
 
@@ -22,11 +23,11 @@ def stage(tmp_path):
 
 
 def hows(run):
-    return [step.how for step in run.view.steps if isinstance(step, Begun)]
+    return [step.how for step in run.view.steps if isinstance(step, AttemptBegun)]
 
 
 def kinds(run):
-    return [step.kind for step in run.view.steps if isinstance(step, Ended)]
+    return [step.kind for step in run.view.steps if isinstance(step, AttemptEnd)]
 
 
 def test_a_program_that_does_well_is_run_once_and_seen_as_without_us(stage):
@@ -88,19 +89,23 @@ def test_the_child_s_own_code_is_kept(stage):
 def test_an_interrupted_wait_is_still_a_wait(stage):
     claimed = stage.run("limit:9000 ok", horizon=60.0)  # parked beyond its horizon
     assert claimed.code == 75
-    taken = stage.desk.claim(claimed.id, stage.clock.wall())
-    stage.desk.write(taken, Moved(stage.clock.wall(), stage.clock.wall() + 9000, "hand"), "hand")
+    taken = stage.runs.claim(claimed.id, stage.clock.wall())
+    stage.runs.write(
+        taken, RunRescheduled(stage.clock.wall(), stage.clock.wall() + 9000, "hand"), "hand"
+    )
     run = stage.drive(taken, "limit:9000 ok", interrupted_after=100.0)
     assert (run.code, run.state.status) == (130, "waiting")
     assert stage.clock.now() < 110  # within a second or so, not at the end of the wait
-    again = stage.desk.claim(claimed.id, stage.clock.wall())
+    again = stage.runs.claim(claimed.id, stage.clock.wall())
     assert stage.drive(again, "limit:9000 ok").code == 0
 
 
 def test_parking_by_exit_waits_for_nobody(stage):
     claimed = stage.run("limit:3000", horizon=60.0)
-    taken = stage.desk.claim(claimed.id, stage.clock.wall())
-    stage.desk.write(taken, Moved(stage.clock.wall(), stage.clock.wall() + 3000, "hand"), "hand")
+    taken = stage.runs.claim(claimed.id, stage.clock.wall())
+    stage.runs.write(
+        taken, RunRescheduled(stage.clock.wall(), stage.clock.wall() + 3000, "hand"), "hand"
+    )
     run = stage.drive(taken, "limit:3000 ok", is_parked_by_exit=True)
     assert (run.code, run.state.status, stage.clock.now()) == (75, "waiting", 0)
 
@@ -110,7 +115,7 @@ def test_a_second_run_does_not_start_into_a_closed_window(stage):
     assert first.code == 75
     second = stage.run("ok", horizon=30000.0)
     assert second.code == 0
-    moved = [step for step in second.view.steps if isinstance(step, Moved)]
+    moved = [step for step in second.view.steps if isinstance(step, RunRescheduled)]
     assert moved, "it started while the window was closed"
     assert stage.clock.now() >= 7200
     assert second.state.attempts == 1
@@ -118,39 +123,33 @@ def test_a_second_run_does_not_start_into_a_closed_window(stage):
 
 def test_who_says_now_is_not_held_by_what_others_met(stage):
     first = stage.run("limit:7200 ok ok", horizon=60.0)
-    taken = stage.desk.claim(first.id, stage.clock.wall())
-    stage.desk.write(taken, Moved(stage.clock.wall(), stage.clock.wall(), "hand"), "hand")
+    taken = stage.runs.claim(first.id, stage.clock.wall())
+    stage.runs.write(taken, RunRescheduled(stage.clock.wall(), stage.clock.wall(), "hand"), "hand")
     again = stage.drive(taken, "limit:7200 ok ok", is_now=True)
     assert (again.code, stage.clock.now()) == (0, 0)
 
 
 def test_a_run_in_hand_is_nobody_else_s(stage):
     run = stage.run("limit:3000", horizon=60.0)
-    taken = stage.desk.claim(run.id, stage.clock.wall())
-    with pytest.raises(InOtherHands):
-        stage.desk.claim(run.id, stage.clock.wall())
-    stage.desk.release(taken)
-    stage.desk.claim(run.id, stage.clock.wall())
+    taken = stage.runs.claim(run.id, stage.clock.wall())
+    with pytest.raises(RunHeld):
+        stage.runs.claim(run.id, stage.clock.wall())
+    stage.runs.release(taken)
+    stage.runs.claim(run.id, stage.clock.wall())
 
 
 def test_a_cancelled_run_stays_cancelled(stage):
     run = stage.run("limit:3000", horizon=60.0)
-    stage.desk.cancel(run.id, Over(stage.clock.wall(), "by hand"))
-    taken = stage.desk.claim(run.id, stage.clock.wall())
+    stage.runs.cancel(run.id, RunCancelled(stage.clock.wall(), "by hand"))
+    taken = stage.runs.claim(run.id, stage.clock.wall())
     again = stage.drive(taken, "ok")
     assert (again.code, again.state.status, again.state.attempts) == (130, "cancelled", 1)
 
 
 def test_an_interactive_command_is_refused_before_anything_is_written(stage):
-    with pytest.raises(Refused):
+    with pytest.raises(CommandRefused):
         stage.run("ok", command=("claude",))
-    assert stage.desk.ids() == ()
-
-
-def test_an_attempt_whose_supervisor_died_before_it_began_is_begun(stage):
-    claimed = _torn(stage, output=None)
-    run = stage.drive(claimed, "ok")
-    assert (run.code, hows(run)) == (0, ["restart"])
+    assert stage.runs.ids() == ()
 
 
 def test_an_attempt_whose_log_has_its_success_is_not_run_again(stage):
@@ -195,9 +194,10 @@ def test_what_reported_its_success_is_not_asked_again(stage, then):
     assert (run.code, run.state.status, stage.effects) == (0, "done", 1)
 
 
-def test_output_that_ends_without_its_report_was_cut_off(stage):  # E-E7
-    run = stage.run("", command=agent(stage, events(), "exit 0"), attempts=2)
-    assert (run.code, kinds(run)) == (1, ["network", "network"])
+def test_output_that_ends_without_its_report_is_in_doubt(stage):  # E-E7
+    run = stage.run("", command=agent(stage, events(), "exit 0"))
+    assert (run.code, hows(run)) == (1, ["start", "resume"])
+    assert [each.is_doubt for each in run.state.ended] == [True, True]
 
 
 def test_a_session_that_the_user_named_and_nobody_knows_is_not_tried_for_ever(stage):
@@ -212,8 +212,10 @@ def test_who_resumes_a_cut_off_program_is_asked_for_restart_again(stage):
     first = stage.run("", command=command)
     assert (first.code, stage.effects) == (137, 1)
     for may_restart in (False, True):
-        taken = stage.desk.claim(first.id, stage.clock.wall())
-        stage.desk.write(taken, Moved(stage.clock.wall(), stage.clock.wall(), "hand"), "hand")
+        taken = stage.runs.claim(first.id, stage.clock.wall())
+        stage.runs.write(
+            taken, RunRescheduled(stage.clock.wall(), stage.clock.wall(), "hand"), "hand"
+        )
         run = stage.drive(taken, "", may_restart=may_restart)
         assert (run.state.status, stage.effects > 1) == ("failed", may_restart)
 
@@ -239,30 +241,29 @@ def test_a_limit_in_the_log_of_a_killed_supervisor_is_waited_for(stage):
 
 def test_a_name_means_its_run_whatever_begins_like_it(stage):
     first = stage.run("ok")
-    named = make(
-        stage.desk,
+    named = make_run(
+        stage.runs,
         ("true",),
-        Asked(),
+        RunRequest(),
         cwd=str(stage.folder),
         environ={},
         now=stage.clock.wall(),
         name=first.id[:2],
     )[0]
-    assert stage.desk.find(first.id[:2]) == named.id
+    assert stage.runs.find(first.id[:2]) == named.id
 
 
 def _torn(stage, *, output, command=("claude", "-p", "x")):
     """A run whose supervisor died in its first attempt."""
-    claimed, _ = make(
-        stage.desk,
+    claimed, _ = make_run(
+        stage.runs,
         command,
-        Asked(),
+        RunRequest(),
         cwd=str(stage.folder / "work"),
         environ=stage.environ(""),
         now=stage.clock.wall(),
     )
-    stage.desk.write(claimed, Begun(stage.clock.wall(), 1, "start", "", ""), "begun-1")
-    if output is not None:
-        (stage.desk.files(claimed.id) / "attempt-1.out").write_bytes(output)
-    stage.desk.release(claimed)
-    return stage.desk.claim(claimed.id, stage.clock.wall())
+    stage.runs.write(claimed, AttemptBegun(stage.clock.wall(), 1, "start", "", ""), "begun-1")
+    (stage.runs.files(claimed.id) / "attempt-1.out").write_bytes(output)
+    stage.runs.release(claimed)
+    return stage.runs.claim(claimed.id, stage.clock.wall())

@@ -145,7 +145,7 @@ def test_a_hook_that_waits_for_somebody_is_ended(repo, monkeypatch):
     hook(repo, "pre-commit", "sleep 30")
     monkeypatch.setattr(commits, "HOOK_SECONDS", 0.3)
     repo.write("a.txt", "the agent's\n")
-    with pytest.raises(GitError, match=r"^git commit took longer than 0.3 s and was ended"):
+    with pytest.raises(GitError, match=r"^git commit took longer than 0.3 s and was stopped"):
         repo.aside("commit", "r1")
     assert repo.read("a.txt") == "the agent's\n"
 
@@ -155,7 +155,7 @@ def test_a_commit_needs_somebody_who_commits(repo):
     repo.git("config", "user.name", "")
     repo.git("config", "user.email", "")
     repo.write("a.txt", "the agent's\n")
-    with pytest.raises(GitRefused, match=r"^git does not know who commits; say git config"):
+    with pytest.raises(GitRefused, match=r"^git does not know who commits; set user"):
         repo.aside("commit", "r1")
     assert repo.read("a.txt") == "the agent's\n"
 

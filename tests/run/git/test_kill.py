@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -101,6 +102,51 @@ def test_a_tree_survives_kill_9(repo, number, monkeypatch):
     assert {name for name in left if not name.endswith(".dead")} == {"held"}  # no rubbish
 
 
+SLOW_GIT = """#!/bin/sh
+case "$*" in *update-ref*)
+    echo >> "{calls}"
+    if test "$(wc -l < "{calls}")" -eq {number}; then echo > "{calls}.reached"; sleep 0.6; fi
+esac
+exec "{git}" "$@"
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])  # prepared, aside, returning, returned
+def test_recovery_waits_for_a_git_that_outlives_its_killed_mulligan(repo, number, tmp_path):
+    """`recover` looked before that git had moved its reference, and found nothing to do.
+
+    The work of the run then stayed set aside although it was being given back.
+    """
+    an_agents_work(repo)
+    agents = repo.state()
+    calls = tmp_path / "calls"
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    slow.write_text(SLOW_GIT.format(calls=calls, number=number, git=shutil.which("git")))
+    slow.chmod(0o755)
+    with subprocess.Popen(
+        [sys.executable, str(WORKER), str(repo.folder), "stash", "r1"],
+        stdout=subprocess.DEVNULL,
+        env={**os.environ, "PATH": f"{slow.parent}:{os.environ['PATH']}"},
+    ) as worker:
+        wait_for(calls.with_suffix(".reached").exists)
+        worker.kill()
+    git.recover(repo.tree, "r1")
+    states = [aside.state for aside in git.load_all(repo.tree, "r1")]
+    assert states == ["aside" if number < 3 else "returned"]
+    if number < 3:
+        assert git.is_clean(repo.tree, "r1")
+        assert git.give_back(repo.tree, git.load_all(repo.tree, "r1")[0]).is_whole
+    assert repo.state() == agents
+
+
+def wait_for(is_there):
+    limit = time.monotonic() + 30
+    while not is_there():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("number", range(max(1, KILLS // 2)))
 def test_a_commit_survives_kill_9(repo, number, monkeypatch):
     monkeypatch.setattr(locks, "_OLD", 0.2)
@@ -114,6 +160,38 @@ def test_a_commit_survives_kill_9(repo, number, monkeypatch):
     assert [line[:2] for line in repo.git("status", "--porcelain").splitlines()] == [" M"]
     assert repo.read("mine.txt") == "my change\n"
     assert repo.git("rev-list", "--count", "HEAD").strip() == "2"
+
+
+@pytest.mark.parametrize("number", range(max(2, KILLS // 2)))
+def test_lent_trees_survive_kill_9(repo, number, monkeypatch):
+    """Two agents at once, killed while they are lent trees, and while those are taken back."""
+    monkeypatch.setattr(locks, "_OLD", 0.2)
+    dice = random.Random(number)
+    for each in range(130):  # more than a hundred: they are stored as one pack
+        repo.write(f"mine/{each}.txt", f"my change {each}\n")
+    repo.write("mine.txt", "my change\n")
+    users = repo.seen()
+    for _ in range(3):
+        killed(repo, "worktree", dice)
+    argv = [sys.executable, str(WORKER), str(repo.folder), "worktree", "r1"]
+    said = b"-"
+    for _ in range(20):  # a git may have outlived its Mulligan
+        said = subprocess.run(argv, check=False, capture_output=True, timeout=60).stderr
+        if not said:
+            break
+        time.sleep(0.3)
+    assert not said, said
+    agents = {
+        f"{agent}/{each}.txt": f"{each} by {agent}\n"
+        for agent in ("one", "two")
+        for each in range(60)
+    }
+    assert {path: repo.read(path) for path in agents} == agents
+    assert {path: each for path, each in repo.seen().items() if path not in agents} == users
+    assert repo.git("worktree", "list", "--porcelain").count("worktree ") == 1
+    assert not list((Path(os.environ["MULLIGAN_HOME"]) / "worktrees").glob("*/*"))
+    assert git.load_baseline(repo.tree, "r1/agents/one") is None
+    repo.git("fsck", "--strict")
 
 
 class Crash(BaseException):
@@ -150,7 +228,8 @@ def crashing(monkeypatch):
     return crashing
 
 
-STEPS = range(1, 80, 79 // min(79, 2 * KILLS))
+# More than any of these take: with git and files, some thirty.
+STEPS = range(1, 40, 39 // min(39, 2 * KILLS))
 
 
 @pytest.mark.parametrize("is_undone", [False, True])

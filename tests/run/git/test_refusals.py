@@ -216,7 +216,7 @@ def test_a_socket_in_a_tracked_files_place_is_refused(repo):
     (repo.folder / "a.txt").unlink()
     os.mkfifo(repo.folder / "a.txt")
     repo.write("new", "1")
-    with pytest.raises(GitRefused, match=r"^a.txt is no file that git can hold; move it away"):
+    with pytest.raises(GitRefused, match=r"^a.txt is not a file that git can store; move it away"):
         repo.aside("stash", "r1")
     assert repo.has("new")
 

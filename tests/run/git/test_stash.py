@@ -340,7 +340,7 @@ def test_of_two_that_move_one_reference_one_loses(repo):
     repo.write("a.txt", "changed\n")
     stale = repo.prepared("stash", "r1")
     refs.advance(tree, stale, "aside")
-    with pytest.raises(GitError, match=r"^refs/mulligan/r1/1 was moved by somebody else"):
+    with pytest.raises(GitError, match=r"^refs/mulligan/r1/1 was moved by another process"):
         refs.advance(tree, stale, "aside")
 
 
@@ -467,7 +467,7 @@ def test_a_forged_record_cannot_write_outside_the_tree(repo, path):
 
 def test_a_record_that_is_none_is_an_error_that_names_it(repo):
     repo.git("update-ref", "refs/mulligan/r1/1", "HEAD")
-    with pytest.raises(GitError, match=r"^refs/mulligan/r1/1 holds no record that this mulligan"):
+    with pytest.raises(GitError, match=r"^refs/mulligan/r1/1 has no record that this mulligan"):
         git.load_all(repo.tree)
 
 

@@ -10,7 +10,7 @@ import pytest
 from mulligan.errors import GitRefused
 from mulligan.run import git
 from mulligan.run.git import lend, record_baseline, sharing_problem, take_back
-from mulligan.run.git.collecting import collect
+from mulligan.run.git.collect import collect
 
 pytestmark = pytest.mark.real
 
@@ -239,7 +239,7 @@ def test_commits_in_a_tree_that_its_agent_removed_are_kept_on_a_branch(repo, len
         taken = take_back(lent)
         assert (taken.is_gone, taken.branch) == (True, "mulligan/r1/one")
     assert repo.git("rev-parse", "mulligan/r1/one").strip() == made
-    with pytest.raises(GitRefused, match="is gone: somebody has removed it"):
+    with pytest.raises(GitRefused, match="is gone: it was removed"):
         lend(repo.tree, "r1", "one")
     repo.git("merge", "--quiet", "mulligan/r1/one")
     assert take_back(lent) == git.TakenBack()

@@ -8,13 +8,13 @@ import subprocess
 import pytest
 
 from mulligan.errors import GitStopped
-from mulligan.run import tidy
-from mulligan.run.acceptance import fell_short
+from mulligan.run.attempt import clean_tree as tidy
 from mulligan.run.git import give_back
-from mulligan.run.leftovers import marked
-from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.planning import revive
-from mulligan.run.steps import Moved
+from mulligan.run.journal.entries import RunReopened
+from mulligan.run.plan.acceptance import fell_short
+from mulligan.run.plan.drive import revive
+from mulligan.run.plan.model import Agent, Phase, Plan
+from mulligan.run.process.orphans import marked
 
 from .test_conductor import Theatre
 
@@ -39,9 +39,9 @@ def plan_of(*agents, **more):
 
 
 def taken_up(theatre, plan, run):
-    """The plan, taken up by hand."""
-    revive(theatre.desk, run.id, theatre.clock.wall())
-    return theatre.play(plan, claimed=theatre.desk.claim(run.id, 0.0, is_by_hand=True))
+    """The plan, resumed by the user."""
+    revive(theatre.runs, run.id, theatre.clock.wall())
+    return theatre.play(plan, claimed=theatre.runs.claim(run.id, 0.0, is_by_hand=True))
 
 
 def worked(work):
@@ -52,7 +52,7 @@ def test_an_answer_that_could_not_be_delivered_is_delivered_once_that_is_mended(
     blocking = ("sh", "-c", f"mkdir out.md; {WORK[-1]}")
     plan = plan_of(Agent(name="one", command=blocking, output="out.md"))
     run = theatre.play(plan)
-    assert (run.code, fell_short(theatre.desk.look(f"{run.id}.a.one"))) == (1, "not delivered")
+    assert (run.code, fell_short(theatre.runs.look(f"{run.id}.a.one"))) == (1, "not delivered")
     (work / "out.md").rmdir()
     assert taken_up(theatre, plan, run).code == 0
     assert ((work / "out.md").read_text(), worked(work)) == ("done\n", ["worked"])
@@ -61,7 +61,7 @@ def test_an_answer_that_could_not_be_delivered_is_delivered_once_that_is_mended(
 def test_a_verification_is_repeated_once_what_it_missed_is_mended(theatre, work):
     plan = plan_of(Agent(name="one", command=WORK), verify=("test", "-e", "database"))
     run = theatre.play(plan)
-    assert (run.code, fell_short(theatre.desk.look(f"{run.id}.a.one"))) == (1, "not verified")
+    assert (run.code, fell_short(theatre.runs.look(f"{run.id}.a.one"))) == (1, "not verified")
     assert taken_up(theatre, plan, run).code == 1
     (work / "database").touch()
     assert taken_up(theatre, plan, run).code == 0
@@ -86,19 +86,19 @@ def test_who_was_stopped_while_it_was_verified_is_verified_again_and_not_run(the
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_who_dies_before_it_told_the_agent_of_a_failed_check_tells_it_later(theatre, monkeypatch):
-    write = theatre.desk.write
+    write = theatre.runs.write
     deaths: list[str] = []
 
     def dying(claimed, step, name, **more):
-        if isinstance(step, Moved) and not deaths:
+        if isinstance(step, RunReopened) and not deaths:
             deaths.append(name)
             raise SystemExit  # ends the thread, as nothing else does
         write(claimed, step, name, **more)
 
-    monkeypatch.setattr(theatre.desk, "write", dying)
+    monkeypatch.setattr(theatre.runs, "write", dying)
     plan = plan_of(theatre.agent("one", "ok write:fixed ok"), verify=("test", "-e", "fixed"))
     run = theatre.play(plan)
-    state = theatre.desk.look(f"{run.id}.a.one")
+    state = theatre.runs.look(f"{run.id}.a.one")
     assert (run.code, len(deaths), state.attempts) == (0, 1, 2)
     assert [each.is_good for each in state.checks] == [False, True]
 
@@ -135,7 +135,7 @@ def test_who_is_to_mend_its_work_finds_it_in_the_tree(theatre, repository, mode)
     agent = theatre.agent("one", "write:half.txt ok note:half.txt write:fixed ok")
     plan = plan_of(agent, parallel=False, git=mode, verify=("test", "-e", "fixed"))
     run = theatre.play(plan)
-    log = theatre.desk.files(f"{run.id}.a.one") / "attempt-2.out"
+    log = theatre.runs.files(f"{run.id}.a.one") / "attempt-2.out"
     assert (run.code, b"half.txt exists" in log.read_bytes()) == (0, True)
     assert (repository / "half.txt").exists()
 
@@ -181,7 +181,7 @@ def test_the_attempt_with_evidence_costs_as_much_as_any_other(theatre):
         phases=(Phase(name="a", agents=(agent,), verify=("false",)),),
     )
     run = theatre.play(plan)
-    state = theatre.desk.look(f"{run.id}.a.one")
+    state = theatre.runs.look(f"{run.id}.a.one")
     assert (run.code, state.attempts) == (1, 1)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from mulligan.errors import SettingError
 from mulligan.run import Agent, Phase, Plan, run_plan
-from mulligan.run.desk import Desk
+from mulligan.run.journal.store import RunStore
 
 pytestmark = pytest.mark.real
 
@@ -31,19 +31,19 @@ def test_what_came_of_a_plan_is_what_is_returned(home):
     report = run_plan(plan("echo", "yes", output="out.md"), folder=home, is_shown=False)
     assert (report.is_success, report.phases[0].agents[0].status) == (True, "succeeded")
     assert (home / "out.md").read_text() == "yes\n"
-    assert [(id_, state.status) for id_, state in Desk().all()] == [(report.run, "done")]
+    assert [(id_, state.status) for id_, state in RunStore().all()] == [(report.run, "done")]
 
 
 def test_a_plan_that_fails_is_no_exception(home, capfd):
     report = run_plan(plan("false"), folder=home)
     assert (report.is_success, report.is_over) == (False, True)
-    assert f"once mended: mulligan resume {report.run}" in capfd.readouterr().err
+    assert f"once fixed: mulligan resume {report.run}" in capfd.readouterr().err
 
 
 def test_a_plan_that_cannot_be_meant_is_refused_before_anything_is_kept(home):
     with pytest.raises(SettingError, match=r"^phases\[0\]\.agents\[0\]\.prompt: names \{\{x\}\}"):
         run_plan(plan("echo", prompt="Do {{x}}"), folder=home, is_shown=False)
-    assert Desk().ids() == ()
+    assert RunStore().ids() == ()
 
 
 def test_a_plan_runs_in_any_thread(home):
@@ -61,6 +61,6 @@ def test_an_interrupted_plan_is_a_keyboard_interrupt_and_can_be_resumed(home):
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         run_plan(plan("sh", "-c", alarm), folder=home, is_shown=False)
-    desk = Desk()
-    ((_, state),) = desk.all()
+    runs = RunStore()
+    ((_, state),) = runs.all()
     assert (state.status, signal.getsignal(signal.SIGINT)) == ("paused", handler)

@@ -7,9 +7,9 @@ import os
 import pytest
 
 from mulligan.errors import SettingError
-from mulligan.run.outputs import put, target_of
-from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.plan_checks import problems
+from mulligan.run.plan.artifacts import put, target_of
+from mulligan.run.plan.check import problems
+from mulligan.run.plan.model import Agent, Phase, Plan
 
 
 @pytest.fixture

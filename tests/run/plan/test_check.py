@@ -10,8 +10,8 @@ import pytest
 
 from mulligan.config.lines import path_text
 from mulligan.core.presets import preset
-from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.plan_checks import missing, problems, unready
+from mulligan.run.plan.check import missing, problems, unready
+from mulligan.run.plan.model import Agent, Phase, Plan
 
 
 def plan(*agents, later=(), **more):
@@ -71,7 +71,7 @@ NULLS = {
 
 @pytest.mark.parametrize("key", NULLS)
 def test_a_null_character_anywhere_is_noticed_before_anybody_pays(tmp_path, key):
-    words = "has a null character in it, which no argument can have"
+    words = "contains a null character, which arguments cannot contain"
     assert said(problems(NULLS[key], folder=tmp_path)) == [f"{key}: {words}"]
 
 

@@ -18,16 +18,16 @@ import pytest
 from mulligan.core.presets import preset
 from mulligan.core.timeouts import Timeouts
 from mulligan.errors import GitError, SettingError
-from mulligan.run.desk import Desk, NoSuchRun
+from mulligan.run.attempt.options import ManualResume
 from mulligan.run.git import Tree, lent_out, load_all
-from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.planning import allow_cost, conduct, make_plan, plan_of, revive
-from mulligan.run.steps import Moved
-from mulligan.run.stop import Stop
-from mulligan.run.work import ByHand
+from mulligan.run.journal.entries import RunRescheduled
+from mulligan.run.journal.store import NoSuchRun, RunStore
+from mulligan.run.plan.drive import allow_cost, conduct, make_plan, plan_of, revive
+from mulligan.run.plan.model import Agent, Phase, Plan
+from mulligan.run.process.stop import Stop
 from mulligan.run.worker import is_due
 
-from .scripted import Stage
+from ..scripted import Stage
 
 pytestmark = pytest.mark.real
 
@@ -72,7 +72,7 @@ class Theatre(Stage):
 
     def made(self, plan, notify=()):
         return make_plan(
-            self.desk,
+            self.runs,
             plan,
             folder=self.folder,
             cwd=self.folder / "work",
@@ -84,18 +84,18 @@ class Theatre(Stage):
     def play(self, plan, *, claimed=None, is_parked_by_exit=False, by_hand=None):
         claimed = claimed or self.made(plan)
         table, stop = Table(), Stop()
-        world = self.world()
-        supervise = world.supervise
+        platform = self.platform()
+        supervise = platform.supervise
 
         def timely(argv, *, environ, **more):
             return supervise(argv, environ={**environ, "NOW": str(self.clock.wall())}, **more)
 
         try:
             code = conduct(
-                self.desk,
+                self.runs,
                 claimed,
                 environ=self.environ(""),
-                world=world._replace(supervise=timely),
+                platform=platform._replace(supervise=timely),
                 table=table,
                 stop=stop,
                 is_parked_by_exit=is_parked_by_exit,
@@ -107,7 +107,7 @@ class Theatre(Stage):
         return SimpleNamespace(code=code, id=claimed.id, table=table, ends=ends)
 
     def answer(self, run, phase, agent):
-        return (self.desk.files(f"{run.id}.{phase}.{agent}") / "answer").read_text()
+        return (self.runs.files(f"{run.id}.{phase}.{agent}") / "answer").read_text()
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_a_plan_whose_agents_do_well_exits_with_0(theatre):
     plan = Plan(phases=(phase(theatre, dict.fromkeys(("one", "two"), "ok")),))
     run = theatre.play(plan)
     assert (run.code, run.table.last_phases) == (0, {"review": "succeeded"})
-    assert theatre.desk.look(run.id).status == "done"
+    assert theatre.runs.look(run.id).status == "done"
     assert theatre.answer(run, "review", "one").startswith("All done")
 
 
@@ -136,7 +136,7 @@ def test_the_first_failure_fails_a_phase_that_fails_fast(theatre, parallel):
     scripts = {**BAD, "two": "stall:30 ok", "three": "stall:30 ok"}
     run = theatre.play(Plan(phases=(phase(theatre, scripts, parallel=parallel),)))
     assert (run.code, run.table.last_phases) == (1, {"review": "failed"})
-    others = [theatre.desk.look(f"{run.id}.review.{name}") for name in ("two", "three")]
+    others = [theatre.runs.look(f"{run.id}.review.{name}") for name in ("two", "three")]
     expected = "cancelled" if parallel else None
     assert [each and each.status for each in others] == [expected, expected]
 
@@ -144,7 +144,7 @@ def test_the_first_failure_fails_a_phase_that_fails_fast(theatre, parallel):
 def test_who_failed_beside_the_first_is_not_called_stopped(theatre):
     agents = tuple(Agent(name=name, command=("./no-such",)) for name in ("one", "two", "three"))
     run = theatre.play(Plan(phases=(Phase(name="review", agents=agents),)))
-    states = [theatre.desk.look(f"{run.id}.review.{each.name}") for each in agents]
+    states = [theatre.runs.look(f"{run.id}.review.{each.name}") for each in agents]
     failed = [each for each in states if each is not None and any(end.kind for end in each.ended)]
     statuses = {each.status for each in failed}
     assert (run.code, statuses) == (1, {"failed"})
@@ -165,15 +165,15 @@ def test_a_phase_that_fails_stops_all_of_its_agents_at_once(theatre):
     slow = [Agent(name=name, command=("sh", "-c", SLOW.format(name))) for name in "abc"]
     wait = "until [ -e a ] && [ -e b ] && [ -e c ]; do sleep 0.02; done; exit 3"
     bad = Agent(name="bad", command=("sh", "-c", wait))
-    world = theatre.world()
+    platform = theatre.platform()
     stops = []
 
     def supervised(argv, *, stop, **more):
-        ended = world.supervise(argv, stop=stop, **more)
+        ended = platform.supervise(argv, stop=stop, **more)
         stops.append((ended.stopped, time.monotonic()))
         return ended
 
-    theatre.world = lambda: world._replace(supervise=supervised)
+    theatre.platform = lambda: platform._replace(supervise=supervised)
     run = theatre.play(Plan(phases=(Phase(name="review", agents=(bad, *slow)),)))
     assert run.code == 1
     ends = [at for stopped, at in stops if stopped]
@@ -193,14 +193,14 @@ def test_a_conductor_that_fails_leaves_no_agent_running(theatre):
     claimed = theatre.made(Plan(phases=(phase(theatre, scripts),)))
     with closing(Stop()) as stop, pytest.raises(OSError, match="the disk is full"):
         conduct(
-            theatre.desk,
+            theatre.runs,
             claimed,
             environ=theatre.environ(""),
-            world=theatre.world(),
+            platform=theatre.platform(),
             table=Broken(),
             stop=stop,
         )
-    two = theatre.desk.look(f"{claimed.id}.review.two")
+    two = theatre.runs.look(f"{claimed.id}.review.two")
     assert (two.status, two.is_torn) == ("waiting", False)  # it goes on with the plan
     assert not [each for each in threading.enumerate() if each.name.startswith("agent ")]
 
@@ -262,8 +262,8 @@ def test_who_waits_for_a_limit_frees_its_slot(theatre):  # "the slot held while 
     scripts = {"one": "effect limit:9000 ok", "two": "ok", "three": "ok"}
     run = theatre.play(Plan(concurrency=1, phases=(phase(theatre, scripts),)))
     assert (run.code, run.table.most) == (0, 1)
-    begun = {name: theatre.desk.look(f"{run.id}.review.{name}").begun[-1].at for name in scripts}
-    assert begun["one"] > max(begun["two"], begun["three"])
+    begun = {name: theatre.runs.look(f"{run.id}.review.{name}").begun[-1].at for name in scripts}
+    assert begun["one"] >= max(begun["two"], begun["three"])
     assert theatre.effects == 1
 
 
@@ -273,7 +273,7 @@ def test_a_phases_deadline_is_for_each_of_its_agents(theatre):
     plan = Plan(phases=(phase(theatre, scripts, policy=policy, on_failure="continue"),))
     run = theatre.play(plan)
     assert run.ends == {"review/one": "failed", "review/two": "done"}
-    assert "would pass the deadline" in theatre.desk.look(f"{run.id}.review.one").because
+    assert "would pass the deadline" in theatre.runs.look(f"{run.id}.review.one").because
 
 
 def test_a_phases_timeout_is_for_each_attempt_and_shrinks_as_told(theatre):  # R-B19
@@ -282,22 +282,22 @@ def test_a_phases_timeout_is_for_each_attempt_and_shrinks_as_told(theatre):  # R
     own = Agent(name="own", command=("sleep", "30"), timeout=0.1)
     plan = Plan(phases=(Phase(name="a", agents=(slow, own), on_failure="continue", policy=policy),))
     run = theatre.play(plan)
-    first, second, third = [e.took for e in theatre.desk.look(f"{run.id}.a.slow").ended][:3]
+    first, second, third = [e.took for e in theatre.runs.look(f"{run.id}.a.slow").ended][:3]
     assert (first >= 0.4, second >= 0.2, third >= 0.1) == (True, True, True)
     assert first > second > third
-    assert theatre.desk.look(f"{run.id}.a.own").ended[0].took < first
+    assert theatre.runs.look(f"{run.id}.a.own").ended[0].took < first
 
 
 def test_a_parked_plan_is_taken_up_where_it_stood(theatre):
     scripts = {"one": "effect limit:9000 ok", "two": "ok"}
     plan = Plan(phases=(phase(theatre, scripts),))
     parked = theatre.play(plan, is_parked_by_exit=True)
-    state = theatre.desk.look(parked.id)
+    state = theatre.runs.look(parked.id)
     assert (parked.code, state.status) == (75, "waiting")
     theatre.clock.advance(state.until - theatre.clock.wall())
-    again = theatre.play(plan, claimed=theatre.desk.claim(parked.id, theatre.clock.wall()))
+    again = theatre.play(plan, claimed=theatre.runs.claim(parked.id, theatre.clock.wall()))
     assert again.code == 0
-    assert theatre.desk.look(f"{parked.id}.review.two").attempts == 1  # it had finished
+    assert theatre.runs.look(f"{parked.id}.review.two").attempts == 1  # it had finished
     assert theatre.effects == 1
 
 
@@ -308,15 +308,15 @@ def test_a_plan_that_nobody_asked_to_end_goes_on_with_the_next_worker(theatre, r
     stop = Stop()
     stop.set(reason)
     conduct(
-        theatre.desk,
+        theatre.runs,
         claimed,
         environ=theatre.environ(""),
-        world=theatre.world(),
+        platform=theatre.platform(),
         table=Table(),
         stop=stop,
     )
     stop.close()
-    state = theatre.desk.look(claimed.id)
+    state = theatre.runs.look(claimed.id)
     assert (state.status, is_due(state, theatre.clock.wall())) == (status, status == "waiting")
 
 
@@ -330,7 +330,7 @@ def test_somebody_is_told_when_all_of_a_plan_waits_and_when_it_is_over(theatre, 
     news = [json.loads(line) for line in told.read_text().splitlines()]
     assert [each["event"] for each in news] == ["parked", "over"][: 1 if is_parked_by_exit else 2]
     assert (news[0]["status"], news[0]["run"], news[0]["name"]) == ("waiting", run.id, "night")
-    assert news[0]["until"] > theatre.desk.look(run.id).made.at + 9000
+    assert news[0]["until"] > theatre.runs.look(run.id).made.at + 9000
     assert news[-1]["status"] == ("waiting" if is_parked_by_exit else "done")
     assert run.table.notices == [""] * len(news)
 
@@ -338,16 +338,18 @@ def test_somebody_is_told_when_all_of_a_plan_waits_and_when_it_is_over(theatre, 
 def test_a_plan_that_nobody_can_be_told_of_goes_on(theatre):
     plan = Plan(phases=(phase(theatre, {"one": "ok"}),))
     run = theatre.play(plan, claimed=theatre.made(plan, notify=("false",)))
-    assert (run.code, run.table.notices) == (0, ["false ended with 1"])
+    assert (run.code, run.table.notices) == (0, ["false exited with 1"])
 
 
 def test_agents_that_wait_go_on_at_once_if_told_so(theatre):
     plan = Plan(phases=(phase(theatre, {"one": "limit:9000 ok"}),))
     parked = theatre.play(plan, is_parked_by_exit=True)
     now = theatre.clock.wall()
-    revive(theatre.desk, parked.id, now, is_waking=True)
-    claimed = theatre.desk.claim(parked.id, now)
-    again = theatre.play(plan, claimed=claimed, is_parked_by_exit=True, by_hand=ByHand(is_now=True))
+    revive(theatre.runs, parked.id, now, is_waking=True)
+    claimed = theatre.runs.claim(parked.id, now)
+    again = theatre.play(
+        plan, claimed=claimed, is_parked_by_exit=True, by_hand=ManualResume(is_now=True)
+    )
     assert (again.code, theatre.clock.wall() - now < 60) == (0, True)
 
 
@@ -357,10 +359,10 @@ def test_agents_that_crashed_start_anew_if_told_so(theatre):
     first = theatre.play(plan)
     assert first.code == 1
     now = theatre.clock.wall()
-    revive(theatre.desk, first.id, now)
-    claimed = theatre.desk.claim(first.id, now)
-    theatre.desk.write(claimed, Moved(now, now, "by hand"), "by-hand")
-    assert theatre.play(plan, claimed=claimed, by_hand=ByHand(may_restart=True)).code == 0
+    revive(theatre.runs, first.id, now)
+    claimed = theatre.runs.claim(first.id, now)
+    theatre.runs.write(claimed, RunRescheduled(now, now, "by hand"), "by-hand")
+    assert theatre.play(plan, claimed=claimed, by_hand=ManualResume(may_restart=True)).code == 0
 
 
 def test_what_was_mended_is_tried_again(theatre):
@@ -373,10 +375,10 @@ def test_what_was_mended_is_tried_again(theatre):
     )
     first = theatre.play(plan)
     assert first.code == 1
-    revive(theatre.desk, first.id, theatre.clock.wall())
-    claimed = theatre.desk.claim(first.id, theatre.clock.wall())
+    revive(theatre.runs, first.id, theatre.clock.wall())
+    claimed = theatre.runs.claim(first.id, theatre.clock.wall())
     now = theatre.clock.wall()
-    theatre.desk.write(claimed, Moved(now, now, "by hand"), "by-hand")
+    theatre.runs.write(claimed, RunRescheduled(now, now, "by hand"), "by-hand")
     assert theatre.play(plan, claimed=claimed).code == 0
 
 
@@ -384,7 +386,7 @@ def test_a_failed_verification_goes_back_to_the_agent_once(theatre):
     check = ("sh", "-c", "test -e mended || { echo two tests fail; touch mended; exit 1; }")
     plan = Plan(phases=(phase(theatre, {"one": "ok ok"}, verify=check),))
     run = theatre.play(plan)
-    state = theatre.desk.look(f"{run.id}.review.one")
+    state = theatre.runs.look(f"{run.id}.review.one")
     assert (run.code, state.attempts) == (0, 2)
     assert [each.is_good for each in state.checks] == [False, True]
     assert "two tests fail" in state.checks[0].said
@@ -393,7 +395,7 @@ def test_a_failed_verification_goes_back_to_the_agent_once(theatre):
 def test_a_verification_that_fails_twice_fails_the_agent(theatre):
     plan = Plan(phases=(phase(theatre, {"one": "ok ok ok"}, verify=("false",)),))
     run = theatre.play(plan)
-    state = theatre.desk.look(f"{run.id}.review.one")
+    state = theatre.runs.look(f"{run.id}.review.one")
     assert (run.code, state.attempts) == (1, 2)
     assert state.checks[0].said == "[it ended with exit code 1, and printed nothing]"
 
@@ -401,10 +403,10 @@ def test_a_verification_that_fails_twice_fails_the_agent(theatre):
 def test_no_secret_that_a_verification_prints_is_kept_or_shown(theatre):
     leak = "echo token=ghp_planted0123456789abcdefghijklmnop; exit 1"
     run = theatre.play(Plan(phases=(phase(theatre, {"one": "ok"}, verify=("sh", "-c", leak)),)))
-    state = theatre.desk.look(f"{run.id}.review.one")
+    state = theatre.runs.look(f"{run.id}.review.one")
     assert [each.said.strip() for each in state.checks] == ["token=[masked]"] * 2
     assert "planted" not in str(run.table.reports)
-    kept = [each for each in theatre.desk.folder.rglob("*journal*") if b"ghp_" in each.read_bytes()]
+    kept = [each for each in theatre.runs.folder.rglob("*journal*") if b"ghp_" in each.read_bytes()]
     assert kept == []
 
 
@@ -423,26 +425,26 @@ def test_what_keeps_a_plan_of_python_from_being_started_is_said_before_anything_
     words = r"^phases\[0\]\.verify: there is no no-such-program on the PATH here; install it, or"
     with pytest.raises(SettingError, match=words):
         theatre.play(Plan(phases=(checked,)))
-    assert theatre.desk.ids() == ()
+    assert theatre.runs.ids() == ()
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         (None, "is gone"),
-        ("", "was changed, and is none any more"),
-        ("[]", "was changed, and is none any more"),
-        ('{"plan": {"phases": []}}', "was changed, and is none any more"),
+        ("", "was changed, and is not a plan any more"),
+        ("[]", "was changed, and is not a plan any more"),
+        ('{"plan": {"phases": []}}', "was changed, and is not a plan any more"),
     ],
 )
 def test_a_plan_that_its_run_has_lost_is_explained(theatre, text, why):
     claimed = theatre.made(Plan(phases=(phase(theatre, {"one": "ok"}),)))
-    file = theatre.desk.files(claimed.id) / "plan.json"
+    file = theatre.runs.files(claimed.id) / "plan.json"
     file.unlink() if text is None else file.write_text(text)
     with pytest.raises(NoSuchRun) as caught:
-        plan_of(theatre.desk, claimed.id)
-    told = f"run {claimed.id} cannot go on: the plan that it kept in {file} {why}"
-    assert str(caught.value) == f"{told}; run the plan anew"
+        plan_of(theatre.runs, claimed.id)
+    told = f"run {claimed.id} cannot be resumed: the plan that it kept in {file} {why}"
+    assert str(caught.value) == f"{told}; run the plan again"
 
 
 def test_the_money_that_is_used_up_starts_nothing_more(theatre):
@@ -450,7 +452,7 @@ def test_the_money_that_is_used_up_starts_nothing_more(theatre):
     plan = Plan(cost_limit=0.05, phases=(phase(theatre, scripts, parallel=False),))
     run = theatre.play(plan)
     assert run.code == 1
-    assert theatre.desk.look(f"{run.id}.review.three") is None
+    assert theatre.runs.look(f"{run.id}.review.three") is None
 
 
 def test_a_plan_that_may_cost_more_goes_on(theatre):
@@ -458,9 +460,9 @@ def test_a_plan_that_may_cost_more_goes_on(theatre):
     plan = Plan(cost_limit=0.05, phases=(phase(theatre, scripts, parallel=False),))
     run = theatre.play(plan)
     assert run.code == 1
-    allow_cost(theatre.desk, run.id, 5.0)
-    revive(theatre.desk, run.id, theatre.clock.wall())
-    again = theatre.play(plan, claimed=theatre.desk.claim(run.id, 0.0, is_by_hand=True))
+    allow_cost(theatre.runs, run.id, 5.0)
+    revive(theatre.runs, run.id, theatre.clock.wall())
+    again = theatre.play(plan, claimed=theatre.runs.claim(run.id, 0.0, is_by_hand=True))
     assert (again.code, [each.attempts for each in again.table.reports[0].phases[0].agents]) == (
         *(0,),
         [1, 1, 1],
@@ -489,14 +491,14 @@ def test_an_agent_whose_end_cannot_be_written_down_ends_all_the_same(theatre):
     (one, _) = run.table.reports[0].phases[0].agents
     assert (one.status, one.attempts) == ("failed", 0)
     assert "nor could that be written down" in one.because
-    assert theatre.desk.look(f"{claimed.id}.review.one") is None  # later it may be tried again
+    assert theatre.runs.look(f"{claimed.id}.review.one") is None  # later it may be tried again
 
 
 def test_an_answer_that_cannot_be_put_into_its_file_fails_its_agent(theatre):
     agent = Agent(name="one", command=("sh", "-c", "mkdir out; echo yes"), output="out")
     run = theatre.play(Plan(phases=(Phase(name="review", agents=(agent,)),)))
     assert run.code == 1
-    state = theatre.desk.look(f"{run.id}.review.one")
+    state = theatre.runs.look(f"{run.id}.review.one")
     assert (state.status, state.undelivered) == ("done", "output 'out' is a folder")
     (one,) = run.table.reports[0].phases[0].agents
     assert (one.status, one.because) == ("not delivered", state.undelivered)
@@ -525,15 +527,15 @@ def test_a_plan_that_wants_git_is_refused_where_there_is_none(theatre):
     plan = Plan(git="stash", phases=(phase(theatre, {"one": "ok"}, parallel=False),))
     with pytest.raises(GitError, match="git"):
         theatre.play(plan)
-    assert theatre.desk.ids() == ()
+    assert theatre.runs.ids() == ()
 
 
 @pytest.fixture
 def repository(theatre):
     tree = theatre.folder / "work"
     (tree / "kept.txt").write_text("as committed\n")
-    who = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
-    for line in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "first"]):
+    who = (["config", "user.name", "Ada"], ["config", "user.email", "ada@example.com"])
+    for line in (["init", "-q"], *who, ["add", "."], ["commit", "-qm", "first"]):
         subprocess.run(["git", *line], cwd=tree, check=True, timeout=30)  # noqa: S607 -- the one on the PATH
     (tree / "kept.txt").write_text("changed by its user\n")
     return tree
@@ -545,7 +547,7 @@ def test_the_tree_is_clean_when_a_retry_begins(theatre, repository, mode):  # R-
     plan = Plan(git=mode, phases=(phase(theatre, {"one": script}, parallel=False),))
     run = theatre.play(plan)
     assert run.code == 0
-    log = theatre.desk.files(f"{run.id}.review.one") / "attempt-2.out"
+    log = theatre.runs.files(f"{run.id}.review.one") / "attempt-2.out"
     was_there = b"half.txt exists" in log.read_bytes()
     assert was_there is (mode == "commit")  # committed is clean, and there
     assert (repository / "half.txt").exists() is (mode != "snapshot")
@@ -558,7 +560,7 @@ def test_agents_in_parallel_have_a_tree_of_their_own(theatre, repository):
     assert run.code == 0
     assert (repository / "one.txt").read_text() == "written by one\n"
     assert (repository / "two.txt").read_text() == "written by two\n"
-    made = theatre.desk.look(f"{run.id}.review.one").made
+    made = theatre.runs.look(f"{run.id}.review.one").made
     assert made.cwd != str(repository)
 
 
@@ -571,7 +573,7 @@ def test_the_answer_is_verified_in_the_tree_of_its_agent(theatre, repository, me
     run = theatre.play(Plan(git="worktree", phases=(phase,)))
     assert run.code == 0
     assert (repository / "kept.md").read_text() == "yes\n"
-    assert theatre.desk.look(f"{run.id}.review.one").made.cwd != str(repository)
+    assert theatre.runs.look(f"{run.id}.review.one").made.cwd != str(repository)
 
 
 def test_an_agent_that_gets_no_tree_fails(theatre, repository):
@@ -580,7 +582,7 @@ def test_an_agent_that_gets_no_tree_fails(theatre, repository):
     shutil.rmtree(repository / ".git")
     subprocess.run(["git", "init", "-q"], cwd=repository, check=True, timeout=30)  # noqa: S607 -- the one on the PATH
     run = theatre.play(plan, claimed=claimed)
-    state = theatre.desk.look(f"{run.id}.review.one")
+    state = theatre.runs.look(f"{run.id}.review.one")
     assert (run.code, state.status, state.attempts) == (1, "failed", 0)
     assert "commit" in state.because
 
@@ -615,8 +617,8 @@ def test_changes_that_conflict_are_kept_on_a_branch_and_told(theatre, repository
             branch = remarks[0].rpartition(" ")[2]
             drop = ["git", "branch", "-qD", branch]
             subprocess.run(drop, cwd=repository, check=True, timeout=30)
-        revive(theatre.desk, run.id, theatre.clock.wall())
-        again = theatre.play(plan, claimed=theatre.desk.claim(run.id, 0.0, is_by_hand=True))
+        revive(theatre.runs, run.id, theatre.clock.wall())
+        again = theatre.play(plan, claimed=theatre.runs.claim(run.id, 0.0, is_by_hand=True))
         agents = again.table.reports[0].phases[0].agents
         assert again.code == (0 if is_merged else 1)
         assert [each.attempts for each in agents] == [1, 1]
@@ -634,13 +636,13 @@ def test_what_a_plan_has_set_aside_is_found_under_its_run(theatre, repository):
 def test_a_look_at_a_plan_reads_only_what_has_changed(theatre, monkeypatch):
     agents = tuple(Agent(name=f"n{number}", command=("true",)) for number in range(20))
     looks = []
-    look = Desk.look
+    look = RunStore.look
 
-    def counted(desk, id_):
+    def counted(runs, id_, *before):
         looks.append(id_)
-        return look(desk, id_)
+        return look(runs, id_, *before)
 
-    monkeypatch.setattr(Desk, "look", counted)
+    monkeypatch.setattr(RunStore, "look", counted)
     run = theatre.play(Plan(concurrency=2, phases=(Phase(name="a", agents=agents),)))
     last = sum(id_.endswith(".n19") for id_ in looks)
     assert (run.code, sum(id_.endswith(".n0") for id_ in looks) < last + 10) == (0, True)
@@ -649,7 +651,7 @@ def test_a_look_at_a_plan_reads_only_what_has_changed(theatre, monkeypatch):
 def test_an_agent_in_the_hands_of_a_stopped_process_is_told_of(theatre):
     plan = Plan(phases=(phase(theatre, {"one": "limit:10 ok"}),))
     parked = theatre.play(plan, is_parked_by_exit=True)
-    theatre.desk.claim(f"{parked.id}.review.one", theatre.clock.wall())  # and does not let go
+    theatre.runs.claim(f"{parked.id}.review.one", theatre.clock.wall())  # and does not let go
     theatre.clock.advance(60)
     stop = Stop()
 
@@ -660,13 +662,13 @@ def test_an_agent_in_the_hands_of_a_stopped_process_is_told_of(theatre):
 
     table = Impatient()
     conduct(
-        theatre.desk,
-        theatre.desk.claim(parked.id, theatre.clock.wall()),
+        theatre.runs,
+        theatre.runs.claim(parked.id, theatre.clock.wall()),
         environ=theatre.environ(""),
-        world=theatre.world(),
+        platform=theatre.platform(),
         table=table,
         stop=stop,
     )
     stop.close()
-    place = f"run {parked.id}.review.one is in the hands of process {os.getpid()}"
+    place = f"run {parked.id}.review.one is being run by process {os.getpid()}"
     assert table.notices == [f"review/one: {place}: end that process, or let it go on"]

@@ -6,10 +6,10 @@ import subprocess
 
 import pytest
 
-from mulligan.run.acceptance import fell_short
 from mulligan.run.git import Tree, drop
-from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.planning import revive
+from mulligan.run.plan.acceptance import fell_short
+from mulligan.run.plan.drive import revive
+from mulligan.run.plan.model import Agent, Phase, Plan
 
 from .test_conductor import Theatre
 
@@ -42,13 +42,13 @@ def one(script, **more):
 
 
 def taken_up(theatre, plan, run):
-    """The plan, taken up by hand."""
-    revive(theatre.desk, run.id, theatre.clock.wall())
-    return theatre.play(plan, claimed=theatre.desk.claim(run.id, 0.0, is_by_hand=True))
+    """The plan, resumed by the user."""
+    revive(theatre.runs, run.id, theatre.clock.wall())
+    return theatre.play(plan, claimed=theatre.runs.claim(run.id, 0.0, is_by_hand=True))
 
 
 def state_of(theatre, run):
-    return theatre.desk.look(f"{run.id}.a.one")
+    return theatre.runs.look(f"{run.id}.a.one")
 
 
 def test_a_conflict_stays_one_when_the_answer_could_not_be_put_either(theatre, repository):
@@ -90,7 +90,7 @@ def test_an_output_beside_its_folder_is_never_written_beside_the_tree_it_was_len
     place = repository if cwd else repository.parent
     assert (run.code, (place / "answer.md").read_text()) == (0, "answer\n")
     assert seen.exists() is is_seen  # in the tree it is where the verification looks
-    assert not list((theatre.desk.folder / "worktrees").rglob("answer.md"))
+    assert not list((theatre.runs.folder / "worktrees").rglob("answer.md"))
 
 
 def test_an_agent_that_removed_its_own_tree_has_delivered_nothing(theatre, repository):

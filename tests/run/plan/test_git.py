@@ -12,13 +12,13 @@ import pytest
 from mulligan.cli import main
 from mulligan.errors import GitRefused, TreeBusy
 from mulligan.run.git import Tree, leased, lent_out, set_aside
-from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.plan_checks import problems
-from mulligan.run.plan_lint import lint_plan
-from mulligan.run.plan_report import as_lines, as_markdown
-from mulligan.run.planning import conduct
-from mulligan.run.steps import Over
-from mulligan.run.stop import Stop
+from mulligan.run.journal.entries import RunCancelled
+from mulligan.run.plan.check import problems
+from mulligan.run.plan.drive import conduct
+from mulligan.run.plan.lint import lint_plan
+from mulligan.run.plan.model import Agent, Phase, Plan
+from mulligan.run.plan.report import as_lines, as_markdown
+from mulligan.run.process.stop import Stop
 
 from .test_conductor import Table, Theatre
 
@@ -89,16 +89,18 @@ def test_a_hook_that_sleeps_does_not_keep_a_plan_from_being_interrupted(theatre,
 
     thread = Thread(target=interrupt)
     thread.start()
-    environ, world, table = theatre.environ(""), theatre.world(), Table()
-    code = conduct(theatre.desk, claimed, environ=environ, world=world, table=table, stop=stop)
+    environ, platform, table = theatre.environ(""), theatre.platform(), Table()
+    code = conduct(
+        theatre.runs, claimed, environ=environ, platform=platform, table=table, stop=stop
+    )
     thread.join()
     stop.close()
-    assert (code, theatre.desk.look(claimed.id).status) == (130, "paused")
-    assert theatre.desk.look(f"{claimed.id}.p1.x").status == "waiting"
+    assert (code, theatre.runs.look(claimed.id).status) == (130, "paused")
+    assert theatre.runs.look(f"{claimed.id}.p1.x").status == "waiting"
     assert (tree / "half.txt").read_text() == "half\n"
     hook.unlink()
     (tree / "asleep").unlink()
-    run = theatre.play(plan, claimed=theatre.desk.claim(claimed.id, theatre.clock.wall()))
+    run = theatre.play(plan, claimed=theatre.runs.claim(claimed.id, theatre.clock.wall()))
     assert run.code == 0
     assert git(tree, "log", "--format=%s", "--", "half.txt") == (
         "mulligan: unfinished changes to half.txt\n"
@@ -126,7 +128,7 @@ def test_a_file_that_the_user_had_changed_is_not_committed_and_that_is_an_error(
     (tree / "a.txt").write_text("of its user\n")
     agent = crashing(theatre, "x", "echo half >> a.txt")
     run = theatre.play(plan_of(agent, git="commit"))
-    because = theatre.desk.look(f"{run.id}.p1.x").because
+    because = theatre.runs.look(f"{run.id}.p1.x").because
     assert run.code == 1
     assert "a.txt had changes before the run began" in because
     assert (tree / "a.txt").read_text() == "of its user\nhalf\n"
@@ -179,17 +181,17 @@ def test_a_tree_in_which_another_run_works_is_refused_and_free_when_it_is_over(t
     plan = plan_of(Agent(name="x", command=("true",)), git="stash")
     with leased(Tree.find(tree), "other"), pytest.raises(TreeBusy, match="run other works in this"):
         theatre.made(plan)
-    assert theatre.desk.ids() == ()
+    assert theatre.runs.ids() == ()
     claimed = theatre.made(plan)
     with leased(Tree.find(tree), "other"), pytest.raises(TreeBusy):
         theatre.play(plan, claimed=claimed)
-    claimed = theatre.desk.claim(claimed.id, theatre.clock.wall())
+    claimed = theatre.runs.claim(claimed.id, theatre.clock.wall())
     with leased(Tree.find(tree), "other"):
         assert theatre.play(plan, claimed=claimed, is_parked_by_exit=True).code == 75
-    state = theatre.desk.look(claimed.id)
+    state = theatre.runs.look(claimed.id)
     assert (state.status, state.until) == ("waiting", theatre.clock.wall() + 60)
     assert "run other works in this tree" in state.because
-    claimed = theatre.desk.claim(claimed.id, theatre.clock.wall())
+    claimed = theatre.runs.claim(claimed.id, theatre.clock.wall())
     assert theatre.play(plan, claimed=claimed).code == 0
 
 
@@ -197,10 +199,10 @@ def test_what_a_plan_that_is_over_has_set_aside_is_in_its_report(theatre, tree):
     agent = crashing(theatre, "x", "echo half > half.txt")
     run = theatre.play(plan_of(agent, git="snapshot"))
     (report,) = run.table.reports
-    said = f"1 file stays set aside; in {tree}, mulligan git restore {run.id} gives it back"
+    said = f"1 file stays set aside; in {tree}, mulligan git restore {run.id} restores it"
     assert (run.code, report.aside) == (0, (said,))
     assert as_lines(report)[-1].text == f"git: {said}"
-    assert as_markdown(report).endswith(f"mulligan git restore {run.id} gives it back\n")
+    assert as_markdown(report).endswith(f"mulligan git restore {run.id} restores it\n")
 
 
 @pytest.mark.parametrize(
@@ -222,11 +224,11 @@ def test_a_tree_in_which_a_parked_run_goes_on_is_refused(theatre, tree, first, s
         with pytest.raises(TreeBusy) as refused:
             theatre.made(plan)
         assert str(refused.value) == (
-            f"{tree}: run {parked.id} is parked and goes on in this tree, where it would take "
-            f"other edits for its own; mulligan resume {parked.id} goes on with it, "
+            f"{tree}: run {parked.id} is parked and will continue in this tree, where "
+            f"it would take other edits for its own; mulligan resume {parked.id} goes on with it, "
             f"mulligan cancel {parked.id} ends it and says what it has set aside"
         )
-        theatre.desk.cancel(parked.id, Over(theatre.clock.wall(), "by hand"))
+        theatre.runs.cancel(parked.id, RunCancelled(theatre.clock.wall(), "by hand"))
     assert theatre.play(plan).code == 0
 
 
@@ -302,7 +304,7 @@ def test_who_cancels_a_plan_is_told_what_stays_set_aside(theatre, tree, monkeypa
     """A killed conductor has given nothing back, and a cancelled run goes on nowhere."""
     plan = plan_of(Agent(name="x", command=("true",)), git="stash")
     claimed = theatre.made(plan)
-    theatre.desk.release(claimed)
+    theatre.runs.release(claimed)
     (tree / "half.txt").write_text("half\n")
     set_aside(Tree.find(tree), "stash", f"{claimed.id}/agents/1-1-x")
     monkeypatch.setenv("MULLIGAN_HOME", str(theatre.folder / "home"))
@@ -310,5 +312,5 @@ def test_who_cancels_a_plan_is_told_what_stays_set_aside(theatre, tree, monkeypa
         main(["cancel", claimed.id])
     assert capsys.readouterr().err == (
         f"cancelled run {claimed.id}\n1 file stays set aside; in {tree}, mulligan git restore "
-        f"{claimed.id} gives it back\n"
+        f"{claimed.id} restores it\n"
     )

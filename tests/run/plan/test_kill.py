@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.desk import Desk
 from mulligan.run.git import Tree, load_all
+from mulligan.run.journal.store import RunStore
 
-from .scripted import AGENT
+from ..scripted import AGENT
 
 # A handful here, one for each mode; `make soak` asks for two hundred.
 LIVES = max(5, int(os.environ.get("MULLIGAN_SOAK", "5")))
@@ -134,22 +134,22 @@ def test_a_plan_whose_conductor_is_killed_goes_on_where_it_stood(tmp_path, seed)
     tree = prepared(tmp_path, mode)
     moments = [dice.uniform(0.2, 4.0) for _ in range(dice.randint(1, 3))]
     words, code, said = ("run", str(tmp_path / "night.toml")), None, b""
-    desk = Desk(tmp_path / "home")
+    runs = RunStore(tmp_path / "home")
     for moment in [*moments, 120]:  # the last one may end, on a busy machine too
         code, said = mulligan(tmp_path, *words, timeout=moment)
-        words = next((("resume", id_) for id_, _ in desk.all()), words)
+        words = next((("resume", id_) for id_, _ in runs.all()), words)
         if code is not None:
             break
     assert code == 0, said.decode()
     id_ = words[1]
-    states = {each.partition(".")[2]: state for each, state in desk.all(id_)}
+    states = {each.partition(".")[2]: state for each, state in runs.all(id_)}
     expected = {"first.a": "done", "first.b": "done", "second.c": "done"}
     expected |= {"second.d": "failed", "second.e": "done", "third.f": "done"}
     assert {key: state.status for key, state in states.items()} == expected
-    for each, state in desk.all(id_):
+    for each, state in runs.all(id_):
         finished = [
             log
-            for log in Path(desk.files(each)).glob("attempt-*.out")
+            for log in Path(runs.files(each)).glob("attempt-*.out")
             if b'"terminal_reason": "completed"' in log.read_bytes()
         ]
         assert len(finished) == (state.status == "done"), (

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.errors import SettingError
-from mulligan.run.agents.adapter import Wish
+from mulligan.run.agents.adapter import LaunchRequest
 from mulligan.run.agents.argv import words
-from mulligan.run.agents.asking import ASKING, asking
 from mulligan.run.agents.catalogue import program, recognise
 from mulligan.run.agents.launchers import find
-from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.prompts import (
+from mulligan.run.agents.question import ASKING, asking
+from mulligan.run.plan.model import Agent, Phase, Plan
+from mulligan.run.plan.prompts import (
     LONGEST_ARGUMENT,
     LONGEST_OUTPUT,
     command_for,
@@ -111,7 +111,7 @@ def test_a_prompt_is_no_flag_and_no_subcommand_of_its_program(name, prompt):
     _, parts = known._read(command)
     assert f" {prompt}" in [word for part in parts for word in (*part.values, *part.tokens)]
     assert recognise(command).name == known.name  # agent's work, no aside
-    assert recognise(command).start(command, Wish()).argv.count(f" {prompt}") == 1
+    assert recognise(command).start(command, LaunchRequest()).argv.count(f" {prompt}") == 1
 
 
 @pytest.mark.parametrize("name", ASKING)
@@ -129,7 +129,7 @@ def test_a_prompt_on_stdin_leaves_the_arguments_alone(name):
     argv, stdin = asked("--do\n{{outputs.a}}", {"a": {"x": "it"}}, program=name, input="stdin")
     assert stdin == b"--do\n## x\n\nit"
     assert not any("it" in word and "x" in word for word in argv)
-    assert recognise(argv).start(argv, Wish())  # not refused
+    assert recognise(argv).start(argv, LaunchRequest())  # not refused
 
 
 def test_each_program_is_asked_as_its_manual_says():
@@ -209,7 +209,7 @@ def test_a_prompt_that_is_empty_once_filled_in_is_refused():
     [
         (b"", "prompt_file 'p.md' is empty"),
         (b"\xff\xfe", "prompt_file 'p.md' is not UTF-8 text"),
-        (b"a\0b", "prompt_file 'p.md' has a null character in it, which no argument can have"),
+        (b"a\0b", "prompt_file 'p.md' contains a null character, which arguments cannot contain"),
         (
             b"x" * (1024 * 1024 + 1),
             "prompt_file 'p.md' has 1048577 bytes; at most 1048576 are read",

@@ -6,15 +6,25 @@ import json
 
 import pytest
 
-from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.plan_report import as_data, as_lines, as_markdown, report
-from mulligan.run.state import RunState, state_of
-from mulligan.run.steps import Begun, Checked, Delivered, Ended, Made, Over, Remark, Reopened, Step
-from mulligan.run.words import clock
+from mulligan.run.journal.entries import (
+    AttemptBegun,
+    AttemptEnd,
+    JournalEntry,
+    RunCancelled,
+    RunMade,
+    RunRemark,
+    RunReopened,
+    WorkDelivered,
+    WorkVerified,
+)
+from mulligan.run.journal.state import RunState, state_of
+from mulligan.run.plan.model import Agent, Phase, Plan
+from mulligan.run.plan.report import as_data, as_lines, as_markdown, report
+from mulligan.run.show.wording import clock
 
-MADE = Made(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
-BEGUN = Begun(1001.0, 1, "start", "", "")
-LIMIT = Ended(
+MADE = RunMade(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
+BEGUN = AttemptBegun(1001.0, 1, "start", "", "")
+LIMIT = AttemptEnd(
     1010.0,
     1,
     9.0,
@@ -27,10 +37,10 @@ LIMIT = Ended(
     because="the limit resets",
     cost=0.2,
 )
-AGAIN = Begun(1102.0, 2, "resume", "", "")
-DONE = Ended(1210.0, 2, 108.0, code=0, then="done", cost=0.3, tokens=5000)
-GIVEN = Delivered(1210.0)
-REFUSED = Ended(
+AGAIN = AttemptBegun(1102.0, 2, "resume", "", "")
+DONE = AttemptEnd(1210.0, 2, 108.0, code=0, then="done", cost=0.3, tokens=5000)
+GIVEN = WorkDelivered(1210.0)
+REFUSED = AttemptEnd(
     1011.0,
     1,
     10.0,
@@ -44,7 +54,7 @@ REFUSED = Ended(
 )
 
 
-def state(*steps: Step) -> RunState:
+def state(*steps: JournalEntry) -> RunState:
     found = state_of([MADE, *steps])
     assert found is not None
     return found
@@ -64,7 +74,9 @@ PLAN = Plan(
 STATES = {
     "read/one": state(BEGUN, LIMIT, AGAIN, DONE, GIVEN),
     "read/two": state(BEGUN, REFUSED),
-    "read/three": state(BEGUN, Over(1012.0, "two failed, and the phase fails with the first")),
+    "read/three": state(
+        BEGUN, RunCancelled(1012.0, "two failed, and the phase fails with the first")
+    ),
 }
 WHY = {"read": "read/two failed, and the phase fails with the first", "sum": "it needs read"}
 FAILED = report(PLAN, STATES, {"read": "failed", "sum": "skipped"}, WHY)
@@ -74,7 +86,7 @@ def test_a_report_sums_up_what_its_agents_did():
     assert (FAILED.is_success, FAILED.is_over) == (False, True)
     assert (FAILED.took, FAILED.waited, FAILED.cost, FAILED.tokens) == (210.0, 92.0, 0.5, 5000)
     statuses = [agent.status for phase in FAILED.phases for agent in phase.agents]
-    assert statuses == ["succeeded", "failed", "stopped", "not begun"]
+    assert statuses == ["succeeded", "failed", "stopped", "not started"]
 
 
 def test_every_decision_is_told_with_its_reason():
@@ -87,18 +99,18 @@ def test_every_decision_is_told_with_its_reason():
         "    attempt 1 usage limit after 9s: 5-hour limit *reached* <b>; waits 1m31s, until "
         f"{until}: the limit resets at {reset}\n"
         "  two failed, 1 attempt in 11s\n"
-        "    attempt 1 not let in after 10s: no key; not repeated: auth never passes\n"
+        "    attempt 1 auth error after 10s: no key; not retried: auth never passes\n"
         "    hint: log in\n"
         "  three stopped, 1 attempt in 12s: two failed, and the phase fails with the first\n"
         "phase sum was skipped: it needs read\n"
-        "  four not begun"
+        "  four not started"
     )
 
 
 def test_what_a_check_printed_is_one_line_of_its_end():
     printed = "\n".join(f"test {number} passed" for number in range(99)) + "\n1 failed\n"
     checked = state(
-        BEGUN, DONE._replace(attempt=1), Checked(1211.0, 1, is_good=False, said=printed)
+        BEGUN, DONE._replace(attempt=1), WorkVerified(1211.0, 1, is_good=False, said=printed)
     )
     found = report(PLAN, {"read/one": checked}, {"read": "failed"}, {})
     said = found.phases[0].agents[0].decisions[-1].said
@@ -111,7 +123,7 @@ def test_a_reason_that_was_said_is_not_said_again():
     missing = REFUSED._replace(message="cannot start x", because="cannot start x", kind="client")
     found = report(PLAN, {"read/one": state(BEGUN, missing)}, {"read": "failed"}, {})
     assert [said.text for said in as_lines(found)][3] == (
-        "    attempt 1 cannot work after 10s: cannot start x; not repeated"
+        "    attempt 1 cannot work after 10s: cannot start x; not retried"
     )
 
 
@@ -140,7 +152,7 @@ def test_a_plan_that_was_interrupted_is_not_over():
 def test_what_was_verified_counts_as_verified(is_good):  # R-A2
     done = DONE._replace(attempt=1)
     plan = Plan(phases=(Phase(name="read", agents=agents("one"), verify=("pytest",)),))
-    checked = state(BEGUN, done, Checked(1211.0, 1, is_good, "1 failed"), GIVEN)
+    checked = state(BEGUN, done, WorkVerified(1211.0, 1, is_good, "1 failed"), GIVEN)
     found = report(plan, {"read/one": checked}, {"read": "open"}, {})
     agent = found.phases[0].agents[0]
     assert agent.status == ("succeeded" if is_good else "not verified")
@@ -149,12 +161,12 @@ def test_what_was_verified_counts_as_verified(is_good):  # R-A2
 
 
 def test_what_is_done_and_was_not_delivered_is_told_apart():
-    done, trouble = DONE._replace(attempt=1), Delivered(1211.0, "a.txt conflicts with the tree")
+    done, trouble = DONE._replace(attempt=1), WorkDelivered(1211.0, "a.txt conflicts with the tree")
     plan = Plan(name="edit", phases=(Phase(name="edit", agents=agents("one", "two", "three")),))
     states = {
         "edit/one": state(BEGUN, done, GIVEN),
         "edit/two": state(BEGUN, done, trouble),
-        "edit/three": state(BEGUN, done, trouble, Reopened(1300.0)),
+        "edit/three": state(BEGUN, done, trouble, RunReopened(1300.0)),
     }
     found = report(plan, states, {"edit": "succeeded"}, {})
     lines = [said.text for said in as_lines(found)]
@@ -168,7 +180,7 @@ def test_what_is_done_and_was_not_delivered_is_told_apart():
 
 
 def test_a_folder_that_stays_is_named_once():
-    left = Remark(
+    left = RunRemark(
         1211.0, "git: its folder stays: /trees/one; mulligan git drop --force x removes it"
     )
     plan = Plan(phases=(Phase(name="edit", agents=agents("one")),))

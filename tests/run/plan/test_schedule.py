@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.schedule import Agent, Order, Standing, moves
+from mulligan.run.plan.schedule import ScheduledAgent, ScheduledPhase, Standing, moves
 
 
 def order(name="review", count=3, **more):
-    agents = tuple(Agent(f"{name}/{number}") for number in range(count))
-    return Order(name, agents, **more)
+    agents = tuple(ScheduledAgent(f"{name}/{number}") for number in range(count))
+    return ScheduledPhase(name, agents, **more)
 
 
 def simulate(orders, script, *, slots=None, providers=None):
@@ -141,8 +141,8 @@ def test_one_after_the_other_nobody_overtakes_a_waiting_one():
 
 
 def test_a_provider_s_slots_are_its_own():
-    agents = tuple(Agent(f"p/{n}", "claude" if n < 4 else "codex") for n in range(6))
-    one = Order("p", agents)
+    agents = tuple(ScheduledAgent(f"p/{n}", "claude" if n < 4 else "codex") for n in range(6))
+    one = ScheduledPhase("p", agents)
     script = {each.key: [(10, "succeeded")] for each in agents}
     _, _, took, most, _, most_by = simulate([one], script, providers={"claude": 2})
     assert (took, most, most_by) == (20, 4, {"claude": 2, "codex": 2})
@@ -248,7 +248,7 @@ def test_a_phase_names_who_failed_not_who_was_stopped_for_it(mode, why):
 
 ROWS = [
     [cell.strip(" `") for cell in line.strip("|").split("|")]
-    for line in (Path(__file__).parents[2] / "docs" / "failure-modes.md").read_text().splitlines()
+    for line in (Path(__file__).parents[3] / "docs" / "failure-modes.md").read_text().splitlines()
     if line.startswith(("| `fail_fast`", "| `continue`", "| `require_minimum`"))
 ]
 
@@ -260,7 +260,7 @@ def test_the_page_shows_what_becomes_of_three_agents(row):  # R-P2
     ends = {"review/0": "failed", "review/1": "succeeded", "review/2": "succeeded"}
     script = {key: [(60 * at, end)] for at, (key, end) in enumerate(ends.items(), 1)}
     found, standings, *_ = simulate((phase,), script)
-    names = {"todo": "not begun"}
+    names = {"todo": "not started"}
     statuses = [names.get(each.status, each.status) for each in standings.values()]
     assert [*statuses, found.phases["review"]] == row[2:]
     assert len(ROWS) == 8

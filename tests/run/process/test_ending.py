@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.group import has_members
-from mulligan.run.watch import Futile
+from mulligan.run.process.group import has_members
+from mulligan.run.process.watchdog import StopProgram
 
 pytestmark = pytest.mark.real
 
@@ -91,6 +91,9 @@ def test_a_stop_reaches_a_program_that_never_stops_talking(supervised, stop_on):
             if self.heard > 1_000_000:
                 supervised.stop.set()
 
+        def ending(self):
+            pass
+
         def quiet_until(self):
             return 0.0
 
@@ -107,7 +110,7 @@ def test_silence_for_too_long_ends_it(supervised):
 def test_what_leads_nowhere_is_ended(supervised):
     def judge(_stream, chunk):
         if chunk.count(b"again") or len(supervised.sink.out) > 3:
-            raise Futile
+            raise StopProgram("futile")
 
     ended = supervised.sh("echo a; while :; do echo again; sleep 0.1; done", on_chunk=judge)
     assert (ended.signal, ended.stopped) == (signal.SIGINT, "futile")
@@ -249,6 +252,9 @@ def test_a_program_whose_reader_went_away_ends_like_by_a_broken_pipe(supervised)
         def take(self, stream, chunk):
             raise BrokenPipeError
 
+        def ending(self):
+            pass
+
         def quiet_until(self):
             return 0.0
 
@@ -260,6 +266,9 @@ def test_who_ignores_a_broken_pipe_is_terminated(supervised):
     class Closed:
         def take(self, stream, chunk):
             raise BrokenPipeError
+
+        def ending(self):
+            pass
 
         def quiet_until(self):
             return 0.0

@@ -11,8 +11,10 @@ import uuid
 
 import pytest
 
-from mulligan.run import leftovers as module
-from mulligan.run.leftovers import end_leftovers, leftovers, marked
+from mulligan.run.process import orphans as module
+from mulligan.run.process import table
+from mulligan.run.process.orphans import end_leftovers, leftovers, marked
+from mulligan.run.process.table import ProcessInfo
 
 pytestmark = pytest.mark.real
 
@@ -106,7 +108,8 @@ def test_a_run_inside_a_run_belongs_to_both(daemon, token):
 def test_who_asks_is_never_among_them(token):
     # An agent that resumes the very run it is part of must not end itself, nor its parents.
     script = (
-        "import sys; from mulligan.run.leftovers import leftovers; print(leftovers(sys.argv[1]))"
+        "import sys; from mulligan.run.process.orphans import leftovers; "
+        "print(leftovers(sys.argv[1]))"
     )
     answer = subprocess.run(
         ["sh", "-c", '"$0" -c "$1" "$2"; true', sys.executable, script, token],  # noqa: S607
@@ -124,9 +127,9 @@ def test_a_supervisor_that_is_killed_leaves_a_program_that_is_found(
     script = f"""
 import os, sys
 from pathlib import Path
-from mulligan.run.leftovers import marked
-from mulligan.run.process import supervise
-from mulligan.run.stop import Stop
+from mulligan.run.process.orphans import marked
+from mulligan.run.process.supervise import supervise
+from mulligan.run.process.stop import Stop
 class Sink:
     def take(self, stream, chunk): pass
     def quiet_until(self): return 0.0
@@ -144,9 +147,9 @@ supervise([sys.executable, "-c", "import time; time.sleep(60)"], cwd=Path("/"),
     assert leftovers(token) == []
 
 
-def test_a_number_that_was_given_to_another_process_is_not_signalled(monkeypatch, token):
+def test_a_number_that_was_given_to_another_process_is_not_signalled():
     with subprocess.Popen(["sleep", "60"]) as innocent:  # noqa: S607
-        found = module._Found(innocent.pid, os.getpid(), "12345", (token,))
+        found = ProcessInfo(innocent.pid, "S", os.getpid(), 0, "12345")
         module._tell(found, signal.SIGKILL)
         assert innocent.poll() is None
         innocent.kill()
@@ -160,14 +163,15 @@ def test_a_mark_that_could_mean_everybody_is_refused(word):
         marked({}, word)
 
 
-def test_the_list_that_macos_prints_is_read():
-    text = (
-        "  512     1 Ss   Sun Nov 15 08:35:26 2026 /bin/agent -p hi A=b MULLIGAN_RUN=a:b X=1\n"
-        "  513   512 Z+   Sun Nov 15 08:35:27 2026 (agent) MULLIGAN_RUN=a\n"
-        "  514     1 S    Sun Nov 15 08:35:28 2026 vim NOTES\n"
+def test_the_lists_that_macos_prints_are_read():
+    listed = (
+        "  512     1   512 Ss   0:03.50 Sun Nov 15 08:35:26 2026\n"
+        "  513   512   512 Z+   0:00.00 Sun Nov 15 08:35:27 2026\n"
         "not a process\n"
     )
-    assert list(module._listed(text)) == [
-        (512, 1, "Sun Nov 15 08:35:26 2026", ("a", "b")),
-        (514, 1, "Sun Nov 15 08:35:28 2026", ()),
+    assert list(table._listed(listed)) == [
+        ProcessInfo(512, "S", 1, 512, "Sun-Nov-15-08:35:26-2026", 3.5),
+        ProcessInfo(513, "Z", 512, 512, "Sun-Nov-15-08:35:27-2026", 0.0),
     ]
+    words = table._environments("  512 /bin/agent -p hi A=b MULLIGAN_RUN=a:b X=1\nnot a process\n")
+    assert module._runs_of(words[512]) == ["a", "b"]

@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from mulligan.run.spool import Spool
+from mulligan.run.process.stdin_spool import StdinSpool
 
 pytestmark = pytest.mark.real
 
@@ -55,7 +55,7 @@ def kept(path):
 def test_a_pipe_that_was_closed_is_kept_whole_and_given_to_each_attempt(supervised, writer, path):
     writer.write(b"hello")
     writer.close()
-    spool = Spool.open(path, writer.fd)
+    spool = StdinSpool.open(path, writer.fd)
     assert spool.is_complete
     for _ in range(3):
         supervised.python(READ_ALL, stdin=spool)
@@ -66,7 +66,7 @@ def test_a_pipe_that_was_closed_is_kept_whole_and_given_to_each_attempt(supervis
 
 
 def test_what_arrives_later_is_passed_on_and_replayed(supervised, writer, path):
-    spool = Spool.open(path, writer.fd)
+    spool = StdinSpool.open(path, writer.fd)
     assert not spool.is_complete
 
     def answer(_stream, chunk):
@@ -85,7 +85,7 @@ def test_what_arrives_later_is_passed_on_and_replayed(supervised, writer, path):
 
 
 def test_an_open_pipe_that_says_nothing_does_not_hold_up_the_program(supervised, writer, path):
-    spool = Spool.open(path, writer.fd)
+    spool = StdinSpool.open(path, writer.fd)
     ended = supervised.sh("echo working", stdin=spool)
     assert (ended.code, supervised.out) == (0, "working\n")
     # It has an open stdin, as it would have without us.
@@ -101,7 +101,7 @@ def test_a_large_input_is_passed_on_while_it_arrives(supervised, writer, path):
 
     thread = threading.Thread(target=write)
     thread.start()
-    spool = Spool.open(path, writer.fd)
+    spool = StdinSpool.open(path, writer.fd)
     supervised.python(READ_ALL, stdin=spool)
     thread.join()
     assert supervised.out == "20000000 hello\n"
@@ -118,7 +118,7 @@ def test_a_program_that_does_not_read_costs_nobody_the_input(supervised, writer,
 
     thread = threading.Thread(target=write)
     thread.start()
-    spool = Spool.open(path, writer.fd)
+    spool = StdinSpool.open(path, writer.fd)
     assert supervised.sh(script, stdin=spool).code == 0
     # The writer may still be at it: between two attempts nobody reads.
     supervised.python(READ_ALL, stdin=spool)
@@ -140,7 +140,7 @@ def test_an_endless_writer_does_not_fill_the_disk(supervised, writer, path):
     os.set_blocking(writer._writes, False)
     thread = threading.Thread(target=write)
     thread.start()
-    spool = Spool.open(path, writer.fd)
+    spool = StdinSpool.open(path, writer.fd)
     assert supervised.sh("read a; sleep 0.2; echo $a", stdin=spool).code == 0
     is_over.set()
     thread.join()
@@ -157,7 +157,7 @@ def test_a_file_is_copied_from_where_it_stands_and_stands_there_afterwards(
     source.write_bytes(b"first\nsecond\n")
     with source.open("rb", buffering=0) as file:
         assert file.readline() == b"first\n"
-        spool = Spool.open(path, file.fileno())
+        spool = StdinSpool.open(path, file.fileno())
         source.unlink()  # as a here-document is
         for _ in range(2):
             supervised.python(READ_ALL, stdin=spool)
@@ -169,7 +169,7 @@ def test_a_file_is_copied_from_where_it_stands_and_stands_there_afterwards(
 
 def test_a_terminal_is_no_input_and_leaves_no_file(supervised, path):
     inside, outside = os.openpty()
-    with closing(Spool.open(path, outside)) as spool:
+    with closing(StdinSpool.open(path, outside)) as spool:
         assert spool.is_complete
         supervised.python(READ_ALL, stdin=spool)
     assert supervised.out == "0 \n"
@@ -180,10 +180,10 @@ def test_a_terminal_is_no_input_and_leaves_no_file(supervised, path):
 
 def test_neither_is_a_closed_descriptor_or_the_null_device(supervised, path):
     null = os.open(os.devnull, os.O_RDONLY)
-    with closing(Spool.open(path, null)) as spool:
+    with closing(StdinSpool.open(path, null)) as spool:
         assert spool.is_complete
     os.close(null)
-    with closing(Spool.open(path, null)) as spool:
+    with closing(StdinSpool.open(path, null)) as spool:
         supervised.python(READ_ALL, stdin=spool)
     assert supervised.out == "0 \n"
     assert kept(path) == {}
@@ -191,7 +191,7 @@ def test_neither_is_a_closed_descriptor_or_the_null_device(supervised, path):
 
 def test_a_device_is_handed_on_as_it_is(supervised, path):
     zero = os.open("/dev/zero", os.O_RDONLY)
-    with closing(Spool.open(path, zero)) as spool:
+    with closing(StdinSpool.open(path, zero)) as spool:
         for _ in range(2):
             assert supervised.sh("head -c 3 | od -An -tx1", stdin=spool).code == 0
             assert supervised.out.split() == ["00", "00", "00"]
@@ -202,7 +202,7 @@ def test_a_socket_is_read_like_a_pipe(supervised, path):
     ours, theirs = socket.socketpair()
     theirs.sendall(b"hello")
     theirs.close()
-    with closing(Spool.open(path, ours.fileno())) as spool:
+    with closing(StdinSpool.open(path, ours.fileno())) as spool:
         supervised.python(READ_ALL, stdin=spool)
     ours.close()
     assert supervised.out == "5 hello\n"
@@ -211,8 +211,8 @@ def test_a_socket_is_read_like_a_pipe(supervised, path):
 def test_a_whole_input_is_known_as_whole_after_a_crash(supervised, writer, path):
     writer.write(b"hello")
     writer.close()
-    Spool.open(path, writer.fd)  # and nobody closes it: kill -9
-    with closing(Spool.saved(path)) as spool:
+    StdinSpool.open(path, writer.fd)  # and nobody closes it: kill -9
+    with closing(StdinSpool.saved(path)) as spool:
         assert spool.is_complete
         supervised.python(READ_ALL, stdin=spool)
     assert supervised.out == "5 hello\n"
@@ -220,15 +220,15 @@ def test_a_whole_input_is_known_as_whole_after_a_crash(supervised, writer, path)
 
 def test_a_part_of_an_input_is_known_as_a_part_after_a_crash(supervised, writer, path):
     writer.write(b"hel")
-    Spool.open(path, writer.fd)
-    with closing(Spool.saved(path)) as spool:
+    StdinSpool.open(path, writer.fd)
+    with closing(StdinSpool.saved(path)) as spool:
         assert not spool.is_complete
         supervised.python(READ_ALL, stdin=spool)
     assert supervised.out == "3 hel\n"
 
 
 def test_no_input_is_known_as_no_input_after_a_crash(supervised, path):
-    with closing(Spool.saved(path)) as spool:
+    with closing(StdinSpool.saved(path)) as spool:
         assert spool.is_complete
         supervised.python(READ_ALL, stdin=spool)
     assert supervised.out == "0 \n"
@@ -239,7 +239,7 @@ def test_a_torn_connection_is_no_whole_input(supervised, path):
     theirs = socket.create_connection(server.getsockname())
     ours, _ = server.accept()
     theirs.sendall(b"hel")
-    with closing(Spool.open(path, ours.fileno())) as spool:
+    with closing(StdinSpool.open(path, ours.fileno())) as spool:
         # A reset instead of an end.
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         theirs.close()
@@ -253,13 +253,13 @@ def test_a_torn_connection_is_no_whole_input(supervised, path):
 def test_a_spool_is_never_written_over(path, writer):
     path.with_name("stdin.part").write_bytes(b"of somebody else")
     with pytest.raises(FileExistsError):
-        Spool.open(path, writer.fd)
+        StdinSpool.open(path, writer.fd)
 
 
 def test_input_that_cannot_be_kept_ends_the_program_and_says_why(
     supervised, writer, path, monkeypatch
 ):
-    spool = Spool.open(path, writer.fd)
+    spool = StdinSpool.open(path, writer.fd)
 
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -283,7 +283,7 @@ def test_input_that_cannot_be_kept_ends_the_program_and_says_why(
 def test_a_spool_that_was_closed_is_not_taken_for_no_input(supervised, writer, path):
     writer.write(b"hello")
     writer.close()
-    spool = Spool.open(path, writer.fd)
+    spool = StdinSpool.open(path, writer.fd)
     spool.close()
     supervised.python(READ_ALL, stdin=spool)
     assert supervised.out == "5 hello\n"
@@ -291,17 +291,18 @@ def test_a_spool_that_was_closed_is_not_taken_for_no_input(supervised, writer, p
 
 def test_kept_input_that_somebody_removed_is_not_taken_for_no_input(supervised, writer, path):
     writer.close()
-    with closing(Spool.open(path, writer.fd)) as spool:
+    with closing(StdinSpool.open(path, writer.fd)) as spool:
         path.unlink()
         ended = supervised.sh("cat; echo ran", stdin=spool)
     assert supervised.out == ""
     assert ended.error == (
-        f"cannot start sh: its input is lost: [Errno 2] No such file or directory: '{path}'"
+        f"cannot start sh: its input cannot be opened: [Errno 2] No such file or directory: "
+        f"'{path}'"
     )
 
 
 def test_input_that_the_program_takes_is_no_silence(supervised, writer, path):
-    spool = Spool.open(path, writer.fd)
+    spool = StdinSpool.open(path, writer.fd)
 
     def write():
         for _ in range(8):
@@ -318,13 +319,16 @@ def test_input_that_the_program_takes_is_no_silence(supervised, writer, path):
 
 
 def test_two_programs_at_once_get_the_same_input(supervised, writer, path, tmp_path):
-    spool = Spool.open(path, writer.fd)
+    spool = StdinSpool.open(path, writer.fd)
 
     def run(name):
-        from mulligan.run.process import supervise
+        from mulligan.run.process.supervise import supervise
 
         class Sink:
             def take(self, stream, chunk):
+                pass
+
+            def ending(self):
                 pass
 
             def quiet_until(self):

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from mulligan.run.stop import Stop, signals
+from mulligan.run.process.stop import Stop, signals
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.group import has_members
+from mulligan.run.process.group import has_members
 
 pytestmark = pytest.mark.real
 
@@ -106,6 +106,9 @@ def test_an_error_of_the_sink_leaves_nobody_behind(supervised, is_running, event
     class Full:
         def take(self, stream, chunk):
             raise OSError(28, "No space left on device")
+
+        def ending(self):
+            pass
 
         def quiet_until(self):
             return 0.0

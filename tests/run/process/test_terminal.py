@@ -21,16 +21,17 @@ pytestmark = pytest.mark.real
 PROGRAM = """
 import os, sys, time
 from pathlib import Path
-from mulligan.run.outlet import Outlet
-from mulligan.run.process import supervise
-from mulligan.run.stop import Stop, signals
-from mulligan.run.terminal import Terminal
+from mulligan.run.show.writer import PatientWriter
+from mulligan.run.process.supervise import supervise
+from mulligan.run.process.stop import Stop, signals
+from mulligan.run.show.terminal import Terminal
 
 class Sink:
     def take(self, stream, chunk):
         fd = 1 if stream == "stdout" else 2
         terminal.passed(fd, chunk)
-        Outlet(fd, stop).write(chunk)
+        PatientWriter(fd, stop).write(chunk)
+    def ending(self): pass
     def quiet_until(self):
         return 0.0
 

@@ -12,21 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.agents.adapter import Note
-from mulligan.run.events import Events
-from mulligan.run.held import Held
-from mulligan.run.notice import Notifying, remember, remembered, send
-from mulligan.run.state import state_of
-from mulligan.run.steps import Begun, Ended, Made, Moved, Over
-from mulligan.run.stop import Stop
-from mulligan.run.streams import Streams
-from mulligan.run.tap import Facts
-from mulligan.run.view import Lines
+from mulligan.run.agents.adapter import OutputNote
+from mulligan.run.attempt.output import AttemptFacts
+from mulligan.run.journal.entries import (
+    AttemptBegun,
+    AttemptEnd,
+    RunCancelled,
+    RunMade,
+    RunRescheduled,
+)
+from mulligan.run.journal.state import state_of
+from mulligan.run.process.stop import Stop
+from mulligan.run.show.final_only import FinalOnlyView
+from mulligan.run.show.json_events import JsonEvents
+from mulligan.run.show.notify import NotifyingView, remember, remembered, send
+from mulligan.run.show.streams import Streams
+from mulligan.run.show.views import PlainView
 
-MADE = Made(1000.0, "claude", "claude -p hi", "/src", "host", 0, "port", {}, [])
-BEGUN = Begun(1000.0, 1, "start", "s", "")
-WELL = Ended(1060.0, 1, 60.0, code=0, cost=0.2, tokens=900, then="done")
-LATER = WELL._replace(kind="quota", then="again", until=9000.0, because="again in 2h, as X says")
+MADE = RunMade(1000.0, "claude", "claude -p hi", "/src", "host", 0, "port", {}, [])
+BEGUN = AttemptBegun(1000.0, 1, "start", "s", "")
+WELL = AttemptEnd(1060.0, 1, 60.0, code=0, cost=0.2, tokens=900, then="done")
+LATER = WELL._replace(kind="quota", then="again", until=9000.0, because="retry in 2h, as X says")
 
 
 class Shown:
@@ -112,7 +118,7 @@ def state(*steps):
 
 
 def test_a_run_that_simply_succeeds_prints_nothing_of_ours(piped):
-    lines = Lines("k3fqzz", "claude", streams=piped.streams)
+    lines = PlainView("k3fqzz", "claude", streams=piped.streams)
     lines.step(BEGUN)
     lines.output("stdout", b"hello\n")
     lines.step(WELL)
@@ -121,7 +127,7 @@ def test_a_run_that_simply_succeeds_prints_nothing_of_ours(piped):
 
 
 def test_a_line_says_the_day_once_it_is_another(piped):
-    lines = Lines("k3fqzz", "claude", streams=piped.streams)
+    lines = PlainView("k3fqzz", "claude", streams=piped.streams)
     lines.step(BEGUN._replace(attempt=2))
     lines.step(BEGUN._replace(attempt=3))
     lines.step(BEGUN._replace(attempt=4, at=BEGUN.at + 86_400))
@@ -130,7 +136,7 @@ def test_a_line_says_the_day_once_it_is_another(piped):
 
 
 def test_a_wait_that_nobody_was_told_of_is_told_once(piped):
-    lines = Lines("k3fqzz", "claude", streams=piped.streams)
+    lines = PlainView("k3fqzz", "claude", streams=piped.streams)
     lines.waiting(2000.0, 2.0)  # a short hold is no news
     lines.waiting(9000.0, 8000.0)
     lines.waiting(9000.0, 7999.0)
@@ -139,9 +145,9 @@ def test_a_wait_that_nobody_was_told_of_is_told_once(piped):
 
 
 def test_a_wait_that_followed_from_a_step_is_told_by_the_step(piped):
-    lines = Lines("k3fqzz", "claude", streams=piped.streams)
+    lines = PlainView("k3fqzz", "claude", streams=piped.streams)
     lines.step(LATER)
-    assert "again in 2h12m" in piped.err
+    assert "retry in 2h12m" in piped.err
     lines.waiting(9000.0, 8000.0)
     assert piped.err == ""
 
@@ -149,7 +155,7 @@ def test_a_wait_that_followed_from_a_step_is_told_by_the_step(piped):
 def test_in_a_log_of_both_streams_our_line_begins_a_line(stop):
     reader, writer = os.pipe()
     twin = os.dup(writer)
-    lines = Lines("k3fqzz", "claude", streams=Streams(stop, writer, twin))
+    lines = PlainView("k3fqzz", "claude", streams=Streams(stop, writer, twin))
     lines.output("stdout", b"no newline")
     lines.step(BEGUN._replace(attempt=2))
     written = os.read(reader, 4096)
@@ -161,12 +167,16 @@ def test_in_a_log_of_both_streams_our_line_begins_a_line(stop):
 def test_nobody_reading_our_lines_is_no_reason_to_fail(stop):
     reader, writer = os.pipe()
     os.close(reader)
-    Lines("k3fqzz", "claude", streams=Streams(stop, writer, writer)).step(BEGUN._replace(attempt=2))
+    PlainView("k3fqzz", "claude", streams=Streams(stop, writer, writer)).step(
+        BEGUN._replace(attempt=2)
+    )
     os.close(writer)
 
 
 def test_a_worker_tells_whose_line_it_is_and_keeps_the_text_to_itself(piped):
-    lines = Lines("k3fqzz", "claude", streams=piped.streams, label="k3fqzz", is_output_shown=False)
+    lines = PlainView(
+        "k3fqzz", "claude", streams=piped.streams, label="k3fqzz", is_output_shown=False
+    )
     lines.output("stdout", b"hello\n")
     lines.step(BEGUN._replace(attempt=2, how="resume"))
     assert piped.out == ""
@@ -176,10 +186,10 @@ def test_a_worker_tells_whose_line_it_is_and_keeps_the_text_to_itself(piped):
 # Events
 
 FIELDS = {
-    "begun": set(Begun._fields),
-    "ended": set(Ended._fields),
-    "moved": set(Moved._fields) - {"prompt"},
-    "over": set(Over._fields),
+    "begun": set(AttemptBegun._fields),
+    "ended": set(AttemptEnd._fields),
+    "moved": set(RunRescheduled._fields) - {"prompt"},
+    "over": set(RunCancelled._fields),
     "output": {"at", "attempt", "stream", "text"},
     "retrying": {"at", "attempt", "retries", "quiet"},
     "notified": {"at", "error"},
@@ -191,14 +201,14 @@ FIELDS = {
 
 
 def test_every_event_is_one_object_a_line_with_the_documented_fields(piped):
-    events = Events("k3fqzz", streams=piped.streams, now=lambda: 1.0)
+    events = JsonEvents("k3fqzz", streams=piped.streams, now=lambda: 1.0)
     events.step(BEGUN)
-    facts = Facts()
-    events.noted(Note(is_retry=True, quiet=2.0), facts)
+    facts = AttemptFacts()
+    events.noted(OutputNote(is_retry=True, quiet=2.0), facts)
     events.output("stderr", b"hm\n")
     events.step(LATER)
-    events.step(Moved(1.0, 2.0, "a run of this account met a limit"))
-    events.step(Over(1.0, "cancelled by hand"))
+    events.step(RunRescheduled(1.0, 2.0, "a run of this account met a limit"))
+    events.step(RunCancelled(1.0, "cancelled by the user"))
     events.notified("")
     events.over(state(BEGUN, LATER))
     found = piped.events
@@ -209,7 +219,7 @@ def test_every_event_is_one_object_a_line_with_the_documented_fields(piped):
 
 
 def test_nothing_but_events_is_written_to_stdout_and_nothing_to_stderr(piped):
-    events = Events("k3fqzz", streams=piped.streams)
+    events = JsonEvents("k3fqzz", streams=piped.streams)
     events.step(BEGUN)
     events.output("stdout", b"not\njson\n")
     events.over(state(BEGUN, WELL))
@@ -221,7 +231,7 @@ def test_nothing_but_events_is_written_to_stdout_and_nothing_to_stderr(piped):
 def test_text_comes_whole_wherever_it_was_cut(text, cut):
     out, stop = os.pipe(), Stop()
     raw = text.encode("utf-8", "replace")
-    events = Events("k3fqzz", streams=Streams(stop, out[1], out[1]))
+    events = JsonEvents("k3fqzz", streams=Streams(stop, out[1], out[1]))
     for at in range(0, len(raw), cut):
         events.output("stdout", raw[at : at + cut])
     events.step(WELL)
@@ -234,7 +244,7 @@ def test_text_comes_whole_wherever_it_was_cut(text, cut):
 
 
 def test_bytes_that_are_no_text_are_replaced(piped):
-    events = Events("k3fqzz", streams=piped.streams)
+    events = JsonEvents("k3fqzz", streams=piped.streams)
     events.output("stdout", b"\xff\xfe ok")
     assert piped.events[0]["text"] == "�� ok"
 
@@ -244,7 +254,7 @@ def test_bytes_that_are_no_text_are_replaced(piped):
 
 def test_only_the_final_attempt_is_shown(tmp_path):
     shown = Shown()
-    held = Held(shown, tmp_path / "held")
+    held = FinalOnlyView(shown, tmp_path / "held")
     held.output("stdout", b"of an attempt that is repeated")
     held.step(LATER)
     held.output("stdout", b"final")
@@ -258,14 +268,14 @@ def test_only_the_final_attempt_is_shown(tmp_path):
 @pytest.mark.parametrize("then", ["stop", "pause"])
 def test_an_attempt_that_nothing_follows_is_final(tmp_path, then):
     shown = Shown()
-    held = Held(shown, tmp_path / "held")
+    held = FinalOnlyView(shown, tmp_path / "held")
     held.output("stdout", b"last words")
     held.step(WELL._replace(then=then))
     assert shown.text == [("stdout", b"last words")]
 
 
 def test_what_is_held_back_lies_in_a_private_file(tmp_path):
-    held = Held(Shown(), tmp_path / "held")
+    held = FinalOnlyView(Shown(), tmp_path / "held")
     held.output("stdout", b"x" * 100_000)
     assert (tmp_path / "held").stat().st_mode & 0o777 == 0o600
     held.step(LATER)
@@ -274,7 +284,7 @@ def test_what_is_held_back_lies_in_a_private_file(tmp_path):
 @given(pieces=st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(max_size=50))))
 def test_what_was_held_back_comes_out_as_it_went_in(tmp_path_factory, pieces):
     shown = Shown()
-    held = Held(shown, tmp_path_factory.mktemp("held") / "held")
+    held = FinalOnlyView(shown, tmp_path_factory.mktemp("held") / "held")
     for stream, chunk in pieces:
         held.output(stream, chunk)
     held.over(state(BEGUN, WELL))
@@ -283,7 +293,7 @@ def test_what_was_held_back_comes_out_as_it_went_in(tmp_path_factory, pieces):
 
 def leave(path, text):
     """What a supervisor leaves behind that was killed while it held `text` back."""
-    held = Held(Shown(), path)
+    held = FinalOnlyView(Shown(), path)
     held.output("stdout", text)
     data = path.read_bytes()
     held.over(state(BEGUN))
@@ -296,7 +306,7 @@ def test_what_a_killed_supervisor_held_back_is_shown_if_it_was_final(tmp_path, t
     with (tmp_path / "held").open("ab") as file:
         file.write(b"\0\xff")  # it died as it wrote the next
     shown = Shown()
-    held = Held(shown, tmp_path / "held")
+    held = FinalOnlyView(shown, tmp_path / "held")
     held.step(WELL._replace(then=then))
     assert shown.text == ([("stdout", b"the answer\n")] if then == "done" else [])
     assert list(tmp_path.iterdir()) == []
@@ -305,7 +315,7 @@ def test_what_a_killed_supervisor_held_back_is_shown_if_it_was_final(tmp_path, t
 def test_what_was_held_of_an_attempt_whose_end_is_known_is_not_shown_with_the_next(tmp_path):
     leave(tmp_path / "held", b"of the first")
     shown = Shown()
-    held = Held(shown, tmp_path / "held")
+    held = FinalOnlyView(shown, tmp_path / "held")
     held.step(BEGUN._replace(attempt=2))
     held.step(WELL._replace(attempt=2))
     assert shown.text == []
@@ -313,7 +323,7 @@ def test_what_was_held_of_an_attempt_whose_end_is_known_is_not_shown_with_the_ne
 
 def test_what_cannot_be_held_back_is_shown_and_not_lost(tmp_path):
     shown = Shown()
-    held = Held(shown, tmp_path / "nowhere" / "held")
+    held = FinalOnlyView(shown, tmp_path / "nowhere" / "held")
     held.output("stdout", b"one")
     held.output("stdout", b"two")
     held.step(WELL)
@@ -326,7 +336,7 @@ WRITE = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 
 
 def notifying(shown, argv, stop, where, in_place=120.0):
-    return Notifying(
+    return NotifyingView(
         shown,
         argv,
         id_="k3fqzz",
@@ -372,7 +382,7 @@ def test_a_notification_gets_no_shell(tmp_path, stop):
 @pytest.mark.parametrize(
     ("argv", "error"),
     [
-        (("false", "--token=sk-planted-0123456789"), "false ended with 1"),
+        (("false", "--token=sk-planted-0123456789"), "false exited with 1"),
         (("no-such-program",), "cannot run no-such-program: No such file or directory"),
     ],
 )
@@ -385,7 +395,7 @@ def test_a_notification_that_hangs_is_ended_sooner_once_we_must_end(stop):
     stop.set()
     began = time.monotonic()
     error = send(("sleep", "60"), {}, stop=stop, environ=os.environ)
-    assert error == "sleep took longer than 1s, and was ended"
+    assert error == "sleep took longer than 1s, and was stopped"
     assert time.monotonic() - began < 5
 
 
@@ -399,12 +409,12 @@ def test_the_command_of_a_notification_is_kept_privately(tmp_path):
 @pytest.mark.real
 def test_wrappers_pass_everything_else_on(tmp_path, stop):
     shown = Shown()
-    view = notifying(Held(shown, tmp_path / "held"), ("true",), stop, None)
+    view = notifying(FinalOnlyView(shown, tmp_path / "held"), ("true",), stop, None)
     view.step(BEGUN)
-    view.noted(Note(), Facts())
+    view.noted(OutputNote(), AttemptFacts())
     view.waiting(1.0, 1.0)
     view.notified("")
     view.output("stdout", b"x")
     view.over(state(BEGUN, WELL))
-    assert shown.told == ["Begun", "noted", "waiting", "over"]
+    assert shown.told == ["AttemptBegun", "noted", "waiting", "over"]
     assert shown.text == [("stdout", b"x")]

@@ -13,18 +13,28 @@ import time
 
 import pytest
 
-from mulligan.run.plan import Agent, Phase, Plan
-from mulligan.run.plan_report import as_lines, report
-from mulligan.run.plan_view import PlanTable
-from mulligan.run.state import RunState, state_of
-from mulligan.run.steps import Begun, Checked, Delivered, Ended, Made, Moved, Remark, Reopened, Step
-from mulligan.run.stop import Stop
-from mulligan.run.streams import Streams
-from mulligan.run.words import clock, told
+from mulligan.run.journal.entries import (
+    AttemptBegun,
+    AttemptEnd,
+    JournalEntry,
+    RunMade,
+    RunRemark,
+    RunReopened,
+    RunRescheduled,
+    WorkDelivered,
+    WorkVerified,
+)
+from mulligan.run.journal.state import RunState, state_of
+from mulligan.run.plan.model import Agent, Phase, Plan
+from mulligan.run.plan.report import as_lines, report
+from mulligan.run.process.stop import Stop
+from mulligan.run.show.plan_view import PlanTable
+from mulligan.run.show.streams import Streams
+from mulligan.run.show.wording import clock, told
 
-MADE = Made(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
-BEGUN = Begun(1001.0, 1, "start", "", "")
-LIMIT = Ended(
+MADE = RunMade(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
+BEGUN = AttemptBegun(1001.0, 1, "start", "", "")
+LIMIT = AttemptEnd(
     1010.0,
     1,
     9.0,
@@ -37,12 +47,12 @@ LIMIT = Ended(
     because="the limit resets",
     cost=0.2,
 )
-AGAIN = Begun(1102.0, 2, "resume", "", "")
-DONE = Ended(1210.0, 2, 108.0, code=0, then="done", cost=0.3)
-GIVEN = Delivered(1210.0)
+AGAIN = AttemptBegun(1102.0, 2, "resume", "", "")
+DONE = AttemptEnd(1210.0, 2, 108.0, code=0, then="done", cost=0.3)
+GIVEN = WorkDelivered(1210.0)
 
 
-def state(*steps: Step) -> RunState:
+def state(*steps: JournalEntry) -> RunState:
     found = state_of([MADE, *steps])
     assert found is not None
     return found
@@ -157,7 +167,7 @@ def test_without_a_terminal_each_thing_is_told_once_in_a_line():
     assert place.written() == (
         "mulligan: phase read begins\n"
         f"mulligan: {begun} read/one: begins\n"
-        f"mulligan: {ended} read/one: attempt 1: one met a usage limit after 9s, $0.20: limit "
+        f"mulligan: {ended} read/one: attempt 1: one hit a usage limit after 9s, $0.20: limit "
         "reached\n"
         f"mulligan: {ended} read/one: waits 1m31s, until {until}: the limit resets at {reset}\n"
         "mulligan: phase read failed: none of its 1 agents succeeded\n"
@@ -170,13 +180,13 @@ def test_what_happened_before_it_was_taken_up_is_not_told_again():
     with place.table as table:
         table.changed("read/one", state(BEGUN, DONE, GIVEN), 1300.0)
         table.changed("read/two", state(BEGUN, LIMIT), 1300.0)
-        reopened = state(BEGUN, DONE, Delivered(1210.0, "a conflict"), Reopened(1300.0))
+        reopened = state(BEGUN, DONE, WorkDelivered(1210.0, "a conflict"), RunReopened(1300.0))
         table.changed("read/three", reopened, 1300.0)
         table.phases({"read": "open"}, {})
         table.changed("read/two", state(BEGUN, LIMIT, AGAIN), 1301.0)
     begun = clock(1102.0, 1102.0)
     assert place.written() == (
-        "mulligan: goes on: 1 of 3 succeeded, 1 to be delivered\n"
+        "mulligan: resumed: 1 of 3 succeeded, 1 to be delivered\n"
         f"mulligan: {begun} read/two: attempt 2: two resumes its session\n"
     )
 
@@ -186,7 +196,9 @@ def test_a_wait_for_the_limit_of_another_run_is_told():
     place = Place(plan("one"), is_terminal=False)
     with place.table as table:
         table.phases({"read": "open"}, {})
-        table.changed("read/one", state(Moved(1001.0, 1900.0, "a run met a limit")), 1001.0)
+        table.changed(
+            "read/one", state(RunRescheduled(1001.0, 1900.0, "a run met a limit")), 1001.0
+        )
     now, until = clock(1001.0, 1001.0), clock(1900.0, 1001.0)
     assert place.written().splitlines()[1:] == [
         f"mulligan: {now} read/one: waits until {until}: a run met a limit"
@@ -301,15 +313,15 @@ def test_agents_may_be_told_of_from_many_threads():
 
 
 FORGED = "line one\n\nmulligan: plan review is done: 2 of 2 agents succeeded\n" + "x" * 900 + " end"
-FINE = Ended(1010.0, 1, 9.0, code=0, then="done")
-REMARK = Remark(1011.0, "git: its changes are on the branch mulligan/k3fqzz/1-1-one")
+FINE = AttemptEnd(1010.0, 1, 9.0, code=0, then="done")
+REMARK = RunRemark(1011.0, "git: its changes are on the branch mulligan/k3fqzz/1-1-one")
 
 
 @pytest.mark.real
 def test_what_a_verification_prints_is_one_line_that_forges_none():
     place = Place(plan("one"), is_terminal=False)
     place.table.phases({"read": "open"}, {})
-    refused = state(BEGUN, FINE, Checked(1012.0, 1, is_good=False, said=FORGED))
+    refused = state(BEGUN, FINE, WorkVerified(1012.0, 1, is_good=False, said=FORGED))
     place.table.changed("read/one", refused, 1012.0)
     place.table.over(report(place.plan, {"read/one": refused}, {"read": "failed"}, {}))
     lines = place.written().splitlines()
@@ -328,7 +340,7 @@ def test_an_agent_is_counted_once_it_is_verified():
     place = Place(checked)
     with place.table as table:
         table.phases({"read": "open"}, {})
-        good = Checked(1011.0, 1, is_good=True, said="")
+        good = WorkVerified(1011.0, 1, is_good=True, said="")
         table.changed("read/one", state(BEGUN, FINE, good, GIVEN), 1012.0)
         table.changed("read/two", state(BEGUN, FINE), 1012.0)
         shown = place.screen()
@@ -355,7 +367,7 @@ def test_programs_are_told_what_happened_to_the_tree():
     assert json.loads(place.written())["remarks"] == [REMARK.text]
 
 
-HELD = Moved(1001.0, 1601.0, "a run of this account met a limit: it resets at 9")
+HELD = RunRescheduled(1001.0, 1601.0, "a run of this account met a limit: it resets at 9")
 
 
 @pytest.mark.real
@@ -377,7 +389,9 @@ def test_who_is_held_by_the_limit_of_its_account_says_until_when_and_why():
 
 
 def test_an_agent_that_could_not_be_run_at_all_is_given_up_for_a_reason():
-    gone = Ended(1001.0, 0, 0.0, kind="client", then="stop", exit=1, because="its file is a folder")
+    gone = AttemptEnd(
+        1001.0, 0, 0.0, kind="client", then="stop", exit=1, because="its file is a folder"
+    )
     found = as_lines(report(plan("one"), {"read/one": state(gone)}, {"read": "failed"}, {}))
-    assert "    given up; not repeated: its file is a folder" in [each.text for each in found]
-    assert [each.text for each in told(gone, "one")] == ["one is given up: its file is a folder"]
+    assert "    given up; not retried: its file is a folder" in [each.text for each in found]
+    assert [each.text for each in told(gone, "one")] == ["one was given up: its file is a folder"]

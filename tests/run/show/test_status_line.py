@@ -13,15 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.agents.adapter import Note
-from mulligan.run.state import state_of
-from mulligan.run.status import Status, can_draw, fitted, ticking
-from mulligan.run.steps import Begun, Ended, Made
-from mulligan.run.stop import Stop
-from mulligan.run.streams import Streams
-from mulligan.run.tap import Facts
+from mulligan.run.agents.adapter import OutputNote
+from mulligan.run.attempt.output import AttemptFacts
+from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade
+from mulligan.run.journal.state import state_of
+from mulligan.run.process.stop import Stop
+from mulligan.run.show.status_line import StatusLine, can_draw, fitted, ticking
+from mulligan.run.show.streams import Streams
 
-MADE = Made(1000.0, "claude", "claude -p hi", "/src", "host", 0, "", {}, [])
+MADE = RunMade(1000.0, "claude", "claude -p hi", "/src", "host", 0, "", {}, [])
 
 
 class Terminal:
@@ -38,7 +38,7 @@ class Terminal:
         self.streams = Streams(self.stop, self.slave, self.slave)
         before = state_of([MADE])
         assert before is not None
-        self.status = Status(
+        self.status = StatusLine(
             "k3fqzz",
             "claude",
             streams=self.streams,
@@ -100,7 +100,7 @@ def terminal():
 
 
 def begun(attempt=1, at=1000.0, how="start"):
-    return Begun(at, attempt, how, "", "")
+    return AttemptBegun(at, attempt, how, "", "")
 
 
 def test_what_ends_at_once_shows_no_line(terminal):
@@ -113,9 +113,9 @@ def test_what_ends_at_once_shows_no_line(terminal):
 def test_the_line_stands_under_the_text_and_says_attempt_time_and_cost(terminal):
     terminal.status.step(begun())
     terminal.status.output("stdout", b"hello\n")
-    facts = Facts()
-    facts.add(Note(cost=0.12, tokens=12_345))
-    terminal.status.noted(Note(), facts)
+    facts = AttemptFacts()
+    facts.add(OutputNote(cost=0.12, tokens=12_345))
+    terminal.status.noted(OutputNote(), facts)
     terminal.later(42)
     assert terminal.rows == ["hello", "claude runs 0:42 · attempt 1 · $0.12 · 12k tokens"]
 
@@ -141,7 +141,7 @@ def test_half_a_line_of_text_is_left_alone(terminal):
 def test_a_line_of_ours_never_continues_one_of_the_program(terminal):
     terminal.status.step(begun())
     terminal.status.output("stderr", b"no newline")
-    terminal.status.step(Ended(1001.0, 1, 1.0, kind="network", message="reset", then="again"))
+    terminal.status.step(AttemptEnd(1001.0, 1, 1.0, kind="network", message="reset", then="again"))
     assert terminal.rows[0] == "no newline"
     assert terminal.rows[1].startswith("mulligan: ")
 
@@ -150,7 +150,9 @@ def test_waiting_counts_down_and_says_that_it_can_be_interrupted():
     terminal = Terminal(120)
     terminal.status.step(begun())
     terminal.status.step(
-        Ended(1000.0, 1, 1.0, kind="quota", then="again", until=8000.0, cost=0.5, reset_at=8000.0)
+        AttemptEnd(
+            1000.0, 1, 1.0, kind="quota", then="again", until=8000.0, cost=0.5, reset_at=8000.0
+        )
     )
     terminal.status.waiting(8000.0, 7000.0)
     terminal.later(10)
@@ -189,9 +191,9 @@ def test_text_that_goes_into_a_file_leaves_the_line_alone():
 
 def test_its_own_retries_are_a_state_of_their_own(terminal):
     terminal.status.step(begun())
-    facts = Facts()
-    facts.add(Note(is_retry=True))
-    terminal.status.noted(Note(is_retry=True), facts)
+    facts = AttemptFacts()
+    facts.add(OutputNote(is_retry=True))
+    terminal.status.noted(OutputNote(is_retry=True), facts)
     terminal.later(5)
     assert terminal.rows == ["claude retries by itself 0:05 · attempt 1 · its own retry 1"]
 
@@ -242,7 +244,7 @@ def test_nothing_is_left_of_the_line_when_it_is_over(terminal):
 def test_without_colour_nothing_is_painted(terminal):
     terminal.status.step(begun())
     terminal.later()
-    terminal.status.step(Ended(1001.0, 1, 1.0, kind="network", message="reset", then="again"))
+    terminal.status.step(AttemptEnd(1001.0, 1, 1.0, kind="network", message="reset", then="again"))
     assert re.findall(rb"\x1b\[[0-9;]*m", terminal.read()) == []
 
 
@@ -251,7 +253,9 @@ def test_with_colour_it_says_the_same():
     for terminal in (plain, painted):
         terminal.status.step(begun())
         terminal.later()
-        terminal.status.step(Ended(1001.0, 1, 1.0, kind="network", message="lost", then="again"))
+        terminal.status.step(
+            AttemptEnd(1001.0, 1, 1.0, kind="network", message="lost", then="again")
+        )
     assert plain.rows == painted.rows
     plain.close()
     painted.close()
@@ -260,7 +264,7 @@ def test_with_colour_it_says_the_same():
 def test_what_a_program_left_switched_on_is_switched_off(terminal):
     terminal.status.step(begun())
     terminal.status.output("stdout", b"\x1b[?25l\x1b[31mgone")
-    terminal.status.step(Ended(1001.0, 1, 1.0, signal=9, kind="server", then="again"))
+    terminal.status.step(AttemptEnd(1001.0, 1, 1.0, signal=9, kind="server", then="again"))
     assert b"\x1b[?25h" in terminal.read()
 
 

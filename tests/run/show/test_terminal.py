@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.terminal import Screen, Terminal
+from mulligan.run.show.terminal import Screen, Terminal
 
 
 def undo_of(*chunks: bytes) -> bytes:

@@ -9,13 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan import Kind
-from mulligan.run.state import state_of
-from mulligan.run.steps import Begun, Ended, Made, Moved, Over
-from mulligan.run.words import clock, counted, followed, money, summed_up, told
+from mulligan.run.journal.entries import (
+    AttemptBegun,
+    AttemptEnd,
+    RunCancelled,
+    RunMade,
+    RunRescheduled,
+)
+from mulligan.run.journal.state import state_of
+from mulligan.run.show.wording import clock, counted, followed, money, summed_up, told
 
 NIGHT = 1_794_880_800.0  # Tue 17 Nov 2026, 02:00 UTC
 
-LIMIT = Ended(
+LIMIT = AttemptEnd(
     NIGHT,
     1,
     720.0,
@@ -26,7 +32,7 @@ LIMIT = Ended(
     reset_at=NIGHT + 3600,
     then="again",
     until=NIGHT + 3665,
-    because="again in 1h1m, as resets 3am says",
+    because="retry in 1h1m, as resets 3am says",
 )
 
 
@@ -40,7 +46,7 @@ def in_greenwich(monkeypatch):
 
 
 def made(at=NIGHT - 720):
-    return Made(at, "claude", "claude -p hello", "/src", "host", 0, "", {}, [])
+    return RunMade(at, "claude", "claude -p hello", "/src", "host", 0, "", {}, [])
 
 
 def stands(*steps):
@@ -55,7 +61,7 @@ def texts(said):
 
 def test_a_limit_is_told_with_its_words_its_cost_the_wait_and_the_reason():
     assert texts(told(LIMIT, "claude")) == [
-        f"attempt 1: claude met a usage limit after 12m, $0.31: {LIMIT.message}",
+        f"attempt 1: claude hit a usage limit after 12m, $0.31: {LIMIT.message}",
         "waits 1h1m, until 03:01:05: the limit resets at 03:00:00",
     ]
 
@@ -69,17 +75,17 @@ def test_a_time_on_another_day_has_the_day():
 
 def test_a_policy_that_waits_longer_than_the_limit_says_so():  # R-B14: the later of the two
     step = LIMIT._replace(
-        reset_at=NIGHT + 3, until=NIGHT + 122, because="again in 2m2s, by backoff"
+        reset_at=NIGHT + 3, until=NIGHT + 122, because="retry in 2m2s, by backoff"
     )
     reset = clock(NIGHT + 3, NIGHT)
     assert texts(told(step, "claude"))[1].endswith(
-        f": the limit resets at {reset}, and the policy waits longer"
+        f": the limit resets at {reset}, but the policy waits longer"
     )
 
 
 def test_backoff_is_told_as_backoff():
-    step = LIMIT._replace(kind="overloaded", reset_at=None, because="again in 4s, by backoff")
-    assert texts(told(step._replace(until=NIGHT + 4), "codex"))[1] == "again in 4s, by backoff"
+    step = LIMIT._replace(kind="overloaded", reset_at=None, because="retry in 4s, by backoff")
+    assert texts(told(step._replace(until=NIGHT + 4), "codex"))[1] == "retry in 4s, by backoff"
 
 
 def test_what_must_stop_says_why_and_what_to_do():
@@ -89,19 +95,19 @@ def test_what_must_stop_says_why_and_what_to_do():
         then="stop",
         until=None,
         reset_at=None,
-        because="auth 401 does not pass by waiting (policy 'default')",
-        advice="log in with claude or mend its key, then take the run up again",
+        because="401 (auth) cannot be fixed by waiting (policy 'default')",
+        advice="log in with claude or fix its key, then resume the run",
     )
     assert texts(told(step, "claude")) == [
-        "attempt 1: claude was not let in after 12m, $0.31: Invalid API key",
-        "not repeated: auth 401 does not pass by waiting (policy 'default')",
-        "hint: log in with claude or mend its key, then take the run up again",
+        "attempt 1: claude failed to authenticate after 12m, $0.31: Invalid API key",
+        "not retried: 401 (auth) cannot be fixed by waiting (policy 'default')",
+        "hint: log in with claude or fix its key, then resume the run",
     ]
 
 
 def test_a_program_that_cannot_be_started_is_told_in_one_line_and_a_hint():
     because = "cannot start cluade: not found on the PATH"
-    step = Ended(NIGHT, 1, 0.0, code=127, kind="client", message=because, then="stop")
+    step = AttemptEnd(NIGHT, 1, 0.0, code=127, kind="client", message=because, then="stop")
     assert texts(told(step._replace(because=because, advice="check the spelling"), "cluade")) == [
         "attempt 1: cannot start cluade: not found on the PATH",
         "hint: check the spelling",
@@ -109,17 +115,17 @@ def test_a_program_that_cannot_be_started_is_told_in_one_line_and_a_hint():
 
 
 def test_an_attempt_that_is_not_made_has_no_number():
-    refused = Ended(
+    refused = AttemptEnd(
         *(NIGHT, 1, 0.0),
         stopped="refused",
         then="stop",
-        because="its deadline is over",
+        because="its deadline has passed",
     )
-    assert texts(told(refused, "claude")) == ["claude is not started: its deadline is over"]
-    state = stands(made(), Begun(NIGHT - 720, 1, "start", "s", ""), LIMIT, refused)
+    assert texts(told(refused, "claude")) == ["claude is not started: its deadline has passed"]
+    state = stands(made(), AttemptBegun(NIGHT - 720, 1, "start", "s", ""), LIMIT, refused)
     assert texts(summed_up("k3v9q2", state))[1:3] == [
         f"  1  usage limit      12m   $0.31  {followed(LIMIT)}",
-        "  -  not started       0s          not repeated: its deadline is over",
+        "  -  not started       0s          not retried: its deadline has passed",
     ]
 
 
@@ -127,55 +133,57 @@ def test_a_limit_beyond_the_horizon_says_when_it_could_go_on():
     step = LIMIT._replace(
         then="stop",
         until=NIGHT + 28_800,
-        because="again in 8h, as resets 10am says: beyond the horizon of 6h",
+        because="retry in 8h, as resets 10am says: beyond the horizon of 6h",
     )
     assert texts(told(step, "claude"))[1] == (
-        "not waited for: it could go on at 10:00:00, in 8h, beyond the horizon of 6h"
+        "not waiting: it could continue at 10:00:00, in 8h, beyond the horizon of 6h"
     )
 
 
 def test_a_first_attempt_and_a_success_are_not_told():
-    assert told(Begun(NIGHT, 1, "start", "", ""), "claude") == []
+    assert told(AttemptBegun(NIGHT, 1, "start", "", ""), "claude") == []
     assert told(LIMIT._replace(then="done", kind=""), "claude") == []
-    assert told(Over(NIGHT, "cancelled by hand"), "claude") == []
+    assert told(RunCancelled(NIGHT, "cancelled by the user"), "claude") == []
 
 
 def test_a_session_that_goes_on_and_a_start_anew_differ():
-    assert texts(told(Begun(NIGHT, 2, "resume", "s", ""), "pi")) == [
+    assert texts(told(AttemptBegun(NIGHT, 2, "resume", "s", ""), "pi")) == [
         "attempt 2: pi resumes its session"
     ]
-    assert texts(told(Begun(NIGHT, 2, "restart", "", ""), "pi")) == ["attempt 2: pi starts anew"]
+    assert texts(told(AttemptBegun(NIGHT, 2, "restart", "", ""), "pi")) == [
+        "attempt 2: pi restarts"
+    ]
 
 
 def test_a_run_that_simply_did_well_has_no_summary():
     well = LIMIT._replace(then="done", kind="", until=None)
-    state = stands(made(), Begun(NIGHT - 720, 1, "start", "", ""), well)
+    state = stands(made(), AttemptBegun(NIGHT - 720, 1, "start", "", ""), well)
     assert summed_up("k3fqzz", state) == []
 
 
 def story():
     """A limit, a crash, a success."""
     wakes = NIGHT + 3666
-    crash = Ended(
+    crash = AttemptEnd(
         wakes + 60,
         2,
         60.0,
         signal=9,
         cost=0.1,
         kind="server",
-        message="it died by SIGKILL, which nobody here sent",
+        message="it died by SIGKILL, which mulligan did not send",
         then="again",
         until=wakes + 62,
-        because="again in 2s, by backoff",
+        because="retry in 2s, by backoff",
     )
     return [
         made(),
-        Begun(NIGHT - 720, 1, "start", "s", ""),
+        AttemptBegun(NIGHT - 720, 1, "start", "s", ""),
         LIMIT,
-        Begun(wakes, 2, "resume", "s", LIMIT.because),
+        AttemptBegun(wakes, 2, "resume", "s", LIMIT.because),
         crash,
-        Begun(wakes + 62, 3, "resume", "s", crash.because),
-        Ended(wakes + 302, 3, 240.0, code=0, cost=0.2, tokens=412_000, then="done"),
+        AttemptBegun(wakes + 62, 3, "resume", "s", crash.because),
+        AttemptEnd(wakes + 302, 3, 240.0, code=0, cost=0.2, tokens=412_000, then="done"),
     ]
 
 
@@ -183,7 +191,7 @@ def test_the_summary_counts_failed_attempts_and_gives_each_decision_its_reason()
     assert texts(summed_up("k3fqzz", stands(*story()))) == [
         "done: 3 attempts in 1h18m, 1h1m of it waiting, $0.61, 412k tokens",
         f"  1  usage limit      12m   $0.31  {told(LIMIT, '')[1].text}",
-        "  2  crashed           1m   $0.10  again in 2s, by backoff",
+        "  2  crashed           1m   $0.10  retry in 2s, by backoff",
         "  3  done              4m   $0.20",
     ]
 
@@ -192,7 +200,7 @@ def test_a_parked_run_says_until_when_and_how_to_go_on():
     said = texts(summed_up("k3fqzz", stands(*story()[:3])))
     assert said == [
         "parked until 03:01:05: 1 attempt in 12m, $0.31",
-        "to go on then: mulligan worker, or mulligan resume k3fqzz",
+        "to continue then: mulligan worker, or mulligan resume k3fqzz",
     ]
 
 
@@ -200,14 +208,14 @@ def test_a_hundred_attempts_are_cut_in_the_middle():
     steps = [made()]
     for number in range(1, 101):
         at = NIGHT + number
-        steps += [Begun(at, number, "resume", "", ""), LIMIT._replace(at=at, attempt=number)]
+        steps += [AttemptBegun(at, number, "resume", "", ""), LIMIT._replace(at=at, attempt=number)]
     said = texts(summed_up("k3fqzz", stands(*steps)))
     assert len(said) == 14
     assert "  …  89 more: mulligan show k3fqzz" in said
 
 
 steps = st.builds(
-    Ended,
+    AttemptEnd,
     at=st.floats(0, 4e9),
     attempt=st.integers(1, 10**6),
     took=st.floats(0, 1e7),
@@ -230,13 +238,15 @@ steps = st.builds(
 @given(ended=steps)
 def test_every_end_can_be_told_and_summed_up(ended):
     told(ended, "claude")
-    begun = Begun(ended.at, ended.attempt, "start", "", "")
+    begun = AttemptBegun(ended.at, ended.attempt, "start", "", "")
     summed_up("k3fqzz", stands(made(0), begun, ended, begun, ended))
 
 
 @given(at=st.floats(0, 4e9), until=st.floats(0, 4e9))
 def test_a_time_that_moved_is_told_if_it_lies_ahead(at, until):
-    assert bool(told(Moved(at, until, "another run met a limit"), "claude")) == (until > at)
+    assert bool(told(RunRescheduled(at, until, "another run met a limit"), "claude")) == (
+        until > at
+    )
 
 
 def test_money_and_tokens_are_short_and_nothing_where_nobody_said():
