@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from _measure import peer
 
 import mulligan
-from mulligan.drivers.world import SystemClock
+from mulligan.calls.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -253,7 +253,7 @@ def retried_sync(*, has_fresh_words: bool = False) -> dict[str, Run]:
 
     functions: dict[str, Any] = {
         BARE: by_hand,
-        "mulligan.retry": mulligan.retry(clock=Instant())(make()),
+        "mulligan.retry": mulligan.retry(effects="read", clock=Instant())(make()),
         **_retrying_peers(make, _at_once),
     }
     return {name: _spin(function) for name, function in functions.items()}
@@ -271,7 +271,7 @@ def retried_async(loop: asyncio.AbstractEventLoop) -> dict[str, Run]:
 
     functions: dict[str, Any] = {
         BARE: by_hand,
-        "mulligan.retry": mulligan.retry(clock=Instant())(_aflaky()),
+        "mulligan.retry": mulligan.retry(effects="read", clock=Instant())(_aflaky()),
         **_retrying_peers(_aflaky, _aat_once),
     }
     return {name: _aspin(loop, function) for name, function in functions.items()}

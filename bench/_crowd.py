@@ -11,28 +11,35 @@ import heapq
 import itertools
 import random
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mulligan import Failure, Kind
 from mulligan.core.admission import Admitted, Hold
-from mulligan.core.belief import Stated
-from mulligan.core.gate import Gate
 from mulligan.core.hint import Hint
-from mulligan.core.machine import Key
 from mulligan.core.moment import Moment
-from mulligan.stores.gate_admission import GateAdmission
+from mulligan.shared.admission import CallAdmission
+from mulligan.shared.gate.client import GateAdmission
+from mulligan.shared.gate.gate import Gate
+from mulligan.shared.gate.limits import StatedLimit
+from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
-from mulligan.stores.waiting import GateWaiter
 
 if TYPE_CHECKING:
-    from _limiters import Answer, Limiter
+    from collections.abc import Callable
+
+    from _limiters import Drawn
 
     from mulligan.core.admission import Outcome
+    from mulligan.sim.limiters import LimiterAnswer
 
 __all__ = ("FRONTS", "ROUND_TRIP", "Run", "simulate", "tell")
 
 # Seconds from sending a request to having its answer, give or take a tenth.
 ROUND_TRIP = 0.2
+
+# Whoever is not called looks again after so many seconds, as drivers do.
+_LOOK = 600.0
 
 # A front that needs more requests a job than this is not going to be done.
 _HOPELESS = 60
@@ -50,6 +57,7 @@ class Run:
         ideal: When it could have been, counting what nobody can know beforehand: the round trip
             of the first answer, and the one of the last.
         burst: Requests turned away before the first answer could be back.
+        asked: Questions that the agents asked their front.
     """
 
     jobs: int
@@ -58,6 +66,7 @@ class Run:
     seconds: float
     ideal: float
     burst: int = 0
+    asked: int = 0
 
     @property
     def a_burst(self) -> float:
@@ -80,7 +89,7 @@ class Front(Protocol):
         """Seconds to wait before asking again; or a ticket, to send at once."""
         ...
 
-    def tell(self, agent: int, ticket: Any, answer: Answer, now: float) -> None:
+    def tell(self, agent: int, ticket: Any, answer: LimiterAnswer, now: float) -> None:
         """What came of it."""
         ...
 
@@ -90,11 +99,19 @@ class Gates:
 
     Args:
         dice: Luck.
+        call: Told which agent asks again, and when: its turn has come.
         processes: How many share the target.
         reads: Whether answers carry quota headers.
     """
 
-    def __init__(self, dice: random.Random, *, processes: int, reads: bool) -> None:
+    def __init__(
+        self,
+        dice: random.Random,
+        call: Callable[[int, float], None],
+        *,
+        processes: int,
+        reads: bool,
+    ) -> None:
         self._now, self._reads = 0.0, reads
         store = Memory(lambda: Moment(self._now, 1e9 + self._now, "store"))
         self._gates = [
@@ -107,7 +124,8 @@ class Gates:
             for _ in range(processes)
         ]
 
-        self._waiters: dict[int, GateWaiter] = {}
+        self._waiters: dict[int, CallAdmission] = {}
+        self._call = call
 
     def _gate(self, agent: int) -> GateAdmission:
         return self._gates[agent % len(self._gates)]
@@ -116,24 +134,32 @@ class Gates:
         self._now = now
         waiter = self._waiters.get(agent)
         if waiter is None:
-            waiter = self._waiters[agent] = GateWaiter(self._gate(agent))
+            gate = self._gate(agent)
+            made = waiter = self._waiters[agent] = CallAdmission(gate.waiting, None, gate)
+            waiter.ring = lambda: self._call(agent, made.due)
         answer = waiter.enter(1, now=now, wall=1e9 + now)
         assert isinstance(answer, Admitted | Hold)
-        return answer.delay if isinstance(answer, Hold) else answer.ticket
+        return min(waiter.due - now, _LOOK) if isinstance(answer, Hold) else answer.ticket
 
-    def tell(self, agent: int, ticket: Any, answer: Answer, now: float) -> None:
+    def tell(self, agent: int, ticket: Any, answer: LimiterAnswer, now: float) -> None:
         self._now = now
-        tell(self._gate(agent), ticket, answer, now, 1e9 + now, reads=self._reads)
+        tell(self._waiters[agent], ticket, answer, now, 1e9 + now, reads=self._reads)
 
 
 def tell(
-    gate: GateAdmission, ticket: object, answer: Answer, now: float, wall: float, *, reads: bool
+    gate: CallAdmission,
+    ticket: object,
+    answer: LimiterAnswer,
+    now: float,
+    wall: float,
+    *,
+    reads: bool,
 ) -> None:
     """Tell `gate` what came of an attempt, as a driver and an observer of headers do."""
     failure: Failure | None = None
     outcome: Outcome = "succeeded"
     if reads:
-        said = Stated(
+        said = StatedLimit(
             dimension="requests",
             limit=answer.limit,
             remaining=answer.remaining,
@@ -162,7 +188,7 @@ class Alone:
     def ask(self, agent: int, now: float) -> float | object:  # noqa: ARG002 -- the shape of a front
         return self._waits.pop(agent, None) or agent
 
-    def tell(self, agent: int, ticket: Any, answer: Answer, now: float) -> None:  # noqa: ARG002 -- the shape of a front
+    def tell(self, agent: int, ticket: Any, answer: LimiterAnswer, now: float) -> None:  # noqa: ARG002 -- the shape of a front
         if answer.passes:
             return
         times = self._failed[agent] = self._failed.get(agent, 0) + 1
@@ -171,35 +197,44 @@ class Alone:
 
 
 FRONTS: dict[str, Any] = {
-    "gate, headers": lambda dice: Gates(dice, processes=1, reads=True),
-    "gate, headers, four processes": lambda dice: Gates(dice, processes=4, reads=True),
-    "gate, Retry-After alone": lambda dice: Gates(dice, processes=1, reads=False),
-    "gate, Retry-After alone, four processes": lambda dice: Gates(dice, processes=4, reads=False),
-    "each obeys Retry-After": lambda dice: Alone(dice, hears=True),
-    "each full jitter": lambda dice: Alone(dice, hears=False),
+    "gate, headers": partial(Gates, processes=1, reads=True),
+    "gate, headers, four processes": partial(Gates, processes=4, reads=True),
+    "gate, Retry-After alone": partial(Gates, processes=1, reads=False),
+    "gate, Retry-After alone, four processes": partial(Gates, processes=4, reads=False),
+    "each obeys Retry-After": lambda dice, _call: Alone(dice, hears=True),
+    "each full jitter": lambda dice, _call: Alone(dice, hears=False),
 }
 
 
-def simulate(front: str, limiter: Limiter, *, jobs: int = 200, seed: int = 0) -> Run:
+def simulate(front: str, limiter: Drawn, *, jobs: int = 200, seed: int = 0) -> Run:
     """One crowd that begins at 0, a job each."""
     dice = random.Random(seed)
-    gate: Front = FRONTS[front](dice)
     order = itertools.count()
     events: list[tuple[float, int, str, int, Any]] = []
+    asks_at: dict[int, float] = {}  # when an agent asks next: earlier plans are void
+
+    def call(agent: int, due: float) -> None:
+        asks_at[agent] = due
+        heapq.heappush(events, (due, next(order), "ask", agent, None))
+
+    gate: Front = FRONTS[front](dice, call)
     done = requests = asked = burst = 0
     ended_at = 0.0
     for agent in range(jobs):
-        heapq.heappush(events, (dice.random() * 0.01, next(order), "ask", agent, None))
+        call(agent, dice.random() * 0.01)
     while events and requests < _HOPELESS * jobs and asked < 40 * _HOPELESS * jobs:
         now, _, what, agent, carried = heapq.heappop(events)
         after: tuple[float, str, Any]
         if what == "ask":
+            if asks_at.get(agent) != now:
+                continue  # it was called sooner, or is let in by now
             asked += 1
             answer = gate.ask(agent, now)
             if isinstance(answer, float):
-                after = (now + answer, "ask", None)
-            else:
-                after = (now + _half(dice), "arrive", answer)
+                call(agent, now + answer)
+                continue
+            del asks_at[agent]
+            after = (now + _half(dice), "arrive", answer)
         elif what == "arrive":
             requests += 1
             said = limiter.ask(now)
@@ -211,10 +246,11 @@ def simulate(front: str, limiter: Limiter, *, jobs: int = 200, seed: int = 0) ->
             if heard.passes:
                 done, ended_at = done + 1, now
                 continue
-            after = (now, "ask", None)
+            call(agent, now)
+            continue
         heapq.heappush(events, (after[0], next(order), after[1], agent, after[2]))
     ideal = limiter.ideal(jobs) + 2 * ROUND_TRIP
-    return Run(jobs, done, requests, ended_at, ideal, burst)
+    return Run(jobs, done, requests, ended_at, ideal, burst, asked)
 
 
 def _half(dice: random.Random) -> float:

@@ -12,23 +12,24 @@ import random
 import subprocess
 import sys
 import time
-from dataclasses import asdict
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from _crowd import Run, tell
-from _limiters import Answer
 
+from mulligan.calls.clock import REAL
+from mulligan.calls.queue_wait import await_turn
 from mulligan.core.admission import Admitted, Hold
-from mulligan.core.gate import GATE, Gate
-from mulligan.core.machine import Key
-from mulligan.drivers.world import SystemClock
-from mulligan.stores.failopen import FailOpen
-from mulligan.stores.gate_admission import GateAdmission
-from mulligan.stores.url import open_store
-from mulligan.stores.waiting import GateWaiter
+from mulligan.shared.admission import CallAdmission
+from mulligan.shared.gate.client import GateAdmission
+from mulligan.shared.gate.gate import GATE, Gate
+from mulligan.sim.limiters import LimiterAnswer
+from mulligan.stores.cache import FailOpen
+from mulligan.stores.machine import Key
+from mulligan.stores.open import open_store
 
 if TYPE_CHECKING:
-    from _limiters import Limiter
+    from _limiters import Drawn
 
 __all__ = ("crowd", "work")
 
@@ -36,7 +37,7 @@ __all__ = ("crowd", "work")
 TRIP = 0.02
 
 
-async def _served(limiter: Limiter, jobs: int, starts: list[Any]) -> tuple[int, int, float, int]:
+async def _served(limiter: Drawn, jobs: int, starts: list[Any]) -> tuple[int, int, float, int]:
     """Answer requests until `jobs` are done.
 
     How many were, in how many requests and seconds, and how often a worker lost its store.
@@ -50,7 +51,7 @@ async def _served(limiter: Limiter, jobs: int, starts: list[Any]) -> tuple[int, 
         requests += 1
         said = limiter.ask(time.monotonic() - began)
         await asyncio.sleep(TRIP / 2)
-        writer.write(json.dumps([line.decode().strip(), asdict(said)]).encode() + b"\n")
+        writer.write(json.dumps([line.decode().strip(), said._asdict()]).encode() + b"\n")
         done += said.passes
         if done == jobs:
             over.set()
@@ -94,7 +95,7 @@ async def _served(limiter: Limiter, jobs: int, starts: list[Any]) -> tuple[int, 
 
 
 def crowd(
-    file: str, url: str, limiter: Limiter, *, jobs: int, processes: int, reads: bool
+    file: str, url: str, limiter: Drawn, *, jobs: int, processes: int, reads: bool
 ) -> tuple[Run, int]:
     """`jobs` agents in `processes`, all on the store at `url`; and how often that was down."""
     target = f"gate-{random.randrange(1 << 40):x}"
@@ -107,28 +108,28 @@ def crowd(
 async def _agents(url: str, target: str, count: int, port: int, *, reads: bool) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     downs: list[object] = []
-    store, clock = FailOpen(open_store(url).state, downs.append), SystemClock()
+    store, clock = FailOpen(open_store(url).state, downs.append), REAL.clock
     settings = Gate(scout=reads)
     gate = GateAdmission(Key(target, "gate"), settings, roll=random.random, shared=store)
-    waiting: dict[str, asyncio.Future[Answer]] = {}
+    waiting: dict[str, asyncio.Future[LimiterAnswer]] = {}
 
     async def hear() -> None:
         while line := await reader.readline():
             name, said = json.loads(line)
-            waiting.pop(name).set_result(Answer(**said))
+            waiting.pop(name).set_result(LimiterAnswer(**said))
 
     async def agent(name: str) -> None:
-        waiter = GateWaiter(gate)
+        waiter = CallAdmission(gate.waiting, None, gate)
         while True:
             asked = waiter.enter(1, now=clock.now(), wall=clock.wall())
             if isinstance(asked, Hold):
-                await asyncio.sleep(asked.delay)
+                await await_turn(clock, asked, lambda: inf)
                 continue
             assert isinstance(asked, Admitted)
             waiting[name] = asyncio.get_running_loop().create_future()
             writer.write(f"{name}\n".encode())
             answer = await waiting[name]
-            tell(gate, asked.ticket, answer, clock.now(), clock.wall(), reads=reads)
+            tell(waiter, asked.ticket, answer, clock.now(), clock.wall(), reads=reads)
             if answer.passes:
                 return
 

@@ -55,8 +55,8 @@ OUTCOMES = {
     "stop": Outcome(make=Stop, is_final=True),
     "said no": Outcome(status=503, is_final=True),
     **{str(status): Outcome(status=status, is_final=True) for status in (400, 401, 404, 422)},
-    **{str(status): Outcome(status=status, may_be_applied=True) for status in (408, 502, 504)},
-    **{str(status): Outcome(status=status) for status in (429, 500, 503, 529)},
+    **{str(status): Outcome(status=status, may_be_applied=True) for status in (408, 500, 502, 504)},
+    **{str(status): Outcome(status=status) for status in (429, 503, 529)},
 }
 _REPEATABLE = [name for name, each in OUTCOMES.items() if name != "ok" and not each.is_final]
 _FINAL = [name for name, each in OUTCOMES.items() if each.is_final]

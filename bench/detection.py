@@ -28,7 +28,7 @@ from zoneinfo import ZoneInfo
 
 from _measure import RESULTS, Row, Spread, machine, verdict_lines, write
 
-from mulligan.api.words import load_packs, read_output
+from mulligan.api.agent_output import load_packs, read_output
 from mulligan.config.packs import find_packs
 
 OWN = Path(__file__).with_suffix(".jsonl")

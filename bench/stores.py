@@ -30,10 +30,10 @@ from pathlib import Path
 from _measure import RESULTS, Row, machine, table, verdict_lines, write
 from _valkey import valkey
 
-from mulligan.core.machine import Key
-from mulligan.core.tokens import TOKENS, Reserve, Settle, Tokens
 from mulligan.errors import StoreDown
-from mulligan.stores.url import open_store
+from mulligan.shared.retry_tokens import TOKENS, Reserve, Settle, Tokens
+from mulligan.stores.machine import Key
+from mulligan.stores.open import open_store
 
 FULL, QUICK = 3.0, 0.2  # seconds
 KEY = Key("bench", "tokens")

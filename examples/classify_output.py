@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from mulligan.api.words import load_packs, read_output
+from mulligan.api.agent_output import load_packs, read_output
 from mulligan.core.duration import duration_text
 
 OUTPUTS = {

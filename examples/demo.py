@@ -39,7 +39,7 @@ console = Console(highlight=False, soft_wrap=True)
 
 
 class Stage:
-    """A folder with scripted agents on its PATH, and a desk of its own."""
+    """A folder with scripted agents on its PATH, and a run store of its own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.acts = folder, 0
@@ -122,7 +122,8 @@ def play(stage: Stage) -> None:
         "mulligan run -- codex exec 'Port the tests to pytest'",
     )
     concluded(
-        f"exit code {code}. Its session was resumed, not begun anew: the tool ran {times(effects)}."
+        f"exit code {code}. Its session was resumed, not started anew: the tool ran "
+        f"{times(effects)}."
     )
     code, _ = stage.act(
         "A stream that stalls",
@@ -147,7 +148,7 @@ def play(stage: Stage) -> None:
     console.print()
     stage.run("mulligan runs", stage.folder)
     concluded(
-        f"exit code {code} means: later. mulligan worker wakes it when its time has come; "
+        f"exit code {code} means: later. mulligan worker wakes it when it is due; "
         f"mulligan show night tells why."
     )
     code, tree = stage.plan(

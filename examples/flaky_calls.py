@@ -244,7 +244,7 @@ def main() -> None:
         )
         act(
             "A key that has expired",
-            "401 does not pass by waiting; and the key in the message is masked",
+            "401 cannot be fixed by waiting; and the key in the message is masked",
             lambda: reading.call(get, "/invoices"),
             "/invoices",
         )

@@ -11,6 +11,7 @@ of its script:
     write:a.txt   writes a file
     note:a.txt    says whether there is such a file
     limit:4       a usage limit that resets in 4 seconds
+    opus:4        the same, for one family of models
     crash         dies by SIGKILL
     stall         falls silent
     overloaded    the provider is at capacity
@@ -49,7 +50,10 @@ class Session:
 
     def add(self, line: str) -> None:
         self.lines.append(line)
-        self.file.write_text(json.dumps(self.lines))
+        # In one step: it may be killed in the middle, and a session must be there when it resumes.
+        new = self.file.with_suffix(".new")
+        new.write_text(json.dumps(self.lines))
+        new.replace(self.file)
 
 
 def option(name: str) -> str:
@@ -124,13 +128,15 @@ def act(word: str, session: Session) -> int | None:  # noqa: PLR0911 -- one a wo
     if name == "note":
         speak(session, f"{argument} {'exists' if Path(argument).exists() else 'does not exist'}")
         return None
-    if name == "limit":
+    if name in {"limit", "opus"}:
         now = float(os.environ.get("NOW") or time.time())  # tests have a time of their own
         resets_at = int(now + float(argument or 3)) + 1
-        info = {"status": "rejected", "resetsAt": resets_at, "rateLimitType": "five_hour"}
+        window = "five_hour" if name == "limit" else "seven_day_opus"
+        info = {"status": "rejected", "resetsAt": resets_at, "rateLimitType": window}
         say({"type": "rate_limit_event", "rate_limit_info": info, "session_id": session.id})
         clock = time.strftime("%I:%M%p", time.gmtime(resets_at)).lstrip("0").lower()
-        text = f"You've hit your session limit · resets {clock} (UTC)"
+        which = "session" if name == "limit" else "Opus"
+        text = f"You've hit your {which} limit · resets {clock} (UTC)"
         return result(session, text, error=(429, "rate_limit_error"))
     if name == "crash":
         os.kill(os.getpid(), signal.SIGKILL)
