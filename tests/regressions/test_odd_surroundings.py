@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from mulligan.run.git.files import _umask
-from mulligan.run.process.launch import CannotStart, find
+from mulligan.run.process.spawn import CannotStart, find
 from mulligan.run.process.stop import Stop
 from tests.run.killing import until
 

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import StoreError
-from .agents.catalogue import recognise
-from .agents.launchers import inherited, program_name
+from .agents.catalogue import inherited, program_name, recognise
 from .attempt.options import Platform, RunRequest, RunWork, policy_of, request_of
 from .attempt.runner import Runner
 from .context import RunContext
 from .journal.entries import RunMade
-from .process.stdin_spool import StdinSpool
+from .process.stdin import StdinSpool
 from .process.supervise import supervise
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from ..errors import Fenced, MulliganError, StoreError
 from .attempt.runner import FAR, GLANCE, LIFTED, SPREAD
 from .journal.entries import RunRemark, RunRescheduled
 from .journal.store import RunHeld, UnreadableRun
-from .process.launch import TRANSIENT
+from .process.spawn import TRANSIENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

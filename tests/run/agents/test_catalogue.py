@@ -9,8 +9,7 @@ import pytest
 
 from mulligan.errors import SettingError
 from mulligan.run.agents.adapter import LaunchRequest
-from mulligan.run.agents.catalogue import known, recognise
-from mulligan.run.agents.launchers import inherited
+from mulligan.run.agents.catalogue import inherited, known, recognise
 
 COMMANDS = {
     "claude -p hi": "claude",

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.run.agents.adapter import Launch
-from mulligan.run.agents.catalogue import known, program
-from mulligan.run.agents.launchers import NAMES
+from mulligan.run.agents.catalogue import NAMES, known, program
 from mulligan.run.agents.output_reader import fits
 
 PROGRAMS = sorted(set(NAMES.values()))

@@ -17,8 +17,9 @@ from mulligan.run.attempt.account_limits import (
     StartAllowed,
     StartDelayed,
     StartRequest,
+    covers,
+    plain_model,
 )
-from mulligan.run.attempt.model_names import covers, plain_model
 
 START = 1_794_000_000.0
 

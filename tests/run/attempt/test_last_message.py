@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.attempt.last_message import last_words
+from mulligan.run.attempt.clean_tree import last_words
 
 LIMIT = "You've hit your session limit · resets 5pm"
 CLAUDE = {

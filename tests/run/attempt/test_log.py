@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import pytest
 
 from mulligan.errors import StoreError
-from mulligan.run.attempt.log import AttemptLog
 from mulligan.run.attempt.options import RunRequest
+from mulligan.run.attempt.output import AttemptLog
 from mulligan.run.setup import make_run
 
 from ..scripted import Stage
@@ -101,8 +101,8 @@ def test_a_program_outlives_its_log_and_its_user_is_told(tmp_path):
 
 def test_a_log_that_grows_without_end_keeps_its_head_and_its_tail(tmp_path, monkeypatch):
     """Logs had no cap: a program in a loop filled the disk, and no other run could write."""
-    monkeypatch.setattr("mulligan.run.attempt.log.HEAD", 1000)
-    monkeypatch.setattr("mulligan.run.attempt.log.REST", 1000)
+    monkeypatch.setattr("mulligan.run.attempt.output.HEAD", 1000)
+    monkeypatch.setattr("mulligan.run.attempt.output.REST", 1000)
     log, file, size, largest = AttemptLog(tmp_path / "a.out"), tmp_path / "a.out", 0, 0
     for number in range(2000):
         line = b"line %05d\n" % number
@@ -124,8 +124,8 @@ def test_a_log_that_grows_without_end_keeps_its_head_and_its_tail(tmp_path, monk
 
 
 def test_a_line_without_end_is_cut_all_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr("mulligan.run.attempt.log.HEAD", 1000)
-    monkeypatch.setattr("mulligan.run.attempt.log.REST", 1000)
+    monkeypatch.setattr("mulligan.run.attempt.output.HEAD", 1000)
+    monkeypatch.setattr("mulligan.run.attempt.output.REST", 1000)
     log = AttemptLog(tmp_path / "a.out")
     for _ in range(100):
         log.write(b"x" * 500)

@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.git.commit_message import message_of
+from mulligan.run.git.commits import message_of
 
 
 def test_short_words_are_the_subject():

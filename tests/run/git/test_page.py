@@ -7,7 +7,7 @@ from typing import get_args
 
 from mulligan.run import git
 from mulligan.run.git import baseline, commits, locks
-from mulligan.run.git.commit_message import PREFIX
+from mulligan.run.git.commits import PREFIX
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "git.md").read_text(encoding="utf-8")

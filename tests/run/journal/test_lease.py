@@ -7,8 +7,8 @@ from threading import Barrier
 
 import pytest
 
-from mulligan.run.journal.identity import is_alive, machine_id, myself
 from mulligan.run.journal.lease import LEASE, Holder, holder_of, standing
+from mulligan.run.journal.store import is_alive, machine_id, myself
 from mulligan.stores.entries import StreamLease
 
 ME = Holder("t1", "100", "7", "ns.1", "boot-a", "machine", "host")

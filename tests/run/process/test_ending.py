@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.process.group import has_members
-from mulligan.run.process.watchdog import StopProgram
+from mulligan.run.process.watchdog import StopProgram, has_members
 
 pytestmark = pytest.mark.real
 

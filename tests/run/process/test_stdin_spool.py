@@ -11,7 +11,7 @@ from contextlib import closing
 
 import pytest
 
-from mulligan.run.process.stdin_spool import StdinSpool
+from mulligan.run.process.stdin import StdinSpool
 
 pytestmark = pytest.mark.real
 

@@ -114,7 +114,7 @@ def _from_line(text: bytes) -> bytes:
 def _check_agent(name: str, packs: Packs) -> None:
     """Refuse a program that neither an adapter nor a pack knows."""
     from ...core.suggestions import nearest
-    from ...run.agents.launchers import NAMES
+    from ...run.agents.catalogue import NAMES
 
     known = {*NAMES, "generic", *(each for one in packs.packs for each in (one.name, *one.agents))}
     if name and name not in known:

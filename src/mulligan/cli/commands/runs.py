@@ -12,7 +12,7 @@ import click
 
 from ...core.duration import duration_text
 from ...core.redaction import clean
-from ...run.agents.launchers import program_name
+from ...run.agents.catalogue import program_name
 from ...run.journal.store import RunStore
 from ...run.show.json_events import summary
 from ...run.show.wording import clock, money

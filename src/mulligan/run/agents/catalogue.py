@@ -1,22 +1,110 @@
-"""Which adapter a command gets.
+"""Which adapter a command gets, and where in the command its program stands.
 
-Only the module of the one program is imported: wrapping a program that nobody knows must cost
-next to nothing.
+Programs are started through others: ``npx -y @openai/codex exec …``, ``env X=1 claude -p …``,
+``mise exec -- gemini -p …``, ``node …/cli.js``. A launcher that starts another program on this
+machine, in this folder, as this user is looked through. Shells, containers and remote machines are
+not: what they start cannot be resumed from here by adding words to the command.
+
+Only the module of the one program is imported, so that wrapping an unknown program stays cheap.
 """
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .generic import PROGRAM as GENERIC
-from .launchers import NAMES, find
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .adapter import AgentAdapter
     from .program import KnownProgram
 
-__all__ = ("known", "program", "recognise")
+__all__ = (
+    "NAMES",
+    "find",
+    "inherited",
+    "known",
+    "program",
+    "program_name",
+    "recognise",
+)
+
+
+# By the names of commands, packages, modules; the value is the module that knows the program.
+NAMES = {
+    "claude": "claude",
+    "claude-code": "claude",
+    "@anthropic-ai/claude-code": "claude",
+    "codex": "codex",
+    "codex-cli": "codex",
+    "@openai/codex": "codex",
+    "gemini": "gemini",
+    "gemini-cli": "gemini",
+    "@google/gemini-cli": "gemini",
+    "opencode": "opencode",
+    "opencode-ai": "opencode",
+    "qwen": "qwen",
+    "qwen-code": "qwen",
+    "@qwen-code/qwen-code": "qwen",
+    "copilot": "copilot",
+    "copilot-cli": "copilot",
+    "@github/copilot": "copilot",
+    "pi": "pi",
+    "pi-coding-agent": "pi",
+    "@mariozechner/pi-coding-agent": "pi",
+    "cline": "cline",
+    "cn": "cn",
+    "continue": "cn",
+    "@continuedev/cli": "cn",
+    "aider": "aider",
+    "aider-chat": "aider",
+    "agy": "agy",
+    "antigravity": "agy",
+}
+
+# Who starts another program, with its options that take a value.
+_WRAPPERS = {
+    "env": ("-u", "--unset", "-C", "--chdir"),
+    "nice": ("-n", "--adjustment"),
+    "ionice": ("-c", "-n", "--class", "--classdata"),
+    "nohup": (),
+    "setsid": (),
+    "stdbuf": ("-i", "-o", "-e"),
+    "time": ("-f", "-o"),
+    "caffeinate": ("-t", "-w"),
+    "timeout": ("-k", "-s", "--kill-after", "--signal"),
+    "sudo": ("-u", "-g", "-C", "-h", "-p"),
+    "npx": ("-p", "--package", "-w", "--workspace"),
+    "bunx": (),
+    "uvx": ("--from", "--with", "-p", "--python", "--index-url"),
+    "pnpx": (),
+    "node": ("-r", "--require", "--import", "--env-file", "-C"),
+    "bun": (),
+    "deno": (),
+    "npm": (),
+    "pnpm": ("-C", "--dir", "--filter"),
+    "yarn": (),
+    "uv": ("--from", "--with", "-p", "--python", "--project", "--directory"),
+    "pipx": ("--spec", "--python"),
+    "mise": ("-C", "--cd"),
+    "rtx": (),
+    "asdf": (),
+    "volta": ("--node", "--npm", "--yarn"),
+    "fnm": ("--using",),
+    "nvm": (),
+    "direnv": (),
+    "dotenvx": ("-f",),
+    "op": ("--env-file",),
+    "doppler": ("-p", "-c", "--project", "--config"),
+}
+# Words of theirs that come before the program.
+_WORDS = frozenset({"exec", "x", "run", "dlx", "tool"})
+# Who takes assignments for it.
+_SETTERS = frozenset({"env", "sudo"})
+_PYTHONS = ("python", "pypy")
 
 
 def recognise(command: tuple[str, ...], name: str | None = None) -> AgentAdapter:
@@ -57,3 +145,100 @@ def _unknown(name: str) -> Exception:
     near = get_close_matches(name, [*NAMES, GENERIC.name], n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known())}, generic"
     return SettingError(f"no agent is called {name!r}; {hint}")
+
+
+def find(command: tuple[str, ...], wanted: str = "") -> tuple[str, int]:
+    """The module that knows the program, and where in `command` the program stands.
+
+    An empty name and 0 if nobody knows it. With `wanted` only that program is looked for.
+    """
+    at = 0
+    while at < len(command):
+        arg = command[at]
+        if (name := _known(arg)) and wanted in ("", name):
+            return name, at
+        base = _base(arg)
+        if base.rstrip("0123456789.") in _PYTHONS:
+            behind = command[at + 1 :]
+            at = at + 2 if behind[:1] == ("-m",) else at + 1
+            if at < len(command) and _known(command[at]) == "":
+                break
+            continue
+        if base not in _WRAPPERS:
+            break
+        at = _behind(command, at + 1, _WRAPPERS[base])
+    return "", 0
+
+
+def inherited(command: tuple[str, ...], environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment that the program gets, as far as `command` says: ``env X=1 claude``."""
+    found, launcher = dict(environ), ""
+    words = iter(command[: find(command)[1]])
+    for word in words:
+        if _base(word) in _WRAPPERS:
+            launcher = _base(word)
+        elif launcher not in _SETTERS:
+            continue
+        elif launcher == "env" and word in {"-i", "-", "--ignore-environment"}:
+            found.clear()
+        elif launcher == "env" and word in {"-u", "--unset"}:
+            found.pop(next(words, ""), None)
+        elif (name := word.partition("=")[0]) != word and name.isidentifier():
+            found[name] = word.partition("=")[2]
+    return found
+
+
+def _behind(command: tuple[str, ...], at: int, valued: tuple[str, ...]) -> int:
+    """Where the next program may stand, behind a wrapper's options, words, assignments."""
+    while at < len(command):
+        arg = command[at]
+        if arg == "--":
+            return at + 1
+        if arg in valued:
+            at += 2
+        elif arg.startswith("-") or arg in _WORDS or "=" in arg.partition("/")[0]:
+            at += 1
+        elif _known(arg) or _base(arg) in _WRAPPERS:
+            return at
+        elif at + 1 < len(command) and _is_argument(arg):
+            at += 1
+        else:
+            return at
+    return at
+
+
+def _is_argument(arg: str) -> bool:
+    """Words of wrappers that are no program: ``timeout 5m``, ``mise exec node@20``, ``nvm 20``."""
+    return arg[:1].isdigit() or "@" in arg[1:] or arg in (".", "lts", "latest")
+
+
+def _known(arg: str) -> str:
+    """The program that a word of the command names: by its own name, a package, or a path."""
+    name = arg if arg.startswith("@") else _base(arg)
+    package = name[:1] + name[1:].partition("@")[0]
+    if found := NAMES.get(package):
+        return found
+    # node_modules/@openai/codex/bin/codex.js: the folder tells, if the file's name does not.
+    _, _, inside = arg.rpartition("node_modules/")
+    if inside and inside != arg:
+        parts = inside.split("/")
+        return NAMES.get("/".join(parts[: 2 if inside.startswith("@") else 1]), "")
+    return ""
+
+
+def _base(arg: str) -> str:
+    base = arg.rstrip("/").rpartition("/")[2].rpartition("\\")[2]
+    for suffix in (".exe", ".cmd", ".js", ".mjs", ".cjs", ".py"):
+        base = base.removesuffix(suffix)
+    return base
+
+
+def program_name(command: tuple[str, ...]) -> str:
+    """The name of the command's program, for people."""
+    # What `npx` or `node` starts is what people call it by.
+    name = find(command)[0] or os.path.basename(command[0])  # noqa: PTH119 -- no path of ours
+    if name.isascii() and name.isprintable() and len(name) <= 40:
+        return name
+    from ...core.redaction import presentable
+
+    return presentable(name, 80)

@@ -26,8 +26,8 @@ from .accounts import (
 )
 from .adapter import CommandRefused, Launch
 from .argv import Argument, ArgvGrammar, cut, given, joined, value_of, without, words
+from .catalogue import find
 from .generic import PROGRAM as GENERIC
-from .launchers import find
 from .output_reader import fits
 
 if TYPE_CHECKING:

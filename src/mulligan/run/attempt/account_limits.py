@@ -13,12 +13,12 @@ that it is met again. Whatever closed it, the first answer of a model opens it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ...core.moment import Due, Lease
 from ...stores.machine import Machine
-from .model_names import covers
 
 if TYPE_CHECKING:
     from ...core.moment import Moment
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = (
     "ACCOUNT",
     "LONGEST_BELIEF",
+    "OWN",
+    "THIS",
     "AccountLimit",
     "AccountState",
     "ForgetLimits",
@@ -36,6 +38,8 @@ __all__ = (
     "StartAllowed",
     "StartDelayed",
     "StartRequest",
+    "covers",
+    "plain_model",
 )
 
 # What a program prints is data that anybody may have written: one statement is believed so long.
@@ -58,6 +62,16 @@ _MEMORY = 3600.0
 
 # More limits than an account has; the oldest go first.
 _MOST = 16
+
+
+#: What a limit is about that says "this model", and that model where the run did not name it.
+THIS, OWN = "this-model", "default-model"
+
+_LONGEST = 80
+_TOKENS = re.compile(r"[a-z]+|\d+")
+_SUFFIX = re.compile(r"(?:\[[^\]]*\]|:.*)$")
+# The maker's name says nothing where another word follows.
+_MAKERS = frozenset({"claude", "anthropic"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,3 +380,38 @@ def _without(state: AccountState, gone: list[AccountLimit]) -> AccountState:
 def _with_probe(state: AccountState, some: list[AccountLimit], probe: Lease | None) -> AccountState:
     limits = [replace(each, probe=probe) if each in some else each for each in state.limits]
     return replace(state, limits=tuple(limits))
+
+
+def plain_model(name: str) -> str:
+    """`name` in the form in which models are compared, shown and typed; empty for the default."""
+    from ...core.redaction import presentable
+
+    plain = "-".join(presentable(name.rpartition("/")[2], _LONGEST).lower().split())
+    return "" if plain in {"default", "inherit", "auto"} else plain
+
+
+def covers(limited: str, model: str) -> bool:
+    """Whether a limit on `limited` holds for a run of `model`.
+
+    One word is a family: "opus" covers every Opus, "opus 4" those of version 4. A longer name is
+    one model: "gemini-2.5-flash" does not cover "gemini-2.5-flash-lite". Where one of the two names
+    no version, or a shorter one, the versions agree.
+    """
+    words, version = _parts(limited)
+    mine, my_version = _parts(model)
+    if not words or not mine:
+        return limited == model
+    if any(one != other for one, other in zip(version, my_version, strict=False)):
+        return False
+    if len(words) == 1:
+        return any(word.startswith(words[0]) for word in mine)
+    return words == mine
+
+
+def _parts(name: str) -> tuple[list[str], list[str]]:
+    """The words and the numbers of a model's name."""
+    bare = _SUFFIX.sub("", name.lower().rpartition("/")[2])
+    tokens = _TOKENS.findall(bare)
+    words = [each for each in tokens if each.isalpha()]
+    named = [each for each in words if each not in _MAKERS]
+    return named or words, [each for each in tokens if each.isdigit()]

@@ -7,15 +7,17 @@ aside, and the run says where.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 from ...core.redaction import presentable
 from ..git import give_back, interruptible, record_baseline, recover, set_aside
 from ..git.objects import reading
 from ..git.refs import load_all, load_baseline
-from .last_message import last_words
+from .output import tail
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ..git import SetAside, Tree
@@ -23,7 +25,19 @@ if TYPE_CHECKING:
     from ..journal.state import RunState
     from ..process.stop import Stop
 
-__all__ = ("TreeCleaner",)
+__all__ = (
+    "TreeCleaner",
+    "last_words",
+)
+
+
+# Events, or parts of them, in which nobody speaks but a tool, the user, or the program itself.
+_NOT_SAID = frozenset({
+    *("user", "tool_result", "tool_use", "tool", "system", "error", "result", "thinking"),
+    *("reasoning", "command_execution", "file_change"),
+})  # fmt: skip
+# A document that nests deeper is no event of a program's.
+_DEEPEST = 8
 
 
 class TreeCleaner:
@@ -136,3 +150,53 @@ class TreeCleaner:
 
 def _files(aside: SetAside) -> str:
     return f"{len(aside.moves)} file{'s' if len(aside.moves) != 1 else ''}"
+
+
+def last_words(log: Path, failure: str = "") -> str:
+    """The last text that the agent wrote in an attempt; empty if it wrote none.
+
+    It becomes the message of a commit, so it is not the error that ended the attempt, nor what a
+    tool printed, nor the question that the agent was asked.
+
+    Args:
+        log: The attempt's log, without the suffix.
+        failure: The message that it failed with, which is nobody's words.
+    """
+    printed, _ = tail(log)
+    error = " ".join(failure.split())
+    for line in reversed(printed.decode("utf-8", "replace").splitlines()):
+        for text in _said(line.strip()):
+            words = " ".join(text.split())
+            if words and not (error and (words in error or error in words)):
+                return words
+    return ""
+
+
+def _said(line: str) -> Iterator[str]:
+    """The texts of one line of output, the last first."""
+    if not line.startswith("{"):
+        yield line
+        return
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return  # half an event
+    texts = list(_texts(event, 0))
+    for text in reversed(texts):
+        yield text.strip().rpartition("\n\n")[2]
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, list):
+        for each in value:
+            yield from _texts(each, depth + 1)
+    if not isinstance(value, dict) or {value.get("type"), value.get("role")} & _NOT_SAID:
+        return
+    for key, each in value.items():
+        is_text = key == "text" or (key == "content" and value.get("role") == "assistant")
+        if isinstance(each, str) and is_text:
+            yield each
+        elif isinstance(each, dict | list):
+            yield from _texts(each, depth + 1)

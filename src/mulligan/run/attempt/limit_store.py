@@ -16,13 +16,15 @@ from ...stores.cache import FailOpen
 from ...stores.machine import Key
 from .account_limits import (
     ACCOUNT,
+    OWN,
+    THIS,
     LimitMet,
     ModelAnswered,
     ProbeReleased,
     StartDelayed,
     StartRequest,
+    plain_model,
 )
-from .model_names import OWN, THIS, plain_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ...core.policy import Policy
     from ..agents.adapter import AgentAdapter
     from ..journal.entries import AttemptEnd
-    from ..process.stdin_spool import StdinSpool
+    from ..process.stdin import StdinSpool
     from ..process.stop import Stop
     from ..process.supervise import ProcessExit as Exited
     from .recovery import RecoveryTerms

@@ -1,17 +1,15 @@
-"""What runs through while a program runs: to the log, to the user, to the reader.
+"""The output of an attempt on its way to the log, the user and the reader of the program.
 
-Every byte goes to the attempt's log before anybody else sees it: what was read can be read again
-by whoever takes the run up after a crash. Lines are held only as long as they last, and no longer
-than `_LONGEST`.
+Every byte is written to the attempt's log before it is shown or read, so that after a crash the
+next process reads the same. A line is held until it is complete, up to `_LONGEST` bytes.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
-
-from .log import TAIL, AttemptLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -19,11 +17,28 @@ if TYPE_CHECKING:
 
     from ..agents.adapter import OutputNote, OutputReader, Stream
 
-__all__ = ("AFTER", "LOGS", "AttemptFacts", "AttemptOutput", "answer_in", "read_again", "tail")
+__all__ = (
+    "AFTER",
+    "HEAD",
+    "LOGS",
+    "REST",
+    "TAIL",
+    "AttemptFacts",
+    "AttemptLog",
+    "AttemptOutput",
+    "answer_in",
+    "read_again",
+    "tail",
+)
 
 # How an attempt's log is called after its number: up to our signal, and what it printed then.
 LOGS: Mapping[Stream, str] = {"stdout": ".out", "stderr": ".err"}
 AFTER: Mapping[Stream, str] = {"stdout": ".after.out", "stderr": ".after.err"}
+
+# How much of a log is read to judge an attempt.
+TAIL = 512 << 10
+# How much of its beginning and, at least, of its end is kept: 64 MiB at most in all.
+HEAD, REST = 16 << 20, 24 << 20
 
 # An event with a whole file in it is one line; what is longer than this is nobody's event.
 _LONGEST = 8 << 20
@@ -300,3 +315,92 @@ def _shown(note: OutputNote | None) -> Iterator[bytes]:
     for stream, text in () if note is None else note.shown:
         if stream == "stdout":
             yield text.encode("utf-8", "surrogateescape")
+
+
+class AttemptLog:
+    """The log of one stream of an attempt.
+
+    A log that cannot be written does not end the user's work. Past `HEAD` and twice `REST` the
+    middle is left out: the beginning says what the attempt was, the end how it ended. If the disk
+    is full the beginning is given up as well, because the journal needs room.
+
+    Args:
+        path: The file; made if it does not exist.
+    """
+
+    __slots__ = ("_begins", "_descriptor", "_mark", "_most", "_size", "left_out", "trouble")
+
+    def __init__(self, path: Path) -> None:
+        new = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        #: Why it is not whole, in the system's words; empty if it is.
+        self.trouble = ""
+        #: Bytes of its middle that were left out.
+        self.left_out = 0
+        self._descriptor = -1
+        self._size, self._most = 0, 0
+        # Where the middle was left out: the place of the line that says so, and its length.
+        self._begins, self._mark = 0, 0
+        try:
+            self._descriptor = os.open(path, new, 0o600)
+            self._size = os.fstat(self._descriptor).st_size
+        except OSError as trouble:
+            self.trouble = trouble.strerror or str(trouble)
+
+    def write(self, data: bytes) -> None:
+        """Add `data`; never raises."""
+        if self._descriptor < 0:
+            return
+        if self.trouble:
+            self._squeeze(data)
+            return
+        try:
+            self._write(data)
+            if self._size > HEAD + 2 * REST:
+                self._leave_out()
+        except OSError as trouble:
+            self.trouble = trouble.strerror or str(trouble)
+            # Half of what there was room for: the rest is left to the journal.
+            self._most = min(TAIL, self._size // 2)
+            self._cut()
+            self._squeeze(data)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            with suppress(OSError):  # what it could not write is known by now
+                os.close(descriptor)
+
+    def _leave_out(self) -> None:
+        """Remove the middle: whole lines, where lines are not endless.
+
+        The end is copied before anything is cut off: whoever is killed in between leaves a log in
+        which something stands twice, and nothing is missing.
+        """
+        rest = os.pread(self._descriptor, REST, self._size - REST)
+        rest = rest[rest.find(b"\n") + 1 :]
+        if not self._begins:
+            self._begins = os.pread(self._descriptor, HEAD, 0).rfind(b"\n") + 1 or HEAD
+        self.left_out += self._size - self._begins - self._mark - len(rest)
+        mark = b"[mulligan: %d bytes were left out here]\n" % self.left_out
+        self._mark, self._size = len(mark), self._begins
+        self._write(mark + rest)
+        os.truncate(self._descriptor, self._size)
+
+    def _squeeze(self, data: bytes) -> None:
+        if self._size + len(data) > self._most:
+            self._cut()
+        if self._most:
+            with suppress(OSError):
+                self._write(data[-self._most :])
+
+    def _write(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self._descriptor, rest, self._size)
+            self._size += written
+            rest = rest[written:]
+
+    def _cut(self) -> None:
+        with suppress(OSError):
+            os.truncate(self._descriptor, 0)
+        self._size = 0

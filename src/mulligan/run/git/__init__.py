@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from .baseline import Changes, changes, record_baseline
 from .command import Stoppable, interruptible
-from .file_state import FileState, Left, Move
-from .lease import leased
-from .record import OPEN, Baseline, Mode, SetAside, State
+from .record import OPEN, Baseline, FileState, Left, Mode, Move, SetAside, State
 from .recovery import Caught, finish, give_back, is_clean, prepare, recover, set_aside
 from .refs import drop, forget_baselines, has_baseline, load, load_all, load_baseline
 from .restore import Conflict, GivenBack
 from .secret_files import SECRETS, Secret, why_secret
 from .status import ignored
 from .tree import Tree
+from .tree_lock import leased
 from .worktrees import (
     Lent,
     TakenBack,

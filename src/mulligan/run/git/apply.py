@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...errors import GitError
-from .file_state import FileState
 from .files import TreeEntry
 from .objects import index_lines, reading
+from .record import FileState
 from .status import TreeStatus
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
     from concurrent.futures import Future
 
-    from .file_state import Move
+    from .record import Move
     from .tree import Tree
 
 __all__ = ("PathStep", "outward", "stage", "take")

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING
 from ...core.redaction import presentable
 from ...errors import GitError, GitRefused
 from ...stores.home import private_folder
-from .file_state import FileState, Left, Move
 from .files import LINK, TreeEntry
 from .objects import Objects, entries_of, index_lines, reading
-from .record import Baseline, checked_name
+from .record import Baseline, FileState, Left, Move, checked_name
 from .refs import load_baseline, write_baseline
 from .status import TreeStatus
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .baseline import smudged, stored
-from .file_state import FileState, Move
 from .objects import Objects, entries_of
+from .record import FileState, Move
 from .refs import load_all, withdraw, write
 from .status import TreeStatus
 

@@ -9,21 +9,37 @@ from __future__ import annotations
 
 import os
 import tempfile
+import textwrap
 from typing import TYPE_CHECKING
 
+from ...core.redaction import presentable
 from ...errors import GitError, GitRefused, HookFailed
 from .apply import PathStep, stage
-from .commit_message import TRAILER, message_of
-from .file_state import FileState
 from .objects import entries_of
+from .record import FileState
 from .refs import advance
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .command import Git
     from .record import SetAside
     from .tree import Tree
 
-__all__ = ("commit_changes", "identity", "made_before")
+__all__ = (
+    "PREFIX",
+    "TRAILER",
+    "commit_changes",
+    "identity",
+    "made_before",
+    "message_of",
+)
+
+PREFIX = "mulligan: "
+TRAILER = "Mulligan-Run"
+
+# What git log and most web pages show of a subject.
+_SUBJECT = 72
 
 # Hooks run tests and linters; longer than this is a hook that waits for somebody.
 HOOK_SECONDS = 900.0
@@ -140,3 +156,36 @@ def _settle(tree: Tree, aside: SetAside) -> None:
             for move in aside.moves
         ],
     )
+
+
+def message_of(words: str, paths: Sequence[str], *, name: str, prefix: str = PREFIX) -> str:
+    """The message of a commit: a subject, the rest of the words, a trailer that names the run.
+
+    The words come from an agent, so they are data: one line, no control or direction characters,
+    no secrets, cut.
+
+    Args:
+        words: The agent's last words; empty to speak of the files instead.
+        paths: What was changed.
+        name: ``RUN/NUMBER``.
+        prefix: Stands before the subject.
+    """
+    said = presentable(words) or _files(paths)
+    room = max(20, _SUBJECT - len(prefix))
+    subject, rest = said, ""
+    if len(said) > room:
+        cut = said.rfind(" ", 0, room)
+        cut = cut if cut > 0 else room - 1
+        subject, rest = said[:cut].rstrip() + "…", "…" + said[cut:].lstrip()
+    parts = [presentable(prefix, 60) + " " * prefix.endswith(" ") + subject]
+    if rest:
+        parts.append(textwrap.fill(rest, _SUBJECT, break_on_hyphens=False))
+    parts.append(f"{TRAILER}: {name}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _files(paths: Sequence[str]) -> str:
+    names = ", ".join(presentable(path, 60) for path in paths[:3])
+    if len(paths) == 1:
+        return f"unfinished changes to {names}"
+    return f"unfinished changes to {len(paths)} files: {names}" + ", …" * (len(paths) > 3)

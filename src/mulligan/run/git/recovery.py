@@ -17,11 +17,9 @@ from ...core.redaction import presentable
 from ...errors import GitRefused, SettingError
 from .apply import outward, take
 from .baseline import changes
-from .commit_message import PREFIX
-from .commits import commit_changes, identity, made_before
-from .file_state import Left
+from .commits import PREFIX, commit_changes, identity, made_before
 from .objects import Objects, reading
-from .record import SetAside, checked_name
+from .record import Left, SetAside, checked_name
 from .refs import advance, load, load_all, load_baseline, write
 from .restore import GivenBack, bring_back
 from .status import TreeStatus

@@ -18,17 +18,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from ...errors import GitError
-from .file_state import FileState, inside
 from .files import FILE, TreeEntry
 from .objects import Objects, edited_tree, reading
-from .record import ROOT, Baseline, SetAside, State, checked_name
+from .record import ROOT, Baseline, FileState, SetAside, State, checked_name, inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from .file_state import Left, Move
     from .objects import ObjectReader
-    from .record import Mode
+    from .record import Left, Mode, Move
     from .status import TreeStatus
     from .tree import Tree
 

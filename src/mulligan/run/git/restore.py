@@ -21,7 +21,7 @@ from .record import SetAside
 from .refs import add_record, advance, load, plan_of
 
 if TYPE_CHECKING:
-    from .file_state import Move
+    from .record import Move
     from .status import TreeStatus
     from .tree import Tree
 

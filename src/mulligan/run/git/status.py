@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 
 from ...core.redaction import presentable
 from ...errors import GitRefused
-from .file_state import FileState, Left
 from .files import TreeEntry
 from .locks import free_locks
 from .objects import entries_of
+from .record import FileState, Left
 from .secret_files import HEAD_BYTES, why_secret
 from .tree import Tree
 

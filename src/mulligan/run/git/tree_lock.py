@@ -1,9 +1,9 @@
-"""The lock on a work tree: one thread of one process at a time reads it whole, or moves files.
+"""Locks on a work tree: `locked` for one operation, `leased` for as long as a run works in it.
 
-Threads of one process queue, first come, first served, and wait as long as it takes: the holder is
-one of them, and everything that it does has a bound of its own. Another process is waited for as
-long as it shows progress. The kernel holds the lock, and releases it when the process dies and
-every git that it had started with the lock has ended.
+One thread of one process at a time reads a tree whole, or moves files in it. Threads of one process
+queue, first come, first served, and wait as long as it takes: everything that the holder does has a
+timeout of its own. Another process is waited for as long as it shows progress. The kernel holds the
+lock, and releases it when the process dies and every git that it started with the lock has ended.
 """
 
 from __future__ import annotations
@@ -14,16 +14,23 @@ import threading
 import time
 from collections import defaultdict, deque
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.redaction import presentable
-from ...errors import GitRefused
+from ...errors import GitRefused, TreeBusy
+from ...stores.home import private_folder
 from .command import check_stop, holding_lock, pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("locked",)
+    from .tree import Tree
+
+__all__ = (
+    "leased",
+    "locked",
+)
 
 # How long another process may hold the lock without a sign of life, and how often it gives one.
 _PATIENCE, _BEAT = 60.0, 1.0
@@ -134,3 +141,39 @@ def _beating(handle: int) -> Iterator[None]:
     finally:
         is_over.set()
         thread.join()
+
+
+@contextmanager
+def leased(tree: Tree, run: str, *, is_shared: bool = False) -> Iterator[None]:
+    """Have `tree` as long as a run works in it; the kernel releases it when the process dies.
+
+    Two runs in one tree take each other's edits for their own: the retry of one would set aside
+    what the other has just written.
+
+    Args:
+        tree: The tree.
+        run: Who works in it.
+        is_shared: Whether others may as well who share it: those that only bring changes from
+            trees of their own.
+
+    Raises:
+        TreeBusy: Another run works there. One that is stopped, but not dead, still does.
+    """
+    private_folder(Path(tree.scratch))
+    handle = os.open(os.path.join(tree.scratch, "leased"), _FLAGS, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = os.pread(handle, 200, 0).decode("utf-8", "replace")
+            if other != run:  # a run that was taken over from a process that does not let go
+                raise TreeBusy(
+                    f"{presentable(tree.folder)}: run {presentable(other, 80)} works in this tree, "
+                    f"and each would set the other's edits aside; wait until it ends"
+                ) from None
+        else:
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, run.encode(), 0)
+        yield
+    finally:
+        os.close(handle)

@@ -8,6 +8,7 @@ changes included. What it did is given back as a change to the user's tree, or k
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,21 +20,18 @@ from ...stores.home import home, private_folder
 from .apply import PathStep, take
 from .baseline import changes, record_baseline, stored, untracked_folders
 from .collect import CLOSED, collect, fresh, last_of, written
-from .file_state import FileState, Left
-from .linked_worktrees import clear, is_leaving, linked, move_out
 from .objects import Objects, reading
-from .record import OPEN, checked_name
+from .record import OPEN, FileState, Left, checked_name
 from .refs import add_record, advance, forget_baselines, load_all, load_baseline, plan_of
 from .restore import Conflict, GivenBack, bring_back
 from .status import TreeStatus, ignored
 from .tree import Tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from .file_state import Move
     from .files import TreeEntry
-    from .record import Baseline, Mode, SetAside
+    from .record import Baseline, Mode, Move, SetAside
 
 __all__ = (
     "Lent",
@@ -48,6 +46,10 @@ __all__ = (
     "untaken",
     "would_lose",
 )
+
+
+# A folder that is being removed is called so, with a random number and its old name behind.
+_GONE = ".gone-"
 
 
 def sharing_problem(mode: Mode | Literal["off"], *, is_parallel: bool, agents: int) -> str:
@@ -143,7 +145,7 @@ def _lend(tree: Tree, lent: Lent) -> Lent:
         if is_closed and not fresh(Tree.find(place), lent.key, baseline):
             record_baseline(Tree.find(place), lent.key, instead_of=baseline.commit)
         return lent
-    if baseline is not None and not is_closed and not is_leaving(place):
+    if baseline is not None and not is_closed and not _is_leaving(place):
         raise GitRefused(
             f"{presentable(place)}, the tree of agent {lent.agent!r}, is gone: it was "
             f"removed while the agent was using it; what was not committed there is lost"
@@ -213,7 +215,7 @@ def _taken(tree: Tree, lent: Lent, *, is_kept: bool) -> TakenBack:
             own = Tree.find(lent.folder)
             with own.held():
                 aside = collect(own, lent.key, baseline, aside, folder=lent.owner)
-    elif aside is None and baseline is not None and not is_leaving(lent.folder):
+    elif aside is None and baseline is not None and not _is_leaving(lent.folder):
         return _saved(tree, lent, baseline)
     if aside is None:
         return _cleared(tree, lent, TakenBack())
@@ -274,7 +276,7 @@ def _is_merged(tree: Tree, commit: str) -> bool:
 
 def _saved(tree: Tree, lent: Lent, baseline: Baseline) -> TakenBack:
     """Keep what the agent had committed in a tree that somebody has removed."""
-    commit = next((head for place, head in linked(tree) if place == lent.folder), "")
+    commit = next((head for place, head in _linked(tree) if place == lent.folder), "")
     if commit in {"", baseline.head}:
         return TakenBack(is_gone=True)
     if _is_merged(tree, commit):
@@ -294,7 +296,7 @@ def lent_out(tree: Tree, run: str = "") -> list[Lent]:
         run: Only those of this run, or of one of its agents.
     """
     found = []
-    for place, _ in linked(tree):
+    for place, _ in _linked(tree):
         above, agent = os.path.split(place)
         lent = Lent(run=os.path.basename(above), agent=agent, folder=place, owner=tree.folder)
         if run in {"", lent.run, lent.key} and _is_ours(tree, lent):
@@ -387,6 +389,66 @@ def _cleared(tree: Tree, lent: Lent, result: TakenBack) -> TakenBack:
 
 def _remove(tree: Tree, lent: Lent) -> None:
     # With its baseline, and without the folder, it would be one that somebody is missing.
-    move_out(lent.folder)
+    _move_out(lent.folder)
     forget_baselines(tree, lent.key)
-    clear(tree, lent.folder)
+    _clear(tree, lent.folder)
+
+
+def _linked(tree: Tree) -> list[tuple[str, str]]:
+    """Every work tree that git knows, there or not, with the commit that is checked out there."""
+    said = tree.git.run("worktree", "list", "--porcelain").decode(errors="surrogateescape")
+    found = []
+    for block in said.split("\n\n"):
+        words = [line.partition(" ") for line in block.splitlines()]
+        facts = {name: value for name, _, value in words}
+        found.append((facts.get("worktree", ""), facts.get("HEAD", "")))
+    return found
+
+
+def _move_out(place: str) -> None:
+    """Let a folder be gone in one step: whoever is killed on the way leaves no half of one."""
+    above, name = os.path.split(place)
+    if os.path.isdir(place):
+        os.rename(place, os.path.join(above, f"{_GONE}{os.urandom(4).hex()}-{name}"))
+
+
+def _is_leaving(place: str) -> bool:
+    """Whether `_move_out` was called, and nobody has come to `_clear`."""
+    return any(_moved_out(place))
+
+
+def _clear(tree: Tree, place: str) -> None:
+    """Remove what was moved out, and what git knows of it.
+
+    `git worktree prune` would also forget the work trees of the user whose drive is not mounted.
+    """
+    if _is_known(tree, place):
+        # Held, for git takes the last tree's folder away, where a sibling's may be coming.
+        with tree.held():
+            if _is_known(tree, place):
+                # Twice, for one that its agent has locked.
+                tree.git.run("worktree", "remove", "--force", "--force", "--", place)
+    for each in list(_moved_out(place)):
+        shutil.rmtree(each, ignore_errors=True)
+    with suppress(OSError):
+        os.rmdir(os.path.dirname(place))  # the run's folder, once its last agent has left
+
+
+def _is_known(tree: Tree, place: str) -> bool:
+    """Whether git knows a work tree at `place`: it keeps one file for each, with its folder."""
+    above = os.path.join(tree.common, "worktrees")
+    with suppress(FileNotFoundError):
+        for name in os.listdir(above):
+            with suppress(OSError), open(os.path.join(above, name, "gitdir"), "rb") as file:
+                said = os.fsdecode(file.read().removesuffix(b"\n"))
+                if os.path.dirname(os.path.join(above, name, said)) == place:
+                    return True
+    return False
+
+
+def _moved_out(place: str) -> Iterator[str]:
+    above, name = os.path.split(place)
+    with suppress(OSError):
+        for each in os.listdir(above):
+            if each.startswith(_GONE) and each[len(_GONE) + 9 :] == name:
+                yield os.path.join(above, each)

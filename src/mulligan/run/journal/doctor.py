@@ -18,9 +18,9 @@ from ...stores.local_files import remote_file_system
 from ...stores.sqlite.journal import journal_file
 from ...stores.sqlite.store import hot_file
 from .entries import unpacked
-from .identity import MACHINE_ID, is_alive, myself
 from .lease import standing
 from .state import state_of
+from .store import MACHINE_ID, is_alive, myself
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,47 +7,59 @@ What its program answers is kept in the run's folder, where later phases read it
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...core.redaction import clean
+from ...core.redaction import clean, mask
 from ...errors import SettingError
 from ..attempt.options import RunRequest
 from ..attempt.recovery import run_policy
-from ..attempt.verification import evidence, verified
 from ..journal.entries import (
+    AttemptBegun,
     AttemptEnd,
     RunMade,
     RunRemark,
     RunReopened,
     RunRescheduled,
     WorkDelivered,
+    WorkVerified,
     name_of,
 )
 from ..journal.state import RunState
 from ..process.orphans import marked
 from ..setup import drive_run, make_run
 from .acceptance import is_good, is_owed, standing
-from .answers import AnswerKeeper
 from .artifacts import put, target_of
 from .prompts import command_for, output_in, variables_of
-from .tree_notes import said_of
+from .trees import said_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ...core.policy import Policy
+    from ..agents.adapter import OutputNote, Stream
     from ..attempt.clean_tree import TreeCleaner
     from ..attempt.options import ManualResume, Platform
+    from ..attempt.output import AttemptFacts
     from ..git import Lent
     from ..journal.entries import JournalEntry
     from ..journal.store import ClaimedRun, RunStore
-    from ..process.stdin_spool import StdinSpool
+    from ..process.stdin import StdinSpool
     from ..process.stop import Stop
     from .model import Agent, GitMode, Phase, Plan
     from .schedule import Standing
 
-__all__ = ("PlanAgent",)
+__all__ = (
+    "AnswerKeeper",
+    "PlanAgent",
+    "evidence",
+    "verified",
+)
+
+
+# How much of a verification's output goes back to the agent: its end, where test runners sum up.
+_KEPT = 6000
 
 
 class PlanAgent:
@@ -399,3 +411,101 @@ class PlanAgent:
 
     def _now(self) -> float:
         return self._platform.clock.wall()
+
+
+class AnswerKeeper:
+    """A view that keeps what the program prints on stdout, and tells of each step.
+
+    Args:
+        file: Where it is kept.
+        told: Told of each step, after it was written down.
+    """
+
+    def __init__(self, file: Path, told: Callable[[], None]) -> None:
+        self._file, self._told = file, told
+
+    def step(self, step: JournalEntry) -> None:
+        if isinstance(step, AttemptBegun):
+            self._file.unlink(missing_ok=True)
+        self._told()
+
+    def output(self, stream: Stream, chunk: bytes) -> None:
+        if stream != "stdout":
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(self._file, flags, 0o600), "ab") as file:
+            file.write(chunk)
+
+    def noted(self, note: OutputNote, facts: AttemptFacts) -> None: ...
+
+    def waiting(self, until: float, left: float) -> None: ...
+
+    def notified(self, error: str) -> None: ...
+
+    def over(self, state: RunState) -> None: ...
+
+
+class _Tail:
+    """The end of what a command prints, both streams in one."""
+
+    def __init__(self) -> None:
+        self.text = b""
+
+    def take(self, _stream: Stream, chunk: bytes) -> None:
+        self.text = (self.text + chunk)[-4 * _KEPT :]
+
+    def ending(self) -> None: ...
+
+    def quiet_until(self) -> float:
+        return 0.0
+
+
+def verified(
+    command: tuple[str, ...],
+    attempt: int,
+    *,
+    cwd: Path,
+    environ: Mapping[str, str],
+    timeout: float,
+    platform: Platform,
+    stop: Stop,
+) -> WorkVerified | None:
+    """Run the command, and say what it says of the attempt; None if it was stopped."""
+    tail = _Tail()
+    ended = platform.supervise(
+        command,
+        cwd=cwd,
+        environ=environ,
+        stdin=None,
+        sink=tail,
+        idle=None,
+        timeout=timeout,
+        stop=stop,
+    )
+    if ended.stopped and ended.stopped != "timeout":
+        return None
+    # Masked before it is cut: it is kept in the journal, and shown.
+    said = mask(_readable(tail.text.decode("utf-8", "replace")))
+    if ended.error:
+        said = ended.error
+    elif ended.stopped:
+        said += f"\n[it was still running after {timeout:g} seconds, and was stopped]"
+    elif ended.code and not said.strip():
+        said = f"[it ended with exit code {ended.code}, and printed nothing]"
+    is_good = ended.code == 0 and not ended.stopped and not ended.error
+    return WorkVerified(platform.clock.wall(), attempt, is_good, said[-_KEPT:])
+
+
+def evidence(command: tuple[str, ...], checked: WorkVerified) -> str:
+    """What the agent is told after a check that failed."""
+    shown = mask(shlex.join(command))
+    return (
+        f"Your work was checked with the command {shown!r}, and the check failed. "
+        f"This is the end of what it printed:\n\n{checked.said}\n\n"
+        "Mend what it complains about. Do not repeat what is finished, and do not weaken the check."
+    )
+
+
+def _readable(text: str) -> str:
+    """`text` without what could move a cursor or hide words; its lines stay."""
+    return "".join(each for each in text if each in "\n\t" or each.isprintable())

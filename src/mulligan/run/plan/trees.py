@@ -11,7 +11,7 @@ import os
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ...core.redaction import presentable
+from ...core.redaction import clean, presentable
 from ...errors import GitError, GitRefused
 from ..git import (
     OPEN,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from ..git import TakenBack
     from ..process.stop import Stop
     from .model import Phase, Plan
 
@@ -44,10 +45,15 @@ __all__ = (
     "check_trees",
     "files_aside",
     "forget",
+    "said_of",
     "still_aside",
     "touched",
     "tree_problems",
 )
+
+
+# How many of the files that git does not hold are named.
+_FEW = 3
 
 
 def tree_problems(plan: Plan, home: Path) -> Iterator[Problem]:
@@ -204,3 +210,37 @@ def _lease(plan: Plan, home: Path, run: str, stack: ExitStack) -> dict[str, tupl
     for tree, modes in found.values():
         stack.enter_context(leased(tree, run, is_shared=not modes & ALONE))
     return found
+
+
+def said_of(taken: TakenBack, key: str) -> tuple[str, list[str]]:
+    """Why they did not come, if they did not, and what else there is to say.
+
+    Args:
+        taken: What came.
+        key: The agent, as git knows it: ``RUN/agents/NAME``.
+    """
+    said = [f"git: left {each.path}: {each.reason}" for each in taken.left[:_FEW]]
+    if taken.folder:
+        rest = f"{len(taken.left) - _FEW} more, and " if len(taken.left) > _FEW else ""
+        forget = f"mulligan git drop --force {key}"
+        said.append(f"git: {rest}its folder stays: {taken.folder}; {forget} removes it")
+    if taken.branch:
+        said.append(f"git: its changes are on the branch {taken.branch}")
+    return clean(_trouble(taken, key)), [clean(each) for each in said]
+
+
+def _trouble(taken: TakenBack, key: str) -> str:
+    if taken.given is not None and taken.given.conflicts:
+        first, *more = taken.given.conflicts
+        others = f" and {len(more)} more" if more else ""
+        return (
+            f"{first.path}{others} conflicts with the tree: {first.reason}; "
+            f"merge the branch {taken.branch}, or delete it"
+        )
+    if taken.is_gone:
+        merge = f"merge the branch {taken.branch}, or " if taken.branch else ""
+        return (
+            f"its tree is gone, removed while it worked: what was not committed is lost; "
+            f"{merge}forget it with mulligan git drop {key}"
+        )
+    return ""

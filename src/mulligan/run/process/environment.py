@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .launch import CannotStart, find
+from .spawn import CannotStart, find
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -1,21 +1,213 @@
-"""How a program gets its input while that is still arriving.
+"""The input of a run: kept in a file, and fed to each attempt.
 
-What was kept is replayed from its start, then what arrives is passed on. A program that reads
-slowly slows whoever writes, and one that does not read at all holds nobody up.
+A pipe can be read once, and an agent program may have to be started three times. So what arrives is
+written to a private file on its way to the program. While the input goes on, the file is called
+``NAME.part``; when its end was seen it is renamed to ``NAME``. A process that resumes after a crash
+knows by the name whether the input is complete. A program that reads slowly slows the writer down;
+one that does not read at all delays nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import selectors
+import stat
+import threading
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .stdin_spool import StdinSpool
+__all__ = (
+    "StdinFeed",
+    "StdinSpool",
+)
 
-__all__ = ("StdinFeed",)
+
+_CHUNK = 65536
+# How far the file may run ahead of the program: a short prompt is kept whole even if the program
+# dies before reading it, and `yes |` does not fill the disk.
+_AHEAD = 16 * 1024 * 1024
+
+
+class StdinSpool:
+    """The input of a run.
+
+    Made by `open` when a run begins, and by `saved` when it is resumed by another process.
+    """
+
+    __slots__ = ("_as_is", "_file", "_lock", "_path", "is_complete", "is_empty", "size", "source")
+
+    def __init__(self, path: Path, file: int | None, *, is_complete: bool) -> None:
+        self._path = path
+        self._file = file
+        self._lock = threading.Lock()
+        self._as_is: int | None = None
+        #: Whether there was no input to begin with.
+        self.is_empty = file is None and is_complete
+        #: Whether the file holds the whole input.
+        self.is_complete = is_complete
+        #: Bytes that are in the file.
+        self.size = 0 if file is None else os.fstat(file).st_size
+        #: Where more will come from: a descriptor to wait for; None if no more will come.
+        self.source: int | None = None
+
+    @classmethod
+    def open(cls, path: Path, fd: int = 0) -> StdinSpool:
+        """The input that `fd` gives, kept at `path`, which must not exist yet.
+
+        A terminal, a closed descriptor and /dev/null are no input and leave no file. A file is
+        copied at once, from where it stands, and stands there afterwards.
+
+        Raises:
+            OSError: The file cannot be made or filled.
+        """
+        try:
+            mode = os.fstat(fd).st_mode
+        except OSError:
+            return cls(path, None, is_complete=True)
+        if os.isatty(fd) or _is_null(fd):
+            return cls(path, None, is_complete=True)
+        if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
+            # /dev/zero and its like: nothing to keep, and each attempt finds it as it is.
+            spool = cls(path, None, is_complete=False)
+            spool._as_is = fd
+            return spool
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        spool = cls(path, os.open(_part(path), flags, 0o600), is_complete=False)
+        try:
+            if stat.S_ISREG(mode):
+                spool._copy(fd)
+            else:
+                spool.source = fd
+                spool.fill()
+        except BaseException:
+            spool.close()
+            raise
+        return spool
+
+    @classmethod
+    def saved(cls, path: Path) -> StdinSpool:
+        """What an earlier process kept at `path`; no more will come.
+
+        Raises:
+            OSError: There is a file, and it cannot be read.
+        """
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+        for name, is_complete in ((path, True), (_part(path), False)):
+            with contextlib.suppress(FileNotFoundError):
+                return cls(path, os.open(name, flags), is_complete=is_complete)
+        return cls(path, None, is_complete=True)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some of the input was lost with an earlier process, and will not come."""
+        return not self.is_complete and self.source is None and self._as_is is None
+
+    def descriptor(self) -> int | None:
+        """A descriptor for the program's stdin, the caller's to close; None if it must be fed."""
+        if self._as_is is not None:
+            return os.dup(self._as_is)
+        if self.is_empty:
+            return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        with self._lock:  # another thread may see the end, and rename
+            if self.source is not None:
+                return None
+            # Opened anew, for each attempt reads from the start, at its own pace.
+            name = self._path if self.is_complete else _part(self._path)
+            return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+    def is_hungry(self, offset: int) -> bool:
+        """Whether more should be pulled, now that the program has taken `offset` bytes."""
+        return self.source is not None and self.size - offset < _AHEAD
+
+    def pull(self) -> bool:
+        """Keep what has arrived, if anything has; whether there was something, the end included.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        with self._lock:
+            source = self.source
+            if source is None or not _is_readable(source):
+                return False  # another thread was quicker
+            try:
+                data = os.read(source, _CHUNK)
+            except BlockingIOError:
+                return False
+            except OSError:
+                self.source = None  # torn, not ended: the program gets its end, we know better
+                return True
+            try:
+                if data:
+                    self._append(data)
+                    return True
+                self._complete()
+            except OSError:
+                self.source = None  # what would follow a gap must not look like a whole
+                raise
+            self.source = None
+            return True
+
+    def fill(self) -> None:
+        """Pull what can be had without waiting, up to the read-ahead.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        goal = self.size + _AHEAD
+        while self.size < goal and self.pull():
+            pass
+
+    def read(self, offset: int) -> bytes:
+        """Some of what was kept from `offset` on; empty if that is all there is so far."""
+        return b"" if self._file is None else os.pread(self._file, _CHUNK, offset)
+
+    def close(self) -> None:
+        """Let go of the file; what was kept stays."""
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
+
+    def _copy(self, source: int) -> None:
+        offset = os.lseek(source, 0, os.SEEK_CUR)
+        while data := os.pread(source, _CHUNK, offset):
+            self._append(data)
+            offset += len(data)
+        self._complete()
+
+    def _append(self, data: bytes) -> None:
+        assert self._file is not None  # noqa: S101 -- for the type checker: no source, no file
+        left = memoryview(data)
+        while left:
+            written = os.pwrite(self._file, left, self.size)
+            self.size += written
+            left = left[written:]
+
+    def _complete(self) -> None:
+        assert self._file is not None  # noqa: S101 -- for the type checker: no source, no file
+        if self.size:
+            os.fsync(self._file)  # the name must not outlive a power cut that the bytes do not
+        _part(self._path).rename(self._path)
+        self.is_complete = True
+
+
+def _part(path: Path) -> Path:
+    return path.with_name(f"{path.name}.part")
+
+
+def _is_null(fd: int) -> bool:
+    found = os.fstat(fd)
+    return stat.S_ISCHR(found.st_mode) and found.st_rdev == Path(os.devnull).stat().st_rdev
+
+
+def _is_readable(fd: int) -> bool:
+    waiter = select.poll()
+    waiter.register(fd, select.POLLIN)
+    return bool(waiter.poll(0))
 
 
 class StdinFeed:

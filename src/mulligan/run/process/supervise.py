@@ -13,15 +13,14 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
-from .group import signal_group
-from .launch import CannotStart, cannot_start, start
-from .watchdog import VANISH, Watchdog
+from .spawn import CannotStart, cannot_start, start
+from .watchdog import VANISH, Watchdog, signal_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from .stdin_spool import StdinSpool
+    from .stdin import StdinSpool
     from .stop import Stop
 
 __all__ = ("OutputSink", "ProcessExit", "Stream", "supervise")

@@ -10,7 +10,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..agents.launchers import program_name
+from ..agents.catalogue import program_name
 from ..attempt.options import policy_of, request_of
 from .streams import Streams
 from .views import PlainView
