@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from contextlib import closing
 from dataclasses import MISSING, fields
 from pathlib import Path
 
@@ -142,7 +143,7 @@ def lines() -> set[str]:
     end, err = os.pipe()
     streams, environ = Streams(Stop(), err, err), {"TERM": "dumb"}
     for known in ({}, {"review/security": state(BEGUN, DONE, WorkDelivered(1200.0))}):
-        with PlanTable(plan, run="k3fqzz", streams=streams, environ=environ) as shown:
+        with closing(PlanTable(plan, run="k3fqzz", streams=streams, environ=environ)) as shown:
             for key, each in known.items():
                 shown.changed(key, each, 1000.0)
             shown.phases({"review": "open", "sum": "blocked"}, {})

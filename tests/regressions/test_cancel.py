@@ -19,11 +19,10 @@ import time
 import pytest
 
 from mulligan.errors import Fenced
-from mulligan.run.attempt.options import RunRequest
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunCancelled, RunRescheduled
 from mulligan.run.process.stop import Stop
 from mulligan.run.process.supervise import ProcessExit as Exited
-from mulligan.run.setup import drive_run, make_run
+from mulligan.run.setup import drive_run
 from mulligan.run.show.wording import summed_up
 from tests.run.scripted import Recorder, Stage
 
@@ -36,26 +35,14 @@ def stage(tmp_path):
 
 
 def made(stage):
-    claimed, stdin = make_run(
-        stage.runs,
-        ("tool",),
-        RunRequest(),
-        cwd=str(stage.folder),
-        environ=stage.environ(""),
-        now=stage.clock.wall(),
-    )
-    stdin.close()
-    return claimed
+    return stage.claimed(("tool",))
 
 
-def driven(stage, claimed, supervise, tidy=None):
+def driven(stage, claimed, supervise, cleaner=None):
     view, stop = Recorder(), Stop()
+    context = stage.context(stop=stop, supervise=supervise)._replace(listeners=(view,))
     try:
-        platform = stage.platform()._replace(supervise=supervise)
-        environ = stage.environ("")
-        code = drive_run(
-            stage.runs, claimed, environ=environ, view=view, stop=stop, platform=platform, tidy=tidy
-        )
+        code = drive_run(context, claimed, cleaner=cleaner)
     finally:
         stop.close()
     return code, view

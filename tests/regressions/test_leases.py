@@ -20,10 +20,8 @@ import time
 import pytest
 
 from mulligan.cli import main
-from mulligan.run.attempt.options import RunRequest
 from mulligan.run.journal.entries import RunRescheduled
 from mulligan.run.journal.store import RunStore
-from mulligan.run.setup import make_run
 from tests.run.killing import until
 from tests.run.scripted import Stage
 from tests.run.test_worker import look, parked, worker
@@ -89,15 +87,7 @@ def test_a_worker_in_another_pid_namespace_does_not_take_a_run_that_is_driven(st
 @pytest.mark.real
 def test_a_host_that_got_another_name_wakes_its_runs(stage):
     now = time.time()
-    claimed, stdin = make_run(
-        stage.runs,
-        ("claude", "-p", "x"),
-        RunRequest(),
-        cwd=str(stage.folder / "work"),
-        environ=stage.environ("ok"),
-        now=now,
-    )
-    stdin.close()
+    claimed = stage.claimed(script="ok")
     stage.runs.write(claimed, RunRescheduled(now, now - 1, "parked"), "parked")
     stage.runs.release(claimed)
     state = look(stage.runs, claimed.id)

@@ -13,11 +13,10 @@ from mulligan.core.moment import Moment
 from mulligan.errors import StoreDown
 from mulligan.run.agents.catalogue import recognise
 from mulligan.run.attempt.account_limits import ACCOUNT, ForgetLimits, LimitMet, OverrideLimit
-from mulligan.run.attempt.limit_store import PART
+from mulligan.run.attempt.limit_store import PART, limits_of
 from mulligan.run.attempt.runner import LIFTED
 from mulligan.run.journal.entries import RunRescheduled
 from mulligan.run.process.stop import Stop
-from mulligan.run.setup import limits_of
 from mulligan.run.worker import Worker
 from mulligan.stores.machine import Key
 
@@ -59,17 +58,14 @@ def worked(stage, id_, *, is_limited=None, meanwhile=lambda _stage: None):
     happened: list[float] = []
 
     def limited(run, state):
-        command, environ = stage.runs.command(run), stage.environ("ok")
-        adapter = recognise(command, state.made.agent)
-        limits = limits_of(
-            stage.runs, run, command, adapter, environ=environ, platform=stage.platform()
-        )
+        command = stage.runs.command(run)
+        limits = limits_of(context, run, command, recognise(command, state.made.agent))
         assert limits is not None
         return limits.is_limited()
 
     def drive(claimed, _state):
         woken.append((claimed.id, stage.clock.now() - began))
-        stage.drive(claimed, "limit:7200 ok ok ok", is_parked_by_exit=True)
+        stage.drive(claimed, "limit:7200 ok ok ok", park="exit")
 
     def wait(stop, seconds):
         stage.clock.sleep(seconds)
@@ -81,11 +77,10 @@ def worked(stage, id_, *, is_limited=None, meanwhile=lambda _stage: None):
             stop.set("terminate")
         return stop.is_set
 
+    context = stage.context("ok", stop=stop, wait=wait)
     worker = Worker(
-        stage.runs,
+        context,
         drive=drive,
-        stop=stop,
-        platform=stage.platform()._replace(wait=wait),
         jobs=2,
         failed=lambda _id, error: pytest.fail(str(error)),
         is_limited=is_limited or limited,

@@ -13,12 +13,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from mulligan.cli import main
-from mulligan.run.attempt.options import RunRequest
+from mulligan.run.attempt.options import RunOptions
+from mulligan.run.context import RunContext, real_platform
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade, RunRescheduled
 from mulligan.run.journal.state import state_of
 from mulligan.run.journal.store import RunStore
@@ -50,14 +52,10 @@ def mulligan(capsys, monkeypatch):
 def limited(tmp_path):
     """A run that is limited until a time in two days."""
     runs, now = RunStore(), time.time()
-    claimed, _ = make_run(
-        runs,
-        ("claude", "-p", "x"),
-        RunRequest(),
-        cwd=str(tmp_path),
-        environ={"PATH": "", "HOME": str(tmp_path)},
-        now=now,
-    )
+    environ = {"PATH": "", "HOME": str(tmp_path)}
+    with closing(Stop()) as stop:
+        context = RunContext(environ, runs, stop, real_platform())
+        claimed, _ = make_run(context, ("claude", "-p", "x"), RunOptions(), cwd=str(tmp_path))
     runs.write(claimed, AttemptBegun(now, 1, "start", "", ""), "b")
     ended = AttemptEnd(
         now, 1, 1.0, code=1, kind="quota", then="stop", until=now + THURSDAY, exit=75, because="far"
@@ -110,15 +108,13 @@ def test_a_worker_wakes_a_limited_run_when_its_time_has_come(tmp_path):
     woken = []
 
     def drive(claimed, state):
-        woken.append(stage.drive(claimed, "limit:50000 ok", is_parked_by_exit=True).code)
+        woken.append(stage.drive(claimed, "limit:50000 ok", park="exit").code)
 
     def worked():
         stop = Stop()
         worker = Worker(
-            stage.runs,
+            stage.context(stop=stop),
             drive=drive,
-            stop=stop,
-            platform=stage.platform(),
             jobs=1,
             failed=lambda id_, error: pytest.fail(f"{id_}: {error}"),
         )

@@ -14,10 +14,8 @@ from typing import Any
 
 import pytest
 
-from mulligan.run.attempt.options import RunRequest
 from mulligan.run.attempt.recovery import HARMLESS, UNSURE
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunRescheduled
-from mulligan.run.setup import make_run
 
 from ..run.scripted import Recorder, Stage
 
@@ -125,14 +123,7 @@ class TestItem3:
 
     def test_nor_has_one_whose_supervisor_was_killed(self, stage):
         program(stage, "claude", EFFECT, "echo 'All tests pass.'")
-        claimed, _ = make_run(
-            stage.runs,
-            ("claude", "-p", "x"),
-            RunRequest(),
-            cwd=str(stage.folder / "work"),
-            environ=stage.environ(""),
-            now=stage.clock.wall(),
-        )
+        claimed = stage.claimed()
         stage.runs.write(
             claimed, AttemptBegun(stage.clock.wall(), 1, "start", SESSION, ""), "begun-1"
         )
@@ -196,14 +187,7 @@ class TestItem17:
         assert run.view.shown["stdout"].strip() == b"Done."
 
     def test_a_supervisor_killed_after_its_signal_leaves_no_success(self, stage):
-        claimed, _ = make_run(
-            stage.runs,
-            ("copilot", "-p", "x"),
-            RunRequest(),
-            cwd=str(stage.folder / "work"),
-            environ=stage.environ(""),
-            now=stage.clock.wall(),
-        )
+        claimed = stage.claimed(("copilot", "-p", "x"))
         stage.runs.write(
             claimed, AttemptBegun(stage.clock.wall(), 1, "start", SESSION, ""), "begun-1"
         )

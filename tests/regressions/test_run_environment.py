@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.attempt.options import RunRequest
+from mulligan.run.attempt.options import RunOptions
 from mulligan.run.journal.entries import RunRescheduled
 from mulligan.run.setup import make_run
 from tests.run.scripted import Stage
@@ -24,17 +24,12 @@ PAGE = (Path(__file__).parents[2] / "docs" / "a-nights-work.md").read_text(encod
 
 
 def parked(stage, **more):
-    environ = {**stage.environ("ok"), **more}
-    now = stage.clock.wall()
-    claimed, stdin = make_run(
-        stage.runs,
-        ("claude", "-p", "x"),
-        RunRequest(),
-        cwd=str(stage.folder / "work"),
-        environ=environ,
-        now=now,
-    )
+    now, context = stage.clock.wall(), stage.context("ok")
+    context = context._replace(environ={**context.environ, **more})
+    cwd = str(stage.folder / "work")
+    claimed, stdin = make_run(context, ("claude", "-p", "x"), RunOptions(), cwd=cwd)
     stdin.close()
+    context.stop.close()
     stage.runs.write(claimed, RunRescheduled(now, now - 1, "parked"), "parked")
     stage.runs.release(claimed)
     return claimed.id

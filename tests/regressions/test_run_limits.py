@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import pytest
 
-from mulligan.run.attempt.options import RunRequest
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunRescheduled
-from mulligan.run.setup import make_run
 
 from ..run.scripted import Stage
 
@@ -46,15 +44,7 @@ class Desktop(Stage):
         return self.drive(claimed, script, **options)
 
     def new(self, script: str, *, command=("claude", "-p", "x"), **options):
-        claimed, _ = make_run(
-            self.runs,
-            command,
-            RunRequest(),
-            cwd=str(self.folder / "work"),
-            environ=self.environ(script),
-            now=self.clock.wall(),
-        )
-        return self.drive(claimed, script, **options)
+        return self.drive(self.claimed(command, script), script, **options)
 
 
 @pytest.fixture
@@ -67,51 +57,51 @@ def held(run):
 
 
 def test_a_success_lifts_the_limit_for_the_next_run(desktop):
-    first = desktop.new("limit:18000 ok ok", is_parked_by_exit=True)
+    first = desktop.new("limit:18000 ok ok", park="exit")
     assert (first.code, first.state.status) == (75, "waiting")
     again = desktop.resume(first, "limit:18000 ok ok", is_now=True)
     assert again.code == 0
-    second = desktop.new("limit:18000 ok ok", is_parked_by_exit=True)
+    second = desktop.new("limit:18000 ok ok", park="exit")
     assert (second.code, held(second), desktop.clock.now()) == (0, [], 0)
 
 
 def test_a_new_run_can_ignore_what_is_believed_once(desktop):
-    desktop.new("limit:18000 ok limit:18000 ok", is_parked_by_exit=True)
-    assert desktop.new("", is_parked_by_exit=True).code == 75
+    desktop.new("limit:18000 ok limit:18000 ok", park="exit")
+    assert desktop.new("", park="exit").code == 75
     assert desktop.new("limit:18000 ok limit:18000 ok", is_now=True).code == 0
     # Once: whoever is refused again waits again.
-    third = desktop.new("limit:18000 ok limit:18000 ok", is_now=True, is_parked_by_exit=True)
+    third = desktop.new("limit:18000 ok limit:18000 ok", is_now=True, park="exit")
     assert (third.code, third.state.attempts, desktop.clock.now()) == (75, 1, 0)
 
 
 def test_an_opus_limit_does_not_stop_sonnet(desktop):
     script = "opus:18000 ok ok"
-    first = desktop.new(script, command=OPUS, is_parked_by_exit=True)
+    first = desktop.new(script, command=OPUS, park="exit")
     assert (first.code, first.state.ended[-1].kind) == (75, "quota")
-    sonnet = desktop.new(script, command=SONNET, is_parked_by_exit=True)
+    sonnet = desktop.new(script, command=SONNET, park="exit")
     assert (sonnet.code, held(sonnet)) == (0, [])
-    opus = desktop.new(script, command=OPUS, is_parked_by_exit=True)
+    opus = desktop.new(script, command=OPUS, park="exit")
     assert (opus.code, opus.state.attempts) == (75, 0)
     assert "met a limit for opus" in held(opus)[0].because
 
 
 def test_an_account_s_limit_stops_every_model(desktop):
     script = "limit:18000 ok"
-    desktop.new(script, command=OPUS, is_parked_by_exit=True)
-    sonnet = desktop.new(script, command=SONNET, is_parked_by_exit=True)
+    desktop.new(script, command=OPUS, park="exit")
+    sonnet = desktop.new(script, command=SONNET, park="exit")
     assert (sonnet.code, sonnet.state.attempts) == (75, 0)
 
 
 def test_two_programs_with_one_key_share_its_limit(desktop):
-    desktop.new("limit:18000", is_parked_by_exit=True)
-    other = desktop.new("", command=PI, is_parked_by_exit=True)
+    desktop.new("limit:18000", park="exit")
+    other = desktop.new("", command=PI, park="exit")
     assert (other.code, other.state.attempts) == (75, 0)
     desktop.keys = {"ANTHROPIC_API_KEY": "k2"}
-    assert desktop.new("", command=PI, is_parked_by_exit=True).state.attempts == 1
+    assert desktop.new("", command=PI, park="exit").state.attempts == 1
 
 
 def test_who_waits_in_place_goes_on_when_the_limit_is_lifted(desktop):
-    first = desktop.new("limit:18000 ok ok", is_parked_by_exit=True)
+    first = desktop.new("limit:18000 ok ok", park="exit")
     lifted: list[int] = []
 
     def lift(stop, seconds):
@@ -130,9 +120,9 @@ def test_who_waits_in_place_goes_on_when_the_limit_is_lifted(desktop):
 
 def test_one_run_tries_when_the_time_has_come(desktop):
     """Three runs wait for one reset: one of them asks, and is refused, and asks for all."""
-    desktop.new("limit:600 limit:600", is_parked_by_exit=True)
+    desktop.new("limit:600 limit:600", park="exit")
     desktop.clock.sleep(700)
-    again = desktop.new("limit:600 limit:600", is_parked_by_exit=True)
+    again = desktop.new("limit:600 limit:600", park="exit")
     assert [type(step) for step in again.view.steps] == [AttemptBegun, AttemptEnd]
     for _ in range(3):
-        assert desktop.new("limit:600 limit:600", is_parked_by_exit=True).state.attempts == 0
+        assert desktop.new("limit:600 limit:600", park="exit").state.attempts == 0

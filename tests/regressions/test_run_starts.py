@@ -18,13 +18,13 @@ from subprocess import Popen
 
 import pytest
 
-from mulligan.run.attempt.options import RunRequest
+from mulligan.run.context import real_platform
 from mulligan.run.journal.entries import AttemptEnd
 from mulligan.run.process.stop import Stop
-from mulligan.run.setup import drive_run, make_run, real_platform
+from mulligan.run.setup import drive_run
 from mulligan.run.show.wording import told
 
-from ..run.scripted import Recorder, Stage
+from ..run.scripted import Stage
 
 pytestmark = pytest.mark.real
 
@@ -41,15 +41,7 @@ class Killed(BaseException):
 
 
 def made(stage, command):
-    claimed, _ = make_run(
-        stage.runs,
-        command,
-        RunRequest(),
-        cwd=str(stage.folder / "work"),
-        environ=stage.environ("ok"),
-        now=stage.clock.wall(),
-    )
-    return claimed
+    return stage.claimed(command, "ok")
 
 
 def killed(stage, claimed, supervise):
@@ -57,14 +49,7 @@ def killed(stage, claimed, supervise):
     stop = Stop()
     try:
         with pytest.raises(Killed):
-            drive_run(
-                stage.runs,
-                claimed,
-                environ=stage.environ("ok"),
-                view=Recorder(),
-                stop=stop,
-                platform=stage.platform()._replace(supervise=supervise),
-            )
+            drive_run(stage.context("ok", stop=stop, supervise=supervise), claimed)
     finally:
         stop.close()
     assert stage.runs.look(claimed.id).is_torn
@@ -126,16 +111,10 @@ class TestRefusedForTheMoment:
                 while opened:
                     os.close(opened.pop())
 
-        view, stop = Recorder(), Stop()
+        stop = Stop()
+        context = stage.context("ok", stop=stop, supervise=supervise)
         with _few_descriptors():
-            code = drive_run(
-                stage.runs,
-                claimed,
-                environ=stage.environ("ok"),
-                view=view,
-                stop=stop,
-                platform=stage.platform()._replace(supervise=supervise),
-            )
+            code = drive_run(context, claimed)
         stop.close()
         ended = stage.runs.look(claimed.id).ended
         assert (code, stage.effects, len(ended)) == (0, 1, 2)

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 from hypothesis import given
@@ -20,8 +21,10 @@ from hypothesis import strategies as st
 from mulligan.config.secret_variables import is_secret_name, mask_environment_secrets, secret_values
 from mulligan.core.redaction import MASK, mask, presentable
 from mulligan.run import Agent, Phase, Plan, run_plan
-from mulligan.run.attempt.options import RunRequest
+from mulligan.run.attempt.options import RunOptions
+from mulligan.run.context import RunContext, real_platform
 from mulligan.run.journal.store import RunStore
+from mulligan.run.process.stop import Stop
 from mulligan.run.setup import make_run
 
 # Letters and digits that no message contains by chance, as long as any kind of key needs.
@@ -222,15 +225,10 @@ def test_a_short_secret_in_a_command_or_a_name_is_masked(monkeypatch, tmp_path):
     monkeypatch.setenv("ACME_PASSWORD", "hunter2hunt")
     mask_environment_secrets()
     runs = RunStore(tmp_path / "home")
-    claimed, stdin = make_run(
-        runs,
-        ("psql", "hunter2hunt"),
-        RunRequest(),
-        cwd=str(tmp_path),
-        environ=os.environ,
-        now=1.0,
-        name="hunter2hunt",
-    )
+    with closing(Stop()) as stop:
+        context = RunContext(os.environ, runs, stop, real_platform())
+        command, name = ("psql", "hunter2hunt"), "hunter2hunt"
+        claimed, stdin = make_run(context, command, RunOptions(), cwd=str(tmp_path), name=name)
     stdin.close()
     state = runs.look(claimed.id)
     runs.close()

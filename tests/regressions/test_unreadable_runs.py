@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 
 import pytest
 
 from mulligan.cli import main
-from mulligan.run.attempt.options import RunRequest
-from mulligan.run.context import RunContext
 from mulligan.run.journal.store import RunStore, UnreadableRun
 from mulligan.run.process.stop import Stop
-from mulligan.run.setup import make_run
 from mulligan.stores.sqlite.journal import journal_file
 from tests.run.scripted import Stage
 from tests.run.test_worker import look, parked, worker
@@ -95,15 +91,11 @@ def test_what_a_newer_version_wrote_says_so(stage):
 @pytest.mark.real
 def test_a_run_that_a_newer_version_has_taken_over_is_stopped(stage):
     """The thread that looks after the lease died of what it could not read, and nobody stopped."""
-    claimed, stdin = make_run(
-        stage.runs, ("tool",), RunRequest(), cwd="/", environ=stage.environ(""), now=time.time()
-    )
-    stdin.close()
-    stop = Stop()
-    with RunContext(stage.runs, claimed, stop) as context:
+    claimed, stop = stage.claimed(("tool",)), Stop()
+    with stage.context(stop=stop).holding(claimed) as held:
         damage(stage, claimed.id, FUTURE, epoch=claimed.epoch + 1)
-        assert context.stop.wait(20)
-        assert context.stop.reason == "fenced"
+        assert held.stop.wait(20)
+        assert held.stop.reason == "fenced"
     stop.close()
 
 

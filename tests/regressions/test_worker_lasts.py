@@ -3,7 +3,7 @@
 A worker opened a SQLite store and a stdin spool for every wake and closed neither: 62 wakes, 62
 descriptors. At a limit of 256 it met EMFILE after 312 runs, and every other run was declared
 hopeless. Two workers and one run that could not be driven wrote two entries a second for ever, each
-taking the other's ``taken`` for a change. Now a `RunStore` has one store, a `RunContext` closes
+taking the other's ``taken`` for a change. Now a `RunStore` has one store, `drive_run` closes
 what a run uses, troubles that pass are tried again later, and a taking is no change.
 """
 
@@ -21,13 +21,13 @@ from uuid import uuid4
 import pytest
 
 from mulligan.errors import MulliganError, SettingError, StoreDown
-from mulligan.run.attempt.options import RunRequest
+from mulligan.run.attempt.options import DriveOptions
 from mulligan.run.journal.entries import RunRescheduled
 from mulligan.run.process.stop import Stop
 from mulligan.run.process.supervise import ProcessExit as Exited
-from mulligan.run.setup import drive_run, make_run
+from mulligan.run.setup import drive_run
 from mulligan.run.worker import Worker, is_passing
-from tests.run.scripted import Recorder, Stage
+from tests.run.scripted import Stage
 from tests.run.test_worker import look
 
 
@@ -43,15 +43,7 @@ def parked(stage, number):
     found = []
     for _ in range(number):
         now = stage.clock.wall()
-        claimed, stdin = make_run(
-            stage.runs,
-            ("claude", "-p", "x"),
-            RunRequest(),
-            cwd=str(stage.folder / "work"),
-            environ=stage.environ("ok"),
-            now=now,
-        )
-        stdin.close()
+        claimed = stage.claimed(script="ok")
         stage.runs.write(claimed, RunRescheduled(now, now - 1, "parked"), "parked", is_synced=False)
         stage.runs.release(claimed)
         found.append(claimed.id)
@@ -73,10 +65,8 @@ def worker(stage, drive, *, glances=1, jobs=4, **more):
         return stop.is_set
 
     found = Worker(
-        stage.runs,
+        stage.context("ok", stop=stop, wait=wait),
         drive=drive,
-        stop=stop,
-        platform=stage.platform()._replace(wait=wait),
         jobs=jobs,
         failed=lambda id_, error: told.append((id_, str(error))),
         **more,
@@ -104,15 +94,8 @@ def test_three_hundred_wakes_use_the_descriptors_of_one(stage, wakes):
 
     def drive(claimed, state):
         with closing(Stop()) as stop:
-            drive_run(
-                stage.runs,
-                claimed,
-                environ=stage.environ("ok"),
-                view=Recorder(),
-                stop=stop,
-                platform=stage.platform()._replace(supervise=supervise),
-                is_parked_by_exit=True,
-            )
+            context = stage.context("ok", stop=stop, supervise=supervise)
+            drive_run(context, claimed, how=DriveOptions(park="exit"))
 
     def once():
         found, stop, told = worker(stage, drive, glances=10**6, jobs=1)

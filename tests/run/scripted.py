@@ -9,17 +9,19 @@ from types import SimpleNamespace
 from typing import Any
 
 from mulligan.core.moment import Moment
-from mulligan.run.attempt.options import RunRequest
+from mulligan.run.attempt.options import DriveOptions, RunOptions
+from mulligan.run.context import RunContext, real_platform
 from mulligan.run.journal.store import RunStore
+from mulligan.run.listeners import RunListener
 from mulligan.run.process.stop import Stop
-from mulligan.run.setup import drive_run, make_run, real_platform
+from mulligan.run.setup import drive_run, make_run
 from mulligan.testing import VirtualClock
 
 AGENT = Path(__file__).parents[2] / "examples" / "scripted_agent.py"
 
 
-class Recorder:
-    """A view that keeps everything."""
+class Recorder(RunListener):
+    """Keeps everything that it is told."""
 
     def __init__(self) -> None:
         self.steps: list[Any] = []
@@ -40,8 +42,6 @@ class Recorder:
     def waiting(self, until, left):
         if not self.waits or self.waits[-1] != until:
             self.waits.append(until)
-
-    def notified(self, error): ...
 
     def over(self, state):
         self.ends.append(state)
@@ -82,18 +82,29 @@ class Stage:
 
         return real_platform()._replace(clock=self.clock, wait=wait, roll=lambda: 0.5)
 
-    def run(self, script: str, *, command=("claude", "-p", "Port the tests"), **asked: Any):
-        claimed, _ = make_run(
+    def context(self, script: str = "", *, stop: Stop | None = None, **platform: Any) -> RunContext:
+        """What drives runs here; `platform` replaces parts of the platform."""
+        return RunContext(
+            self.environ(script),
             self.runs,
-            command,
-            RunRequest(**asked),
-            cwd=str(self.folder / "work"),
-            environ=self.environ(script),
-            now=self.clock.wall(),
+            Stop() if stop is None else stop,
+            self.platform()._replace(**platform),
         )
-        return self.drive(claimed, script)
 
-    def drive(self, claimed, script: str, *, interrupted_after=None, **options: Any):
+    def claimed(self, command=("claude", "-p", "x"), script: str = "", **asked: Any):
+        """A run of `command` in the work folder, claimed and not started."""
+        name = asked.pop("name", "")
+        context, options = self.context(script), RunOptions(**asked)
+        cwd = str(self.folder / "work")
+        claimed, stdin = make_run(context, command, options, cwd=cwd, name=name)
+        stdin.close()
+        context.stop.close()
+        return claimed
+
+    def run(self, script: str, *, command=("claude", "-p", "Port the tests"), **asked: Any):
+        return self.drive(self.claimed(command, script, **asked), script)
+
+    def drive(self, claimed, script: str, *, interrupted_after=None, cleaner=None, **how: Any):
         view, stop = Recorder(), Stop()
         platform = self.platform(interrupted_after=interrupted_after)
 
@@ -101,16 +112,10 @@ class Stage:
             now = {"NOW": str(self.clock.wall())}  # the program lives in our time
             return real_platform().supervise(argv, environ={**environ, **now}, **more)
 
+        context = self.context(script, stop=stop, wait=platform.wait, supervise=supervise)
+        context = context._replace(listeners=(view,), output=view.output)
         try:
-            code = drive_run(
-                self.runs,
-                claimed,
-                environ=self.environ(script),
-                view=view,
-                stop=stop,
-                platform=platform._replace(supervise=supervise),
-                **options,
-            )
+            code = drive_run(context, claimed, how=DriveOptions(**how), cleaner=cleaner)
         finally:
             stop.close()
         return SimpleNamespace(

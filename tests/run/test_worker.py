@@ -11,11 +11,9 @@ import time
 
 import pytest
 
-from mulligan.run.attempt.options import RunRequest
 from mulligan.run.journal.entries import AttemptBegun, RunMade, RunRescheduled
 from mulligan.run.journal.state import RunState
 from mulligan.run.journal.store import RunStore
-from mulligan.run.setup import make_run
 from mulligan.run.worker import is_due
 
 from .killing import until
@@ -57,14 +55,7 @@ def parked(stage, number, *, script):
     found = []
     for _ in range(number):
         now = time.time()
-        claimed, _ = make_run(
-            stage.runs,
-            ("claude", "-p", "x"),
-            RunRequest(),
-            cwd=str(stage.folder / "work"),
-            environ=stage.environ(script),
-            now=now,
-        )
+        claimed = stage.claimed(script=script)
         stage.runs.write(claimed, RunRescheduled(now, now - 1, "parked"), "parked")
         stage.runs.release(claimed)
         found.append(claimed.id)

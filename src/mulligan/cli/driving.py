@@ -6,30 +6,32 @@ import contextlib
 import os
 from math import ceil
 from pathlib import Path
-from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from ..core.duration import duration_text
 from ..errors import FileError, SettingError
 from ..run.agents.adapter import CommandRefused
-from ..run.attempt.options import RunRequest, policy_of, request_of
+from ..run.attempt.options import DriveOptions, RunOptions
+from ..run.context import open_context
 from ..run.journal.entries import PLAN, RunRescheduled
 from ..run.journal.retention import prune_daily
-from ..run.journal.store import NoSuchRun, RunStore
+from ..run.journal.store import NoSuchRun
 from ..run.process.environment import credentials, environment_of
-from ..run.process.stop import Stop, signals
-from ..run.setup import drive_run, make_run, real_platform
+from ..run.process.stop import signals
+from ..run.setup import drive_run, make_run
 from ..run.show.choose import showing
 from ..run.show.wording import clock
 from . import Unusable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from ..run.context import RunContext
     from ..run.journal.state import RunState
-    from ..run.journal.store import ClaimedRun
+    from ..run.journal.store import ClaimedRun, RunStore
+    from ..run.process.stdin import StdinSpool
 
 __all__ = ("check_name", "notice_argv", "resume_run", "run_command", "working_folder")
 
@@ -47,59 +49,35 @@ def run_command(
     *,
     name: str,
     cwd: str,
-    agent: str,
-    horizon: float | None,
-    attempts: int | None,
     policy: str,
-    idle: float | None,
-    timeout: float | None,
-    deadline: float | None,
-    own_retries: int | None,
-    restart: bool,
     final_only: bool,
     stream: bool,
-    park: str,
     notify: str,
+    park: Literal["wait", "exit"],
     is_json: bool,
     is_now: bool,
+    **asked: Any,
 ) -> int:
-    """Make a run of `words`, and drive it."""
+    """Make a run of `words`, and drive it; `asked` are further fields of `RunOptions`."""
     if final_only and stream:
         raise Unusable(
             "--final-only and --stream contradict each other",
             "--final-only prints the last attempt, --stream all attempts as they come",
         )
-    asked = RunRequest(
-        agent=agent,
+    options = RunOptions(
         policy=str(Path(policy).absolute()) if policy.endswith(".toml") else policy,
-        attempts=attempts,
-        horizon=horizon,
-        idle=idle,
-        timeout=timeout,
-        deadline=deadline,
-        own_retries=own_retries,
-        may_restart=restart,
         is_final_only=final_only or (False if stream else None),
         is_notified=bool(notify),
+        **asked,
     )
     check_name(name)
     if policy:
-        _check_policy(asked)
+        _check_policy(options)
     told = notice_argv(notify)
     folder = working_folder(cwd)
-    runs = RunStore()
-    with signals(Stop()) as stop:
+    with open_context(os.environ) as context, signals(context.stop):
         try:
-            claimed, stdin = make_run(
-                runs,
-                words,
-                asked,
-                cwd=str(folder),
-                environ=os.environ,
-                now=time(),
-                name=name,
-                stdin=0,
-            )
+            claimed, stdin = make_run(context, words, options, cwd=str(folder), name=name, stdin=0)
         except CommandRefused as refused:
             raise Unusable(refused.because, refused.hint) from None
         except SettingError as error:
@@ -107,17 +85,9 @@ def run_command(
         if told:
             from ..run.show.notify import remember
 
-            remember(runs.files(claimed.id), told)
-        return _go(
-            runs,
-            claimed,
-            environ=os.environ,
-            stop=stop,
-            is_json=is_json,
-            stdin=stdin,
-            is_parked_by_exit=park == "exit",
-            is_now=is_now,
-        )
+            remember(context.runs.files(claimed.id), told)
+        how = DriveOptions(park, is_now)
+        return _go(context, claimed, how, is_json=is_json, stdin=stdin)
 
 
 def resume_run(
@@ -125,68 +95,53 @@ def resume_run(
     *,
     is_now: bool,
     horizon: float | None,
-    restart: bool,
+    may_restart: bool,
     is_here: bool,
-    park: str,
+    park: Literal["wait", "exit"],
     report: str,
     cost_limit: float | None,
     is_json: bool,
 ) -> int:
-    """Take a run, and drive it from where it stands."""
-    runs = RunStore()
-    id_ = runs.find(run) if run else _newest(runs)
-    state = runs.look(id_)
-    assert state is not None  # noqa: S101 -- it was found
-    if state.status == "done":
-        click.echo(f"mulligan: run {id_} is done; mulligan show {id_} shows the result", err=True)
-        return 0
-    _check_resumable(runs, id_, state, report, cost_limit)
-    _check_here(runs, id_, state, is_here=is_here)
-    environ = environment_of(state.made, os.environ)
-    for missing in sorted(credentials(state.made.variables) - environ.keys()):
-        click.echo(
-            f"mulligan: {missing} was set when the run was created, and is not set now", err=True
-        )
-    now = time()
-    if not is_now and _is_far(id_, state, now, horizon):
-        return EX_TEMPFAIL
-    with signals(Stop()) as stop:
-        claimed = runs.claim(id_, now, is_by_hand=True)
+    """Claim a run, and drive it from where it stands."""
+    with open_context(os.environ) as opened:
+        runs = opened.runs
+        id_ = runs.find(run) if run else _newest(runs)
         state = runs.look(id_)
-        assert state is not None  # noqa: S101 -- this process holds it
-        if state.status in _OVER:  # between the look and the claim
-            runs.release(claimed)
-            _check_resumable(runs, id_, state, report, cost_limit)
-        if not runs.is_here(state.made):
-            runs.adopt(claimed, now)
-        if moved := _moved(state, now, horizon, is_now=is_now):
-            runs.write(claimed, moved, "resumed")
-        if state.made.agent == PLAN:
-            from ..run.attempt.options import ManualResume
-            from .plans import drive_plan
+        assert state is not None  # noqa: S101 -- it was found
+        if state.status == "done":
+            shown = f"mulligan show {id_} shows the result"
+            click.echo(f"mulligan: run {id_} is done; {shown}", err=True)
+            return 0
+        _check_resumable(runs, id_, state, report, cost_limit)
+        _check_here(runs, id_, state, is_here=is_here)
+        environ = environment_of(state.made, os.environ)
+        for missing in sorted(credentials(state.made.variables) - environ.keys()):
+            when = "was set when the run was created, and is not set now"
+            click.echo(f"mulligan: {missing} {when}", err=True)
+        now = opened.now()
+        if not is_now and _is_far(id_, state, now, horizon):
+            return EX_TEMPFAIL
+        context = opened._replace(environ=environ)
+        with signals(context.stop):
+            claimed = runs.claim(id_, now, is_by_hand=True)
+            state = runs.look(id_)
+            assert state is not None  # noqa: S101 -- this process holds it
+            if state.status in _OVER:  # between the look and the claim
+                runs.release(claimed)
+                _check_resumable(runs, id_, state, report, cost_limit)
+            if not runs.is_here(state.made):
+                runs.adopt(claimed, now)
+            if moved := _moved(state, now, horizon, is_now=is_now):
+                runs.write(claimed, moved, "resumed")
+            how = DriveOptions(park, is_now, may_restart)
+            if state.made.agent == PLAN:
+                from .plans import drive_plan
 
-            how = {"horizon": horizon, "cost_limit": cost_limit}
-            _ready_plan(runs, id_, state, now, is_now=is_now, **how)
-            return drive_plan(
-                runs,
-                claimed,
-                stop=stop,
-                environ=environ,
-                is_json=is_json,
-                report=report,
-                is_parked_by_exit=park == "exit",
-                by_hand=ManualResume(is_now, restart),
-            )
-        return _go(
-            runs,
-            claimed,
-            environ=environ,
-            stop=stop,
-            is_json=is_json,
-            is_parked_by_exit=park == "exit",
-            may_restart=restart,
-            is_now=is_now,
-        )
+                _ready_plan(
+                    runs, id_, state, now, is_now=is_now, horizon=horizon, cost_limit=cost_limit
+                )
+                return drive_plan(context, claimed, how, is_json=is_json, report=report)
+            return _go(context, claimed, how, is_json=is_json)
 
 
 def _ready_plan(
@@ -226,7 +181,8 @@ def _is_far(id_: str, state: RunState, now: float, horizon: float | None) -> boo
     """Whether the run is limited beyond its horizon, and not waited for here; then that is said."""
     if state.status != "limited" or state.until is None or state.made.agent == PLAN:
         return False
-    bounds = (horizon, state.horizon, policy_of(request_of(state.made.terms)).horizon)
+    own = RunOptions.from_journal(state.made.terms).load_policy().horizon
+    bounds = (horizon, state.horizon, own)
     bound = next(each for each in bounds if each is not None)
     left = state.until - now
     if left <= bound:
@@ -279,22 +235,18 @@ def _check_here(runs: RunStore, id_: str, state: RunState, *, is_here: bool) -> 
 
 
 def _go(
-    runs: RunStore,
+    context: RunContext,
     claimed: ClaimedRun,
+    how: DriveOptions,
     *,
-    environ: Mapping[str, str],
-    stop: Stop,
     is_json: bool,
-    **how: Any,
+    stdin: StdinSpool | None = None,
 ) -> int:
     """Drive the run that this process holds, and show it."""
-    state = runs.look(claimed.id)
+    state = context.runs.look(claimed.id)
     assert state is not None  # noqa: S101 -- this process holds it
-    shown = showing(runs, claimed.id, state, stop=stop, environ=environ, is_json=is_json)
-    with shown as (view, streams):
-        code = drive_run(
-            runs, claimed, environ=environ, view=view, stop=stop, platform=real_platform(), **how
-        )
+    with showing(context, claimed.id, state, is_json=is_json) as (shown, streams):
+        code = drive_run(shown, claimed, how=how, state=state, stdin=stdin)
     if not code and streams.is_unread:
         # What was done is done; but the reader does not have all of the answer.
         click.echo(
@@ -302,14 +254,14 @@ def _go(
             err=True,
         )
         code = _UNREAD
-    prune_daily(runs, time())
+    prune_daily(context.runs, context.now())
     return code
 
 
-def _check_policy(asked: RunRequest) -> None:
+def _check_policy(options: RunOptions) -> None:
     """Refuse rules that do not exist now: they are not read before something fails."""
     try:
-        policy_of(asked)
+        options.load_policy()
     except FileError:
         raise
     except SettingError as error:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from contextlib import closing
 from pathlib import Path
-from time import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -16,16 +16,16 @@ from ..core.duration import duration_text
 from ..core.policy import Policy
 from ..core.redaction import clean, mask, printable
 from ..errors import GitRefused, GitStopped, SettingError, TreeBusy
+from ..run.attempt.options import DriveOptions
 from ..run.attempt.recovery import longest_wait, run_policy
+from ..run.context import open_context
 from ..run.git import interruptible
-from ..run.journal.store import RunStore
 from ..run.plan.check import available
 from ..run.plan.drive import conduct, make_plan, plan_of
 from ..run.plan.lint import lint_plan
 from ..run.plan.load import load_plan
 from ..run.plan.prompts import command_for, variables_of
-from ..run.process.stop import Stop, signals
-from ..run.setup import real_platform
+from ..run.process.stop import signals
 from ..run.show.plan_view import PlanTable
 from ..run.show.streams import Streams
 from ..run.show.wording import money
@@ -33,9 +33,9 @@ from . import Unusable
 from .driving import check_name, notice_argv, working_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from ..run.attempt.options import ManualResume
+    from ..run.context import RunContext
     from ..run.journal.store import ClaimedRun
     from ..run.plan.model import Agent, Phase, Plan
 
@@ -51,7 +51,7 @@ _ELSEWHERE = {
     "timeout": "an agent, as timeout",
     "deadline": "a phase's policy, as deadline",
     "own_retries": "an agent's args or env",
-    "restart": "an agent, as may_restart",
+    "may_restart": "an agent, as may_restart",
     "final_only": "no place: agents of a plan print into files",
     "stream": "no place: agents of a plan print into files",
 }
@@ -70,10 +70,9 @@ def run_plan(
     for option, place in _ELSEWHERE.items():
         given = options.pop(option)
         if given is not None and given is not False and given != "":  # 0 is something to say
-            raise Unusable(
-                f"--{option.replace('_', '-')} is for a bare command",
-                f"in a plan it belongs in {place}",
-            )
+            params = click.get_current_context().command.params
+            flag = next(each.opts[0] for each in params if each.name == option)
+            raise Unusable(f"{flag} is for a bare command", f"in a plan it belongs in {place}")
     cwd, name, notify = options.pop("cwd"), options.pop("name"), options.pop("notify")
     check_name(name)
     told = notice_argv(notify)
@@ -95,25 +94,17 @@ def _run(
     *,
     name: str,
     notify: tuple[str, ...],
-    park: str,
+    park: Literal["wait", "exit"],
     report: str,
     is_json: bool,
 ) -> int:
     """Make a run of `plan`, and drive it."""
     check_report(report)
-    runs = RunStore()
-    with signals(Stop()) as stop:
+    with open_context(os.environ) as context, signals(context.stop):
         try:
-            with interruptible(stop):
+            with interruptible(context.stop):
                 claimed = make_plan(
-                    runs,
-                    plan,
-                    folder=folder,
-                    cwd=home,
-                    environ=os.environ,
-                    now=time(),
-                    name=name,
-                    notify=notify,
+                    context, plan, folder=folder, cwd=home, name=name, notify=notify
                 )
         except GitStopped:
             return 130
@@ -121,15 +112,7 @@ def _run(
             seen = "; mulligan lint shows all that is in its way"
             hint = f"nothing was started{'' if isinstance(wrong, TreeBusy) else seen}"
             raise Unusable(str(wrong), hint) from None
-        return drive_plan(
-            runs,
-            claimed,
-            stop=stop,
-            environ=os.environ,
-            is_json=is_json,
-            report=report,
-            is_parked_by_exit=park == "exit",
-        )
+        return drive_plan(context, claimed, DriveOptions(park), is_json=is_json, report=report)
 
 
 def check_report(file: str) -> None:
@@ -149,37 +132,27 @@ def check_report(file: str) -> None:
 
 
 def drive_plan(
-    runs: RunStore,
+    context: RunContext,
     claimed: ClaimedRun,
+    how: DriveOptions,
     *,
-    stop: Stop,
-    environ: Mapping[str, str],
     is_json: bool = False,
     is_table_refused: bool = False,
     report: str = "",
-    is_parked_by_exit: bool = False,
-    by_hand: ManualResume | None = None,
 ) -> int:
     """Drive the plan that this process holds, and show it; the exit code."""
-    plan, *_ = plan_of(runs, claimed.id)
-    with PlanTable(
+    plan, *_ = plan_of(context.runs, claimed.id)
+    environ = {**context.environ, "TERM": "dumb"} if is_table_refused else context.environ
+    table = PlanTable(
         plan,
         run=claimed.id,
-        streams=Streams(stop),
-        environ={**environ, "TERM": "dumb"} if is_table_refused else environ,
+        streams=Streams(context.stop),
+        environ=environ,
         is_json=is_json,
         report=Path(report) if report else None,
-    ) as table:
-        code = conduct(
-            runs,
-            claimed,
-            environ=environ,
-            platform=real_platform(),
-            table=table,
-            stop=stop,
-            is_parked_by_exit=is_parked_by_exit,
-            by_hand=by_hand,
-        )
+    )
+    with closing(table):
+        code, _ = conduct(context, claimed, table, how)
         # A reader of the report must not get that of an earlier run.
         return code or int(table.is_unreported)
 

@@ -1,29 +1,28 @@
-"""Plans that Python code runs."""
+"""`run_plan`: plans that Python code runs."""
 
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
 from signal import raise_signal
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
 from ..config.secret_variables import MaskingSecretsOf
-from .journal.store import RunStore
+from .attempt.options import DriveOptions
+from .context import open_context
+from .listeners import PlanListener
 from .plan.drive import conduct, make_plan
-from .process.stop import Stop, signals
-from .setup import real_platform
+from .process.stop import signals
 from .show.plan_view import PlanTable
 from .show.streams import Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
-    from .journal.state import RunState
     from .plan.model import Plan
     from .plan.report import Report
-    from .plan.schedule import PhaseState
 
 __all__ = ("run_plan",)
 
@@ -40,9 +39,9 @@ def run_plan(
 ) -> Report:
     """Run `plan`; what came of it.
 
-    It is a run like those of ``mulligan run``: in the same journal, found by ``mulligan runs``, and
-    taken up again by ``mulligan resume`` with the `run` of its report. A plan that fails is no
-    exception: see `is_success`.
+    It is a run like those of ``mulligan run``: in the same journal, listed by ``mulligan runs``,
+    and resumed by ``mulligan resume`` with the `run` of its report. A plan that fails raises
+    nothing: see `is_success`.
 
     Args:
         plan: The plan.
@@ -59,92 +58,28 @@ def run_plan(
         KeyboardInterrupt: Ctrl-C was pressed in the main thread. The agents were ended, and can be
             resumed.
 
-    SIGTERM, SIGHUP and SIGQUIT end the agents in the same way, and are then passed on to whatever
-    handled them before: by default they end the process.
+    SIGTERM, SIGHUP and SIGQUIT end the agents in the same way, and are then passed on to the
+    handler before this one: by default they end the process.
     """
     own = dict(os.environ if environ is None else environ)
     home = Path(folder or ".").absolute()
-    runs = RunStore()
-    try:
-        with MaskingSecretsOf(own), _stopping() as stop:
-            claimed = make_plan(
-                runs,
-                plan,
-                folder=home,
-                cwd=home / cwd,
-                environ=own,
-                now=real_platform().clock.wall(),
-                name=name,
-            )
+    with MaskingSecretsOf(own), open_context(own) as context:
+        stop = context.stop
+        # Python has signals in the main thread only.
+        is_main = current_thread() is main_thread()
+        with signals(stop) if is_main else nullcontext():
+            claimed = make_plan(context, plan, folder=home, cwd=home / cwd, name=name)
             table = None
             if is_shown:
                 table = PlanTable(plan, run=claimed.id, streams=Streams(stop), environ=own)
-            kept = _Kept(table)
+            how = DriveOptions(park="exit" if is_parked else "wait")
             try:
-                conduct(
-                    runs,
-                    claimed,
-                    environ=own,
-                    platform=real_platform(),
-                    table=kept,
-                    stop=stop,
-                    is_parked_by_exit=is_parked,
-                )
+                _, report = conduct(context, claimed, table or PlanListener(), how)
             finally:
                 if table is not None:
                     table.close()
-    finally:
-        runs.close()
     if stop.reason == "interrupt":
         raise KeyboardInterrupt
     if stop.signal:
         raise_signal(stop.signal)
-    assert kept.report is not None  # noqa: S101 -- whoever conducts reports at the end
-    return kept.report
-
-
-@contextmanager
-def _stopping() -> Iterator[Stop]:
-    """What ends it: signals in the main thread, where Python has them, and nothing elsewhere."""
-    stop = Stop()
-    try:
-        if current_thread() is main_thread():
-            with signals(stop):
-                yield stop
-        else:
-            yield stop
-    finally:
-        stop.close()
-
-
-class _Kept:
-    """Keeps the report, and passes on what it is told."""
-
-    def __init__(self, table: PlanTable | None) -> None:
-        self._table = table
-        self.report: Report | None = None
-
-    def changed(self, key: str, state: RunState, now: float) -> None:
-        if self._table is not None:
-            self._table.changed(key, state, now)
-
-    def phases(self, states: Mapping[str, PhaseState], because: Mapping[str, str]) -> None:
-        if self._table is not None:
-            self._table.phases(states, because)
-
-    def tick(self, now: float) -> None:
-        if self._table is not None:
-            self._table.tick(now)
-
-    def held(self, key: str, because: str) -> None:
-        if self._table is not None:
-            self._table.held(key, because)
-
-    def notified(self, error: str) -> None:
-        if self._table is not None:
-            self._table.notified(error)
-
-    def over(self, report: Report) -> None:
-        self.report = report
-        if self._table is not None:
-            self._table.over(report)
+    return report

@@ -1,95 +1,162 @@
-"""What driving one run uses, opened and closed together: its lease, its stop, its input."""
+"""What driving runs uses, opened and closed together: store, clocks, processes, listeners."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, closing, contextmanager
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ..errors import StoreError
 from ..stores.boot_clock import boot_time
 from .journal.lease import LEASE
-from .journal.store import UnreadableRun
+from .journal.store import RunStore, UnreadableRun
 from .process.stop import Stop
+from .process.supervise import supervise
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from collections.abc import Callable, Iterator, Mapping
 
-    from .journal.store import ClaimedRun, RunStore
+    from .journal.store import ClaimedRun
+    from .listeners import RunListener
+    from .process.supervise import ProcessExit, Stream
 
-__all__ = ("RunContext",)
+__all__ = ("Platform", "PlatformClock", "RunContext", "open_context", "real_platform")
 
 # How often a holder looks whether its run is still its own, and renews its lease, in seconds.
 _LOOK, _RENEW = 1.0, LEASE / 6
 
 
-class _Closeable(Protocol):
-    def close(self) -> None: ...
+class PlatformClock(Protocol):
+    """What time it is; a `Clock` says so as well."""
+
+    def now(self) -> float:
+        """Seconds on a clock that never goes back; its zero means nothing."""
+        ...
+
+    def wall(self) -> float:
+        """Seconds since the epoch, as calendars have it."""
+        ...
 
 
-T = TypeVar("T", bound=_Closeable)
-
-
-class RunContext:
-    """A run while this process drives it. It is let go of when the context ends.
+class Platform(NamedTuple):
+    """Clocks, random generator and processes.
 
     Args:
-        runs: Where runs are kept.
-        claimed: The run.
-        stop: Set to interrupt it.
+        clock: Tells the time.
+        wait: (stop, seconds) → whether it was stopped; returns after so many seconds.
+        roll: A random number in [0, 1).
+        supervise: Runs a program to its end.
+        end_leftovers: Ends what a dead supervisor left running, by the mark of its run.
     """
 
-    def __init__(self, runs: RunStore, claimed: ClaimedRun, stop: Stop) -> None:
-        self._runs, self._claimed, self._outer = runs, claimed, stop
-        self._stack, self._done = ExitStack(), Event()
+    clock: PlatformClock
+    wait: Callable[[Stop, float], bool]
+    roll: Callable[[], float]
+    supervise: Callable[..., ProcessExit]
+    end_leftovers: Callable[[str], object]
 
-    def __enter__(self) -> Self:
+
+def real_platform() -> Platform:
+    """The clocks, random generator and processes of this machine."""
+    return Platform(_Clock(), Stop.wait, _roll, supervise, _end_leftovers)
+
+
+class _Clock:
+    """The machine's clocks, without what the clock of calls loads."""
+
+    now = staticmethod(time.monotonic)
+    wall = staticmethod(time.time)
+
+
+def _roll() -> float:
+    from random import random  # loads hashlib; most runs need no jitter
+
+    return random()  # noqa: S311 -- jitter
+
+
+def _end_leftovers(token: str) -> None:
+    from .process.orphans import end_leftovers
+
+    end_leftovers(token)
+
+
+def _discard(_stream: Stream, _chunk: bytes) -> None: ...
+
+
+class RunContext(NamedTuple):
+    """Everything that runs of this process use; made by `open_context`.
+
+    Args:
+        environ: The environment that programs inherit.
+        runs: The store of runs and their journals.
+        stop: Set to interrupt what is driven.
+        platform: Clocks, random generator and processes.
+        listeners: Told what happens to a run: of each step in this order, of its end in reverse.
+        output: Gets what a program prints for its user: (stream, bytes).
+    """
+
+    environ: Mapping[str, str]
+    runs: RunStore
+    stop: Stop
+    platform: Platform
+    listeners: tuple[RunListener, ...] = ()
+    output: Callable[[Stream, bytes], None] = _discard
+
+    def now(self) -> float:
+        """Epoch seconds."""
+        return self.platform.clock.wall()
+
+    @contextmanager
+    def holding(self, claimed: ClaimedRun) -> Iterator[RunContext]:
+        """Keep the lease of a run that this process has claimed, and release it at the end.
+
+        Yields a context whose stop is set as well if the run is cancelled or taken over.
+        """
         with ExitStack() as stack:
-            stack.callback(self._runs.release, self._claimed)
-            #: Set when it is interrupted, cancelled, or taken over by another process.
-            self.stop = Stop(self._outer)
-            stack.callback(self.stop.close)
-            holder = Thread(target=self._hold, name=f"hold {self._claimed.id}", daemon=True)
-            holder.start()
-            stack.callback(holder.join)
-            stack.callback(self._done.set)
-            self._stack = stack.pop_all()
-        return self
+            stack.callback(self.runs.release, claimed)
+            stop, done = stack.enter_context(closing(Stop(self.stop))), Event()
+            keeper = Thread(
+                target=_keep_lease,
+                args=(self.runs, claimed, stop, done),
+                name=f"lease of {claimed.id}",
+                daemon=True,
+            )
+            keeper.start()
+            stack.callback(keeper.join)
+            stack.callback(done.set)
+            yield self._replace(stop=stop)
 
-    def own(self, thing: T) -> T:
-        """`thing`, which is closed with the context."""
-        self._stack.callback(thing.close)
-        return thing
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
+@contextmanager
+def open_context(environ: Mapping[str, str]) -> Iterator[RunContext]:
+    """A context for this process, with the user's store; both are closed at the end."""
+    with closing(RunStore()) as runs, closing(Stop()) as stop:
+        yield RunContext(environ, runs, stop, real_platform())
 
-    def _hold(self) -> None:
-        """Keep the lease; stop the run once it was taken or cancelled."""
-        runs, claimed, renewed = self._runs, self._claimed, boot_time()
-        while not self._done.wait(_LOOK):
-            try:
-                is_ours = runs.is_ours(claimed)
-                if is_ours and boot_time() - renewed >= _RENEW:
-                    is_ours = runs.renew(claimed)
-                    renewed = boot_time()
-                if is_ours:
-                    continue
-                is_cancelled = self._is_cancelled()
-            except (StoreError, OSError):  # busy or full: the lease outlives a few of these
-                continue
-            self.stop.set("cancelled" if is_cancelled else "fenced")
-            return
 
-    def _is_cancelled(self) -> bool:
-        """Whether the run was cancelled, and not taken over."""
+def _keep_lease(runs: RunStore, claimed: ClaimedRun, stop: Stop, done: Event) -> None:
+    """Renew the lease of a run until `done`; stop the run once it was taken or cancelled."""
+    renewed = boot_time()
+    while not done.wait(_LOOK):
         try:
-            state = self._runs.look(self._claimed.id)
-        except UnreadableRun:  # a newer version wrote something there
-            return False
-        return state is None or state.status == "cancelled"
+            is_ours = runs.is_ours(claimed)
+            if is_ours and boot_time() - renewed >= _RENEW:
+                is_ours = runs.renew(claimed)
+                renewed = boot_time()
+            if is_ours:
+                continue
+            is_cancelled = _is_cancelled(runs, claimed.id)
+        except (StoreError, OSError):  # busy or full: the lease outlives a few of these
+            continue
+        stop.set("cancelled" if is_cancelled else "fenced")
+        return
+
+
+def _is_cancelled(runs: RunStore, id_: str) -> bool:
+    """Whether the run was cancelled, and not taken over."""
+    try:
+        state = runs.look(id_)
+    except UnreadableRun:  # a newer version wrote something there
+        return False
+    return state is None or state.status == "cancelled"

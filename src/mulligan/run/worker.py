@@ -27,10 +27,9 @@ from .process.spawn import TRANSIENT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .attempt.options import Platform
+    from .context import RunContext
     from .journal.state import RunState
-    from .journal.store import ClaimedRun, RunStore
-    from .process.stop import Stop
+    from .journal.store import ClaimedRun
 
 __all__ = ("Worker", "is_due", "is_passing")
 
@@ -92,10 +91,8 @@ class Worker:
     """Wakes runs, a few at a time.
 
     Args:
-        runs: Where runs are kept.
+        context: The store of the runs; its stop ends the worker, and interrupts what it drives.
         drive: Drives a run that this process holds until it ends or has to wait.
-        stop: Set to end it; what is under way is interrupted, and stays due.
-        platform: Time, luck and processes.
         jobs: How many runs at once.
         failed: Told of runs that cannot be driven: (id, error).
         lacking: Says what this process lacks to drive a run, empty for nothing: (id, state). Such a
@@ -106,19 +103,17 @@ class Worker:
 
     def __init__(
         self,
-        runs: RunStore,
+        context: RunContext,
         *,
         drive: Callable[[ClaimedRun, RunState], object],
-        stop: Stop,
-        platform: Platform,
         jobs: int,
         failed: Callable[[str, Exception], None],
         lacking: Callable[[str, RunState], str] = lambda _id, _state: "",
         is_limited: Callable[[str, RunState], bool | None] = lambda _id, _state: None,
     ) -> None:
-        self._runs, self._run, self._stop = runs, drive, stop
-        self._platform, self._jobs, self._failed, self._lacking = platform, jobs, failed, lacking
-        self._is_limited = is_limited
+        self._runs, self._stop, self._platform = context.runs, context.stop, context.platform
+        self._run, self._jobs, self._failed = drive, jobs, failed
+        self._lacking, self._is_limited = lacking, is_limited
         self._watched: dict[str, _Watched] = {}
         self._under_way: dict[str, Thread] = {}
         self._troubles: dict[str, _Trouble] = {}

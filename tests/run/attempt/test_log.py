@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from mulligan.errors import StoreError
-from mulligan.run.attempt.options import RunRequest
+from mulligan.run.attempt.options import RunOptions
 from mulligan.run.attempt.output import AttemptLog
 from mulligan.run.setup import make_run
 
@@ -66,31 +66,16 @@ def test_a_log_that_cannot_be_made_is_no_reason_to_fail(tmp_path):
 def test_a_run_for_which_there_is_no_room_is_refused_in_our_words(tmp_path):
     stage = Stage(tmp_path)
     (stage.runs.folder / "runs" / "bcd" / "stdin").mkdir(parents=True)
+    command, context = ("claude", "-p", "x"), stage.context()
     with pytest.raises(StoreError, match="no run can be kept here: Is a directory; make room, or"):
-        make_run(
-            stage.runs,
-            ("claude", "-p", "x"),
-            RunRequest(),
-            cwd=str(tmp_path),
-            environ={},
-            now=0.0,
-            stdin=b"words",
-            id_="bcd",
-        )
+        make_run(context, command, RunOptions(), cwd="/", stdin=b"words", id_="bcd")
     assert stage.runs.ids() == ()
 
 
 @pytest.mark.real
 def test_a_program_outlives_its_log_and_its_user_is_told(tmp_path):
     stage = Stage(tmp_path)
-    claimed, _ = make_run(
-        stage.runs,
-        ("sh", "-c", "echo out; echo err >&2"),
-        RunRequest(),
-        cwd=str(tmp_path),
-        environ=stage.environ("ok"),
-        now=stage.clock.wall(),
-    )
+    claimed = stage.claimed(("sh", "-c", "echo out; echo err >&2"), "ok")
     (stage.runs.files(claimed.id) / "attempt-1.err").mkdir()
     run = stage.drive(claimed, "ok")
     assert (run.code, run.view.shown) == (0, {"stdout": b"out\n", "stderr": b"err\n"})

@@ -13,7 +13,7 @@ from mulligan.classify.output.reader import Outcome
 from mulligan.classify.times.server_formats import ResetTime
 from mulligan.core.failure import Failure, Kind, Reach
 from mulligan.core.hint import Confidence, Hint, Precision
-from mulligan.run.attempt.options import RunRequest, policy_of
+from mulligan.run.attempt.options import RunOptions
 from mulligan.run.attempt.recovery import HARMLESS, RecoveryTerms, better_ended, judge, run_policy
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade
 from mulligan.run.journal.state import state_of
@@ -420,6 +420,6 @@ def test_what_was_judged_to_go_on_is_not_refused_when_its_time_has_come():
 def test_a_file_builds_on_the_preset_for_programs(tmp_path):
     file = tmp_path / "slow.toml"
     file.write_text('preset = "default"')
-    policy = policy_of(RunRequest(policy=str(file)))
+    policy = RunOptions(policy=str(file)).load_policy()
     assert policy.name == "slow"
     assert policy.rules == run_policy().rules

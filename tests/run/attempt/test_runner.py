@@ -7,10 +7,10 @@ import json
 import pytest
 
 from mulligan.run.agents.adapter import CommandRefused
-from mulligan.run.attempt.options import RunRequest
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunCancelled, RunRescheduled
 from mulligan.run.journal.store import RunHeld
-from mulligan.run.setup import make_run
+from mulligan.run.listeners import RunListener
+from mulligan.run.setup import drive_run
 
 from ..scripted import Stage
 
@@ -106,7 +106,7 @@ def test_parking_by_exit_waits_for_nobody(stage):
     stage.runs.write(
         taken, RunRescheduled(stage.clock.wall(), stage.clock.wall() + 3000, "hand"), "hand"
     )
-    run = stage.drive(taken, "limit:3000 ok", is_parked_by_exit=True)
+    run = stage.drive(taken, "limit:3000 ok", park="exit")
     assert (run.code, run.state.status, stage.clock.now()) == (75, "waiting", 0)
 
 
@@ -241,29 +241,38 @@ def test_a_limit_in_the_log_of_a_killed_supervisor_is_waited_for(stage):
 
 def test_a_name_means_its_run_whatever_begins_like_it(stage):
     first = stage.run("ok")
-    named = make_run(
-        stage.runs,
-        ("true",),
-        RunRequest(),
-        cwd=str(stage.folder),
-        environ={},
-        now=stage.clock.wall(),
-        name=first.id[:2],
-    )[0]
+    named = stage.claimed(("true",), name=first.id[:2])
     assert stage.runs.find(first.id[:2]) == named.id
 
 
 def _torn(stage, *, output, command=("claude", "-p", "x")):
     """A run whose supervisor died in its first attempt."""
-    claimed, _ = make_run(
-        stage.runs,
-        command,
-        RunRequest(),
-        cwd=str(stage.folder / "work"),
-        environ=stage.environ(""),
-        now=stage.clock.wall(),
-    )
+    claimed = stage.claimed(command)
     stage.runs.write(claimed, AttemptBegun(stage.clock.wall(), 1, "start", "", ""), "begun-1")
     (stage.runs.files(claimed.id) / "attempt-1.out").write_bytes(output)
     stage.runs.release(claimed)
     return stage.runs.claim(claimed.id, stage.clock.wall())
+
+
+def test_listeners_are_told_of_each_step_in_order_and_of_the_end_in_reverse(stage):
+    told = []
+
+    class Listener(RunListener):
+        def __init__(self, name):
+            self.name = name
+
+        def step(self, step):
+            told.append((self.name, type(step).__name__))
+
+        def over(self, state):
+            told.append((self.name, state.status))
+
+    listeners = (Listener("first"), Listener("second"))
+    context = stage.context("ok")._replace(listeners=listeners)
+    assert drive_run(context, stage.claimed(("true",))) == 0
+    context.stop.close()
+    assert told == [
+        *(("first", "AttemptBegun"), ("second", "AttemptBegun")),
+        *(("first", "AttemptEnd"), ("second", "AttemptEnd")),
+        *(("second", "done"), ("first", "done")),
+    ]

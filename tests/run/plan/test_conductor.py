@@ -18,10 +18,11 @@ import pytest
 from mulligan.core.presets import preset
 from mulligan.core.timeouts import Timeouts
 from mulligan.errors import GitError, SettingError
-from mulligan.run.attempt.options import ManualResume
+from mulligan.run.attempt.options import DriveOptions
 from mulligan.run.git import Tree, lent_out, load_all
 from mulligan.run.journal.entries import RunRescheduled
 from mulligan.run.journal.store import NoSuchRun, RunStore
+from mulligan.run.listeners import PlanListener
 from mulligan.run.plan.drive import allow_cost, conduct, make_plan, plan_of, revive
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.process.stop import Stop
@@ -32,7 +33,7 @@ from ..scripted import Stage
 pytestmark = pytest.mark.real
 
 
-class Table:
+class Table(PlanListener):
     """Keeps what it is told."""
 
     def __init__(self):
@@ -46,8 +47,6 @@ class Table:
 
     def phases(self, states, because):
         self.last_phases = dict(states)
-
-    def tick(self, now): ...
 
     def held(self, key, because):
         self.notices.append(f"{key}: {because}")
@@ -71,36 +70,22 @@ class Theatre(Stage):
         )
 
     def made(self, plan, notify=()):
-        return make_plan(
-            self.runs,
-            plan,
-            folder=self.folder,
-            cwd=self.folder / "work",
-            environ=self.environ(""),
-            now=self.clock.wall(),
-            notify=notify,
-        )
+        with closing(Stop()) as stop:
+            cwd = self.folder / "work"
+            context = self.context(stop=stop)
+            return make_plan(context, plan, folder=self.folder, cwd=cwd, notify=notify)
 
-    def play(self, plan, *, claimed=None, is_parked_by_exit=False, by_hand=None):
+    def play(self, plan, *, claimed=None, **how):
         claimed = claimed or self.made(plan)
         table, stop = Table(), Stop()
-        platform = self.platform()
-        supervise = platform.supervise
+        supervise = self.platform().supervise
 
         def timely(argv, *, environ, **more):
             return supervise(argv, environ={**environ, "NOW": str(self.clock.wall())}, **more)
 
         try:
-            code = conduct(
-                self.runs,
-                claimed,
-                environ=self.environ(""),
-                platform=platform._replace(supervise=timely),
-                table=table,
-                stop=stop,
-                is_parked_by_exit=is_parked_by_exit,
-                by_hand=by_hand,
-            )
+            context = self.context(stop=stop, supervise=timely)
+            code, _ = conduct(context, claimed, table, DriveOptions(**how))
         finally:
             stop.close()
         ends = {key: state.status for key, state in table.states.items()}
@@ -192,14 +177,7 @@ def test_a_conductor_that_fails_leaves_no_agent_running(theatre):
     scripts = {"one": "login", "two": "stall:30 ok"}
     claimed = theatre.made(Plan(phases=(phase(theatre, scripts),)))
     with closing(Stop()) as stop, pytest.raises(OSError, match="the disk is full"):
-        conduct(
-            theatre.runs,
-            claimed,
-            environ=theatre.environ(""),
-            platform=theatre.platform(),
-            table=Broken(),
-            stop=stop,
-        )
+        conduct(theatre.context(stop=stop), claimed, Broken())
     two = theatre.runs.look(f"{claimed.id}.review.two")
     assert (two.status, two.is_torn) == ("waiting", False)  # it goes on with the plan
     assert not [each for each in threading.enumerate() if each.name.startswith("agent ")]
@@ -291,7 +269,7 @@ def test_a_phases_timeout_is_for_each_attempt_and_shrinks_as_told(theatre):  # R
 def test_a_parked_plan_is_taken_up_where_it_stood(theatre):
     scripts = {"one": "effect limit:9000 ok", "two": "ok"}
     plan = Plan(phases=(phase(theatre, scripts),))
-    parked = theatre.play(plan, is_parked_by_exit=True)
+    parked = theatre.play(plan, park="exit")
     state = theatre.runs.look(parked.id)
     assert (parked.code, state.status) == (75, "waiting")
     theatre.clock.advance(state.until - theatre.clock.wall())
@@ -307,31 +285,24 @@ def test_a_plan_that_nobody_asked_to_end_goes_on_with_the_next_worker(theatre, r
     claimed = theatre.made(plan)
     stop = Stop()
     stop.set(reason)
-    conduct(
-        theatre.runs,
-        claimed,
-        environ=theatre.environ(""),
-        platform=theatre.platform(),
-        table=Table(),
-        stop=stop,
-    )
+    conduct(theatre.context(stop=stop), claimed, Table())
     stop.close()
     state = theatre.runs.look(claimed.id)
     assert (state.status, is_due(state, theatre.clock.wall())) == (status, status == "waiting")
 
 
-@pytest.mark.parametrize("is_parked_by_exit", [True, False])
-def test_somebody_is_told_when_all_of_a_plan_waits_and_when_it_is_over(theatre, is_parked_by_exit):
+@pytest.mark.parametrize("park", ["exit", "wait"])
+def test_somebody_is_told_when_all_of_a_plan_waits_and_when_it_is_over(theatre, park):
     told = theatre.folder / "told"
     scripts = {"one": "limit:9000 ok", "two": "login"}
     plan = Plan(name="night", phases=(phase(theatre, scripts, on_failure="continue"),))
     claimed = theatre.made(plan, notify=("sh", "-c", f"cat >> {told}"))
-    run = theatre.play(plan, claimed=claimed, is_parked_by_exit=is_parked_by_exit)
+    run = theatre.play(plan, claimed=claimed, park=park)
     news = [json.loads(line) for line in told.read_text().splitlines()]
-    assert [each["event"] for each in news] == ["parked", "over"][: 1 if is_parked_by_exit else 2]
+    assert [each["event"] for each in news] == ["parked", "over"][: 1 if park == "exit" else 2]
     assert (news[0]["status"], news[0]["run"], news[0]["name"]) == ("waiting", run.id, "night")
     assert news[0]["until"] > theatre.runs.look(run.id).made.at + 9000
-    assert news[-1]["status"] == ("waiting" if is_parked_by_exit else "done")
+    assert news[-1]["status"] == ("waiting" if park == "exit" else "done")
     assert run.table.notices == [""] * len(news)
 
 
@@ -343,13 +314,11 @@ def test_a_plan_that_nobody_can_be_told_of_goes_on(theatre):
 
 def test_agents_that_wait_go_on_at_once_if_told_so(theatre):
     plan = Plan(phases=(phase(theatre, {"one": "limit:9000 ok"}),))
-    parked = theatre.play(plan, is_parked_by_exit=True)
+    parked = theatre.play(plan, park="exit")
     now = theatre.clock.wall()
     revive(theatre.runs, parked.id, now, is_waking=True)
     claimed = theatre.runs.claim(parked.id, now)
-    again = theatre.play(
-        plan, claimed=claimed, is_parked_by_exit=True, by_hand=ManualResume(is_now=True)
-    )
+    again = theatre.play(plan, claimed=claimed, park="exit", is_now=True)
     assert (again.code, theatre.clock.wall() - now < 60) == (0, True)
 
 
@@ -362,7 +331,7 @@ def test_agents_that_crashed_start_anew_if_told_so(theatre):
     revive(theatre.runs, first.id, now)
     claimed = theatre.runs.claim(first.id, now)
     theatre.runs.write(claimed, RunRescheduled(now, now, "by hand"), "by-hand")
-    assert theatre.play(plan, claimed=claimed, by_hand=ManualResume(may_restart=True)).code == 0
+    assert theatre.play(plan, claimed=claimed, may_restart=True).code == 0
 
 
 def test_what_was_mended_is_tried_again(theatre):
@@ -397,7 +366,7 @@ def test_a_verification_that_fails_twice_fails_the_agent(theatre):
     run = theatre.play(plan)
     state = theatre.runs.look(f"{run.id}.review.one")
     assert (run.code, state.attempts) == (1, 2)
-    assert state.checks[0].said == "[it ended with exit code 1, and printed nothing]"
+    assert state.checks[0].said == "[it exited with 1, and printed nothing]"
 
 
 def test_no_secret_that_a_verification_prints_is_kept_or_shown(theatre):
@@ -650,7 +619,7 @@ def test_a_look_at_a_plan_reads_only_what_has_changed(theatre, monkeypatch):
 
 def test_an_agent_in_the_hands_of_a_stopped_process_is_told_of(theatre):
     plan = Plan(phases=(phase(theatre, {"one": "limit:10 ok"}),))
-    parked = theatre.play(plan, is_parked_by_exit=True)
+    parked = theatre.play(plan, park="exit")
     theatre.runs.claim(f"{parked.id}.review.one", theatre.clock.wall())  # and does not let go
     theatre.clock.advance(60)
     stop = Stop()
@@ -661,14 +630,8 @@ def test_an_agent_in_the_hands_of_a_stopped_process_is_told_of(theatre):
             stop.set("interrupt")
 
     table = Impatient()
-    conduct(
-        theatre.runs,
-        theatre.runs.claim(parked.id, theatre.clock.wall()),
-        environ=theatre.environ(""),
-        platform=theatre.platform(),
-        table=table,
-        stop=stop,
-    )
+    claimed = theatre.runs.claim(parked.id, theatre.clock.wall())
+    conduct(theatre.context(stop=stop), claimed, table)
     stop.close()
     place = f"run {parked.id}.review.one is being run by process {os.getpid()}"
     assert table.notices == [f"review/one: {place}: end that process, or let it go on"]

@@ -89,10 +89,7 @@ def test_a_hook_that_sleeps_does_not_keep_a_plan_from_being_interrupted(theatre,
 
     thread = Thread(target=interrupt)
     thread.start()
-    environ, platform, table = theatre.environ(""), theatre.platform(), Table()
-    code = conduct(
-        theatre.runs, claimed, environ=environ, platform=platform, table=table, stop=stop
-    )
+    code, _ = conduct(theatre.context(stop=stop), claimed, Table())
     thread.join()
     stop.close()
     assert (code, theatre.runs.look(claimed.id).status) == (130, "paused")
@@ -187,7 +184,7 @@ def test_a_tree_in_which_another_run_works_is_refused_and_free_when_it_is_over(t
         theatre.play(plan, claimed=claimed)
     claimed = theatre.runs.claim(claimed.id, theatre.clock.wall())
     with leased(Tree.find(tree), "other"):
-        assert theatre.play(plan, claimed=claimed, is_parked_by_exit=True).code == 75
+        assert theatre.play(plan, claimed=claimed, park="exit").code == 75
     state = theatre.runs.look(claimed.id)
     assert (state.status, state.until) == ("waiting", theatre.clock.wall() + 60)
     assert "run other works in this tree" in state.because
@@ -217,7 +214,7 @@ def test_what_a_plan_that_is_over_has_set_aside_is_in_its_report(theatre, tree):
 )
 def test_a_tree_in_which_a_parked_run_goes_on_is_refused(theatre, tree, first, second, is_refused):
     limited = theatre.agent("one", "limit:9000 ok")
-    parked = theatre.play(plan_of(limited, git=first), is_parked_by_exit=True)
+    parked = theatre.play(plan_of(limited, git=first), park="exit")
     assert parked.code == 75
     plan = plan_of(Agent(name="x", command=("true",)), git=second)
     if is_refused:

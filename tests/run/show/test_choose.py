@@ -7,6 +7,8 @@ import os
 import re
 import sys
 import time
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from mulligan.run.agents.adapter import OutputNote
 from mulligan.run.attempt.output import AttemptFacts
+from mulligan.run.context import RunContext, real_platform
 from mulligan.run.journal.entries import (
     AttemptBegun,
     AttemptEnd,
@@ -23,11 +26,14 @@ from mulligan.run.journal.entries import (
 )
 from mulligan.run.journal.state import state_of
 from mulligan.run.process.stop import Stop
-from mulligan.run.show.final_only import FinalOnlyView
+from mulligan.run.show.choose import recording
+from mulligan.run.show.final_only import FinalOnlyOutput
 from mulligan.run.show.json_events import JsonEvents
-from mulligan.run.show.notify import NotifyingView, remember, remembered, send
+from mulligan.run.show.notify import Notifier, remember, remembered, send
 from mulligan.run.show.streams import Streams
 from mulligan.run.show.views import PlainView
+
+from ..scripted import Stage
 
 MADE = RunMade(1000.0, "claude", "claude -p hi", "/src", "host", 0, "port", {}, [])
 BEGUN = AttemptBegun(1000.0, 1, "start", "s", "")
@@ -36,30 +42,14 @@ LATER = WELL._replace(kind="quota", then="again", until=9000.0, because="retry i
 
 
 class Shown:
-    """A view that keeps what it is told."""
+    """Keeps what is shown, and what went wrong with notifications."""
 
     def __init__(self) -> None:
         self.text: list[tuple[str, bytes]] = []
         self.errors: list[str] = []
-        self.told: list[str] = []
-
-    def step(self, step) -> None:
-        self.told.append(type(step).__name__)
 
     def output(self, stream, chunk) -> None:
         self.text.append((stream, chunk))
-
-    def noted(self, note, facts) -> None:
-        self.told.append("noted")
-
-    def waiting(self, until, left) -> None:
-        self.told.append("waiting")
-
-    def notified(self, error) -> None:
-        self.errors.append(error)
-
-    def over(self, state) -> None:
-        self.told.append("over")
 
 
 @pytest.fixture
@@ -173,14 +163,19 @@ def test_nobody_reading_our_lines_is_no_reason_to_fail(stop):
     os.close(writer)
 
 
-def test_a_worker_tells_whose_line_it_is_and_keeps_the_text_to_itself(piped):
-    lines = PlainView(
-        "k3fqzz", "claude", streams=piped.streams, label="k3fqzz", is_output_shown=False
-    )
-    lines.output("stdout", b"hello\n")
-    lines.step(BEGUN._replace(attempt=2, how="resume"))
-    assert piped.out == ""
-    assert piped.err.startswith("mulligan: k3fqzz ")
+def test_a_worker_tells_whose_line_it_is_and_keeps_the_text_to_itself(tmp_path, stop, capfd):
+    stage = Stage(tmp_path)
+    claimed = stage.claimed()
+    state = stage.runs.look(claimed.id)
+    assert state is not None
+    with recording(stage.context(stop=stop), claimed.id, state) as recorded:
+        recorded.output("stdout", b"hello\n")
+        for each in recorded.listeners:
+            each.step(BEGUN._replace(attempt=2, how="resume"))
+    stage.runs.close()
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"mulligan: {claimed.id}: ")
 
 
 # Events
@@ -254,7 +249,7 @@ def test_bytes_that_are_no_text_are_replaced(piped):
 
 def test_only_the_final_attempt_is_shown(tmp_path):
     shown = Shown()
-    held = FinalOnlyView(shown, tmp_path / "held")
+    held = FinalOnlyOutput(shown.output, tmp_path / "held")
     held.output("stdout", b"of an attempt that is repeated")
     held.step(LATER)
     held.output("stdout", b"final")
@@ -268,14 +263,14 @@ def test_only_the_final_attempt_is_shown(tmp_path):
 @pytest.mark.parametrize("then", ["stop", "pause"])
 def test_an_attempt_that_nothing_follows_is_final(tmp_path, then):
     shown = Shown()
-    held = FinalOnlyView(shown, tmp_path / "held")
+    held = FinalOnlyOutput(shown.output, tmp_path / "held")
     held.output("stdout", b"last words")
     held.step(WELL._replace(then=then))
     assert shown.text == [("stdout", b"last words")]
 
 
 def test_what_is_held_back_lies_in_a_private_file(tmp_path):
-    held = FinalOnlyView(Shown(), tmp_path / "held")
+    held = FinalOnlyOutput(Shown().output, tmp_path / "held")
     held.output("stdout", b"x" * 100_000)
     assert (tmp_path / "held").stat().st_mode & 0o777 == 0o600
     held.step(LATER)
@@ -284,7 +279,7 @@ def test_what_is_held_back_lies_in_a_private_file(tmp_path):
 @given(pieces=st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(max_size=50))))
 def test_what_was_held_back_comes_out_as_it_went_in(tmp_path_factory, pieces):
     shown = Shown()
-    held = FinalOnlyView(shown, tmp_path_factory.mktemp("held") / "held")
+    held = FinalOnlyOutput(shown.output, tmp_path_factory.mktemp("held") / "held")
     for stream, chunk in pieces:
         held.output(stream, chunk)
     held.over(state(BEGUN, WELL))
@@ -293,7 +288,7 @@ def test_what_was_held_back_comes_out_as_it_went_in(tmp_path_factory, pieces):
 
 def leave(path, text):
     """What a supervisor leaves behind that was killed while it held `text` back."""
-    held = FinalOnlyView(Shown(), path)
+    held = FinalOnlyOutput(Shown().output, path)
     held.output("stdout", text)
     data = path.read_bytes()
     held.over(state(BEGUN))
@@ -306,7 +301,7 @@ def test_what_a_killed_supervisor_held_back_is_shown_if_it_was_final(tmp_path, t
     with (tmp_path / "held").open("ab") as file:
         file.write(b"\0\xff")  # it died as it wrote the next
     shown = Shown()
-    held = FinalOnlyView(shown, tmp_path / "held")
+    held = FinalOnlyOutput(shown.output, tmp_path / "held")
     held.step(WELL._replace(then=then))
     assert shown.text == ([("stdout", b"the answer\n")] if then == "done" else [])
     assert list(tmp_path.iterdir()) == []
@@ -315,7 +310,7 @@ def test_what_a_killed_supervisor_held_back_is_shown_if_it_was_final(tmp_path, t
 def test_what_was_held_of_an_attempt_whose_end_is_known_is_not_shown_with_the_next(tmp_path):
     leave(tmp_path / "held", b"of the first")
     shown = Shown()
-    held = FinalOnlyView(shown, tmp_path / "held")
+    held = FinalOnlyOutput(shown.output, tmp_path / "held")
     held.step(BEGUN._replace(attempt=2))
     held.step(WELL._replace(attempt=2))
     assert shown.text == []
@@ -323,7 +318,7 @@ def test_what_was_held_of_an_attempt_whose_end_is_known_is_not_shown_with_the_ne
 
 def test_what_cannot_be_held_back_is_shown_and_not_lost(tmp_path):
     shown = Shown()
-    held = FinalOnlyView(shown, tmp_path / "nowhere" / "held")
+    held = FinalOnlyOutput(shown.output, tmp_path / "nowhere" / "held")
     held.output("stdout", b"one")
     held.output("stdout", b"two")
     held.step(WELL)
@@ -336,15 +331,10 @@ WRITE = "import sys; open(sys.argv[1], 'a').write(sys.stdin.read())"
 
 
 def notifying(shown, argv, stop, where, in_place=120.0):
-    return NotifyingView(
-        shown,
-        argv,
-        id_="k3fqzz",
-        look=lambda: where,
-        in_place=lambda: in_place,
-        stop=stop,
-        environ=os.environ,
-    )
+    runs: Any = SimpleNamespace(look=lambda _id: where)
+    context = RunContext(os.environ, runs, stop, real_platform())
+    told = shown.errors.append
+    return Notifier(context, "k3fqzz", argv, told=told, in_place=lambda: in_place)
 
 
 @pytest.mark.real
@@ -404,17 +394,3 @@ def test_the_command_of_a_notification_is_kept_privately(tmp_path):
     remember(tmp_path, ("curl", "-H", "Authorization: Bearer x"))
     assert remembered(tmp_path) == ("curl", "-H", "Authorization: Bearer x")
     assert (tmp_path / "notify.json").stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.real
-def test_wrappers_pass_everything_else_on(tmp_path, stop):
-    shown = Shown()
-    view = notifying(FinalOnlyView(shown, tmp_path / "held"), ("true",), stop, None)
-    view.step(BEGUN)
-    view.noted(OutputNote(), AttemptFacts())
-    view.waiting(1.0, 1.0)
-    view.notified("")
-    view.output("stdout", b"x")
-    view.over(state(BEGUN, WELL))
-    assert shown.told == ["AttemptBegun", "noted", "waiting", "over"]
-    assert shown.text == [("stdout", b"x")]

@@ -10,6 +10,7 @@ import struct
 import termios
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
@@ -109,7 +110,7 @@ class Place:
 @pytest.mark.real
 def test_a_terminal_shows_who_runs_who_waits_and_what_it_costs():
     place = Place(plan("one", "two", "three"))
-    with place.table as table:
+    with closing(place.table) as table:
         table.phases({"read": "open"}, {})
         table.changed("read/one", state(BEGUN, LIMIT), 1010.0)
         table.changed("read/two", state(BEGUN), 1010.0)
@@ -128,7 +129,7 @@ def test_a_terminal_shows_who_runs_who_waits_and_what_it_costs():
 @pytest.mark.real
 def test_the_table_is_gone_when_the_plan_is_over_and_the_report_stays():
     place = Place(plan("one"))
-    with place.table as table:
+    with closing(place.table) as table:
         done = state(BEGUN, LIMIT, BEGUN._replace(attempt=2, at=1102.0), DONE)
         table.changed("read/one", done, 1210.0)
         table.tick(1211.0)
@@ -143,7 +144,7 @@ def test_the_table_is_gone_when_the_plan_is_over_and_the_report_stays():
 def test_a_small_screen_shows_those_at_work_and_counts_the_others():
     names = [f"n{number}" for number in range(30)]
     place = Place(plan(*names), lines=10)
-    with place.table as table:
+    with closing(place.table) as table:
         table.changed("read/n7", state(BEGUN), 1010.0)
         table.tick(1011.0)
         shown = place.screen()
@@ -155,7 +156,7 @@ def test_a_small_screen_shows_those_at_work_and_counts_the_others():
 @pytest.mark.real
 def test_without_a_terminal_each_thing_is_told_once_in_a_line():
     place = Place(plan("one"), is_terminal=False)
-    with place.table as table:
+    with closing(place.table) as table:
         for _ in range(3):  # whoever drives a plan tells all of it every second
             table.phases({"read": "open"}, {})
             table.changed("read/one", state(BEGUN, LIMIT), 1010.0)
@@ -177,7 +178,7 @@ def test_without_a_terminal_each_thing_is_told_once_in_a_line():
 @pytest.mark.real
 def test_what_happened_before_it_was_taken_up_is_not_told_again():
     place = Place(plan("one", "two", "three"), is_terminal=False)
-    with place.table as table:
+    with closing(place.table) as table:
         table.changed("read/one", state(BEGUN, DONE, GIVEN), 1300.0)
         table.changed("read/two", state(BEGUN, LIMIT), 1300.0)
         reopened = state(BEGUN, DONE, WorkDelivered(1210.0, "a conflict"), RunReopened(1300.0))
@@ -194,7 +195,7 @@ def test_what_happened_before_it_was_taken_up_is_not_told_again():
 @pytest.mark.real
 def test_a_wait_for_the_limit_of_another_run_is_told():
     place = Place(plan("one"), is_terminal=False)
-    with place.table as table:
+    with closing(place.table) as table:
         table.phases({"read": "open"}, {})
         table.changed(
             "read/one", state(RunRescheduled(1001.0, 1900.0, "a run met a limit")), 1001.0
@@ -208,7 +209,7 @@ def test_a_wait_for_the_limit_of_another_run_is_told():
 @pytest.mark.real
 def test_a_plan_that_is_parked_says_until_when():
     place = Place(plan("one"), is_terminal=False)
-    with place.table as table:
+    with closing(place.table) as table:
         waits = report(place.plan, {"read/one": state(BEGUN, LIMIT)}, {"read": "open"}, {})
         table.over(waits._replace(until=1101.0))
     assert place.written().splitlines()[-1] == (
@@ -241,7 +242,7 @@ LONG = Plan(
 )
 def test_a_narrow_terminal_cuts_names_before_numbers(columns, shown):
     place = Place(LONG, columns=columns)
-    with place.table as table:
+    with closing(place.table) as table:
         table.phases({"review-of-the-commit": "open"}, {})
         table.changed("review-of-the-commit/security-of-dependencies", state(BEGUN, LIMIT), 1010.0)
         table.tick(1011.0)
@@ -253,7 +254,7 @@ def test_a_narrow_terminal_cuts_names_before_numbers(columns, shown):
 @pytest.mark.real
 def test_a_report_on_a_terminal_breaks_no_word():
     place = Place(plan("one"))
-    with place.table as table:
+    with closing(place.table) as table:
         ended = state(BEGUN, LIMIT._replace(message="a limit was reached " * 6))
         table.over(report(place.plan, {"read/one": ended}, {"read": "open"}, {}))
     lines = place.written().replace("\r\n", "\n").splitlines()
@@ -267,7 +268,7 @@ def test_a_report_on_a_terminal_breaks_no_word():
 def test_programs_get_events_and_the_report_as_the_last_of_them():
     place = Place(plan("one"), is_terminal=False, is_json=True)
     waiting = state(BEGUN, LIMIT)
-    with place.table as table:
+    with closing(place.table) as table:
         table.phases({"read": "open"}, {})
         table.changed("read/one", waiting, 1010.0)
         table.over(report(place.plan, {"read/one": waiting}, {"read": "open"}, {}))
@@ -338,7 +339,7 @@ def test_an_agent_is_counted_once_it_is_verified():
     agents = (Agent(name="one", command=("x",)), Agent(name="two", command=("x",)))
     checked = Plan(name="review", phases=(Phase(name="read", agents=agents, verify=("y",)),))
     place = Place(checked)
-    with place.table as table:
+    with closing(place.table) as table:
         table.phases({"read": "open"}, {})
         good = WorkVerified(1011.0, 1, is_good=True, said="")
         table.changed("read/one", state(BEGUN, FINE, good, GIVEN), 1012.0)
@@ -351,7 +352,7 @@ def test_an_agent_is_counted_once_it_is_verified():
 @pytest.mark.real
 def test_what_happens_to_a_tree_is_said_above_the_table_as_it_happens():
     place = Place(plan("one"))
-    with place.table as table:
+    with closing(place.table) as table:
         table.phases({"read": "open"}, {})
         table.changed("read/one", state(BEGUN, FINE), 1010.0)
         table.changed("read/one", state(BEGUN, FINE, REMARK), 1011.0)
@@ -382,7 +383,7 @@ def test_who_is_held_by_the_limit_of_its_account_says_until_when_and_why():
     assert lines[1] == f"mulligan: {now} read/one: waits until {until}: {HELD.because}"
     assert f"mulligan:   one waiting, until {until}: {HELD.because}" in lines
     drawn = Place(plan("one"), columns=100)
-    with drawn.table as table:
+    with closing(drawn.table) as table:
         table.changed("read/one", state(HELD), 1001.0)
         (row,) = [line for line in drawn.screen() if "one" in line]
     assert row.split()[2:] == ["waits:", "account", "limit", "10:00", "until", until]

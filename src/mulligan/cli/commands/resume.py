@@ -24,6 +24,7 @@ __all__ = ("command",)
 )
 @click.option(
     "--restart",
+    "may_restart",
     is_flag=True,
     help="Restart a program that was cut off and cannot resume its session.",
 )

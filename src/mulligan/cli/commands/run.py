@@ -128,6 +128,7 @@ _SECTIONS = {
 )
 @click.option(
     "--restart",
+    "may_restart",
     is_flag=True,
     help="After a crash, restart a program that cannot resume its session.",
 )

@@ -13,6 +13,7 @@ from ...errors import MulliganError
 from ..ui.types import DURATION
 
 if TYPE_CHECKING:
+    from ...run.context import RunContext
     from ...run.journal.state import RunState
     from ...run.journal.store import ClaimedRun
 
@@ -57,65 +58,49 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     mulligan worker                   permanently, under systemd or in tmux
     mulligan worker --once            from cron
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
-    from time import time
-
     from ...run.agents.catalogue import recognise
+    from ...run.attempt.limit_store import limits_of
+    from ...run.attempt.options import DriveOptions
+    from ...run.context import open_context
     from ...run.journal.entries import PLAN
     from ...run.journal.retention import prune_daily
-    from ...run.journal.store import RunStore
     from ...run.process.environment import environment_of, lacking, lacking_of_plan
-    from ...run.process.stop import Stop, WorkerStop, signals
-    from ...run.setup import drive_run, limits_of, real_platform
+    from ...run.process.stop import WorkerStop, signals
+    from ...run.setup import drive_run
     from ...run.show.choose import recording
     from ...run.worker import Worker
 
-    platform = real_platform()
+    def context_of(state: RunState) -> RunContext:
+        return context._replace(environ=environment_of(state.made, os.environ))
 
     def drive(claimed: ClaimedRun, state: RunState) -> None:
-        prune_daily(runs, time())  # it may stay for months
+        prune_daily(context.runs, context.now())  # it may stay for months
         click.echo(f"mulligan: {claimed.id}: woken ({clean(state.made.command)})", err=True)
-        environ = environment_of(state.made, os.environ)
+        own, how = context_of(state), DriveOptions(park="exit")
         if state.made.agent == PLAN:
             from ..plans import drive_plan
 
             # Several runs tell theirs here: lines, not a table.
-            drive_plan(
-                runs,
-                claimed,
-                stop=stop,
-                environ=environ,
-                is_table_refused=True,
-                is_parked_by_exit=True,
-            )
+            drive_plan(own, claimed, how, is_table_refused=True)
             return
-        with recording(runs, claimed.id, state, stop=stop, environ=environ) as view:
-            drive_run(
-                runs,
-                claimed,
-                environ=environ,
-                view=view,
-                stop=stop,
-                platform=platform,
-                is_parked_by_exit=True,
-            )
+        with recording(own, claimed.id, state) as recorded:
+            drive_run(recorded, claimed, how=how)
 
     def lacked(id_: str, state: RunState) -> str:
-        environ = environment_of(state.made, os.environ)
+        own = context_of(state)
         if state.made.agent == PLAN:
             from ...run.plan.drive import plan_of
 
-            plan, _, cwd = plan_of(runs, id_)
-            return lacking_of_plan(state.made, plan, cwd, environ)
-        given = runs.command(id_)
-        return lacking(state.made, given, recognise(given, state.made.agent), environ)
+            plan, _, cwd = plan_of(own.runs, id_)
+            return lacking_of_plan(state.made, plan, cwd, own.environ)
+        given = own.runs.command(id_)
+        return lacking(state.made, given, recognise(given, state.made.agent), own.environ)
 
     def is_limited(id_: str, state: RunState) -> bool | None:
         if state.made.agent == PLAN or lacked(id_, state):
             return None
-        environ = environment_of(state.made, os.environ)
-        given = runs.command(id_)
-        adapter = recognise(given, state.made.agent)
-        limits = limits_of(runs, id_, given, adapter, environ=environ, platform=platform)
+        given = context.runs.command(id_)
+        limits = limits_of(context_of(state), id_, given, recognise(given, state.made.agent))
         return None if limits is None else limits.is_limited()
 
     def failed(id_: str, error: Exception) -> None:
@@ -123,14 +108,13 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
         what = str(error) if is_ours else f"{type(error).__name__}: {error}"
         click.echo(f"mulligan: {id_}: cannot be resumed: {clean(what)}", err=True)
 
-    with closing(RunStore()) as runs, closing(Stop()) as asked, signals(asked):
-        prune_daily(runs, time())
-        with closing(WorkerStop(asked)) as stop:
+    with open_context(os.environ) as opened, signals(opened.stop):
+        prune_daily(opened.runs, opened.now())
+        with closing(WorkerStop(opened.stop)) as stop:
+            context = opened._replace(stop=stop)
             worker = Worker(
-                runs,
+                context,
                 drive=drive,
-                stop=stop,
-                platform=platform,
                 jobs=jobs,
                 failed=failed,
                 lacking=lacked,
@@ -138,4 +122,4 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
             )
             worker.work(is_once=once, glance=poll)
         # A service manager that ends it has asked for nothing else.
-        return 130 if asked.reason in {"interrupt", "quit"} else 0
+        return 130 if opened.stop.reason in {"interrupt", "quit"} else 0

@@ -14,6 +14,7 @@ from ...core.redaction import presentable
 from ...errors import StoreError
 from ...stores.cache import FailOpen
 from ...stores.machine import Key
+from ..agents.catalogue import inherited
 from .account_limits import (
     ACCOUNT,
     OWN,
@@ -27,14 +28,15 @@ from .account_limits import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ...core.failure import Failure
     from ...core.ports import Store
     from ..agents.accounts import AgentAccount
-    from .options import PlatformClock
+    from ..agents.adapter import AgentAdapter
+    from ..context import PlatformClock, RunContext
 
-__all__ = ("PART", "RunLimits", "account_key")
+__all__ = ("PART", "RunLimits", "account_key", "limits_of", "shared_store")
 
 #: The part of a key under which accounts are stored.
 PART = "account"
@@ -49,6 +51,35 @@ _NEWS = 30.0
 def account_key(store: Store, account: AgentAccount) -> Key:
     """The key under which `account` is stored; it does not give the credential away."""
     return Key(presentable(account.provider, 80), PART, store.scoped(account.secret))
+
+
+def shared_store(environ: Mapping[str, str]) -> Store | None:
+    """The store in which limits are shared with other machines; None if none is named."""
+    url = environ.get("MULLIGAN_STORE")
+    if not url:
+        return None
+    from ...stores.open import open_store
+
+    return open_store(url)
+
+
+def limits_of(
+    context: RunContext, run: str, command: tuple[str, ...], adapter: AgentAdapter
+) -> RunLimits | None:
+    """What is known of the limits of a run's account; None for an unknown program."""
+    given = inherited(command, context.environ)
+    account = adapter.account(command, given)
+    if account is None:
+        return None
+    return RunLimits(
+        shared_store(context.environ) or context.runs.store(),
+        account,
+        run=run,
+        program=adapter.name,
+        model=adapter.model(command, given),
+        clock=context.platform.clock,
+        roll=context.platform.roll,
+    )
 
 
 class RunLimits:

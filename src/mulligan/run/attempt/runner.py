@@ -1,19 +1,22 @@
-"""One run, from where it stands to where it ends or waits.
+"""Drives one run from its state in the journal until it ends, parks or is stopped.
 
     look ─▶ waiting ──time──▶ account open? ──▶ attempt ─▶ read ─▶ look …
              └─parked: exit      └─later: moved
 
-It knows nothing that the journal does not: each round begins with what is written there. Whoever
-takes up a run after a crash is therefore in the same place as whoever never crashed.
+It knows nothing that the journal does not: each round begins with what is written there. So a
+process that resumes a run after a crash does what the one before it would have done.
 """
 
 from __future__ import annotations
 
 import os
+from functools import cache
 from math import inf
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import Fenced, GitError, GitStopped, SettingError
+from ..agents.catalogue import program_name, recognise
 from ..journal.entries import (
     INTERRUPTED,
     UNASKED,
@@ -23,23 +26,23 @@ from ..journal.entries import (
     RunRescheduled,
 )
 from ..process.orphans import marked
+from .options import RunOptions
 from .outcome import is_plainly_well, read_attempt, read_retry, read_torn
 from .output import AttemptFacts, AttemptOutput, read_again
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ...classify.output.reader import Outcome
+    from ...core.policy import Policy
     from ..agents.adapter import Launch, OutputNote
+    from ..context import RunContext
     from ..journal.entries import How, JournalEntry
     from ..journal.state import RunState
-    from ..journal.store import ClaimedRun, RunStore
-    from ..process.stop import Stop
-    from ..show.views import RunView
+    from ..journal.store import ClaimedRun
+    from ..process.stdin import StdinSpool
     from .clean_tree import TreeCleaner
     from .limit_store import RunLimits
-    from .options import Platform, RunWork
-    from .recovery import RecoveryDecision
+    from .options import DriveOptions
+    from .recovery import RecoveryDecision, RecoveryTerms
 
 __all__ = ("FAR", "GLANCE", "LIFTED", "SPREAD", "Runner")
 
@@ -124,37 +127,56 @@ def _new_session() -> str:
 
 
 class Runner:
-    """Drives one run that is in our hand.
+    """Drives one run that this process has claimed.
 
     Args:
-        runs: Where runs are kept.
+        context: Its store, environment, clocks, stop and listeners.
         claimed: The run.
-        state: Where the run stands.
-        work: What it runs.
-        platform: Time, luck and processes.
-        view: Told of everything that a user wants to see.
-        stop: Set to interrupt it.
-        limits: What the program's account allows; None for programs that nobody knows.
-        tidy: Cleans the tree before a retry; None to leave it alone.
+        state: Its state.
+        how: How it is driven.
+        stdin: What the user gave it to read.
+        policy: The rules; those that the run was made with by default.
+        cleaner: Cleans the tree before a retry; None to leave it alone.
     """
 
     def __init__(
         self,
-        runs: RunStore,
+        context: RunContext,
         claimed: ClaimedRun,
         state: RunState,
-        work: RunWork,
         *,
-        platform: Platform,
-        view: RunView,
-        stop: Stop,
-        limits: RunLimits | None = None,
-        tidy: TreeCleaner | None = None,
+        how: DriveOptions,
+        stdin: StdinSpool,
+        policy: Policy | None,
+        cleaner: TreeCleaner | None,
     ) -> None:
-        self._runs, self._claimed, self._state, self._work = runs, claimed, state, work
-        self._platform, self._view, self._stop, self._limits = platform, view, stop, limits
-        self._tidy = tidy
-        self._is_now = work.is_now
+        made, options = state.made, RunOptions.from_journal(state.made.terms)
+        # What is left of the timeout after an attempt that took too long.
+        self._shrink = 1.0
+        if how.may_restart:
+            options = options._replace(may_restart=True)
+        if policy is not None:
+            if options.deadline is None:
+                options = options._replace(deadline=policy.deadline)
+            if policy.timeouts is not None and options.timeout is None:
+                options = options._replace(timeout=policy.timeouts.total)
+                self._shrink = policy.timeouts.shrink
+        self._context, self._runs, self._platform = context, context.runs, context.platform
+        self._stop, self._clock = context.stop, context.platform.clock
+        self._claimed, self._state, self._options = claimed, state, options
+        self._park, self._is_now = how.park, how.is_now
+        self._stdin, self._cleaner = stdin, cleaner
+        self._folder, self._cwd = self._runs.files(claimed.id), Path(made.cwd)
+        self._command = self._runs.command(claimed.id)
+        self._adapter = recognise(self._command, made.agent)
+        self._deadline_at = None if options.deadline is None else made.at + options.deadline
+        # Loaded at the first failure.
+        self._policy = cache(lambda: (policy or options.load_policy()).but(horizon=state.horizon))
+        self._limits: RunLimits | None = None
+        if self._adapter.name != "generic":
+            from .limit_store import limits_of
+
+            self._limits = limits_of(context, claimed.id, self._command, self._adapter)
 
     def go(self) -> int:
         """Run it until it ends, is parked, or is stopped; the exit code.
@@ -169,7 +191,7 @@ class Runner:
             if state is None or state.status != "cancelled":
                 because = f"run {self._claimed.id} was taken over by another process"
                 raise SettingError(because) from fenced
-            self._view.over(state)
+            self._over(state)
             return _INTERRUPTED
 
     def _driven(self) -> int:
@@ -177,10 +199,10 @@ class Runner:
         while True:
             assert state is not None  # noqa: S101 -- this process holds it
             if not state.is_open:
-                self._view.over(state)
+                self._over(state)
                 return _INTERRUPTED if state.status == "cancelled" else state.exit
             if self._stop.reason == "interrupt" and state.status == "new":
-                now, why = self._platform.clock.wall(), "interrupted before it began"
+                now, why = self._clock.wall(), "interrupted before it began"
                 self._write(
                     AttemptEnd(now, 0, 0.0, then="pause", exit=_INTERRUPTED, because=why), "early"
                 )
@@ -188,9 +210,9 @@ class Runner:
                 return self._stopped(state)
             elif state.is_torn:
                 self._mend(state)
-            elif state.until is not None and state.until > self._platform.clock.wall():
-                if self._work.is_parked_by_exit:
-                    self._view.over(state)
+            elif state.until is not None and state.until > self._clock.wall():
+                if self._park == "exit":
+                    self._over(state)
                     return EX_TEMPFAIL
                 self._wait(state.until, is_watching=state.waits_for_limit)
             elif self._is_open(state):
@@ -200,26 +222,27 @@ class Runner:
     def _stopped(self, state: RunState) -> int:
         """Tell that nothing more happens here; the exit code says whether it goes on by itself."""
         if state.status == "paused":
-            self._view.over(state)
+            self._over(state)
             return state.exit
         if self._stop.reason not in UNASKED:
-            self._view.over(state._replace(because=INTERRUPTED))
+            self._over(state._replace(because=INTERRUPTED))
             return _INTERRUPTED
         # Whatever it was doing, the next worker goes on with it.
-        due = self._platform.clock.wall() if state.until is None else state.until
-        self._view.over(state._replace(status="waiting", until=due))
+        due = self._clock.wall() if state.until is None else state.until
+        self._over(state._replace(status="waiting", until=due))
         return EX_TEMPFAIL
 
     # Waiting
 
     def _wait(self, until: float, *, is_watching: bool = False) -> None:
         """Wait until then, until stopped, or until the limit that it waits for was lifted."""
-        clock, limits = self._platform.clock, self._limits if is_watching else None
+        clock, limits = self._clock, self._limits if is_watching else None
         watched = limits if limits is not None and limits.is_limited() else None
         looked = clock.wall()
         # In steps: a machine that slept wakes to a calendar that went on without it.
         while (left := until - clock.wall()) > 0:
-            self._view.waiting(until, left)
+            for listener in self._context.listeners:
+                listener.waiting(until, left)
             if self._platform.wait(self._stop, min(left, 1.0)):
                 return
             now = clock.wall()
@@ -237,7 +260,7 @@ class Runner:
         is_now, self._is_now = self._is_now, False
         if held is None or is_now:
             return True
-        now = self._platform.clock.wall()
+        now = self._clock.wall()
         if held.delay <= _SHORT_HOLD:
             self._wait(now + held.delay)
             return False
@@ -245,7 +268,7 @@ class Runner:
             self._write(RunRescheduled(now, now + _BLOCKED, held.because), f"blocked-{state.steps}")
             return False
         until = max(now + held.delay, held.resets_at or 0.0)
-        if until - now > self._work.policy().horizon:
+        if until - now > self._policy().horizon:
             because = f"{held.because}; this is beyond the horizon"
             advice = "resume it with --now to try at once; mulligan status shows what is known"
             self._refuse(
@@ -258,37 +281,36 @@ class Runner:
     # Attempts
 
     def _attempt(self, state: RunState) -> None:
-        work, platform = self._work, self._platform
         number = state.attempts + 1
-        if self._is_refused(state) or not self._tidied(state):
+        if self._is_refused(state) or not self._is_tree_clean(state):
             return
         how, launch = self._launch(state)
         session = launch.session or (state.session if how == "resume" else "")
         printed = AttemptOutput(
-            work.adapter.reader(launch),
+            self._adapter.reader(launch),
             is_translated=launch.is_translated,
             log=self._log(number),
-            show=self._view.output,
+            show=self._context.output,
             noted=lambda note: self._noted(note, printed.facts),
             retrying=lambda reason, quiet: self._better_ended(attempt, reason, quiet),
-            is_tool_spared=work.request.idle is None,
+            is_tool_spared=self._options.idle is None,
         )
         attempt = _Attempt(number, session, launch, printed.facts)
         if self._limits is not None:
             self._limits.began()
-        begun = AttemptBegun(platform.clock.wall(), number, how, session, state.because)
+        begun = AttemptBegun(self._clock.wall(), number, how, session, state.because)
         try:
             # Last before the start: from here on it counts as started, whatever is found later.
             self._write(begun, f"begun-{number}")
-            result = platform.supervise(
+            result = self._platform.supervise(
                 launch.argv,
-                cwd=work.cwd,
+                cwd=self._cwd,
                 environ=self._marked(launch, number),
                 # A session that goes on has read it.
-                stdin=None if how == "resume" else work.stdin,
+                stdin=None if how == "resume" else self._stdin,
                 sink=printed,
-                idle=work.idle,
-                timeout=work.timeout(state.ended, begun.at),
+                idle=self._idle,
+                timeout=self._timeout(state, begun.at),
                 stop=self._stop,
                 counts_cpu=not launch.is_structured,
             )
@@ -296,12 +318,12 @@ class Runner:
             printed.close()
         if result.stopped or result.signal is not None:
             # What it detached may still be at work on the same files as its successor.
-            platform.end_leftovers(f"{self._claimed.id}.{number}")
+            self._platform.end_leftovers(f"{self._claimed.id}.{number}")
         facts, is_cut_short = printed.facts, bool(result.stopped) or result.signal is not None
-        is_reported = not (launch.is_structured and work.adapter.is_end_reported)
+        is_reported = not (launch.is_structured and self._adapter.is_end_reported)
         end = _told(
             AttemptEnd(
-                platform.clock.wall(),
+                self._clock.wall(),
                 number,
                 result.took,
                 result.code,
@@ -309,7 +331,7 @@ class Runner:
                 result.stopped,
                 is_unstarted=result.is_unstarted,
                 error=result.error,
-                silent=work.idle,
+                silent=self._idle,
                 announced=attempt.announced,
                 is_mute=attempt.is_mute,
                 has_answer=facts.has_spoken,
@@ -329,14 +351,14 @@ class Runner:
         """Why a program that tries again by itself is better ended; empty to let it."""
         from .recovery import better_ended
 
-        now, facts = self._platform.clock.wall(), attempt.facts
+        now, facts = self._clock.wall(), attempt.facts
         if facts.pending:  # a tool is at work beside
             return ""
-        retried = read_retry(self._log(attempt.number), reason, self._work.adapter, now)
+        retried = read_retry(self._log(attempt.number), reason, self._adapter, now)
         session = "" if self._begins_anew else attempt.session(is_cut_short=True)
         why = better_ended(
             retried,
-            self._work.terms(session, now),
+            self._terms(session, now),
             quiet=quiet,
             row=facts.row,
             is_mute=attempt.is_mute,
@@ -347,14 +369,13 @@ class Runner:
 
     def _is_refused(self, state: RunState) -> bool:
         """Whether the next attempt must not be made; then why is written down."""
-        work, now = self._work, self._platform.clock.wall()
         because, advice = "", ""
-        if work.deadline_at is not None and now >= work.deadline_at:
+        if self._deadline_at is not None and self._clock.wall() >= self._deadline_at:
             because = "its deadline has passed"
-        elif work.stdin is not None and work.stdin.is_cut and not self._can_resume(state):
+        elif self._stdin.is_cut and not self._can_resume(state):
             because = "it was killed before all of its input had arrived, and has no session"
             advice = "run it again with all of its input"
-        elif state.is_cut_off and not work.request.may_restart and not self._can_resume(state):
+        elif state.is_cut_off and not self._options.may_restart and not self._can_resume(state):
             from .recovery import HARMLESS
 
             because = "it was cut off, and restarting it could repeat its work"
@@ -375,7 +396,7 @@ class Runner:
     ) -> None:
         """End the run without another attempt."""
         step = AttemptEnd(
-            self._platform.clock.wall(),
+            self._clock.wall(),
             state.attempts,
             0.0,
             stopped="refused",
@@ -388,13 +409,13 @@ class Runner:
         )
         self._write(step, f"refused-{state.steps}")
 
-    def _tidied(self, state: RunState) -> bool:
+    def _is_tree_clean(self, state: RunState) -> bool:
         """Ready the tree for an attempt, clean if it is not the first; False if that failed."""
-        if self._tidy is None:
+        if self._cleaner is None:
             return True
         try:
             log, is_restart = self._log(state.attempts), not self._can_resume(state)
-            said = self._tidy.before(state, log, self._stop, is_restart=is_restart)
+            said = self._cleaner.before(state, log, self._stop, is_restart=is_restart)
         except GitError as error:
             if not isinstance(error, GitStopped):  # whoever takes the run up goes on with that
                 self._refuse(state, f"the tree could not be made clean for the retry: {error}")
@@ -407,33 +428,33 @@ class Runner:
 
         Before its end is written down: a run that has ended is not looked at again.
         """
-        if self._tidy is None:
+        if self._cleaner is None:
             return []
         try:
-            return self._tidy.after(self._stop)
+            return self._cleaner.after(self._stop)
         except GitError as error:
             return [f"git: what was set aside stays aside: {error}"]
 
     def _remark(self, texts: list[str]) -> None:
         for text in texts:
-            now = self._platform.clock.wall()
+            now = self._clock.wall()
             self._write(RunRemark(now, text), f"remark-{os.urandom(4).hex()}")
 
     def _launch(self, state: RunState) -> tuple[How, Launch]:
         from ..agents.adapter import LaunchRequest
 
-        adapter, command = self._work.adapter, self._work.command
-        own_retries = self._work.request.own_retries
+        adapter, command, environ = self._adapter, self._command, self._context.environ
+        own_retries = self._options.own_retries
         if self._can_resume(state):
             wish = LaunchRequest(
                 own_retries=own_retries,
-                environ=self._work.environ,
+                environ=environ,
                 prompt=state.prompt,
                 pending=state.pending,
             )
             return "resume", adapter.resume(command, state.session, wish)
         session = _new_session() if adapter.can_resume else ""
-        wish = LaunchRequest(session=session, own_retries=own_retries, environ=self._work.environ)
+        wish = LaunchRequest(session=session, own_retries=own_retries, environ=environ)
         launch = adapter.start(command, wish)
         if state.prompt:  # a program without a session is told by its environment
             launch = launch._replace(environ={**launch.environ, EVIDENCE: state.prompt})
@@ -442,27 +463,28 @@ class Runner:
     def _can_resume(self, state: RunState) -> bool:
         if self._begins_anew and not state.prompt:
             return False
-        return bool(state.session) and self._work.adapter.can_resume
+        return bool(state.session) and self._adapter.can_resume
 
     @property
     def _begins_anew(self) -> bool:
-        return self._tidy is not None and self._tidy.begins_anew
+        return self._cleaner is not None and self._cleaner.begins_anew
 
     def _marked(self, launch: Launch, number: int) -> dict[str, str]:
         """The environment of an attempt, with the marks of its run and its own."""
-        environ = marked({**self._work.environ, **launch.environ}, self._claimed.id)
+        environ = marked({**self._context.environ, **launch.environ}, self._claimed.id)
         return marked(environ, f"{self._claimed.id}.{number}")
 
     def _noted(self, note: OutputNote, facts: AttemptFacts) -> None:
         if note.is_work and self._limits is not None:
             self._limits.answered()
-        self._view.noted(note, facts)
+        for listener in self._context.listeners:
+            listener.noted(note, facts)
 
     def _ended(
         self, state: RunState, end: AttemptEnd, *, is_lost: bool, retried: Outcome | None
     ) -> None:
         """Write down how the attempt ended, with what follows."""
-        log, adapter = self._log(end.attempt), self._work.adapter
+        log, adapter = self._log(end.attempt), self._adapter
         decision = None
         if is_lost:
             from .recovery import without_session
@@ -470,7 +492,7 @@ class Runner:
             end = without_session(end, state.ended)
         elif not is_plainly_well(end, log, adapter):
             session = "" if self._begins_anew else end.session or state.session
-            terms = self._work.terms(session, end.at)
+            terms = self._terms(session, end.at)
             roll = self._platform.roll()
             decision = read_attempt(
                 end, log, adapter, terms, state.ended, roll=roll, retried=retried
@@ -483,14 +505,14 @@ class Runner:
 
         self._platform.end_leftovers(self._claimed.id)
         given = self._given_back()
-        begun, work, now = state.begun[-1], self._work, self._platform.clock.wall()
+        begun, adapter, now = state.begun[-1], self._adapter, self._clock.wall()
         log = self._log(begun.attempt)
-        past = work.adapter.start(work.command, LaunchRequest(environ=work.environ))
-        facts = read_again(log, work.adapter.reader(past))
+        past = adapter.start(self._command, LaunchRequest(environ=self._context.environ))
+        facts = read_again(log, adapter.reader(past))
         session = _Attempt(begun.attempt, begun.session, past, facts).session(is_cut_short=True)
-        terms = work.terms("" if self._begins_anew else session, now)
+        terms = self._terms("" if self._begins_anew else session, now)
         roll = self._platform.roll()
-        decision = read_torn(log, work.adapter, terms, state.ended, roll=roll)
+        decision = read_torn(log, adapter, terms, state.ended, roll=roll)
         end = AttemptEnd(now, begun.attempt, max(0.0, now - begun.at), stopped="torn")
         self._write_end(_told(end, facts, session), decision, f"torn-{begun.attempt}")
         self._remark(given)
@@ -506,8 +528,47 @@ class Runner:
         self._write(end, name)
 
     def _log(self, number: int) -> Path:
-        return self._work.folder / f"attempt-{number}"
+        return self._folder / f"attempt-{number}"
 
     def _write(self, step: JournalEntry, name: str) -> None:
         self._runs.write(self._claimed, step, name)
-        self._view.step(step)
+        for listener in self._context.listeners:
+            listener.step(step)
+
+    def _over(self, state: RunState) -> None:
+        """Tell that this process does no more; a notification goes out before the summary."""
+        for listener in reversed(self._context.listeners):
+            listener.over(state)
+
+    # What the options and the adapter make of an attempt
+
+    @property
+    def _idle(self) -> float | None:
+        """Seconds of silence before the program is stopped; None for any."""
+        asked = self._options.idle
+        return self._adapter.idle if asked is None else asked or None
+
+    def _timeout(self, state: RunState, now: float) -> float | None:
+        """Seconds for the next attempt: its own, and what the deadline leaves; None for any."""
+        own = self._options.timeout
+        if own is not None and self._shrink != 1.0:
+            own *= float(self._shrink ** sum(each.stopped == "timeout" for each in state.ended))
+        if self._deadline_at is None:
+            return own
+        left = max(0.01, self._deadline_at - now)
+        return left if own is None else min(left, own)
+
+    def _terms(self, session: str, now: float) -> RecoveryTerms:
+        """What the end of an attempt is judged by."""
+        from .recovery import RecoveryTerms
+
+        return RecoveryTerms(
+            policy=self._policy(),
+            program=program_name(self._command),
+            can_resume=self._adapter.can_resume and bool(session),
+            may_restart=self._options.may_restart,
+            is_exit_trusted=self._adapter.is_exit_trusted,
+            deadline_at=self._deadline_at,
+            is_known=self._adapter.name != "generic",
+            now=now,
+        )

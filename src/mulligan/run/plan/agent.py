@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...core.redaction import clean, mask
 from ...errors import SettingError
-from ..attempt.options import RunRequest
+from ..attempt.options import RunOptions
 from ..attempt.recovery import run_policy
 from ..journal.entries import (
     AttemptBegun,
@@ -27,6 +27,7 @@ from ..journal.entries import (
     name_of,
 )
 from ..journal.state import RunState
+from ..listeners import RunListener
 from ..process.orphans import marked
 from ..setup import drive_run, make_run
 from .acceptance import is_good, is_owed, standing
@@ -35,27 +36,22 @@ from .prompts import command_for, output_in, variables_of
 from .trees import said_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from ...core.policy import Policy
-    from ..agents.adapter import OutputNote, Stream
+    from ..agents.adapter import Stream
     from ..attempt.clean_tree import TreeCleaner
-    from ..attempt.options import ManualResume, Platform
-    from ..attempt.output import AttemptFacts
+    from ..attempt.options import DriveOptions
+    from ..context import RunContext
     from ..git import Lent
     from ..journal.entries import JournalEntry
-    from ..journal.store import ClaimedRun, RunStore
+    from ..journal.store import ClaimedRun
     from ..process.stdin import StdinSpool
     from ..process.stop import Stop
     from .model import Agent, GitMode, Phase, Plan
     from .schedule import Standing
 
-__all__ = (
-    "AnswerKeeper",
-    "PlanAgent",
-    "evidence",
-    "verified",
-)
+__all__ = ("AnswerKeeper", "PlanAgent", "evidence")
 
 
 # How much of a verification's output goes back to the agent: its end, where test runners sum up.
@@ -66,40 +62,34 @@ class PlanAgent:
     """One agent of a plan.
 
     Args:
-        runs: Where runs are kept.
+        context: What drives the plan.
         run: The plan's run.
         plan: The plan.
-        phase: The agent's phase.
-        agent: The agent.
         place: Its place in the plan: the number of its phase, its number in it.
         folder: The folder that the plan's file lies in.
         cwd: The folder it runs in, as far as the plan does not name one.
-        environ: The environment that it inherits.
-        platform: Time, luck and processes.
     """
 
     def __init__(
         self,
-        runs: RunStore,
+        context: RunContext,
         run: str,
         plan: Plan,
-        phase: Phase,
-        agent: Agent,
         *,
         place: tuple[int, int],
         folder: Path,
         cwd: Path,
-        environ: Mapping[str, str],
-        platform: Platform,
     ) -> None:
+        phase = plan.phases[place[0] - 1]
+        agent = phase.agents[place[1] - 1]
         self.id = f"{run}.{phase.name}.{agent.name}"
-        self._runs, self._run, self._plan = runs, run, plan
+        environ = {**context.environ, **plan.env, **agent.env}
+        self._context, self._runs = context._replace(environ=environ), context.runs
+        self._run, self._plan = run, plan
         self._phase, self._agent = phase, agent
         # As git knows it: names of agents are one in their phase only.
         self._git_name = f"{place[0]}-{place[1]}-{phase.name}-{agent.name}"[:64]
-        self._folder, self._platform = folder, platform
-        self._home = cwd
-        self._environ = {**environ, **plan.env, **agent.env}
+        self._folder, self._home = folder, cwd
         self._unwritten: AttemptEnd | None = None
         self._own_tree: Lent | None = None
 
@@ -116,13 +106,13 @@ class PlanAgent:
         """The same for the schedule, while it does not run."""
         return standing(self._phase, self._agent, state)
 
-    def drive(self, stop: Stop, changed: Callable[[RunState], None], by_hand: ManualResume) -> None:
+    def drive(self, stop: Stop, changed: Callable[[RunState], None], how: DriveOptions) -> None:
         """Run it until it ends, has to wait, or is stopped.
 
         Args:
             stop: Set to interrupt it.
             changed: Told of its state after each step.
-            by_hand: How it was taken up.
+            how: How the plan is driven.
         """
 
         def told() -> None:
@@ -132,30 +122,29 @@ class PlanAgent:
         self._own_tree = None  # it may have been taken back since, by hand
         state = self.state()
         if state is None or state.status != "done":
-            self._run_it(stop, told, by_hand)
+            self._run_it(stop, told, how)
             state = self._known()
         if state.status == "done" and not stop.is_set:
             self._accept(state, stop)
         told()
 
-    def _run_it(self, stop: Stop, told: Callable[[], None], by_hand: ManualResume) -> None:
-        # What can be refused is refused before the run is in our hand.
-        policy, tidy = self._policy(), self._tidy()
+    def _run_it(self, stop: Stop, told: Callable[[], None], how: DriveOptions) -> None:
+        # What can be refused is refused before the run is claimed.
+        policy, cleaner = self._policy(), self._cleaner()
         claimed, stdin = self._claimed()
+        answer = AnswerKeeper(self._answer, told)
         drive_run(
-            self._runs,
+            self._context._replace(stop=stop, listeners=(answer,), output=answer.output),
             claimed or self._runs.claim(self.id, self._now()),
-            environ=self._environ,
-            view=AnswerKeeper(self._answer, told),
-            stop=stop,
-            platform=self._platform,
             stdin=stdin,
-            is_parked_by_exit=True,
-            is_now=by_hand.is_now and claimed is None,  # it waited; nothing begins into a limit
-            # Who asks for snapshots asks for attempts that begin anew.
-            may_restart=by_hand.may_restart or self._mode() == "snapshot",
+            how=how._replace(
+                park="exit",
+                is_now=how.is_now and claimed is None,  # it waited; nothing begins into a limit
+                # Who asks for snapshots asks for attempts that start over.
+                may_restart=how.may_restart or self._mode() == "snapshot",
+            ),
             policy=policy,
-            tidy=tidy,
+            cleaner=cleaner,
         )
 
     def give_up(self, because: str, now: float) -> None:
@@ -207,18 +196,16 @@ class PlanAgent:
                 variables=variables_of(self._plan, self._phase, self._agent),
                 outputs=self._outputs(),
             )
-            asked = RunRequest(
+            asked = RunOptions(
                 timeout=self._agent.timeout,
                 idle=self._agent.idle,
                 may_restart=self._agent.may_restart,
             )
             return make_run(
-                self._runs,
+                self._context,
                 command,
                 asked,
                 cwd=str(self._cwd()),
-                environ=self._environ,
-                now=self._now(),
                 name=self._title(),
                 stdin=stdin,
                 id_=self.id,
@@ -297,7 +284,7 @@ class PlanAgent:
         place = self._runs.folder / "worktrees" / self._run / self._git_name
         return str(place.resolve()) if place.is_dir() else ""
 
-    def _tidy(self) -> TreeCleaner | None:
+    def _cleaner(self) -> TreeCleaner | None:
         mode = self._mode()
         if mode == "off":
             return None
@@ -334,25 +321,38 @@ class PlanAgent:
 
     def _restore(self, stop: Stop) -> None:
         """Give back what was stashed for its last attempt, if that was interrupted."""
-        tidy = self._tidy() if self._mode() == "stash" else None
-        if tidy is not None and (said := tidy.after(stop)):
+        cleaner = self._cleaner() if self._mode() == "stash" else None
+        if cleaner is not None and (said := cleaner.after(stop)):
             self._write(*[RunRemark(self._now(), text) for text in said])
 
     def _verify(self, state: RunState, stop: Stop) -> None:
-        cwd, token = self._cwd(), f"{self.id}.verify"
+        """Run the verification command of the phase, and write down its result."""
+        cwd, token, timeout = self._cwd(), f"{self.id}.verify", self._phase.verify_timeout
         self._show_answer(cwd)
-        self._platform.end_leftovers(token)  # of a supervisor that was killed in the middle
-        checked = verified(
+        self._context.platform.end_leftovers(token)  # of a supervisor that was killed in the middle
+        tail = _Tail()
+        ended = self._context.platform.supervise(
             self._phase.verify,
-            state.attempts,
             cwd=cwd,
-            environ=marked(self._environ, token),
-            timeout=self._phase.verify_timeout,
-            platform=self._platform,
+            environ=marked(self._context.environ, token),
+            stdin=None,
+            sink=tail,
+            idle=None,
+            timeout=timeout,
             stop=stop,
         )
-        if checked is not None:
-            self._write(checked)
+        if ended.stopped and ended.stopped != "timeout":
+            return
+        # Masked before it is cut: it is kept in the journal, and shown.
+        said = mask(_readable(tail.text.decode("utf-8", "replace")))
+        if ended.error:
+            said = ended.error
+        elif ended.stopped:
+            said += f"\n[it was still running after {timeout:g} seconds, and was stopped]"
+        elif ended.code and not said.strip():
+            said = f"[it exited with {ended.code}, and printed nothing]"
+        is_good = ended.code == 0 and not ended.stopped and not ended.error
+        self._write(WorkVerified(self._now(), state.attempts, is_good, said[-_KEPT:]))
 
     def _show_answer(self, cwd: Path) -> None:
         """Put its answer where it is verified, for that may be about just this file.
@@ -410,11 +410,11 @@ class PlanAgent:
         return state
 
     def _now(self) -> float:
-        return self._platform.clock.wall()
+        return self._context.now()
 
 
-class AnswerKeeper:
-    """A view that keeps what the program prints on stdout, and tells of each step.
+class AnswerKeeper(RunListener):
+    """Keeps what the program prints on stdout in its last attempt, and tells of each step.
 
     Args:
         file: Where it is kept.
@@ -430,19 +430,12 @@ class AnswerKeeper:
         self._told()
 
     def output(self, stream: Stream, chunk: bytes) -> None:
+        """Keep what the program printed."""
         if stream != "stdout":
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         with os.fdopen(os.open(self._file, flags, 0o600), "ab") as file:
             file.write(chunk)
-
-    def noted(self, note: OutputNote, facts: AttemptFacts) -> None: ...
-
-    def waiting(self, until: float, left: float) -> None: ...
-
-    def notified(self, error: str) -> None: ...
-
-    def over(self, state: RunState) -> None: ...
 
 
 class _Tail:
@@ -460,44 +453,8 @@ class _Tail:
         return 0.0
 
 
-def verified(
-    command: tuple[str, ...],
-    attempt: int,
-    *,
-    cwd: Path,
-    environ: Mapping[str, str],
-    timeout: float,
-    platform: Platform,
-    stop: Stop,
-) -> WorkVerified | None:
-    """Run the command, and say what it says of the attempt; None if it was stopped."""
-    tail = _Tail()
-    ended = platform.supervise(
-        command,
-        cwd=cwd,
-        environ=environ,
-        stdin=None,
-        sink=tail,
-        idle=None,
-        timeout=timeout,
-        stop=stop,
-    )
-    if ended.stopped and ended.stopped != "timeout":
-        return None
-    # Masked before it is cut: it is kept in the journal, and shown.
-    said = mask(_readable(tail.text.decode("utf-8", "replace")))
-    if ended.error:
-        said = ended.error
-    elif ended.stopped:
-        said += f"\n[it was still running after {timeout:g} seconds, and was stopped]"
-    elif ended.code and not said.strip():
-        said = f"[it ended with exit code {ended.code}, and printed nothing]"
-    is_good = ended.code == 0 and not ended.stopped and not ended.error
-    return WorkVerified(platform.clock.wall(), attempt, is_good, said[-_KEPT:])
-
-
 def evidence(command: tuple[str, ...], checked: WorkVerified) -> str:
-    """What the agent is told after a check that failed."""
+    """What the agent is told after a verification that failed."""
     shown = mask(shlex.join(command))
     return (
         f"Your work was checked with the command {shown!r}, and the check failed. "

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import queue
 from threading import Thread
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ...core.redaction import clean
 from ...errors import Fenced, GitStopped, MulliganError, SettingError
-from ..attempt.options import ManualResume
-from ..context import RunContext
+from ..attempt.options import WAIT_HERE
 from ..git import interruptible
 from ..journal.entries import UNASKED, AttemptBegun, AttemptEnd, RunCancelled
 from ..journal.store import RunHeld
@@ -24,18 +23,20 @@ from .agent import PlanAgent
 from .schedule import ScheduledAgent, ScheduledPhase, Standing, moves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
-    from ..attempt.options import Platform
+    from ..attempt.options import DriveOptions
+    from ..context import RunContext
     from ..journal.entries import How, Then
     from ..journal.state import RunState
-    from ..journal.store import ClaimedRun, RunStore
+    from ..journal.store import ClaimedRun
+    from ..listeners import PlanListener
     from .model import Plan
     from .report import Report
-    from .schedule import Moves, PhaseState
+    from .schedule import Moves
 
-__all__ = ("Conductor", "Table", "orders_of")
+__all__ = ("Conductor", "orders_of")
 
 EX_TEMPFAIL, _FAILED, _INTERRUPTED = 75, 1, 130
 
@@ -43,34 +44,6 @@ EX_TEMPFAIL, _FAILED, _INTERRUPTED = 75, 1, 130
 _TICK = 1.0
 # So many of them an agent may be in other hands before anybody is told: most let go by then.
 _NEWS_AFTER = 3
-
-
-class Table(Protocol):
-    """Whoever shows a plan."""
-
-    def changed(self, key: str, state: RunState, now: float, /) -> None:
-        """An agent may have taken a step; told from any thread."""
-        ...
-
-    def phases(self, states: Mapping[str, PhaseState], because: Mapping[str, str], /) -> None:
-        """What has become of the phases, and why."""
-        ...
-
-    def tick(self, now: float, /) -> None:
-        """Time has passed; told about once a second."""
-        ...
-
-    def held(self, key: str, because: str, /) -> None:
-        """An agent cannot be taken up, and why; told from any thread."""
-        ...
-
-    def notified(self, error: str, /) -> None:
-        """Somebody was told; what went wrong with that, or nothing."""
-        ...
-
-    def over(self, report: Report, /) -> None:
-        """Nothing more happens here: it has ended, is parked, or was interrupted."""
-        ...
 
 
 def orders_of(plan: Plan) -> tuple[ScheduledPhase, ...]:
@@ -93,57 +66,38 @@ def orders_of(plan: Plan) -> tuple[ScheduledPhase, ...]:
 
 
 class Conductor:
-    """Drives the run of one plan that is in our hand.
+    """Drives the run of one plan that this process has claimed.
 
     Args:
-        runs: Where runs are kept.
+        context: What drives it.
         claimed: The plan's run.
         plan: The plan.
         folder: The folder that the plan's file lies in.
         cwd: The folder that its agents run in, as far as the plan does not name one.
-        environ: The environment that its agents inherit.
-        platform: Time, luck and processes.
-        table: Told of everything that a user wants to see.
-        stop: Set to interrupt it.
-        is_parked_by_exit: Whether to return where all that is left has to wait.
-        by_hand: How it was taken up.
+        listener: Told of everything that a user wants to see.
+        how: How it is driven.
         waits: Told until when, where all that is left has to wait.
     """
 
     def __init__(
         self,
-        runs: RunStore,
+        context: RunContext,
         claimed: ClaimedRun,
         plan: Plan,
         *,
         folder: Path,
         cwd: Path,
-        environ: Mapping[str, str],
-        platform: Platform,
-        table: Table,
-        stop: Stop,
-        is_parked_by_exit: bool = False,
-        by_hand: ManualResume | None = None,
+        listener: PlanListener,
+        how: DriveOptions = WAIT_HERE,
         waits: Callable[[float], None] = lambda _: None,
     ) -> None:
-        self._waits = waits
-        self._by_hand = by_hand or ManualResume()
-        self._runs, self._claimed, self._plan = runs, claimed, plan
-        self._platform, self._table, self._stop = platform, table, stop
-        self._is_parked_by_exit = is_parked_by_exit
+        self._context, self._runs, self._platform = context, context.runs, context.platform
+        self._claimed, self._plan, self._how, self._waits = claimed, plan, how, waits
+        self._listener = listener
         self._orders = orders_of(plan)
-        self._parts = {
+        self._agents = {
             f"{phase.name}/{agent.name}": PlanAgent(
-                runs,
-                claimed.id,
-                plan,
-                phase,
-                agent,
-                place=(at, number),
-                folder=folder,
-                cwd=cwd,
-                environ=environ,
-                platform=platform,
+                context, claimed.id, plan, place=(at, number), folder=folder, cwd=cwd
             )
             for at, phase in enumerate(plan.phases, 1)
             for number, agent in enumerate(phase.agents, 1)
@@ -161,9 +115,9 @@ class Conductor:
         Raises:
             SettingError: Another process has taken it over.
         """
-        with RunContext(self._runs, self._claimed, self._stop) as context:
+        with self._context.holding(self._claimed) as held:
             try:
-                return self._conducted(context.stop)
+                return self._conducted(held.stop)
             except Fenced as fenced:
                 if self._state().status != "cancelled":
                     because = f"run {self._claimed.id} was taken over by another process"
@@ -186,17 +140,17 @@ class Conductor:
                 continue
             if found.is_over:
                 return self._over(found)
-            if self._is_parked_by_exit and not self._running and found.wake_at is not None:
+            if self._how.park == "exit" and not self._running and found.wake_at is not None:
                 return self._park(found.wake_at)
             self._wait(found.wake_at, own)
 
     def states(self) -> dict[str, RunState]:
         """Where each agent that was begun stands."""
         steps = self._runs.steps_of(self._claimed.id)
-        for key, part in self._parts.items():
-            known, count = self._known.get(key), steps.get(part.id, 0)
+        for key, agent in self._agents.items():
+            known, count = self._known.get(key), steps.get(agent.id, 0)
             if known is None or known[0] != count:
-                self._known[key] = count, part.state()
+                self._known[key] = count, agent.state()
         return {key: state for key, (_, state) in self._known.items() if state is not None}
 
     def report(self) -> Report:
@@ -204,16 +158,16 @@ class Conductor:
         from .report import report
 
         found = self._look()
-        trees = {key: part.tree for key, part in self._parts.items()}
+        trees = {key: agent.tree for key, agent in self._agents.items()}
         made = report(self._plan, self.states(), found.phases, found.because, trees)
         return made._replace(run=self._claimed.id)
 
     def _look(self) -> Moves:
         states = self.states()
-        now = self._platform.clock.wall()
+        now = self._context.now()
         standings = {
-            key: Standing("running") if key in self._running else part.standing(states.get(key))
-            for key, part in self._parts.items()
+            key: Standing("running") if key in self._running else agent.standing(states.get(key))
+            for key, agent in self._agents.items()
         }
         cost = sum(state.cost or 0.0 for state in states.values())
         found = moves(
@@ -225,8 +179,8 @@ class Conductor:
             is_spent=self._plan.cost_limit is not None and cost >= self._plan.cost_limit,
         )
         for key, state in states.items():
-            self._table.changed(key, state, now)
-        self._table.phases(found.phases, found.because)
+            self._listener.changed(key, state, now)
+        self._listener.phases(found.phases, found.because)
         return found
 
     # What happens to agents
@@ -238,27 +192,27 @@ class Conductor:
         thread.start()
 
     def _drive(self, key: str, stop: Stop) -> None:
-        part = self._parts[key]
-        by_hand = self._by_hand._replace(is_now=self._by_hand.is_now and key not in self._driven)
+        agent = self._agents[key]
+        how = self._how._replace(is_now=self._how.is_now and key not in self._driven)
         self._driven.add(key)
         try:
             with interruptible(stop):
-                part.drive(
+                agent.drive(
                     stop,
-                    changed=lambda state: self._table.changed(key, state, self._now()),
-                    by_hand=by_hand,
+                    changed=lambda state: self._listener.changed(key, state, self._now()),
+                    how=how,
                 )
         except GitStopped:  # whoever takes the plan up goes on with it
             return
         except RunHeld as held:  # of a conductor that was stopped, and may be so for long
             self._held[key] = self._held.get(key, 0) + 1
             if self._held[key] == _NEWS_AFTER:
-                self._table.held(key, f"{held}: end that process, or let it go on")
+                self._listener.held(key, f"{held}: end that process, or let it go on")
             self._platform.wait(stop, _TICK)
         except Exception as error:  # noqa: BLE001 -- or it would be started again without end
             is_ours = isinstance(error, MulliganError)
             why = str(error) if is_ours else f"{type(error).__name__}: {error}"
-            part.give_up(clean(why, 1000), self._now())
+            agent.give_up(clean(why, 1000), self._now())
         finally:
             self._ended.put(key)
 
@@ -266,11 +220,11 @@ class Conductor:
         """End the agents whose phase has failed."""
         self._halt([key for key in found.stop if key in self._running], "sibling")
         for key in found.stop:
-            part = self._parts[key]
-            if part.standing(part.state()).status in {"succeeded", "failed"}:
+            agent = self._agents[key]
+            if agent.standing(agent.state()).status in {"succeeded", "failed"}:
                 continue  # it ended by itself meanwhile: that is what became of it
             because = found.because.get(key.partition("/")[0], "its phase has ended")
-            self._runs.cancel(part.id, RunCancelled(self._now(), because, is_for_good=False))
+            self._runs.cancel(agent.id, RunCancelled(self._now(), because, is_for_good=False))
 
     def _halt(self, keys: list[str], reason: str) -> None:
         """Stop agents, all of them before the first is waited for: each may take its grace."""
@@ -289,7 +243,7 @@ class Conductor:
     def _wait(self, wake_at: float | None, own: Stop) -> None:
         """Until an agent ends, the next one is due, or a second has passed."""
         now = self._now()
-        self._table.tick(now)
+        self._listener.tick(now)
         left = _TICK if wake_at is None else min(_TICK, max(0.0, wake_at - now))
         if not self._running:
             if wake_at is not None:
@@ -360,4 +314,4 @@ class Conductor:
         return state
 
     def _now(self) -> float:
-        return self._platform.clock.wall()
+        return self._context.now()

@@ -1,4 +1,4 @@
-"""How a plan becomes a run."""
+"""Makes a run of a plan, drives it, and lets failed agents be tried again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from ...config.lines import path_text
 from ...core.redaction import presentable
 from ...errors import GitError, SettingError, TreeBusy
+from ..attempt.options import WAIT_HERE
 from ..journal.entries import PLAN, RunMade, RunReopened, RunRescheduled
 from ..journal.store import NoSuchRun
-from ..show.json_events import summary
-from ..show.notify import NEWS, remember, remembered, send
+from ..show.notify import Notifier, remember, remembered
 from .acceptance import fell_short
 from .check import problems, unready
 from .conductor import EX_TEMPFAIL, Conductor
@@ -24,14 +24,13 @@ from .prompts import prompt_of
 from .trees import alone_in, at_work, check_trees, files_aside, forget, touched
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..attempt.options import ManualResume, Platform
+    from ..attempt.options import DriveOptions
+    from ..context import RunContext
     from ..journal.state import RunState
     from ..journal.store import ClaimedRun, RunStore
-    from ..process.stop import Stop
-    from .conductor import Table
+    from ..listeners import PlanListener
     from .model import Agent, Plan
+    from .report import Report
 
 __all__ = ("allow_cost", "conduct", "make_plan", "plan_of", "revive")
 
@@ -44,34 +43,31 @@ _SIX_HOURS = 21_600.0
 
 
 def make_plan(
-    runs: RunStore,
+    context: RunContext,
     plan: Plan,
     *,
     folder: Path,
     cwd: Path,
-    environ: Mapping[str, str],
-    now: float,
     name: str = "",
     notify: tuple[str, ...] = (),
 ) -> ClaimedRun:
-    """A new run of `plan`, in our hand; nothing is started.
+    """A new run of `plan`, claimed by this process; nothing is started.
 
     The run keeps a copy of the plan: what is in its file tomorrow does not change what was begun.
 
     Args:
-        runs: Where runs are kept.
+        context: The store that it is kept in, and the environment that its agents inherit.
         plan: The plan.
         folder: The folder that its file lies in: where its prompt files are.
         cwd: The folder that its agents run in, as far as it does not name one.
-        environ: The environment that its agents inherit.
-        now: Epoch seconds.
         name: What the user calls it; the plan's name by default.
-        notify: A program to tell when it waits for long, and when it is over.
+        notify: A command to run when it begins a long wait, and when it ends.
 
     Raises:
         SettingError: It cannot be meant, or something that it needs is not here.
         GitError: A phase wants its tree cleaned, and there is none that can be.
     """
+    runs, environ = context.runs, context.environ
     for problem in (
         *problems(plan, folder=folder, home=cwd),
         *unready(plan, home=cwd, environ=environ),
@@ -86,7 +82,7 @@ def make_plan(
     if notify:
         remember(runs.files(id_), notify)
     made = RunMade(
-        at=now,
+        at=context.now(),
         agent=PLAN,
         command=f"plan {plan.name}",
         cwd=str(cwd),
@@ -184,93 +180,54 @@ def plan_of(runs: RunStore, id_: str) -> tuple[Plan, Path, Path]:
 
 
 def conduct(
-    runs: RunStore,
+    context: RunContext,
     claimed: ClaimedRun,
-    *,
-    environ: Mapping[str, str],
-    platform: Platform,
-    table: Table,
-    stop: Stop,
-    is_parked_by_exit: bool = False,
-    by_hand: ManualResume | None = None,
-) -> int:
-    """Drive the plan in our hand until it ends, is parked, or is stopped; the exit code."""
+    listener: PlanListener,
+    how: DriveOptions = WAIT_HERE,
+) -> tuple[int, Report]:
+    """Drive a plan that this process has claimed until it ends, parks or is stopped.
+
+    The exit code, and what came of it.
+    """
+    runs = context.runs
     plan, folder, cwd = plan_of(runs, claimed.id)
-    teller = _Teller(runs, claimed.id, platform=platform, table=table, stop=stop, environ=environ)
+    notifier = None
+    if argv := remembered(runs.files(claimed.id)):
+        notifier = Notifier(
+            context, claimed.id, argv, told=listener.notified, in_place=lambda: _NEWS_AFTER
+        )
     conductor = Conductor(
-        runs,
+        context,
         claimed,
         plan,
         folder=folder,
         cwd=cwd,
-        environ=environ,
-        platform=platform,
-        table=table,
-        stop=stop,
-        is_parked_by_exit=is_parked_by_exit,
-        by_hand=by_hand,
-        waits=teller.waits,
+        listener=listener,
+        how=how,
+        waits=(lambda _: None) if notifier is None else notifier.waits,
     )
     try:
-        with at_work(plan, cwd, claimed.id, stop):
+        with at_work(plan, cwd, claimed.id, context.stop):
             code = conductor.go()
             if code == 0:
                 forget(plan, cwd, claimed.id)
     except GitError as error:
-        if is_parked_by_exit and isinstance(error, TreeBusy):
-            return _later(runs, claimed, platform.clock.wall(), str(error))
+        if how.park == "exit" and isinstance(error, TreeBusy):
+            later = RunRescheduled(context.now(), context.now() + _BUSY, str(error))
+            runs.write(claimed, later, f"busy-{later.at}")
+            runs.release(claimed)
+            return EX_TEMPFAIL, conductor.report()._replace(until=later.until)
         runs.release(claimed)
         raise
-    teller.over()
     found, state = conductor.report(), runs.look(claimed.id)
+    if notifier is not None and state is not None:
+        notifier.over(state)
     if state is not None and state.status == "waiting":
         found = found._replace(until=state.until)
     if found.is_over:
         found = found._replace(aside=tuple(files_aside(plan, cwd, claimed.id)))
-    table.over(found)
-    return code
-
-
-def _later(runs: RunStore, claimed: ClaimedRun, now: float, because: str) -> int:
-    """Let whoever wakes runs look again in a while."""
-    runs.write(claimed, RunRescheduled(now, now + _BUSY, because), f"busy-{now}")
-    runs.release(claimed)
-    return EX_TEMPFAIL
-
-
-class _Teller:
-    """Tells the program that the user named, where there is one."""
-
-    def __init__(
-        self,
-        runs: RunStore,
-        id_: str,
-        *,
-        platform: Platform,
-        table: Table,
-        stop: Stop,
-        environ: Mapping[str, str],
-    ) -> None:
-        self._runs, self._id, self._argv = runs, id_, remembered(runs.files(id_))
-        self._platform, self._table, self._stop, self._environ = platform, table, stop, environ
-        self._told_at = 0.0
-
-    def waits(self, until: float) -> None:
-        """All that is left has to wait until then: news if that is long, and was not told yet."""
-        if until != self._told_at and until - self._platform.clock.wall() > _NEWS_AFTER:
-            self._told_at = until
-            self._tell("parked", status="waiting", until=until)
-
-    def over(self) -> None:
-        """It is not driven any more: news if it has ended."""
-        self._tell("over")
-
-    def _tell(self, event: str, **more: object) -> None:
-        state = self._runs.look(self._id) if self._argv else None
-        if state is None or (event == "over" and state.status not in NEWS):
-            return
-        news = {"event": event, "run": self._id, **summary(state), **more}
-        self._table.notified(send(self._argv, news, stop=self._stop, environ=self._environ))
+    listener.over(found)
+    return code, found
 
 
 def revive(
@@ -282,7 +239,7 @@ def revive(
     is_now: bool = False,
     horizon: float | None = None,
 ) -> None:
-    """Let what has failed in a plan be tried again, because somebody mended what was wrong.
+    """Let agents of a plan that failed be tried again, because their user fixed the cause.
 
     Args:
         runs: Where runs are kept.

@@ -1,8 +1,4 @@
-"""Which view a run gets.
-
-what drives it ─▶ tells somebody ─▶ holds back ─▶ lines | status line | events
-(if asked to)     (if asked to)
-"""
+"""Which listeners a run gets: lines, a status line or events; held output; notifications."""
 
 from __future__ import annotations
 
@@ -11,18 +7,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..agents.catalogue import program_name
-from ..attempt.options import policy_of, request_of
+from ..attempt.options import RunOptions
 from .streams import Streams
 from .views import PlainView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
+    from ..context import RunContext
     from ..journal.state import RunState
-    from ..journal.store import RunStore
-    from ..process.stop import Stop
+    from ..listeners import RunListener
     from .json_events import JsonEvents
-    from .views import RunView
+    from .notify import Notifier
 
 __all__ = ("recording", "showing")
 
@@ -32,86 +28,64 @@ HELD = "held"
 
 @contextmanager
 def showing(
-    runs: RunStore,
-    id_: str,
-    state: RunState,
-    *,
-    stop: Stop,
-    environ: Mapping[str, str],
-    is_json: bool = False,
-) -> Iterator[tuple[RunView, Streams]]:
-    """The view for whoever started the run, as long as it is driven, and what it writes to.
+    context: RunContext, id_: str, state: RunState, *, is_json: bool = False
+) -> Iterator[tuple[RunContext, Streams]]:
+    """A context that shows the run to the user who started it, and the streams that it writes to.
 
     Args:
-        runs: Where runs are kept.
+        context: What drives the run; ``TERM`` and ``NO_COLOR`` of its environment say how to draw.
         id_: The run.
-        state: Where it stands as it is taken up.
-        stop: Set to interrupt it.
-        environ: What says how to draw: ``TERM``, ``NO_COLOR``.
-        is_json: Whether a program looks, and wants events.
+        state: Its state.
+        is_json: Whether a program reads, and wants events.
     """
-    streams, program = Streams(stop), program_name(runs.command(id_))
-    view = _events(id_, streams) if is_json else _drawn(id_, program, state, streams, environ)
-    wrapped: RunView = view
-    kept = runs.files(id_) / HELD
-    is_final_only = request_of(state.made.terms).is_final_only
+    streams, kept = Streams(context.stop), context.runs.files(id_) / HELD
+    view = _events(id_, streams) if is_json else _drawn(context, id_, state, streams)
+    listeners: list[RunListener] = [view, *_notifiers(context, id_, state, view)]
+    output = view.output
+    is_final_only = RunOptions.from_journal(state.made.terms).is_final_only
     if is_final_only is None:
         # Events say which attempt they belong to.
         is_final_only = not is_json and not os.isatty(1)
     if is_final_only or kept.exists():  # what a supervisor that was killed held back may count
-        from .final_only import FinalOnlyView
+        from .final_only import FinalOnlyOutput
 
         is_whole = is_json or streams.is_ours("stdout")
-        wrapped = FinalOnlyView(view, kept, is_whole=is_whole, is_answer_only=not is_json)
+        held = FinalOnlyOutput(view.output, kept, is_whole=is_whole, is_answer_only=not is_json)
+        listeners, output = [held, *listeners], held.output
     try:
-        yield _notifying(wrapped, runs, id_, state, stop=stop, environ=environ), streams
+        yield context._replace(listeners=tuple(listeners), output=output), streams
     finally:
         view.close()
 
 
 @contextmanager
-def recording(
-    runs: RunStore, id_: str, state: RunState, *, stop: Stop, environ: Mapping[str, str]
-) -> Iterator[RunView]:
-    """The view for a worker's log, where several runs tell theirs, without the programs' text.
+def recording(context: RunContext, id_: str, state: RunState) -> Iterator[RunContext]:
+    """A context that tells of the run in a worker's log, without the program's text.
 
     A run that was driven has no attempt left whose end is not known. So what a command that was
     killed held back for its own stdout is of no use any more: the attempt's log has it.
     """
-    lines = PlainView(
-        id_,
-        program_name(runs.command(id_)),
-        streams=Streams(stop),
-        label=f"{id_}:",
-        is_output_shown=False,
-    )
-    yield _notifying(lines, runs, id_, state, stop=stop, environ=environ)
+    runs = context.runs
+    program = program_name(runs.command(id_))
+    lines = PlainView(id_, program, streams=Streams(context.stop), label=f"{id_}:")
+    yield context._replace(listeners=(lines, *_notifiers(context, id_, state, lines)))
     (runs.files(id_) / HELD).unlink(missing_ok=True)
 
 
-def _notifying(
-    view: RunView,
-    runs: RunStore,
-    id_: str,
-    state: RunState,
-    *,
-    stop: Stop,
-    environ: Mapping[str, str],
-) -> RunView:
-    asked = request_of(state.made.terms)
-    if not asked.is_notified:
-        return view
-    from .notify import NotifyingView, remembered
+def _notifiers(
+    context: RunContext, id_: str, state: RunState, view: PlainView | JsonEvents
+) -> list[Notifier]:
+    options = RunOptions.from_journal(state.made.terms)
+    if not options.is_notified:
+        return []
+    from .notify import Notifier, remembered
 
-    return NotifyingView(
-        view,
-        remembered(runs.files(id_)),
-        id_=id_,
-        look=lambda: runs.look(id_),
-        in_place=lambda: policy_of(asked).in_place,
-        stop=stop,
-        environ=environ,
-    )
+    argv = remembered(context.runs.files(id_))
+
+    def in_place() -> float:
+        return options.load_policy().in_place
+
+    return [Notifier(context, id_, argv, told=view.notified, in_place=in_place)]
 
 
 def _events(id_: str, streams: Streams) -> JsonEvents:
@@ -120,9 +94,8 @@ def _events(id_: str, streams: Streams) -> JsonEvents:
     return JsonEvents(id_, streams=streams)
 
 
-def _drawn(
-    id_: str, program: str, state: RunState, streams: Streams, environ: Mapping[str, str]
-) -> PlainView:
+def _drawn(context: RunContext, id_: str, state: RunState, streams: Streams) -> PlainView:
+    program, environ = program_name(context.runs.command(id_)), context.environ
     if os.isatty(2):
         from .status_line import StatusLine, can_draw
 

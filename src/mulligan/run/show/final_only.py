@@ -1,11 +1,10 @@
-"""Output that is held back until it is known to be final.
+"""Output that is held back until it is known to be final (``--final-only``).
 
-It is kept in a file of the run's folder: a program may print more than fits into memory, and
-whoever finds out how an attempt ended after its supervisor was killed shows what that one held.
-What an attempt that is repeated has printed stays in its log. What an attempt has printed that
-ends our part without an answer, because its limit lies beyond the horizon, is shown on stderr:
-whoever takes stdout for the answer must not get the words of a limit. stderr is held back only
-where it ends up in the same place as stdout, so that their order stays.
+It is kept in a file of the run's folder: a program may print more than fits into memory, and the
+process that finds out how an attempt ended after its supervisor was killed shows what was held.
+What an attempt that is repeated has printed stays in its log. What an attempt printed that met a
+limit beyond the horizon is shown on stderr: who takes stdout for the answer must not get the words
+of a limit. stderr is held back only if it goes to the same place as stdout, to keep their order.
 """
 
 from __future__ import annotations
@@ -17,27 +16,27 @@ from io import FileIO
 from typing import TYPE_CHECKING
 
 from ..journal.entries import AttemptBegun, AttemptEnd
+from ..listeners import RunListener
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
-    from ..agents.adapter import OutputNote, Stream
-    from ..attempt.output import AttemptFacts
+    from ..agents.adapter import Stream
     from ..journal.entries import JournalEntry
     from ..journal.state import RunState
-    from .views import RunView
 
-__all__ = ("FinalOnlyView",)
+__all__ = ("FinalOnlyOutput",)
 
 # Which stream, and how many bytes follow.
 _HEAD = struct.Struct("<?I")
 
 
-class FinalOnlyView:
-    """Shows another view everything but the output of attempts that are repeated.
+class FinalOnlyOutput(RunListener):
+    """Shows the output of the last attempt, and nothing of those that are repeated.
 
     Args:
-        view: Who shows it.
+        show: Shows it: (stream, bytes).
         path: The file to keep it in; removed as soon as it is shown or given up.
         is_whole: Whether stderr is held back with stdout.
         is_answer_only: Whether stdout is the answer and nothing else; not so for events, which
@@ -45,9 +44,14 @@ class FinalOnlyView:
     """
 
     def __init__(
-        self, view: RunView, path: Path, *, is_whole: bool = True, is_answer_only: bool = True
+        self,
+        show: Callable[[Stream, bytes], None],
+        path: Path,
+        *,
+        is_whole: bool = True,
+        is_answer_only: bool = True,
     ) -> None:
-        self._view, self._path, self._is_whole = view, path, is_whole
+        self._show, self._path, self._is_whole = show, path, is_whole
         self._is_answer_only = is_answer_only
         self._file: FileIO | None = None
         self._is_full = False
@@ -61,9 +65,9 @@ class FinalOnlyView:
             is_limited = step.then == "stop" and step.until is not None
             stdout: Stream = "stderr" if is_limited and self._is_answer_only else "stdout"
             self._let_go(is_shown=step.then != "again", stdout=stdout)
-        self._view.step(step)
 
     def output(self, stream: Stream, chunk: bytes) -> None:
+        """Hold back what the program printed, as far as there is room."""
         is_held = self._is_whole or stream == "stdout"
         if is_held and not self._is_full:
             try:
@@ -72,7 +76,7 @@ class FinalOnlyView:
                 self._is_full = True
                 self._let_go(is_shown=True)
         if not is_held or self._is_full:
-            self._view.output(stream, chunk)
+            self._show(stream, chunk)
 
     def _hold(self, record: bytes) -> None:
         if self._file is None:
@@ -83,18 +87,8 @@ class FinalOnlyView:
         while rest:
             rest = rest[self._file.write(rest) :]
 
-    def noted(self, note: OutputNote, facts: AttemptFacts) -> None:
-        self._view.noted(note, facts)
-
-    def waiting(self, until: float, left: float) -> None:
-        self._view.waiting(until, left)
-
-    def notified(self, error: str) -> None:
-        self._view.notified(error)
-
-    def over(self, state: RunState) -> None:
+    def over(self, state: RunState) -> None:  # noqa: ARG002 -- whatever became of it
         self._let_go(is_shown=True)
-        self._view.over(state)
 
     def _let_go(self, *, is_shown: bool, stdout: Stream = "stdout") -> None:
         file, self._file = self._file, None
@@ -108,7 +102,7 @@ class FinalOnlyView:
             while is_shown and len(head := file.read(_HEAD.size)) == _HEAD.size:
                 is_error, size = _HEAD.unpack(head)
                 if len(chunk := file.read(size)) == size:
-                    self._view.output("stderr" if is_error else stdout, chunk)
+                    self._show("stderr" if is_error else stdout, chunk)
         self._path.unlink(missing_ok=True)
 
 

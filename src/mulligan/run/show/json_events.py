@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ..journal.entries import AttemptEnd, name_of
+from ..listeners import RunListener
 from ..plan.acceptance import fell_short
 from .wording import waited
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ("JsonEvents", "summary")
 
 
-class JsonEvents:
+class JsonEvents(RunListener):
     """A run told as events.
 
     Args:
@@ -58,6 +59,7 @@ class JsonEvents:
         self._tell(name_of(step), **fields)
 
     def output(self, stream: Stream, chunk: bytes) -> None:
+        """Tell what the program printed."""
         # A chunk may end within a character: its rest comes with the next one.
         self._output(stream, self._decoders[stream].decode(chunk))
 
@@ -65,9 +67,8 @@ class JsonEvents:
         if note.is_retry:
             self._tell("retrying", attempt=self._attempt, retries=facts.retries, quiet=note.quiet)
 
-    def waiting(self, until: float, left: float) -> None: ...
-
     def notified(self, error: str) -> None:
+        """The notify command was run; what went wrong with that, or nothing."""
         self._tell("notified", error=error)
 
     def over(self, state: RunState) -> None:

@@ -1,8 +1,8 @@
-"""Telling somebody who is not looking.
+"""Notifications: the user's command is run when a run or a plan begins a long wait, and at its end.
 
-A notification is a program that gets JSON on its stdin. It runs without a shell, in its own
-group, for ten seconds at most, and whatever becomes of it changes nothing about the run. Its
-command may hold a secret, so it lies in the run's folder beside the run's own, not in the journal.
+The command gets JSON on its stdin. It runs without a shell, in its own group, for ten seconds at
+most, and its result changes nothing about the run. It may hold a secret, so it is kept in the run's
+folder beside the run's own command, not in the journal.
 """
 
 from __future__ import annotations
@@ -13,25 +13,24 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from ..journal.entries import AttemptEnd, RunRescheduled
+from ..listeners import RunListener
 from .json_events import summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from ..agents.adapter import OutputNote, Stream
-    from ..attempt.output import AttemptFacts
+    from ..context import RunContext
     from ..journal.entries import JournalEntry
     from ..journal.state import RunState
     from ..process.stop import Stop
-    from .views import RunView
 
-__all__ = ("NEWS", "NotifyingView", "remember", "remembered", "send")
+__all__ = ("Notifier", "remember", "remembered", "send")
 
 # How long a notification may take, and how long once somebody wants us to end.
 _PATIENCE, _HURRY = 10.0, 1.0
-# What becomes of a run that nobody need be told: whoever interrupted it knows.
-NEWS = frozenset({"done", "failed", "limited", "cancelled"})
+# Ends that are worth a notification: the user who interrupts a run knows that it ended.
+_NEWS = frozenset({"done", "failed", "limited", "cancelled"})
 
 
 def remember(folder: Path, argv: tuple[str, ...]) -> None:
@@ -49,64 +48,57 @@ def remembered(folder: Path) -> tuple[str, ...]:
         return ()
 
 
-class NotifyingView:
-    """Shows a run to another view, and tells somebody when it is parked or over.
+class Notifier(RunListener):
+    """Runs the notify command of one run or plan.
 
     Args:
-        view: Who shows it.
-        argv: The program to tell.
-        look: Tells where the run stands.
-        in_place: Tells how long a wait is no news, in seconds.
-        stop: Set to interrupt the run; a notification then has a second.
-        environ: The environment of the program.
+        context: Its store, environment and stop; once that is set, a notification has a second.
         id_: The run.
+        argv: The command; empty if it was lost.
+        told: Told what went wrong with the command, or nothing.
+        in_place: Says how long a wait is not worth a notification, in seconds.
     """
 
     def __init__(
         self,
-        view: RunView,
+        context: RunContext,
+        id_: str,
         argv: tuple[str, ...],
         *,
-        id_: str,
-        look: Callable[[], RunState | None],
+        told: Callable[[str], None],
         in_place: Callable[[], float],
-        stop: Stop,
-        environ: Mapping[str, str],
     ) -> None:
-        self._view, self._argv, self._id, self._look = view, argv, id_, look
-        self._in_place, self._stop, self._environ = in_place, stop, environ
+        self._context, self._id, self._argv = context, id_, argv
+        self._told, self._in_place = told, in_place
+        self._told_until = 0.0
 
     def step(self, step: JournalEntry) -> None:
-        self._view.step(step)
         is_wait = isinstance(step, RunRescheduled) or (
             isinstance(step, AttemptEnd) and step.then == "again"
         )
         until = step.until if isinstance(step, RunRescheduled | AttemptEnd) else None
         if is_wait and until is not None and until - step.at > self._in_place():
-            state = self._look()
+            state = self._context.runs.look(self._id)
             if state is not None:
                 self._tell("parked", state)
 
-    def output(self, stream: Stream, chunk: bytes) -> None:
-        self._view.output(stream, chunk)
-
-    def noted(self, note: OutputNote, facts: AttemptFacts) -> None:
-        self._view.noted(note, facts)
-
-    def waiting(self, until: float, left: float) -> None:
-        self._view.waiting(until, left)
-
-    def notified(self, error: str) -> None:
-        self._view.notified(error)
+    def waits(self, until: float) -> None:
+        """All agents of a plan have to wait until then; told once."""
+        if until == self._told_until or until - self._context.now() <= self._in_place():
+            return
+        self._told_until = until
+        state = self._context.runs.look(self._id)
+        if state is not None:
+            self._tell("parked", state._replace(status="waiting", until=until))
 
     def over(self, state: RunState) -> None:
-        if state.status in NEWS:
+        if state.status in _NEWS:
             self._tell("over", state)
-        self._view.over(state)
 
     def _tell(self, event: str, state: RunState) -> None:
         news = {"event": event, "run": self._id, **summary(state)}
-        self.notified(send(self._argv, news, stop=self._stop, environ=self._environ))
+        context = self._context
+        self._told(send(self._argv, news, stop=context.stop, environ=context.environ))
 
 
 def send(

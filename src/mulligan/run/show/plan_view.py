@@ -10,8 +10,9 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
+from ..listeners import PlanListener
 from ..plan.acceptance import has_succeeded, lacking
 from ..plan.report import as_data, as_lines, as_markdown, fallen
 from .status_line import can_draw
@@ -20,7 +21,6 @@ from .wording import StatusText, clock, money, one_line, told
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
-    from types import TracebackType
 
     from ..journal.state import RunState
     from ..plan.model import Plan
@@ -80,7 +80,7 @@ class _Pen(Protocol):
     def close(self) -> None: ...
 
 
-class PlanTable:
+class PlanTable(PlanListener):
     """A plan, shown as it goes.
 
     Args:
@@ -122,13 +122,6 @@ class PlanTable:
             lines.is_coloured = False
 
     def changed(self, key: str, state: RunState, now: float) -> None:
-        """An agent stands there now.
-
-        Args:
-            key: ``phase/agent``.
-            state: Where.
-            now: Epoch seconds.
-        """
         with self._lock:
             before = self._standings.agents.get(key)
             if before is not None and before.steps >= state.steps:
@@ -138,7 +131,6 @@ class PlanTable:
                 self._pen.agent(key, before, state, now)
 
     def phases(self, states: Mapping[str, PhaseState], because: Mapping[str, str]) -> None:
-        """The phases stand there now, for these reasons."""
         with self._lock:
             before = dict(self._standings.phases)
             is_taken_up = not before and bool(self._standings.agents)
@@ -152,22 +144,18 @@ class PlanTable:
                     self._pen.phase(name, state, because.get(name, ""))
 
     def tick(self, now: float) -> None:
-        """Time has passed; told about once a second."""
         with self._lock:
             self._pen.tick(now)
 
     def held(self, key: str, because: str) -> None:
-        """An agent cannot be taken up, and why."""
         with self._lock:
             self._pen.held(key, because)
 
     def notified(self, error: str) -> None:
-        """Somebody was told; what went wrong with that, or nothing."""
         with self._lock:
             self._pen.notified(error)
 
     def over(self, report: Report) -> None:
-        """Nothing more happens here: it has ended, is parked, or was interrupted."""
         with self._lock:
             self._pen.over(report)
             if self._report is not None:
@@ -186,17 +174,6 @@ class PlanTable:
         """Nothing is shown any more; the terminal is as it was."""
         with self._lock:
             self._pen.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class _Lines:

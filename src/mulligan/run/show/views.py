@@ -1,67 +1,37 @@
-"""What a run shows of itself.
+"""The plain view of a run: the program's text on stdout, messages of Mulligan on stderr.
 
-stdout carries the program's text. Everything of ours goes to stderr: plain lines here, a status
-line on terminals in `status`, events in `events`. Whatever we print of others' words has been
-cleaned before it became a step.
+A status line for terminals is in `status_line`, events for programs are in `json_events`. Words of
+others were cleaned and masked before they became a step.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..journal.entries import AttemptBegun, AttemptEnd
+from ..listeners import RunListener
 
 if TYPE_CHECKING:
-    from ..agents.adapter import OutputNote, Stream
-    from ..attempt.output import AttemptFacts
+    from ..agents.adapter import Stream
     from ..journal.entries import JournalEntry
     from ..journal.state import RunState
     from .streams import Streams
     from .wording import StatusText
 
-__all__ = ("PlainView", "RunView")
+__all__ = ("PlainView",)
 
 # A wait that is shorter than this is no news.
 _SHORT_HOLD = 5.0
 
 
-class RunView(Protocol):
-    """Whoever shows a run."""
-
-    def step(self, step: JournalEntry, /) -> None:
-        """A step was written down, and is about to be taken."""
-        ...
-
-    def output(self, stream: Stream, chunk: bytes, /) -> None:
-        """The program printed something that the user is to see."""
-        ...
-
-    def noted(self, note: OutputNote, facts: AttemptFacts, /) -> None:
-        """The program told something about itself."""
-        ...
-
-    def waiting(self, until: float, left: float, /) -> None:
-        """Still waiting: told about once a second."""
-        ...
-
-    def notified(self, error: str, /) -> None:
-        """Somebody was told of it, or could not be: then why, in words."""
-        ...
-
-    def over(self, state: RunState, /) -> None:
-        """Nothing more happens here: it has ended, is parked, or was interrupted."""
-        ...
-
-
-class PlainView:
-    """A run told in plain lines on stderr, and nothing told where nothing happened.
+class PlainView(RunListener):
+    """A run told in plain lines on stderr; nothing for a run that succeeds at once.
 
     Args:
         id_: The run.
         program: The command's name, for people.
         streams: Where it is told.
         label: Stands before each line, where several runs tell theirs in one place.
-        is_output_shown: Whether the program's text is passed on, or only kept in its log.
     """
 
     def __init__(
@@ -71,12 +41,10 @@ class PlainView:
         *,
         streams: Streams,
         label: str = "",
-        is_output_shown: bool = True,
     ) -> None:
         self._id, self._program = id_, program
         self._streams = streams
         self._label = f"{label} " if label else ""
-        self._is_output_shown = is_output_shown
         self._day = ""
         self._is_told = False  # why it waits, or that it goes on
 
@@ -92,14 +60,12 @@ class PlainView:
             self._say(said, step.at)
 
     def output(self, stream: Stream, chunk: bytes) -> None:
-        if self._is_output_shown:
-            self._streams.pass_on(stream, chunk)
+        """Show what the program printed."""
+        self._streams.pass_on(stream, chunk)
 
     def close(self) -> None:
         """Nothing is shown any more."""
         self._streams.restore()
-
-    def noted(self, note: OutputNote, facts: AttemptFacts) -> None: ...
 
     def waiting(self, until: float, left: float) -> None:
         if self._is_told or left < _SHORT_HOLD:
@@ -111,6 +77,7 @@ class PlainView:
         self._say(StatusText(f"{self._program} waits until {clock(until, now)}", "wait"), now)
 
     def notified(self, error: str) -> None:
+        """The notify command was run; what went wrong with that, or nothing."""
         from .wording import StatusText
 
         if error:
