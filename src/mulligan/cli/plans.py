@@ -141,10 +141,10 @@ def drive_plan(
     report: str = "",
 ) -> int:
     """Drive the plan that this process holds, and show it; the exit code."""
-    plan, *_ = plan_of(context.runs, claimed.id)
+    kept = plan_of(context.runs, claimed.id)
     environ = {**context.environ, "TERM": "dumb"} if is_table_refused else context.environ
     table = PlanTable(
-        plan,
+        kept[0],
         run=claimed.id,
         streams=Streams(context.stop),
         environ=environ,
@@ -152,7 +152,7 @@ def drive_plan(
         report=Path(report) if report else None,
     )
     with closing(table):
-        code, _ = conduct(context, claimed, table, how)
+        code, _ = conduct(context, claimed, table, how, kept=kept)
         # A reader of the report must not get that of an earlier run.
         return code or int(table.is_unreported)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given as given_by
 from hypothesis import strategies as st
 
-from mulligan.run.agents.argv import ArgvGrammar, cut, given, joined, value_of, without, words
+from mulligan.run.agents.program import ArgvGrammar, cut, given, joined, value_of, without, words
 
 GRAMMAR = ArgvGrammar(
     values="-m --model -p", lists="--tools", maybes="--resume -r", flags="-y -v --verbose"

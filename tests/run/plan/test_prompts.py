@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mulligan.errors import SettingError
 from mulligan.run.agents.adapter import LaunchRequest
-from mulligan.run.agents.argv import words
 from mulligan.run.agents.catalogue import find, program, recognise
+from mulligan.run.agents.program import words
 from mulligan.run.agents.question import ASKING, asking
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.plan.prompts import (

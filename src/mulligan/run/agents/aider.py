@@ -8,9 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .argv import ArgvGrammar
 from .output_reader import EventReader
-from .program import KnownProgram
+from .program import ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
     from .adapter import Launch, OutputReader, Stream

@@ -11,6 +11,7 @@ Only the module of the one program is imported, so that wrapping an unknown prog
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -107,6 +108,7 @@ _SETTERS = frozenset({"env", "sudo"})
 _PYTHONS = ("python", "pypy")
 
 
+@lru_cache(maxsize=64)  # asked whenever a run is made, driven or looked at
 def recognise(command: tuple[str, ...], name: str | None = None) -> AgentAdapter:
     """The adapter for `command`: by the program's name, or the one that is named.
 
@@ -233,6 +235,7 @@ def _base(arg: str) -> str:
     return base
 
 
+@lru_cache(maxsize=64)
 def program_name(command: tuple[str, ...]) -> str:
     """The name of the command's program, for people."""
     # What `npx` or `node` starts is what people call it by.

@@ -6,16 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from .accounts import Credential, read_json, short_path
-from .argv import ArgvGrammar, cut, value_of
-from .output_reader import EventReader, contents, mapping, number, text
-from .program import CONTINUE, KnownProgram
+from .output_reader import EventReader, contents, mapping, number, text, total
+from .program import CONTINUE, ArgvGrammar, KnownProgram, cut, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .adapter import Launch, OutputReader
-    from .argv import Argument
     from .output_reader import Event
+    from .program import Argument
 
 __all__ = ("PROGRAM", "ClaudeAdapter", "ClaudeReader")
 
@@ -166,13 +165,8 @@ class ClaudeReader(EventReader):
 
 
 def _tokens(event: Event) -> float:
-    names = (
-        "input_tokens",
-        "cache_creation_input_tokens",
-        "cache_read_input_tokens",
-        "output_tokens",
-    )
-    return sum(number(event, "usage", name) for name in names)
+    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return total(event.get("usage"), *names, "output_tokens")
 
 
 PROGRAM = ClaudeAdapter()

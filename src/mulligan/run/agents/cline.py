@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .argv import ArgvGrammar, words
-from .output_reader import EventReader, mapping, number, text
-from .program import KnownProgram
+from .output_reader import EventReader, mapping, number, text, total
+from .program import ArgvGrammar, KnownProgram, words
 
 if TYPE_CHECKING:
     from .adapter import Launch, OutputReader
-    from .argv import Argument
     from .output_reader import Event
+    from .program import Argument
 
 __all__ = ("PROGRAM", "ClineAdapter", "ClineReader")
 
@@ -90,9 +89,7 @@ class ClineReader(EventReader):
             self._used(event, "totalInputTokens", "totalOutputTokens")
 
     def _used(self, usage: Event, *names: str) -> None:
-        self.spent(
-            cost=number(usage, "totalCost"), tokens=sum(number(usage, name) for name in names)
-        )
+        self.spent(cost=number(usage, "totalCost"), tokens=total(usage, *names))
 
     def ended(self) -> None:
         self.show("stdout", "\n" if self._is_open else "")

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .argv import ArgvGrammar
-from .program import KnownProgram
+from .program import ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
-    from .argv import Argument
+    from .program import Argument
 
 __all__ = ("PROGRAM", "ContinueAdapter")
 

@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .accounts import Credential, read_json, short_path
-from .argv import ArgvGrammar, given, value_of
-from .output_reader import EventReader, mapping, number, text
-from .program import CONTINUE, KnownProgram
+from .output_reader import EventReader, mapping, text, total
+from .program import CONTINUE, ArgvGrammar, KnownProgram, given, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .accounts import AgentAccount
     from .adapter import Launch, LaunchRequest, OutputReader, Stream
-    from .argv import Argument
     from .output_reader import Event
+    from .program import Argument
 
 __all__ = (
     "PROGRAM",
@@ -160,9 +159,7 @@ class CodexReader(EventReader):
             case "turn.failed":
                 self._failed(text(event, "error", "message"))
             case "turn.completed":
-                tokens = number(event, "usage", "input_tokens") + number(
-                    event, "usage", "output_tokens"
-                )
+                tokens = total(event.get("usage"), "input_tokens", "output_tokens")
                 self.spent(tokens=tokens)
                 self.show("stderr", f"tokens used\n{int(tokens):,}\n")
                 self.show("stdout", self._last + "\n" if self._last else "")

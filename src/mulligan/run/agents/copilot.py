@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .argv import ArgvGrammar
 from .output_reader import EventReader, mapping, number, text
-from .program import CONTINUE, KnownProgram
+from .program import CONTINUE, ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
     from .adapter import Launch, OutputReader
-    from .argv import Argument
     from .output_reader import Event
+    from .program import Argument
 
 __all__ = ("PROGRAM", "CopilotAdapter", "CopilotReader")
 

@@ -6,16 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from .accounts import Credential, file_entries
-from .argv import ArgvGrammar
-from .output_reader import EventReader, mapping, number, text
-from .program import CONTINUE, KnownProgram
+from .output_reader import EventReader, mapping, number, text, total
+from .program import CONTINUE, ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .adapter import Launch, OutputReader
-    from .argv import Argument
     from .output_reader import Event
+    from .program import Argument
 
 __all__ = ("PROGRAM", "OpencodeAdapter", "OpencodeReader")
 
@@ -110,16 +109,9 @@ class OpencodeReader(EventReader):
                 self._tool(part)
             case "step_finish":
                 self._finished(text(part, "reason"))
-                tokens = number(part, "tokens", "total") or sum(
-                    number(part, "tokens", *path)
-                    for path in (
-                        ("input",),
-                        ("output",),
-                        ("reasoning",),
-                        ("cache", "read"),
-                        ("cache", "write"),
-                    )
-                )
+                used = mapping(part, "tokens")
+                parts = total(used, "input", "output", "reasoning")
+                tokens = number(used, "total") or parts + total(used.get("cache"), "read", "write")
                 self.also_spent(cost=number(part, "cost"), tokens=tokens)
             case "error":
                 error = mapping(event, "error")

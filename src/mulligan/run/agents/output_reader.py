@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
     from .adapter import Launch, Stream
 
-__all__ = ("Event", "EventReader", "contents", "fits", "mapping", "number", "parsed", "text")
+__all__ = (
+    "Event",
+    "EventReader",
+    "contents",
+    "fits",
+    "mapping",
+    "number",
+    "parsed",
+    "text",
+    "total",
+)
 
 Event = Mapping[str, object]
 
@@ -52,6 +62,11 @@ def number(found: object, *path: str) -> float:
     value = mapping(found, *path[:-1]).get(path[-1])
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and 0 < value < 1e15 else 0.0  # type: ignore[operator, arg-type]  # is_number
+
+
+def total(found: object, *names: str) -> float:
+    """The sum of the numbers called so."""
+    return sum([number(found, name) for name in names])
 
 
 def contents(event: Event, *path: str) -> Iterator[Event]:

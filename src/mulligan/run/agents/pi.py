@@ -6,16 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from .accounts import Credential, file_entries
-from .argv import ArgvGrammar, value_of
 from .output_reader import EventReader, contents, mapping, number, text
-from .program import CONTINUE, KnownProgram
+from .program import CONTINUE, ArgvGrammar, KnownProgram, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .adapter import Launch, OutputReader
-    from .argv import Argument
     from .output_reader import Event
+    from .program import Argument
 
 __all__ = ("PROGRAM", "PiAdapter", "PiReader")
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .argv import ArgvGrammar, given, value_of, words
 from .claude import ClaudeReader
-from .program import CONTINUE, KnownProgram
+from .program import CONTINUE, ArgvGrammar, KnownProgram, given, value_of, words
 
 if TYPE_CHECKING:
     from .adapter import Launch, OutputReader, Stream
-    from .argv import Argument
+    from .program import Argument
 
 __all__ = ("PROGRAM", "QwenAdapter", "QwenReader")
 

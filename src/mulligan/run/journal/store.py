@@ -245,7 +245,7 @@ class RunStore:
             NoSuchRun: Its folder is gone.
         """
         try:
-            data = json.loads((self.files(id_) / "command.json").read_text(encoding="utf-8"))
+            data = json.loads((self._folder(id_) / "command.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise NoSuchRun(_REMOVED.format(id_)) from None
         return tuple(data)
@@ -280,15 +280,15 @@ class RunStore:
 
     def make(self, id_: str, made: RunMade) -> ClaimedRun:
         """A new run, for which there is room, held by whoever made it."""
-        me = self._me()
-        made = made._replace(holder=me.text, machine=self.machine)
+        lease = _leased(self._me())
+        made = made._replace(holder=lease.holder, machine=self.machine)
         # Before the first attempt there is nothing to lose; its `begun` carries this to the disk.
         self._journal.take(
             _PREFIX + id_,
-            lambda _epoch, _lease: (JournalLine("made#1", packed(made), 1), _leased(me)),
+            lambda _epoch, _lease: (JournalLine("made#1", packed(made), 1), lease),
             is_synced=False,
         )
-        return ClaimedRun(id_, me.text, 1)
+        return ClaimedRun(id_, lease.holder, 1)
 
     def claim(self, id_: str, now: float, *, is_by_hand: bool = False) -> ClaimedRun:
         """Take the run.
@@ -304,6 +304,7 @@ class RunStore:
             NoSuchRun: There is none, or its folder is gone.
         """
         me = self._me()
+        mine = _leased(me)
 
         def choose(epoch: int, lease: StreamLease | None) -> tuple[JournalLine, StreamLease]:
             if not epoch:
@@ -311,13 +312,13 @@ class RunStore:
             how = self._standing(lease, me)
             if lease is not None and (how == "held" or (how == "silent" and not is_by_hand)):
                 raise RunHeld(f"run {id_} is being run by {_described(lease.holder, me)}")
-            taken = packed(RunTaken(now, me.text))
-            return JournalLine(f"taken#{epoch + 1}", taken, epoch + 1), _leased(me)
+            taken = packed(RunTaken(now, mine.holder))
+            return JournalLine(f"taken#{epoch + 1}", taken, epoch + 1), mine
 
         if self._journal.newest(_PREFIX + id_)[0] and not self._folder(id_).is_dir():
             raise NoSuchRun(f"{_REMOVED.format(id_)}; mulligan cancel {id_} ends it")
         entry = self._journal.take(_PREFIX + id_, choose)
-        return ClaimedRun(id_, me.text, entry.epoch)
+        return ClaimedRun(id_, mine.holder, entry.epoch)
 
     def is_held(self, id_: str) -> bool:
         """Whether a process drives the run, or was stopped while it did."""

@@ -26,7 +26,7 @@ from ..journal.entries import (
     WorkVerified,
     name_of,
 )
-from ..journal.state import RunState
+from ..journal.state import RunState, state_of
 from ..listeners import RunListener
 from ..process.orphans import marked
 from ..setup import drive_run, make_run
@@ -90,12 +90,13 @@ class PlanAgent:
         # As git knows it: names of agents are one in their phase only.
         self._git_name = f"{place[0]}-{place[1]}-{phase.name}-{agent.name}"[:64]
         self._folder, self._home = folder, cwd
+        self._now = context.platform.clock.wall
         self._unwritten: AttemptEnd | None = None
         self._own_tree: Lent | None = None
 
-    def state(self) -> RunState | None:
-        """Where its run stands; None if it was never started."""
-        state, ended = self._runs.look(self.id), self._unwritten
+    def state(self, *, is_made: bool = True) -> RunState | None:
+        """The state of its run; None if it was never started."""
+        state, ended = self._runs.look(self.id) if is_made else None, self._unwritten
         if ended is None:
             return state
         state = state or RunState(self._made(ended.at), "new")
@@ -114,32 +115,43 @@ class PlanAgent:
             changed: Told of its state after each step.
             how: How the plan is driven.
         """
-
-        def told() -> None:
-            if (now := self.state()) is not None:
-                changed(now)
-
         self._own_tree = None  # it may have been taken back since, by hand
         state = self.state()
         if state is None or state.status != "done":
-            self._run_it(stop, told, how)
+            self._run_it(state, stop, changed, how)
             state = self._known()
         if state.status == "done" and not stop.is_set:
             self._accept(state, stop)
-        told()
+            state = self._known()
+        changed(state)
 
-    def _run_it(self, stop: Stop, told: Callable[[], None], how: DriveOptions) -> None:
+    def _run_it(
+        self,
+        state: RunState | None,
+        stop: Stop,
+        changed: Callable[[RunState], None],
+        how: DriveOptions,
+    ) -> None:
         # What can be refused is refused before the run is claimed.
         policy, cleaner = self._policy(), self._cleaner()
-        claimed, stdin = self._claimed()
-        answer = AnswerKeeper(self._answer, told)
+        if state is None:
+            claimed, stdin = self._made_run()
+        else:
+            claimed, stdin = self._runs.claim(self.id, self._now()), None
+            if state.status == "paused":
+                moved = RunRescheduled(self._now(), self._now(), "the plan goes on")
+                self._runs.write(claimed, moved, "plan-goes-on")
+        known = self._known()
+        answer = AnswerKeeper(self._answer, known, changed)
         drive_run(
             self._context._replace(stop=stop, listeners=(answer,), output=answer.output),
-            claimed or self._runs.claim(self.id, self._now()),
+            claimed,
+            state=known,
             stdin=stdin,
             how=how._replace(
                 park="exit",
-                is_now=how.is_now and claimed is None,  # it waited; nothing begins into a limit
+                # An agent that waited; no other is started into a limit.
+                is_now=how.is_now and state is not None and state.status != "paused",
                 # Who asks for snapshots asks for attempts that start over.
                 may_restart=how.may_restart or self._mode() == "snapshot",
             ),
@@ -186,37 +198,29 @@ class PlanAgent:
 
     # How it is started
 
-    def _claimed(self) -> tuple[ClaimedRun | None, StdinSpool | None]:
-        """Its run, made if it was never started, with its input; None if it is to be claimed."""
-        state = self.state()
-        if state is None:
-            command, stdin = command_for(
-                self._agent,
-                folder=self._folder,
-                variables=variables_of(self._plan, self._phase, self._agent),
-                outputs=self._outputs(),
-            )
-            asked = RunOptions(
-                timeout=self._agent.timeout,
-                idle=self._agent.idle,
-                may_restart=self._agent.may_restart,
-            )
-            return make_run(
-                self._context,
-                command,
-                asked,
-                cwd=str(self._cwd()),
-                name=self._title(),
-                stdin=stdin,
-                id_=self.id,
-                parent=self._run,
-            )
-        if state.status != "paused":
-            return None, None
-        claimed = self._runs.claim(self.id, self._now())
-        moved = RunRescheduled(self._now(), self._now(), "the plan goes on")
-        self._runs.write(claimed, moved, "plan-goes-on")
-        return claimed, None
+    def _made_run(self) -> tuple[ClaimedRun, StdinSpool]:
+        """Its run, made and claimed, with its input."""
+        command, stdin = command_for(
+            self._agent,
+            folder=self._folder,
+            variables=variables_of(self._plan, self._phase, self._agent),
+            outputs=self._outputs(),
+        )
+        asked = RunOptions(
+            timeout=self._agent.timeout,
+            idle=self._agent.idle,
+            may_restart=self._agent.may_restart,
+        )
+        return make_run(
+            self._context,
+            command,
+            asked,
+            cwd=str(self._cwd()),
+            name=self._title(),
+            stdin=stdin,
+            id_=self.id,
+            parent=self._run,
+        )
 
     def _title(self) -> str:
         return f"{self._plan.name} {self._phase.name}/{self._agent.name}"
@@ -317,7 +321,7 @@ class PlanAgent:
             # Whether and when it is made is the schedule's to say: it may cost too much.
             self._write(RunReopened(check.at, check.at, because, told))
         elif is_good(self._phase, state) and not state.is_delivered:
-            self._deliver()
+            self._deliver(state)
 
     def _restore(self, stop: Stop) -> None:
         """Give back what was stashed for its last attempt, if that was interrupted."""
@@ -363,10 +367,10 @@ class PlanAgent:
         is_inside = output and self.tree and target_of(cwd, output).is_relative_to(self.tree)
         self._put_answer(cwd if is_inside else self._base())
 
-    def _deliver(self) -> None:
+    def _deliver(self, state: RunState) -> None:
         """Give its answer and its changes to whoever asked for them; as often as it is asked."""
         trouble, said = self._taken_back()
-        now, known = self._now(), {each.text for each in self._known().remarks}
+        now, known = self._now(), {each.text for each in state.remarks}
         remarks = [RunRemark(now, text) for text in said if text not in known]
         try:
             self._put_answer(self._base())
@@ -409,25 +413,26 @@ class PlanAgent:
         assert state is not None  # noqa: S101 -- it was made
         return state
 
-    def _now(self) -> float:
-        return self._context.now()
-
 
 class AnswerKeeper(RunListener):
-    """Keeps what the program prints on stdout in its last attempt, and tells of each step.
+    """Keeps what the program prints on stdout in its last attempt, and tells of each new state.
 
     Args:
         file: Where it is kept.
-        told: Told of each step, after it was written down.
+        state: The state of the run.
+        changed: Told of its state after each step.
     """
 
-    def __init__(self, file: Path, told: Callable[[], None]) -> None:
-        self._file, self._told = file, told
+    def __init__(self, file: Path, state: RunState, changed: Callable[[RunState], None]) -> None:
+        self._file, self._state, self._changed = file, state, changed
 
     def step(self, step: JournalEntry) -> None:
         if isinstance(step, AttemptBegun):
             self._file.unlink(missing_ok=True)
-        self._told()
+        state = state_of((step,), (self._state.epoch,), before=self._state)
+        assert state is not None  # noqa: S101 -- it was made
+        self._state = state
+        self._changed(state)
 
     def output(self, stream: Stream, chunk: bytes) -> None:
         """Keep what the program printed."""

@@ -93,7 +93,7 @@ class Conductor:
     ) -> None:
         self._context, self._runs, self._platform = context, context.runs, context.platform
         self._claimed, self._plan, self._how, self._waits = claimed, plan, how, waits
-        self._listener = listener
+        self._listener, self._now = listener, context.platform.clock.wall
         self._orders = orders_of(plan)
         self._agents = {
             f"{phase.name}/{agent.name}": PlanAgent(
@@ -150,7 +150,7 @@ class Conductor:
         for key, agent in self._agents.items():
             known, count = self._known.get(key), steps.get(agent.id, 0)
             if known is None or known[0] != count:
-                self._known[key] = count, agent.state()
+                self._known[key] = count, agent.state(is_made=count > 0)
         return {key: state for key, (_, state) in self._known.items() if state is not None}
 
     def report(self) -> Report:
@@ -164,19 +164,21 @@ class Conductor:
 
     def _look(self) -> Moves:
         states = self.states()
-        now = self._context.now()
+        now = self._now()
         standings = {
             key: Standing("running") if key in self._running else agent.standing(states.get(key))
             for key, agent in self._agents.items()
         }
-        cost = sum(state.cost or 0.0 for state in states.values())
+        limit, spent = self._plan.cost_limit, 0.0
+        if limit is not None:
+            spent = sum(state.cost or 0.0 for state in states.values())
         found = moves(
             self._orders,
             standings,
             now=now,
             slots=self._plan.concurrency,
             providers=self._plan.providers,
-            is_spent=self._plan.cost_limit is not None and cost >= self._plan.cost_limit,
+            is_spent=limit is not None and spent >= limit,
         )
         for key, state in states.items():
             self._listener.changed(key, state, now)
@@ -312,6 +314,3 @@ class Conductor:
         state = self._runs.look(self._claimed.id)
         assert state is not None  # noqa: S101 -- it is in our hand
         return state
-
-    def _now(self) -> float:
-        return self._context.now()

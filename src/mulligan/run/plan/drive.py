@@ -184,13 +184,23 @@ def conduct(
     claimed: ClaimedRun,
     listener: PlanListener,
     how: DriveOptions = WAIT_HERE,
+    *,
+    kept: tuple[Plan, Path, Path] | None = None,
 ) -> tuple[int, Report]:
     """Drive a plan that this process has claimed until it ends, parks or is stopped.
 
-    The exit code, and what came of it.
+    Args:
+        context: What drives it.
+        claimed: The run of the plan; released at the end.
+        listener: Told of everything that a user wants to see.
+        how: How it is driven.
+        kept: What `plan_of` says of the run, for a caller that has asked.
+
+    Returns:
+        The exit code, and what came of the plan.
     """
     runs = context.runs
-    plan, folder, cwd = plan_of(runs, claimed.id)
+    plan, folder, cwd = kept or plan_of(runs, claimed.id)
     notifier = None
     if argv := remembered(runs.files(claimed.id)):
         notifier = Notifier(

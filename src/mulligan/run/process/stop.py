@@ -43,10 +43,17 @@ class Stop:
         outer: Another one that ends this as well; what ends this alone leaves it as it is.
     """
 
-    __slots__ = ("_asked", "_closing", "_inlet", "_outer", "_outlet", "_paused", "groups", "inner")
+    __slots__ = (
+        *("_asked", "_closing", "_inlet", "_outer", "_outlet"),
+        *("groups", "inner", "is_set", "pauses", "reason"),
+    )
 
     def __init__(self, outer: Stop | None = None) -> None:
         self._asked: list[str] = []
+        #: Whether the end was asked for.
+        self.is_set = False
+        #: Why, as said first; empty while it was not asked for.
+        self.reason = ""
         #: Those that end with this one.
         self.inner: list[Stop] = []
         self._outer = outer
@@ -57,24 +64,18 @@ class Stop:
         os.set_blocking(self._inlet, False)
         #: Process groups that Ctrl-Z must stop with us; kept by whoever supervises them.
         self.groups: set[int] = set() if outer is None else outer.groups
-        self._paused = 0.0
+        #: How often and how long Ctrl-Z has held this process.
+        self.pauses: list[float] = [] if outer is None else outer.pauses
         if outer is not None:
             outer.inner.append(self)  # before it is looked at: none may fall between
             if outer.is_set:
                 self.set(outer.reason)
 
-    @property
-    def paused(self) -> float:
-        """Seconds that Ctrl-Z has held us so far."""
-        return self._paused if self._outer is None else self._outer.paused
-
-    @paused.setter
-    def paused(self, seconds: float) -> None:
-        self._paused = seconds
-
     def set(self, reason: str = "interrupt") -> None:
         """Ask for the end; once more to ask for it faster."""
         self._asked.append(reason)
+        self.reason = self._asked[0]
+        self.is_set = True
         with self._closing:
             if self._inlet >= 0:
                 # A full pipe is as readable as can be.
@@ -82,15 +83,6 @@ class Stop:
                     os.write(self._inlet, b"!")
         for each in tuple(self.inner):
             each.set(reason)
-
-    @property
-    def is_set(self) -> bool:
-        return bool(self._asked)
-
-    @property
-    def reason(self) -> str:
-        """Why, as said first; empty while nobody asked."""
-        return self._asked[0] if self._asked else ""
 
     @property
     def count(self) -> int:
@@ -111,7 +103,7 @@ class Stop:
         ends_at = time.monotonic() + seconds
         waiter = select.poll()
         waiter.register(self._outlet, select.POLLIN)
-        while not self._asked:
+        while not self.is_set:
             left = ends_at - time.monotonic()
             if left <= 0:
                 return False
@@ -163,7 +155,7 @@ def signals(stop: Stop) -> Iterator[Stop]:
         signal.signal(number, signal.SIG_DFL)
         signal.raise_signal(number)  # here we stand still until somebody continues us
         signal.signal(number, pause)
-        stop.paused += time.monotonic() - began
+        stop.pauses.append(time.monotonic() - began)
         _tell(paused, signal.SIGCONT)
 
     try:

@@ -112,7 +112,7 @@ class Watchdog:
         self._steps: list[signal.Signals] = []
         self._next_step_at = _NEVER
         self._asked = 0
-        self._paused = stop.paused
+        self._pauses = len(stop.pauses)
         self._is_over = False
         self._feed: StdinFeed | None = None
         self._ending: int | None = None
@@ -152,8 +152,9 @@ class Watchdog:
 
     def _forgive(self, late: float, now: float) -> None:
         """Do not hold time against the program in which we could not watch it."""
-        paused, self._paused = self._stop.paused - self._paused, self._stop.paused
-        lost = max(paused, late - _LATE)
+        pauses = self._stop.pauses[self._pauses :]
+        self._pauses += len(pauses)
+        lost = max(sum(pauses), late - _LATE)
         if lost > 0:
             self._heard(now)
             self._times_out_at += lost
