@@ -34,8 +34,8 @@ def test_a_time_that_has_just_passed_is_tried_with_growing_waits(tmp_path):
     before: list[AttemptEnd] = []
     now, waits = NOW, []
     for attempt in range(1, 6):
-        verdict = reading(tmp_path, LIMIT.format("4:43 PM"), tuple(before), now)
-        assert (verdict.then, verdict.failure.hint) == ("again", None)
+        verdict, failure = reading(tmp_path, LIMIT.format("4:43 PM"), tuple(before), now)
+        assert (verdict.then, failure.hint) == ("again", None)
         waits.append(verdict.until - now)
         step = AttemptEnd(
             now, attempt, 1.0, code=1, kind="quota", then="again", until=verdict.until
@@ -48,6 +48,6 @@ def test_a_time_that_has_just_passed_is_tried_with_growing_waits(tmp_path):
 
 
 def test_a_time_to_come_is_waited_for(tmp_path):
-    verdict = reading(tmp_path, LIMIT.format("5:43 PM"))
-    assert verdict.failure.hint.confidence is Confidence.HIGH
+    verdict, failure = reading(tmp_path, LIMIT.format("5:43 PM"))
+    assert failure.hint.confidence is Confidence.HIGH
     assert verdict.until - NOW == pytest.approx(3600, abs=120)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...classify.output.reader import Outcome
     from ..agents.adapter import AgentAdapter
     from ..journal.entries import AttemptEnd
-    from .recovery import RecoveryDecision, RecoveryTerms
+    from .recovery import Judged, RecoveryTerms
 
 __all__ = ("is_plainly_well", "read_attempt", "read_retry", "read_torn")
 
@@ -30,7 +30,7 @@ def read_attempt(
     *,
     roll: float,
     retried: Outcome | None = None,
-) -> RecoveryDecision:
+) -> Judged:
     """What follows from the end of an attempt, with the evidence.
 
     Args:
@@ -52,33 +52,23 @@ def read_attempt(
         if outcome is None or not outcome.is_done:
             code = 1 if end.stopped else end.code
             outcome = retried or _outcome(log, adapter, terms.now, code)
-    return _with_words(judge(end, outcome, terms, before, roll=roll), outcome)
-
-
-def _with_words(decision: RecoveryDecision, outcome: Outcome | None) -> RecoveryDecision:
-    """The decision, with the words that decided it."""
-    failure = decision.failure
-    if failure is None:
-        return decision
-    if outcome is None or outcome.failure is not failure:
-        return decision._replace(message=failure.message, reading=failure.because or "")
-    reading = f"{outcome.because} ({outcome.source})"
-    return decision._replace(message=outcome.message, reading=reading)
+    return judge(end, outcome, terms, before, roll=roll)
 
 
 def read_torn(
+    end: AttemptEnd,
     log: Path,
     adapter: AgentAdapter,
     terms: RecoveryTerms,
     before: tuple[AttemptEnd, ...],
     *,
     roll: float,
-) -> RecoveryDecision:
+) -> Judged:
     """What follows from an attempt whose supervisor died, by what its log says."""
     from .recovery import judge_torn
 
     outcome = _outcome(log, adapter, terms.now, None)
-    return _with_words(judge_torn(outcome, terms, before, roll=roll), outcome)
+    return judge_torn(end, outcome, terms, before, roll=roll)
 
 
 def read_retry(log: Path, reason: str, adapter: AgentAdapter, now: float) -> Outcome:

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ...core.backoff import Exponential
 from ...core.call import Call
@@ -38,13 +38,12 @@ if TYPE_CHECKING:
 
     from ...classify.output.reader import Outcome
     from ...classify.times.server_formats import ResetTime
-    from ..journal.entries import How, Then
+    from ..journal.entries import Then
 
 __all__ = (
     "AGAIN",
     "HARMLESS",
     "UNSURE",
-    "RecoveryDecision",
     "RecoveryTerms",
     "better_ended",
     "judge",
@@ -90,53 +89,18 @@ class RecoveryTerms:
     now: float = 0.0
 
 
-class RecoveryDecision(NamedTuple):
-    """What follows.
+# The end of an attempt, with what follows from it, and what went wrong; None if nothing did.
+Judged: TypeAlias = tuple[AttemptEnd, "Failure | None"]
 
-    Args:
-        then: done, again, stop or pause.
-        failure: What went wrong; None if nothing did.
-        because: Why this follows, in one sentence.
-        how: How the next attempt is made.
-        until: When it is due, or when a stopped run could go on; epoch seconds.
-        exit: The exit code of the run, if this is its end.
-        advice: What the user can do about it.
-        is_probe: Whether the next attempt only finds out if the limit is over.
-        is_doubt: Whether nobody knows if the attempt did its work.
-        message: The words that decided it.
-        reading: Where they stood, with why they were read that way.
-    """
 
-    then: Then
-    failure: Failure | None = None
-    because: str = ""
-    how: How = "resume"
-    until: float | None = None
-    exit: int = 0
-    advice: str = ""
-    is_probe: bool = False
-    is_doubt: bool = False
-    message: str = ""
-    reading: str = ""
-
-    def on(self, end: AttemptEnd) -> AttemptEnd:
-        """The end of the attempt, with what follows from it."""
-        failure = self.failure
-        hint = None if failure is None else failure.hint
-        return end._replace(
-            kind="" if failure is None else str(failure.kind),
-            status=None if failure is None else failure.status,
-            message=self.message,
-            reading=self.reading,
-            reset_at=None if hint is None else end.at + hint.delay,
-            then=self.then,
-            until=self.until,
-            exit=self.exit,
-            because=self.because,
-            advice=self.advice,
-            is_probe=self.is_probe,
-            is_doubt=self.is_doubt,
-        )
+def _followed_by(
+    end: AttemptEnd, then: Then, because: str, failure: Failure | None = None, **more: Any
+) -> Judged:
+    """The end of the attempt, with what follows from it."""
+    if failure is not None:
+        reset_at = None if failure.hint is None else end.at + failure.hint.delay
+        more |= {"kind": str(failure.kind), "status": failure.status, "reset_at": reset_at}
+    return end._replace(then=then, because=because, **more), failure
 
 
 # No command in these: the summary of a run names it with its id, and `mulligan resume` without an
@@ -219,8 +183,8 @@ def judge(
     before: Iterable[AttemptEnd],
     *,
     roll: float,
-) -> RecoveryDecision:
-    """What follows from the end of an attempt.
+) -> Judged:
+    """What follows from the end of an attempt, with the words that decided it.
 
     Args:
         end: How it ended.
@@ -229,26 +193,48 @@ def judge(
         before: The attempts before this one, in order.
         roll: One roll of the dice.
     """
+    judged, failure = _judge(end, outcome, terms, tuple(before), roll=roll)
+    if failure is None:
+        return judged, None
+    if outcome is None or outcome.failure is not failure:
+        return judged._replace(message=failure.message, reading=failure.because or ""), failure
+    reading = f"{outcome.because} ({outcome.source})"
+    return judged._replace(message=outcome.message, reading=reading), failure
+
+
+def _judge(
+    end: AttemptEnd,
+    outcome: Outcome | None,
+    terms: RecoveryTerms,
+    before: tuple[AttemptEnd, ...],
+    *,
+    roll: float,
+) -> Judged:
     if outcome is not None and outcome.is_done and (end.stopped or not end.code):
         # It reported its success. That it hung or died afterwards is no reason to do it again.
-        return RecoveryDecision("done", None, "the program reported its success")
+        return _followed_by(end, "done", "the program reported its success")
     if end.stopped and end.stopped not in _FOR_ITS_OWN_SAKE:
         return _ended_by_us(end, terms)
     if end.error:
-        return _not_started(end, terms, tuple(before), roll=roll)
+        return _not_started(end, terms, before, roll=roll)
     failure = trouble(end, outcome, terms)
     if failure is None and end.is_unreported:
-        return _in_doubt(end, terms, tuple(before), roll=roll)
+        return _in_doubt(end, terms, before, roll=roll)
     if failure is None:
-        return RecoveryDecision("done", None, "the program succeeded", exit=end.code or 0)
+        return _followed_by(end, "done", "the program succeeded", exit=end.code or 0)
     is_said = outcome is not None and failure is outcome.failure
     reset = outcome.reset if outcome is not None and is_said else None
-    return _answer(failure, reset, end, terms, tuple(before), roll=roll)
+    return _answer(failure, reset, end, terms, before, roll=roll)
 
 
 def judge_torn(
-    outcome: Outcome, terms: RecoveryTerms, before: tuple[AttemptEnd, ...], *, roll: float
-) -> RecoveryDecision:
+    end: AttemptEnd,
+    outcome: Outcome,
+    terms: RecoveryTerms,
+    before: tuple[AttemptEnd, ...],
+    *,
+    roll: float,
+) -> Judged:
     """What follows from an attempt whose supervisor died after it was written down as begun.
 
     It counts as started: its log may be missing because there was no room for it.
@@ -258,18 +244,17 @@ def judge_torn(
     """
     died = "its supervisor died"
     if outcome.is_done:
-        return RecoveryDecision("done", None, "its log shows that it succeeded")
+        return _followed_by(end, "done", "its log shows that it succeeded")
     failure = outcome.failure
     if failure is not None and outcome.is_structured and failure.kind.is_limit:
-        return judge(AttemptEnd(terms.now, 0, 0.0, code=1), outcome, terms, before, roll=roll)
-    if terms.can_resume:
-        because = f"{died}; its session is resumed"
-        return RecoveryDecision("again", None, because, until=terms.now, message=died)
-    if terms.may_restart:
-        because = f"{died}; it is restarted"
-        return RecoveryDecision("again", None, because, until=terms.now, message=died)
+        as_if = end._replace(code=1, stopped="")
+        judged, failure = judge(as_if, outcome, terms, before, roll=roll)
+        return judged._replace(code=end.code, stopped=end.stopped), failure
+    if terms.can_resume or terms.may_restart:
+        how = "its session is resumed" if terms.can_resume else "it is restarted"
+        return _followed_by(end, "again", f"{died}; {how}", until=terms.now, message=died)
     because = f"{died}, and restarting it could repeat its work"
-    return RecoveryDecision("stop", None, because, exit=1, advice=HARMLESS, message=died)
+    return _followed_by(end, "stop", because, exit=1, advice=HARMLESS, message=died)
 
 
 def without_session(end: AttemptEnd, before: tuple[AttemptEnd, ...]) -> AttemptEnd:
@@ -325,20 +310,20 @@ def better_ended(
     return "announced" if quiet > policy.in_place and can_go_on else ""
 
 
-def _ended_by_us(end: AttemptEnd, terms: RecoveryTerms) -> RecoveryDecision:
+def _ended_by_us(end: AttemptEnd, terms: RecoveryTerms) -> Judged:
     """What follows where somebody wanted it to end."""
     if end.stopped == "input":
-        return RecoveryDecision("stop", None, end.error or "its input could not be kept", exit=1)
+        return _followed_by(end, "stop", end.error or "its input could not be kept", exit=1)
     if end.stopped in UNASKED and (terms.can_resume or terms.may_restart):
         because = "its supervisor was stopped; the next one continues the run"
-        return RecoveryDecision("again", None, because, until=terms.now, exit=EX_TEMPFAIL)
+        return _followed_by(end, "again", because, until=terms.now, exit=EX_TEMPFAIL)
     because, code = {
         "pipe": ("its output is no longer read", _PIPE),
         "fenced": ("another process has taken it over", EX_TEMPFAIL),
         "terminate": ("ended by SIGTERM", 128 + signal.SIGTERM),
         "hangup": ("ended by SIGHUP", 128 + signal.SIGHUP),
     }.get(end.stopped, (INTERRUPTED, _INTERRUPTED))
-    return RecoveryDecision("pause", None, because, exit=code)
+    return _followed_by(end, "pause", because, exit=code)
 
 
 def _not_started(
@@ -347,7 +332,7 @@ def _not_started(
     before: tuple[AttemptEnd, ...],
     *,
     roll: float,
-) -> RecoveryDecision:
+) -> Judged:
     """What follows where the program could not be started, or not be watched to its end."""
     because = end.error
     if end.is_unstarted:
@@ -360,7 +345,7 @@ def _not_started(
         return _answer(lacking, None, end, terms, before, roll=roll)
     advice = _MISSING if end.code == _NOT_FOUND else _UNSTARTED
     missing = Failure(kind=Kind.CLIENT, message=because, because=because)
-    return RecoveryDecision("stop", missing, because, exit=_exit(end), advice=advice)
+    return _followed_by(end, "stop", because, missing, exit=_exit(end), advice=advice)
 
 
 _MISSING = "check the spelling, and the PATH that it is looked for on"
@@ -442,7 +427,7 @@ def _in_doubt(
     before: tuple[AttemptEnd, ...],
     *,
     roll: float,
-) -> RecoveryDecision:
+) -> Judged:
     """What follows from exit code 0 where the structured output lacks its end.
 
     A session that the program itself named knows what was done: to go on with it repeats nothing.
@@ -460,10 +445,12 @@ def _in_doubt(
     )
     is_harmless = terms.may_restart or (terms.can_resume and end.is_session_named)
     if is_harmless and not (before and before[-1].is_doubt):
-        verdict = _answer(failure, None, end, terms, before, roll=roll)
-        return verdict._replace(is_doubt=True)
+        judged, _ = _answer(failure, None, end, terms, before, roll=roll)
+        return judged._replace(is_doubt=True), failure
     because = "it is unclear whether it finished, and restarting it could repeat its work"
-    return RecoveryDecision("stop", failure, because, exit=_exit(end), advice=UNSURE, is_doubt=True)
+    return _followed_by(
+        end, "stop", because, failure, exit=_exit(end), advice=UNSURE, is_doubt=True
+    )
 
 
 def _answer(
@@ -474,27 +461,27 @@ def _answer(
     before: tuple[AttemptEnd, ...],
     *,
     roll: float,
-) -> RecoveryDecision:
+) -> Judged:
     now, code = terms.now, _exit(end)
-    how: How = "resume" if terms.can_resume else "restart"
-    if how == "restart" and not terms.may_restart and _is_cut_off(end):
+    if not terms.can_resume and not terms.may_restart and _is_cut_off(end):
         because = f"{failure.message or failure.kind}: restarting it could repeat its work"
-        return RecoveryDecision("stop", failure, because, exit=code, advice=HARMLESS)
+        return _followed_by(end, "stop", because, failure, exit=code, advice=HARMLESS)
     if probe := _could_be_over(failure, reset, before):
         # An attempt like others: it needs one that is left, and time for it.
         soon = replace(failure, hint=Hint(delay=1 + roll, source=probe))
         asked = _call(terms, before).failed(soon, now=now, wall=now, roll=roll)
         if not isinstance(asked, GiveUp):
-            return RecoveryDecision("again", failure, probe, how, now + 1 + roll, is_probe=True)
+            return _followed_by(end, "again", probe, failure, until=now + 1 + roll, is_probe=True)
     call = _call(terms, before)
     decision = call.failed(failure, now=now, wall=now, roll=roll)
     assert not isinstance(decision, Verify)  # noqa: S101 -- effects are not unsafe here: see `_call`
     if isinstance(decision, GiveUp):
         is_later = decision.ending is Ending.HORIZON
-        return RecoveryDecision(
+        return _followed_by(
+            end,
             "stop",
-            failure,
             decision.because,
+            failure,
             until=decision.retry_at if is_later else None,
             exit=EX_TEMPFAIL if is_later else code,
             advice=advice_for(failure, terms.program),
@@ -502,11 +489,11 @@ def _answer(
     row = sum(call.counts.values())
     if row >= _MOST_IN_A_ROW:
         because = f"{row} attempts in a row failed without a model having answered"
-        return RecoveryDecision("stop", failure, because, exit=code)
+        return _followed_by(end, "stop", because, failure, exit=code)
     until = now + decision.delay if isinstance(decision, RetryAfter) else decision.until
     if failure.hint is not None:
         until += roll * min(_LONGEST_SPREAD, _SPREAD * (until - now))
-    return RecoveryDecision("again", failure, decision.because, how, until)
+    return _followed_by(end, "again", decision.because, failure, until=until)
 
 
 def _could_be_over(

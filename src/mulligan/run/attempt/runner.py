@@ -32,6 +32,7 @@ from .output import AttemptFacts, AttemptOutput, read_again
 
 if TYPE_CHECKING:
     from ...classify.output.reader import Outcome
+    from ...core.failure import Failure
     from ...core.policy import Policy
     from ..agents.adapter import Launch, OutputNote
     from ..context import RunContext
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from .clean_tree import TreeCleaner
     from .limit_store import RunLimits
     from .options import DriveOptions
-    from .recovery import RecoveryDecision, RecoveryTerms
+    from .recovery import RecoveryTerms
 
 __all__ = ("FAR", "GLANCE", "LIFTED", "SPREAD", "Runner")
 
@@ -484,20 +485,18 @@ class Runner:
         self, state: RunState, end: AttemptEnd, *, is_lost: bool, retried: Outcome | None
     ) -> None:
         """Write down how the attempt ended, with what follows."""
-        log, adapter = self._log(end.attempt), self._adapter
-        decision = None
+        log, adapter, failure = self._log(end.attempt), self._adapter, None
         if is_lost:
             from .recovery import without_session
 
             end = without_session(end, state.ended)
         elif not is_plainly_well(end, log, adapter):
             session = "" if self._begins_anew else end.session or state.session
-            terms = self._terms(session, end.at)
-            roll = self._platform.roll()
-            decision = read_attempt(
+            terms, roll = self._terms(session, end.at), self._platform.roll()
+            end, failure = read_attempt(
                 end, log, adapter, terms, state.ended, roll=roll, retried=retried
             )
-        self._write_end(end, decision, f"ended-{end.attempt}")
+        self._write_end(end, failure, f"ended-{end.attempt}")
 
     def _mend(self, state: RunState) -> None:
         """Find out how an attempt ended whose supervisor died, and write it down."""
@@ -512,18 +511,16 @@ class Runner:
         session = _Attempt(begun.attempt, begun.session, past, facts).session(is_cut_short=True)
         terms = self._terms("" if self._begins_anew else session, now)
         roll = self._platform.roll()
-        decision = read_torn(log, adapter, terms, state.ended, roll=roll)
-        end = AttemptEnd(now, begun.attempt, max(0.0, now - begun.at), stopped="torn")
-        self._write_end(_told(end, facts, session), decision, f"torn-{begun.attempt}")
+        torn = AttemptEnd(now, begun.attempt, max(0.0, now - begun.at), stopped="torn")
+        torn = _told(torn, facts, session)
+        end, failure = read_torn(torn, log, adapter, terms, state.ended, roll=roll)
+        self._write_end(end, failure, f"torn-{begun.attempt}")
         self._remark(given)
 
-    def _write_end(self, end: AttemptEnd, decision: RecoveryDecision | None, name: str) -> None:
-        limit = None
-        if decision is not None:
-            end = decision.on(end)
-            # Others need not believe a limit that the next attempt only probes.
-            limit = None if decision.is_probe else decision.failure
+    def _write_end(self, end: AttemptEnd, failure: Failure | None, name: str) -> None:
         if self._limits is not None:
+            # Others need not believe a limit that the next attempt only probes.
+            limit = None if end.is_probe else failure
             self._limits.ended(limit, is_success=end.then == "done")
         self._write(end, name)
 
