@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from mulligan.errors import SettingError
 from mulligan.run.agents.adapter import LaunchRequest
-from mulligan.run.agents.catalogue import find, program, recognise
+from mulligan.run.agents.catalogue import askable, asking, find, program, recognise
 from mulligan.run.agents.program import words
-from mulligan.run.agents.question import ASKING, asking
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.plan.prompts import (
     LONGEST_ARGUMENT,
@@ -24,6 +23,8 @@ from mulligan.run.plan.prompts import (
 )
 
 HERE = Path()
+ASKING = askable()
+
 hostile = st.text(max_size=40) | st.sampled_from(
     [
         "--dangerously-skip-permissions",
@@ -123,7 +124,7 @@ def test_options_that_take_many_words_do_not_swallow_the_prompt(name):
         assert swallowed == []
 
 
-@pytest.mark.parametrize("name", [name for name in ASKING if ASKING[name].stdin])
+@pytest.mark.parametrize("name", [name for name in ASKING if ASKING[name].asked_on_stdin])
 def test_a_prompt_on_stdin_leaves_the_arguments_alone(name):
     argv, stdin = asked("--do\n{{outputs.a}}", {"a": {"x": "it"}}, program=name, input="stdin")
     assert stdin == b"--do\n## x\n\nit"
@@ -132,7 +133,7 @@ def test_a_prompt_on_stdin_leaves_the_arguments_alone(name):
 
 
 def test_each_program_is_asked_as_its_manual_says():
-    found = {name: " ".join(how.argument("Do it", ("ARGS",))) for name, how in ASKING.items()}
+    found = {name: " ".join(how.command_for("Do it", ("ARGS",))) for name, how in ASKING.items()}
     assert found == {
         "aider": "aider --message Do it ARGS",
         "claude": "claude -p Do it ARGS",

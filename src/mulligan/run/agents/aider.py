@@ -39,6 +39,7 @@ class AiderAdapter(KnownProgram):
     headless = ("--message", "--msg", "-m", "--message-file", "-f")
     interactive = ("--gui", "--browser", "--watch-files")
     usage = 'aider --message "…"'
+    asked = ("aider", "--message", "{prompt}", "{args}")
     keys = (
         "OPENAI_API_KEY",
         "ANTHROPIC_API_KEY",

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = (
     "NAMES",
+    "askable",
+    "asking",
     "find",
     "inherited",
     "known",
@@ -132,6 +134,30 @@ def program(module: str) -> KnownProgram:
     """The program that a module knows, whatever it is asked to do."""
     found: KnownProgram = import_module(f".{module}", __package__).PROGRAM
     return found
+
+
+def asking(name: str) -> KnownProgram:
+    """The program that an agent of a plan names, which can be asked while nobody is there.
+
+    Raises:
+        SettingError: There is none; names the nearest one.
+    """
+    found = program(NAMES[name]) if name in NAMES else None
+    if found is None or not found.asked or name not in {found.name, found.module}:
+        from ...core.suggestions import nearest
+        from ...errors import SettingError
+
+        raise SettingError(
+            f"program {name!r} is not known; {nearest(name, askable())}; "
+            f"others are started with command"
+        )
+    return found
+
+
+def askable() -> dict[str, KnownProgram]:
+    """The programs that a plan can ask, by name."""
+    found = (program(module) for module in sorted(set(NAMES.values())))
+    return {each.name: each for each in found if each.asked}
 
 
 def known() -> tuple[str, ...]:

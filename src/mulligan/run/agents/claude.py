@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from .accounts import Credential, read_json, short_path
 from .output_reader import EventReader, contents, mapping, number, text, total
-from .program import CONTINUE, ArgvGrammar, KnownProgram, cut, value_of
+from .program import ArgvGrammar, KnownProgram, cut, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .adapter import Launch, OutputReader
     from .output_reader import Event
-    from .program import Argument
 
 __all__ = ("PROGRAM", "ClaudeAdapter", "ClaudeReader")
 
@@ -52,6 +51,9 @@ class ClaudeAdapter(KnownProgram):
     headless = ("-p", "--print")
     interactive = ("--remote-control", "--teleport", "--tmux")
     usage = 'claude -p "…"'
+    asked = ("claude", "-p", "{prompt}", "{args}")
+    asked_on_stdin = ("claude", "-p", "{args}")
+    resumed = ("--resume", "{session}", "-p", "{prompt}")
     formats = ("--output-format",)
     format = ("--output-format", "stream-json", "--verbose")
     live = ("stream-json",)
@@ -71,9 +73,6 @@ class ClaudeAdapter(KnownProgram):
     model_variables = ("ANTHROPIC_MODEL",)
     retries_variable = "CLAUDE_CODE_MAX_RETRIES"
     retries = 3
-
-    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
-        return ("--resume", session, "-p", CONTINUE)
 
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
         folder = environ.get(self.home_variable) or environ.get("HOME", "")

@@ -37,6 +37,7 @@ class ClineAdapter(KnownProgram):
     """
     interactive = ("-i", "--tui", "--id")
     usage = 'cline "…"'
+    asked = ("cline", "{prompt}", "{args}")
     formats = ("--json",)
     format = ("--json",)
     live = ("",)

@@ -30,6 +30,8 @@ class ContinueAdapter(KnownProgram):
     commands = "ls checks review login logout serve remote"
     headless = ("-p", "--print")
     usage = 'cn -p "…"'
+    asked = ("cn", "-p", "{prompt}", "{args}")
+    asked_on_stdin = ("cn", "-p", "{args}")
     keys = ("CONTINUE_API_KEY",)
     home_variable = "CONTINUE_GLOBAL_DIR"
     folder = ".continue"

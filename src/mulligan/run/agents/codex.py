@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .accounts import Credential, read_json, short_path
 from .output_reader import EventReader, mapping, text, total
-from .program import CONTINUE, ArgvGrammar, KnownProgram, given, value_of
+from .program import ArgvGrammar, KnownProgram, given, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,7 +24,6 @@ __all__ = (
     "CodexReader",
 )
 
-_EXEC = ("exec", "e")
 # Requests that were refused are cheap to send again; a stream that broke costs its tokens anew.
 _REQUESTS, _STREAMS = 2, 1
 
@@ -52,6 +51,10 @@ class CodexAdapter(KnownProgram):
         migrate-nfs-db unarchive cloud exec-server features help review
     """
     usage = 'codex exec "…"'
+    subcommands = ("exec", "e")
+    asked = ("codex", "exec", "{args}", "--", "{prompt}")
+    asked_on_stdin = ("codex", "exec", "{args}", "-")
+    resumed_last = ("resume", "{session}", "{prompt}")
     formats = ("--json", "--experimental-json")
     format = ("--json",)
     sessions = ("--last", "--all")
@@ -69,12 +72,6 @@ class CodexAdapter(KnownProgram):
         if not self.place(parts):
             raise self.refused("without exec is interactive")
 
-    def place(self, parts: tuple[Argument, ...]) -> int:
-        found = (
-            at for at, part in enumerate(parts, 1) if not part.name and part.values[0] in _EXEC
-        )
-        return next(found, 0)
-
     def is_saved(self, parts: tuple[Argument, ...]) -> bool:
         # A review's own options mean nothing to the session that goes on.
         behind = [part.values[0] for part in parts[self.place(parts) :] if not part.name]
@@ -82,9 +79,6 @@ class CodexAdapter(KnownProgram):
 
     def is_live(self, parts: tuple[Argument, ...]) -> bool:  # noqa: ARG002 -- both of its forms are
         return True
-
-    def tail(self, session: str) -> tuple[str, ...]:
-        return ("resume", session, CONTINUE)
 
     def bounds(self, parts: tuple[Argument, ...], wish: LaunchRequest) -> tuple[str, ...]:
         return _bounds(

@@ -6,12 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from .output_reader import EventReader, mapping, number, text
-from .program import CONTINUE, ArgvGrammar, KnownProgram
+from .program import ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
     from .adapter import Launch, OutputReader
     from .output_reader import Event
-    from .program import Argument
 
 __all__ = ("PROGRAM", "CopilotAdapter", "CopilotReader")
 
@@ -48,6 +47,8 @@ class CopilotAdapter(KnownProgram):
     headless = ("-p", "--prompt")
     interactive = ("-i", "--interactive", "--connect")
     usage = 'copilot -p "…"'
+    asked = ("copilot", "-p", "{prompt}", "{args}")
+    resumed = ("--resume={session}", "-p", "{prompt}")
     formats = ("--output-format",)
     format = ("--output-format", "json")
     live = ("json", "text")
@@ -62,9 +63,6 @@ class CopilotAdapter(KnownProgram):
     folder = ".copilot"
     models = ("--model",)
     model_variables = ("COPILOT_MODEL",)
-
-    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
-        return (f"--resume={session}", "-p", CONTINUE)
 
     def reader(self, launch: Launch, /) -> OutputReader:
         return CopilotReader(launch)

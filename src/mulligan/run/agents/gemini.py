@@ -6,12 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from .output_reader import EventReader, mapping, number, text
-from .program import CONTINUE, ArgvGrammar, KnownProgram
+from .program import ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
     from .adapter import Launch, OutputReader, Stream
     from .output_reader import Event
-    from .program import Argument
 
 __all__ = ("PROGRAM", "GeminiAdapter", "GeminiReader")
 
@@ -39,6 +38,10 @@ class GeminiAdapter(KnownProgram):
     headless = ("-p", "--prompt")
     interactive = ("-i", "--prompt-interactive")
     usage = 'gemini -p "…"'
+    # What comes by stdin is put before the prompt, and it does without neither.
+    asked = ("gemini", "-p", "{prompt}", "{args}")
+    asked_on_stdin = ("gemini", "-p", "Do what is asked above.", "{args}")
+    resumed = ("--resume", "{session}", "-p", "{prompt}")
     formats = ("-o", "--output-format")
     format = ("-o", "stream-json")
     live = ("stream-json",)
@@ -51,9 +54,6 @@ class GeminiAdapter(KnownProgram):
     home_variable = "GEMINI_CLI_HOME"
     folder = ".gemini"
     model_variables = ("GEMINI_MODEL",)
-
-    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
-        return ("--resume", session, "-p", CONTINUE)
 
     def reader(self, launch: Launch, /) -> OutputReader:
         return GeminiReader(launch)

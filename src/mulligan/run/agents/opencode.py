@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .accounts import Credential, file_entries
 from .output_reader import EventReader, mapping, number, text, total
-from .program import CONTINUE, ArgvGrammar, KnownProgram
+from .program import ArgvGrammar, KnownProgram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,6 +40,10 @@ class OpencodeAdapter(KnownProgram):
     """
     interactive = ("--interactive", "-i", "--mini")
     usage = 'opencode run "…"'
+    subcommands = ("run",)
+    asked = ("opencode", "run", "{prompt}", "{args}")
+    asked_on_stdin = ("opencode", "run", "{args}")
+    resumed = ("--session", "{session}", "{prompt}")
     formats = ("--format",)
     format = ("--format", "json")
     live = ("json", "default")
@@ -61,15 +65,6 @@ class OpencodeAdapter(KnownProgram):
         if not self.place(parts):
             raise self.refused("without run is interactive")
         super().check(parts)
-
-    def place(self, parts: tuple[Argument, ...]) -> int:
-        found = (
-            at for at, part in enumerate(parts, 1) if not part.name and part.values[0] == "run"
-        )
-        return next(found, 0)
-
-    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
-        return ("--session", session, CONTINUE)
 
     def home(self, environ: Mapping[str, str]) -> str:
         data = environ.get("XDG_DATA_HOME")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .accounts import Credential, file_entries
 from .output_reader import EventReader, contents, mapping, number, text
-from .program import CONTINUE, ArgvGrammar, KnownProgram, value_of
+from .program import ArgvGrammar, KnownProgram, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +37,9 @@ class PiAdapter(KnownProgram):
     headless = ("-p", "--print")
     interactive = ("-r", "--resume")
     usage = 'pi -p "…"'
+    asked = ("pi", "-p", "{prompt}", "{args}")
+    asked_on_stdin = ("pi", "-p", "{args}")
+    resumed = ("--session", "{session}", "-p", "{prompt}")
     formats = ("--mode",)
     format = ("--mode", "json")
     live = ("json",)
@@ -62,9 +65,6 @@ class PiAdapter(KnownProgram):
         # Its json mode is for programs as it is.
         if value_of(parts, "--mode") != "json":
             super().check(parts)
-
-    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- the base's
-        return ("--session", session, "-p", CONTINUE)
 
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
         return file_entries(f"{self.home(environ)}/auth.json", environ)

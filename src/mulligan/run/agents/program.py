@@ -227,6 +227,19 @@ def joined(parts: tuple[Argument, ...]) -> tuple[str, ...]:
     return tuple(arg for part in parts for arg in part.tokens)
 
 
+def _filled(
+    words: tuple[str, ...], *, session: str = "", prompt: str = "", args: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """`words` with a session, a prompt or the user's arguments in the places of their names."""
+    found: list[str] = []
+    for word in words:
+        if word == "{args}":
+            found += args
+        else:
+            found.append(prompt if word == "{prompt}" else word.replace("{session}", session))
+    return tuple(found)
+
+
 def go_on(pending: str = "") -> str:
     """What a session is told that goes on, with the tool calls that were under way."""
     return f"{CONTINUE}{_PENDING}{pending}" if pending else CONTINUE
@@ -275,6 +288,16 @@ class KnownProgram:
     unsaved: tuple[str, ...] = ()
     # Options that belong to the first prompt: not repeated when the session goes on.
     prompts: tuple[str, ...] = ()
+    # The words that go on with a session, before the user's own and where they must come last.
+    resumed: tuple[str, ...] = ()
+    resumed_last: tuple[str, ...] = ()
+    # Subcommands behind which our options belong.
+    subcommands: tuple[str, ...] = ()
+    # The command line that asks it something, with the prompt as an argument, and on stdin; empty
+    # if it reads none there. Options of the user's that take any number of words would swallow a
+    # prompt behind them, so the prompt stands before them, or behind ``--``.
+    asked: tuple[str, ...] = ()
+    asked_on_stdin: tuple[str, ...] = ()
     # Whose account it uses. The provider; empty for a program that knows several. Variables that
     # hold keys, in the program's own order. Variables that name another endpoint. Where it keeps a
     # login: the variable that names the folder, else a folder in the home.
@@ -324,15 +347,23 @@ class KnownProgram:
         place = self.place(parts)
         gone = (*self.sessions, *self.forks, *self.prompts, *self.headless)
         kept = joined(without(parts[place:], *gone, words=True))
-        said = {CONTINUE: wish.prompt or go_on(wish.pending)}
+        prompt = wish.prompt or go_on(wish.pending)
         return self._launch(
             (*head, *joined(parts[:place])),
-            tuple([said.get(word, word) for word in self.again(session, parts)]),
-            (*kept, *[said.get(word, word) for word in self.tail(session)]),
+            _filled(self.resume_words(parts), session=session, prompt=prompt),
+            (*kept, *_filled(self.resumed_last, session=session, prompt=prompt)),
             parts,
             wish,
             session,
         )
+
+    def command_for(self, prompt: str, args: tuple[str, ...]) -> tuple[str, ...]:
+        """The command that asks it `prompt`, as one argument."""
+        return _filled(self.asked, prompt=prompt, args=args)
+
+    def stdin_command(self, args: tuple[str, ...]) -> tuple[str, ...]:
+        """The command that asks it what is on stdin."""
+        return _filled(self.asked_on_stdin, args=args)
 
     def _launch(  # noqa: PLR0917 -- in the order in which they stand in the command
         self,
@@ -456,17 +487,16 @@ class KnownProgram:
         hint = f"write {self.usage}; or use --agent generic if this is another program"
         return CommandRefused(f"{self.name} {because}", hint)
 
-    def place(self, parts: tuple[Argument, ...]) -> int:  # noqa: ARG002 -- for subclasses
+    def place(self, parts: tuple[Argument, ...]) -> int:
         """Behind how many parts our options belong: behind the subcommand, if there is one."""
+        for at, part in enumerate(parts, 1):
+            if not part.name and part.values[0] in self.subcommands:
+                return at
         return 0
 
-    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- for subclasses
-        """The options that go on with a session, and the new prompt."""
-        return ()
-
-    def tail(self, session: str) -> tuple[str, ...]:  # noqa: ARG002 -- for subclasses
-        """The words that go on with a session, where they must come last."""
-        return ()
+    def resume_words(self, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- for subclasses
+        """The words that go on with a session, before the user's own."""
+        return self.resumed
 
     def bounds(self, parts: tuple[Argument, ...], wish: LaunchRequest) -> tuple[str, ...]:  # noqa: ARG002 -- for subclasses
         """The options that bound its own retries."""

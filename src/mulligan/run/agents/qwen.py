@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from .claude import ClaudeReader
-from .program import CONTINUE, ArgvGrammar, KnownProgram, given, value_of, words
+from .program import ArgvGrammar, KnownProgram, given, value_of, words
 
 if TYPE_CHECKING:
     from .adapter import Launch, OutputReader, Stream
@@ -42,6 +42,9 @@ class QwenAdapter(KnownProgram):
     commands = "mcp extensions auth hooks hook channel review"
     interactive = ("-i", "--prompt-interactive")
     usage = 'qwen "…"'
+    # What comes by stdin is put before the prompt, and it does without neither.
+    asked = ("qwen", "-p", "{prompt}", "{args}")
+    asked_on_stdin = ("qwen", "-p", "Do what is asked above.", "{args}")
     sessions = ("--session-id", "--resume", "-r", "--continue", "-c")
     session_values = ("--session-id", "--resume", "-r")
     session_option = "--session-id"
@@ -62,9 +65,9 @@ class QwenAdapter(KnownProgram):
         # In text it is silent until it has the answer.
         return value_of(parts, "-o", "--output-format") == "stream-json"
 
-    def again(self, session: str, parts: tuple[Argument, ...]) -> tuple[str, ...]:
-        asked = ("-p",) if given(parts, "-p", "--prompt") else ()
-        return ("--resume", session, *asked, CONTINUE)
+    def resume_words(self, parts: tuple[Argument, ...]) -> tuple[str, ...]:
+        flag = ("-p",) if given(parts, "-p", "--prompt") else ()
+        return ("--resume", "{session}", *flag, "{prompt}")
 
     def reader(self, launch: Launch, /) -> OutputReader:
         return QwenReader(launch)

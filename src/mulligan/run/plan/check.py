@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...core.policy import Policy
 from ...core.redaction import mask
 from ...errors import SettingError
-from ..agents.question import asking
+from ..agents.catalogue import asking
 from ..git.worktrees import sharing_problem
 from .artifacts import target_of
 from .prompts import prompt_of, references, unknown, variables_of
@@ -120,7 +120,7 @@ def missing(plan: Plan, at: int, *, home: Path, environ: Mapping[str, str]) -> I
     for number, agent in enumerate(plan.phases[at].agents):
         key = "command" if agent.command else "program"
         with suppress(SettingError):  # of a program that nobody knows, which is told elsewhere
-            first = agent.command[0] if agent.command else asking(agent.program).words[0]
+            first = agent.command[0] if agent.command else asking(agent.program).asked[0]
             search = {**environ, **plan.env, **agent.env}.get("PATH", os.defpath)
             path: KeyPath = ("phases", at, "agents", number, key)
             yield from _unfound(first, home / plan.cwd / agent.cwd, search, path)
@@ -277,7 +277,7 @@ def _agent(
         except SettingError as wrong:
             yield Problem((*path, "program"), str(wrong).removeprefix("program "))
         else:
-            if agent.input == "stdin" and not how.stdin:
+            if agent.input == "stdin" and not how.asked_on_stdin:
                 yield Problem(
                     (*path, "input"),
                     f"{agent.program} reads no prompt from stdin",

@@ -17,7 +17,7 @@ from ...core.duration import duration_text
 from ...core.policy import Policy
 from ...core.redaction import mask
 from ...errors import SettingError
-from ..agents.question import ASKING
+from ..agents.catalogue import askable
 from .check import available, missing, problems, unready
 from .model import Phase, Plan
 from .prompts import LONGEST_ARGUMENT, LONGEST_OUTPUT, prompt_of, references
@@ -163,7 +163,8 @@ def _agent(plan: Plan, agent: Agent, path: KeyPath) -> Iterator[PolicyFinding]:
         )
     if agent.input == "stdin" and not (agent.prompt or agent.prompt_file):
         yield _of((*path, "input"), "there is no prompt to give", "add prompt, or leave it out")
-    if agent.provider and agent.provider not in plan.providers and agent.provider not in ASKING:
+    known = {*plan.providers, *askable()}
+    if agent.provider and agent.provider not in known:
         yield _of(
             (*path, "provider"),
             f"{agent.provider} has no limit in providers, so this does nothing",
@@ -216,7 +217,8 @@ def _length(
         len(agents) if f"outputs.{name}" in names else 0 for name, agents in outputs.items()
     ) + sum(f"outputs.{name}.{who}" in names for name, agents in outputs.items() for who in agents)
     if count * LONGEST_OUTPUT > LONGEST_ARGUMENT:
-        reads = not agent.program or (agent.program in ASKING and ASKING[agent.program].stdin)
+        program = askable().get(agent.program)
+        reads = not agent.program or (program is not None and program.asked_on_stdin)
         yield _of(
             (*path, "prompt_file" if agent.prompt_file else "prompt"),
             f"the outputs of {count} agents can be longer than the {LONGEST_ARGUMENT} bytes of an "

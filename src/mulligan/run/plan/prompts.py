@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.redaction import clean, printable
 from ...errors import SettingError
-from ..agents.question import asking
+from ..agents.catalogue import asking
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -86,7 +86,7 @@ def command_for(
             raise SettingError(f"the prompt of {agent.name} is empty once it is filled in")
         return agent.command, None
     if agent.input == "stdin":
-        words = asking(agent.program).piped(agent.args) if agent.program else agent.command
+        words = asking(agent.program).stdin_command(agent.args) if agent.program else agent.command
         return words, prompt.encode()
     if _COMMAND_LIKE.fullmatch(prompt):
         # Every program's parser takes what begins with a blank for a word, even behind an option
@@ -95,14 +95,14 @@ def command_for(
     size = len(prompt.encode())
     if size > LONGEST_ARGUMENT:
         way_out = 'write input = "stdin"'
-        if agent.program and not asking(agent.program).stdin:
+        if agent.program and not asking(agent.program).asked_on_stdin:
             way_out = f"name fewer outputs, {agent.program} reads no prompt from stdin"
         raise SettingError(
             f"the prompt of {agent.name} has {size} bytes, and an argument may have "
             f"{LONGEST_ARGUMENT}; {way_out}"
         )
     if agent.program:
-        return asking(agent.program).argument(prompt, agent.args), None
+        return asking(agent.program).command_for(prompt, agent.args), None
     return (*agent.command, prompt), None
 
 
