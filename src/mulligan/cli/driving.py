@@ -75,7 +75,7 @@ def run_command(
         _check_policy(options)
     told = notice_argv(notify)
     folder = working_folder(cwd)
-    with open_context(os.environ) as context, signals(context.stop):
+    with open_context(os.environ, ends_process=True) as context, signals(context.stop):
         try:
             claimed, stdin = make_run(context, words, options, cwd=str(folder), name=name, stdin=0)
         except CommandRefused as refused:
@@ -103,7 +103,7 @@ def resume_run(
     is_json: bool,
 ) -> int:
     """Claim a run, and drive it from where it stands."""
-    with open_context(os.environ) as opened:
+    with open_context(os.environ, ends_process=True) as opened:
         runs = opened.runs
         id_ = runs.find(run) if run else _newest(runs)
         state = runs.look(id_)

@@ -100,7 +100,7 @@ def _run(
 ) -> int:
     """Make a run of `plan`, and drive it."""
     check_report(report)
-    with open_context(os.environ) as context, signals(context.stop):
+    with open_context(os.environ, ends_process=True) as context, signals(context.stop):
         try:
             with interruptible(context.stop):
                 claimed = make_plan(

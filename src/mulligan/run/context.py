@@ -129,10 +129,19 @@ class RunContext(NamedTuple):
 
 
 @contextmanager
-def open_context(environ: Mapping[str, str]) -> Iterator[RunContext]:
-    """A context for this process, with the user's store; both are closed at the end."""
-    with closing(RunStore()) as runs, closing(Stop()) as stop:
-        yield RunContext(environ, runs, stop, real_platform())
+def open_context(environ: Mapping[str, str], *, ends_process: bool = False) -> Iterator[RunContext]:
+    """A context for this process, with the user's store, which is closed at the end.
+
+    Args:
+        environ: The environment that programs inherit.
+        ends_process: Whether the process ends with it. Then the store is left to the system:
+            closing its files would undo what the next command has to do again.
+    """
+    with ExitStack() as stack:
+        runs = RunStore()
+        if not ends_process:
+            stack.callback(runs.close)
+        yield RunContext(environ, runs, stack.enter_context(closing(Stop())), real_platform())
 
 
 def _keep_lease(runs: RunStore, claimed: ClaimedRun, stop: Stop, done: Event) -> None:
