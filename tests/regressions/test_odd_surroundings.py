@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.run.git.files import _umask
 from mulligan.run.process.spawn import CannotStart, find
 from mulligan.run.process.stop import Stop
+from mulligan.run.process.table import umask
 from tests.run.killing import until
 
 
@@ -97,7 +97,7 @@ def test_the_umask_is_read_without_being_set(monkeypatch):
     before = os.umask(0o027)
     try:
         monkeypatch.setattr(os, "umask", lambda _mask: pytest.fail("the umask was set"))
-        assert _umask() == 0o027
+        assert umask() == 0o027
     finally:
         monkeypatch.undo()
         os.umask(before)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-import subprocess
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
@@ -189,20 +188,6 @@ class Files:
 
 
 def _usual(is_program: bool) -> int:  # noqa: FBT001 -- one private question
-    return (0o777 if is_program else 0o666) & ~_umask()
+    from ..process.table import umask
 
-
-def _umask() -> int:
-    """The umask of this process, without setting it: other threads create files meanwhile."""
-    try:
-        with Path("/proc/self/status").open(encoding="ascii", errors="replace") as file:
-            for line in file:
-                if line.startswith("Umask:"):
-                    return int(line.split()[1], 8)
-    except OSError:
-        pass
-    # A child inherits it, and may say so.
-    shown = subprocess.run(
-        ["/bin/sh", "-c", "umask"], capture_output=True, text=True, check=True, timeout=10
-    )
-    return int(shown.stdout, 8)
+    return (0o777 if is_program else 0o666) & ~umask()

@@ -104,7 +104,9 @@ def _refusal(lock: str, holder: str | None, age: float) -> str:
 
 def _holder(tree: Tree, lock: str) -> str | None:
     """Who holds the lock; nobody is empty, None if it cannot be seen."""
-    if os.path.isdir("/proc/self/fd"):
+    from ..process.table import can_see_files
+
+    if can_see_files():
         return next(_processes(tree, lock), "")
     lsof = shutil.which("lsof")
     if lsof is None:
@@ -118,24 +120,13 @@ def _holder(tree: Tree, lock: str) -> str | None:
 
 
 def _processes(tree: Tree, lock: str) -> Iterator[str]:
+    from ..process.table import folder_of, name_of, open_files, pids
+
     inside = (tree.folder, tree.repository, tree.common)
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with suppress(OSError):
-            with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-                name = file.read().strip()
-            if name == "git" and _is_inside(_cwd(pid), inside):
-                yield f"process {pid} (git)"
-            for handle in os.listdir(f"/proc/{pid}/fd"):
-                if os.readlink(f"/proc/{pid}/fd/{handle}") == lock:
-                    yield f"process {pid} ({name})"
-
-
-def _cwd(pid: str) -> str | None:
-    """Where a process works; None if it is another user's, and may work anywhere."""
-    try:
-        return os.readlink(f"/proc/{pid}/cwd")
-    except PermissionError:
-        return None
+    for pid in pids():
+        name = name_of(pid)
+        if (name == "git" and _is_inside(folder_of(pid), inside)) or lock in open_files(pid):
+            yield f"process {pid} ({name})"
 
 
 def _is_inside(place: str | None, folders: tuple[str, ...]) -> bool:

@@ -15,7 +15,6 @@ import json
 import os
 from contextlib import suppress
 from functools import lru_cache
-from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,13 +23,14 @@ from ...stores.boot_clock import boot_id, boot_time
 from ...stores.entries import JournalLine, StreamLease
 from ...stores.home import home, private_folder
 from ...stores.sqlite.journal import SqliteJournal, journal_file
-from ..process.table import began
+from ..process import table
 from .entries import AttemptEnd, RunAdopted, RunTaken, packed, unpacked
 from .lease import Holder, holder_of, standing
 from .state import RunState, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from ...core.moment import Moment
     from ...core.ports import Store
@@ -493,20 +493,10 @@ def myself(machine: str) -> Holder:
 
 def is_alive(pid: str, when: str) -> bool:
     """Whether that very process exists; one that has ended and was not reaped does not."""
-    return pid.isdigit() and bool(when) and began(int(pid)) == when
+    return pid.isdigit() and bool(when) and table.began(int(pid)) == when
 
 
 @lru_cache(maxsize=1)
-def _process(pid: int) -> Holder:  # asked again after a fork
-    # In a pid namespace with the /proc of another one, getpid() is not our number there.
-    shown = _first(lambda: str(Path("/proc/self").readlink()), str(pid))
-    space = _first(lambda: str(Path("/proc/self/ns/pid").stat().st_ino), "")
-    view = _first(lambda: str(Path("/proc").stat().st_dev), "")
-    return Holder("", shown, began(int(shown)), f"{space}.{view}", boot_id())
-
-
-def _first(ask: Callable[[], str], otherwise: str) -> str:
-    try:
-        return ask()
-    except OSError:
-        return otherwise
+def _process(pid: int) -> Holder:  # noqa: ARG001 -- asked again after a fork
+    shown, where = table.myself()
+    return Holder("", shown, table.began(int(shown)), where, boot_id())

@@ -8,15 +8,13 @@ and on macOS any network at all. Nothing here raises.
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import struct
 import subprocess
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from .table import processes
+from .table import open_files, processes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +83,8 @@ _HEAD, _ATTRIBUTE = struct.Struct("=IHHII"), struct.Struct("=HH")
 
 def received_by(pids: set[int]) -> dict[int, int]:
     """Bytes that arrived on each TCP socket of `pids`, by its inode (Linux)."""
-    wanted = _sockets(pids)
+    files = (name for pid in pids for name in open_files(pid))
+    wanted = {int(name[8:-1]) for name in files if name.startswith("socket:[")}
     if not wanted:
         return {}
     found: dict[int, int] = {}
@@ -129,16 +128,3 @@ def _received(body: bytes) -> int:
             return int(count)
         at += (max(size, _ATTRIBUTE.size) + 3) & ~3
     return 0
-
-
-def _sockets(pids: set[int]) -> set[int]:
-    """The inodes of the sockets that `pids` have open."""
-    found: set[int] = set()
-    for pid in pids:
-        with contextlib.suppress(OSError):  # it has ended, or forbids looking
-            for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-                with contextlib.suppress(OSError):  # it was closed meanwhile
-                    link = str(descriptor.readlink())
-                    if link.startswith("socket:["):
-                        found.add(int(link[8:-1]))
-    return found

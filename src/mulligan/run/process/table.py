@@ -1,10 +1,10 @@
-"""The processes of this machine: who runs, in which group, since when.
+"""The processes of this machine: who runs, in which group, since when, with which files open.
 
 Process ids are used again. A process is known by its id and when it began, in the exact form that
 the kernel has it: psutil's `create_time` adds the time of boot, which moves with the wall clock, so
 that a holder of a run would be taken for dead after the clock was set.
 
-Linux is read from /proc, other systems from `ps`.
+Linux is read from /proc, here and in no other module of runs; other systems from `ps`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,20 @@ from ...stores.boot_clock import boot_id
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ("ProcessInfo", "began", "environments", "look", "processes")
+__all__ = (
+    "ProcessInfo",
+    "began",
+    "can_see_files",
+    "environments",
+    "folder_of",
+    "look",
+    "myself",
+    "name_of",
+    "open_files",
+    "pids",
+    "processes",
+    "umask",
+)
 
 _PROC = Path("/proc")
 _HAS_PROC = (_PROC / "self" / "stat").exists()
@@ -60,9 +73,20 @@ def processes() -> Iterator[ProcessInfo]:
     if not _HAS_PROC:
         yield from _listed(_ps("-ax", "-o", _COLUMNS))
         return
-    for path in _PROC.iterdir():
-        if path.name.isdigit() and (process := look(int(path.name))) is not None:
+    for pid in pids():
+        if (process := look(pid)) is not None:
             yield process
+
+
+def pids() -> Iterator[int]:
+    """The ids of all processes (Linux).
+
+    Raises:
+        OSError: They cannot be listed.
+    """
+    for folder in _PROC.iterdir():
+        if folder.name.isdigit():
+            yield int(folder.name)
 
 
 def look(pid: int) -> ProcessInfo | None:
@@ -93,12 +117,73 @@ def environments() -> dict[int, list[bytes]]:
         # -E: with the environment, for our own processes.
         return _environments(_ps("-ax", "-E", "-ww", "-o", "pid=,command="))
     found = {}
-    for folder in _PROC.iterdir():
+    for pid in pids():
+        folder = _PROC / str(pid)
         # Another user's, or one that forbids looking: not one that we started.
         with contextlib.suppress(OSError):
-            if folder.name.isdigit() and folder.stat().st_uid == os.geteuid():
-                found[int(folder.name)] = (folder / "environ").read_bytes().split(b"\0")
+            if folder.stat().st_uid == os.geteuid():
+                found[pid] = (folder / "environ").read_bytes().split(b"\0")
     return found
+
+
+def myself() -> tuple[str, str]:
+    """The id of this process as /proc shows it, and where that id means this process.
+
+    In a pid namespace with the /proc of another one, getpid() is not our number there. The id
+    means this process within its pid namespace, seen through its /proc.
+    """
+    shown, space, view = str(os.getpid()), "", ""
+    with contextlib.suppress(OSError):
+        shown = str((_PROC / "self").readlink())
+    with contextlib.suppress(OSError):
+        space = str((_PROC / "self" / "ns" / "pid").stat().st_ino)
+    with contextlib.suppress(OSError):
+        view = str(_PROC.stat().st_dev)
+    return shown, f"{space}.{view}"
+
+
+def can_see_files() -> bool:
+    """Whether it can be seen which files a process has open."""
+    return (_PROC / "self" / "fd").is_dir()
+
+
+def open_files(pid: int) -> Iterator[str]:
+    """What a process has open, as the kernel names it; nothing if it ended or forbids looking."""
+    with contextlib.suppress(OSError):
+        for descriptor in (_PROC / str(pid) / "fd").iterdir():
+            with contextlib.suppress(OSError):  # it was closed meanwhile
+                yield str(descriptor.readlink())
+
+
+def name_of(pid: int) -> str:
+    """The name of a process's program; empty if it has ended."""
+    try:
+        return (_PROC / str(pid) / "comm").read_text("utf-8", errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def folder_of(pid: int) -> str | None:
+    """The folder that a process works in; empty if it ended, None if it is another user's."""
+    try:
+        return str((_PROC / str(pid) / "cwd").readlink())
+    except PermissionError:
+        return None
+    except OSError:
+        return ""
+
+
+def umask() -> int:
+    """The umask of this process, without setting it: other threads create files meanwhile."""
+    with contextlib.suppress(OSError), (_PROC / "self" / "status").open("rb") as file:
+        for line in file:
+            if line.startswith(b"Umask:"):
+                return int(line.split()[1], 8)
+    # A child inherits it, and may say so.
+    shown = subprocess.run(
+        ["/bin/sh", "-c", "umask"], capture_output=True, text=True, check=True, timeout=10
+    )
+    return int(shown.stdout, 8)
 
 
 _COLUMNS = "pid=,ppid=,pgid=,stat=,time=,lstart="
