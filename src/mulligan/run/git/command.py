@@ -82,10 +82,8 @@ _LITERAL = {
 class Stoppable(Protocol):
     """A request to end what is under way, or none yet."""
 
-    @property
-    def count(self) -> int:
-        """How often it was made."""
-        ...
+    #: How often it was made.
+    count: int
 
     def wait(self, seconds: float, /) -> bool:
         """Wait until it is made, at most so long."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from ...core.redaction import presentable
 from ...errors import GitRefused
 from .command import pause
-from .record import ROOT
+from .objects import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from .tree import Tree
 
-__all__ = ("ObjectReader", "Objects", "edited_tree", "entries_of", "index_lines", "reading")
+__all__ = ("ROOT", "ObjectReader", "Objects", "edited_tree", "entries_of", "index_lines", "reading")
 
 # Commits that nobody's history contains are signed by nobody.
 _NOBODY = "mulligan <mulligan@localhost>"
@@ -40,6 +40,8 @@ _LOOSE = 100
 _CHUNK = 1 << 20
 _TYPES = {"commit": 1, "tree": 2, "blob": 3}
 _TREE = "40000"
+
+ROOT = "refs/mulligan"
 
 
 @dataclass(slots=True)
@@ -278,13 +280,12 @@ class Found(NamedTuple):
 class ObjectReader:
     """Answers questions about objects and references, over one git that starts with the first.
 
-    It works in no tree: whoever looks whether a git runs there does not find it.
+    It works in no tree: a search for a git that runs there does not find it.
     """
 
     def __init__(self, tree: Tree) -> None:
         self._git = tree.store
-        #: References of ours as they were listed in here, kept up to date by whoever moves one.
-        self.listing: dict[str, str] | None = None
+        self._refs: dict[str, str] | None = None
         self._pipes: tuple[IO[bytes], IO[bytes]] | None = None
         self._stack = ExitStack()
         self._asked = 0.0
@@ -325,6 +326,20 @@ class ObjectReader:
         if found is None:
             raise GitError(f"object {name} cannot be read: {name} missing")
         return found.content
+
+    def refs(self, under: str = "") -> dict[str, str]:
+        """Our references, or those whose name begins with `under`, with what they point to."""
+        if self._refs is None:
+            asked = ("for-each-ref", "--format=%(refname) %(objectname)", "--", f"{ROOT}/")
+            said = self._git.run(*asked).decode().splitlines()
+            self._refs = dict(line.split(" ") for line in said)
+        return {ref: tip for ref, tip in self._refs.items() if ref.startswith(under)}
+
+    def moved(self, ref: str, tip: str) -> None:
+        """Remember that a reference of ours was moved, or removed if `tip` is empty."""
+        if self._refs is not None:
+            self._refs.pop(ref, None)
+            self._refs.update({ref: tip} if tip else {})
 
     def close(self) -> None:
         """End git."""

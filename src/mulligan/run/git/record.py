@@ -16,10 +16,10 @@ from typing import Any, Literal
 from ...core.redaction import presentable
 from ...errors import GitError, SettingError
 from .files import TreeEntry
+from .objects import ROOT
 
 __all__ = (
     "OPEN",
-    "ROOT",
     "Baseline",
     "FileState",
     "Left",
@@ -36,8 +36,6 @@ State = Literal["prepared", "aside", "returning", "returned", "partly", "committ
 
 # What a run may still want back.
 OPEN: frozenset[State] = frozenset({"prepared", "aside", "returning", "partly"})
-
-ROOT = "refs/mulligan"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _AGENT = re.compile(rf"{_NAME.pattern}/agents/{_NAME.pattern}")

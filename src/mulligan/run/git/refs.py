@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from ...errors import GitError
 from .files import FILE, TreeEntry
-from .objects import Objects, edited_tree, reading
-from .record import ROOT, Baseline, FileState, SetAside, State, checked_name, inside
+from .objects import ROOT, Objects, edited_tree, reading
+from .record import Baseline, FileState, SetAside, State, checked_name, inside
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .objects import ObjectReader
     from .record import Left, Mode, Move
@@ -77,14 +77,15 @@ def write_baseline(
     data = {path: place.to_json() for path, place in places.items()}
     about = {"head": head, "places": data, "folders": folders, "author": author}
     record = add_record(objects, about, entries)
-    whole = _whole(tree, objects, head, {path: place.tree for path, place in places.items()})
-    # The time, so that no two are one, be they made in one second.
-    facts = {"baseline": run, "at": time.time(), "record": record}
-    commit = _add_commit(objects, whole, [head, record], facts)
-    objects.write()
-    before = instead_of or tree.git.nothing
-    tree.git.run("update-ref", "--", f"{ROOT}/{run}/baseline", commit, before)
-    _moved(tree, f"{ROOT}/{run}/baseline", commit)
+    with reading(tree) as reader:
+        whole = _whole(reader, objects, head, {path: each.tree for path, each in places.items()})
+        # The time, so that no two are one, be they made in one second.
+        facts = {"baseline": run, "at": time.time(), "record": record}
+        commit = _add_commit(objects, whole, [head, record], facts)
+        objects.write()
+        ref = f"{ROOT}/{run}/baseline"
+        tree.git.run("update-ref", "--", ref, commit, instead_of or tree.git.nothing)
+        reader.moved(ref, commit)
     return Baseline(
         run=run, head=head, commit=commit, places=places, folders=folders, author=author
     )
@@ -137,35 +138,36 @@ def write(
         author: Who commits if git does not know.
     """
     tree, head = status.tree, status.commit
-    number = 1 + max((each.number for each in _numbers(tree, run) if each.run == run), default=0)
-    aside = SetAside(
-        run=run,
-        number=number,
-        mode=mode,
-        folder=folder or tree.folder,
-        head=head,
-        branch=status.branch,
-        at=time.time(),
-        moves=moves,
-        left=left,
-        folders=folders,
-        since=since,
-        words=words,
-        prefix=prefix,
-        author=author,
-    )
-    entries: dict[str, TreeEntry | None] = {}
-    for move in moves:
-        entries[f"base/{move.path}"] = move.base.tree
-        entries[f"staged/{move.path}"] = move.aside.index
-        entries[f"staged-base/{move.path}"] = move.base.index
-    record = add_record(objects, aside.to_json(), entries)
-    whole = _whole(tree, objects, head, {move.path: move.aside.tree for move in moves})
-    facts = {"run": run, "number": number, "mode": mode, "state": "prepared", "record": record}
-    commit = _add_commit(objects, whole, [head, record], facts)
-    objects.write()
-    tree.git.run("update-ref", "--", aside.ref, commit, tree.git.nothing)
-    _moved(tree, aside.ref, commit)
+    with reading(tree) as reader:
+        taken = [each.number for each in _numbers(reader, run) if each.run == run]
+        aside = SetAside(
+            run=run,
+            number=1 + max(taken, default=0),
+            mode=mode,
+            folder=folder or tree.folder,
+            head=head,
+            branch=status.branch,
+            at=time.time(),
+            moves=moves,
+            left=left,
+            folders=folders,
+            since=since,
+            words=words,
+            prefix=prefix,
+            author=author,
+        )
+        entries: dict[str, TreeEntry | None] = {}
+        for move in moves:
+            entries[f"base/{move.path}"] = move.base.tree
+            entries[f"staged/{move.path}"] = move.aside.index
+            entries[f"staged-base/{move.path}"] = move.base.index
+        record = add_record(objects, aside.to_json(), entries)
+        whole = _whole(reader, objects, head, {move.path: move.aside.tree for move in moves})
+        facts = {"run": run, "number": aside.number, "mode": mode, "state": "prepared"}
+        commit = _add_commit(objects, whole, [head, record], {**facts, "record": record})
+        objects.write()
+        tree.git.run("update-ref", "--", aside.ref, commit, tree.git.nothing)
+        reader.moved(aside.ref, commit)
     return replace(aside, commit=commit, tip=commit)
 
 
@@ -195,30 +197,30 @@ def advance(
     with reading(tree) as reader:
         facts = _facts(reader.read(aside.tip))
         whole = _tree_of(reader.read(aside.commit))
-    made, plan = made or aside.made, plan or facts.get("plan", "")
-    facts.update(state=state, made=made, first=aside.commit, plan=plan)
-    parents = [aside.commit, plan]
-    if state == "committed":
-        parents.append(made)  # reachable, whatever becomes of the branch
-    tip = _add_commit(objects, whole, parents, facts)
-    objects.write()
-    answer = tree.git.ask("update-ref", "--", aside.ref, tip, aside.tip)
-    if answer.code:
-        with reading(tree) as reader:
+        made, plan = made or aside.made, plan or facts.get("plan", "")
+        facts.update(state=state, made=made, first=aside.commit, plan=plan)
+        parents = [aside.commit, plan]
+        if state == "committed":
+            parents.append(made)  # reachable, whatever becomes of the branch
+        tip = _add_commit(objects, whole, parents, facts)
+        objects.write()
+        answer = tree.git.ask("update-ref", "--", aside.ref, tip, aside.tip)
+        if answer.code:
             now = reader.find(aside.ref)
-        if now is None or now.oid != aside.tip:
-            raise Overtaken(
-                f"{aside.ref} was moved by another process that is recovering the same run"
-            )
-        raise GitError(f"{aside.ref} cannot be moved: {answer.words}", answer.words)
-    _moved(tree, aside.ref, tip)
+            if now is None or now.oid != aside.tip:
+                raise Overtaken(
+                    f"{aside.ref} was moved by another process that is recovering the same run"
+                )
+            raise GitError(f"{aside.ref} cannot be moved: {answer.words}", answer.words)
+        reader.moved(aside.ref, tip)
     return replace(aside, state=state, tip=tip, made=made)
 
 
 def withdraw(tree: Tree, aside: SetAside) -> None:
     """Forget what was written down, and nothing was done with."""
-    tree.git.run("update-ref", "-d", "--", aside.ref, aside.tip)
-    _moved(tree, aside.ref, "")
+    with reading(tree) as reader:
+        tree.git.run("update-ref", "-d", "--", aside.ref, aside.tip)
+        reader.moved(aside.ref, "")
 
 
 def load(tree: Tree, run: str, number: int) -> SetAside | None:
@@ -231,7 +233,7 @@ def load(tree: Tree, run: str, number: int) -> SetAside | None:
 def load_all(tree: Tree, run: str = "") -> list[SetAside]:
     """Everything that was set aside in this repository, or by one run and its agents, in order."""
     with reading(tree) as reader:
-        return [_read(reader, each) for each in _numbers(tree, run)]
+        return [_read(reader, each) for each in _numbers(reader, run)]
 
 
 def plan_of(tree: Tree, aside: SetAside) -> dict[str, Any]:
@@ -257,9 +259,7 @@ def _record(reader: ObjectReader, record: str) -> dict[str, Any]:
 
 def drop(tree: Tree, run: str) -> int:
     """Remove every reference of a run; git sweeps the objects later. How many there were."""
-    refs = _refs(tree, checked_name(run))
-    _delete(tree, refs)
-    return len(refs)
+    return _delete(tree, checked_name(run))
 
 
 def forget_baselines(tree: Tree, run: str, *, but: Iterable[str] = ()) -> None:
@@ -271,44 +271,29 @@ def forget_baselines(tree: Tree, run: str, *, but: Iterable[str] = ()) -> None:
         but: Agents whose baseline is still needed, as ``RUN/agents/NAME``.
     """
     kept = {f"{ROOT}/{each}/baseline" for each in but}
-    _delete(tree, [ref for ref in _baselines(tree, run) if ref not in kept])
+    _delete(tree, run, lambda ref: ref.endswith("/baseline") and ref not in kept)
 
 
-def _delete(tree: Tree, refs: Iterable[str]) -> None:
-    refs = tuple(refs)
-    if refs:
-        asked = "".join(f"delete {ref}\n" for ref in refs)
-        tree.git.run("update-ref", "--stdin", stdin=asked.encode())
-    for ref in refs:
-        _moved(tree, ref, "")
+def _delete(tree: Tree, run: str, is_meant: Callable[[str], bool] = lambda _: True) -> int:
+    with reading(tree) as reader:
+        refs = [ref for ref in reader.refs(_under(run)) if is_meant(ref)]
+        if refs:
+            asked = "".join(f"delete {ref}\n" for ref in refs)
+            tree.git.run("update-ref", "--stdin", stdin=asked.encode())
+        for ref in refs:
+            reader.moved(ref, "")
+    return len(refs)
 
 
 def has_baseline(tree: Tree, run: str) -> bool:
     """Whether a run or one of its agents has a baseline."""
-    return bool(_baselines(tree, run))
-
-
-def _baselines(tree: Tree, run: str) -> list[str]:
-    return [ref for ref in _refs(tree, run) if ref.endswith("/baseline")]
-
-
-def _refs(tree: Tree, run: str) -> dict[str, str]:
-    """The references of a run and its agents, or of all, with what they point to."""
-    under = f"{ROOT}/{checked_name(run)}/" if run else f"{ROOT}/"
     with reading(tree) as reader:
-        if reader.listing is None:
-            asked = ("for-each-ref", "--format=%(refname) %(objectname)", "--", f"{ROOT}/")
-            said = tree.store.run(*asked).decode().splitlines()
-            reader.listing = dict(line.split(" ") for line in said)
-        return {ref: tip for ref, tip in reader.listing.items() if ref.startswith(under)}
+        return any(ref.endswith("/baseline") for ref in reader.refs(_under(run)))
 
 
-def _moved(tree: Tree, ref: str, tip: str) -> None:
-    """Remember that a reference of ours was moved, or removed if `tip` is empty."""
-    with reading(tree) as reader:
-        if reader.listing is not None:
-            reader.listing.pop(ref, None)
-            reader.listing.update({ref: tip} if tip else {})
+def _under(run: str) -> str:
+    """What the references of a run and its agents, or of all, begin with."""
+    return f"{ROOT}/{checked_name(run)}/" if run else f"{ROOT}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,9 +303,9 @@ class _Numbered:
     tip: str
 
 
-def _numbers(tree: Tree, run: str) -> list[_Numbered]:
+def _numbers(reader: ObjectReader, run: str) -> list[_Numbered]:
     found = []
-    for ref, tip in _refs(tree, run).items():
+    for ref, tip in reader.refs(_under(run)).items():
         name, _, last = ref.removeprefix(f"{ROOT}/").rpartition("/")
         if last.isdigit():
             found.append(_Numbered(name, int(last), tip))
@@ -342,11 +327,12 @@ def _read(reader: ObjectReader, found: _Numbered) -> SetAside:
     return replace(aside, state=facts["state"], commit=first, tip=found.tip, made=made)
 
 
-def _whole(tree: Tree, objects: Objects, head: str, changes: Mapping[str, TreeEntry | None]) -> str:
+def _whole(
+    reader: ObjectReader, objects: Objects, head: str, changes: Mapping[str, TreeEntry | None]
+) -> str:
     """The whole work tree: the last commit with these entries instead."""
-    with reading(tree) as reader:
-        base = _tree_of(reader.read(head)) if head else ""
-        return edited_tree(objects, reader.read, base, changes)
+    base = _tree_of(reader.read(head)) if head else ""
+    return edited_tree(objects, reader.read, base, changes)
 
 
 def _add_commit(

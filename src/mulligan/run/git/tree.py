@@ -58,6 +58,8 @@ class Tree:
         repository: Its ``.git`` folder; for a linked work tree, its own part of it.
         common: The ``.git`` folder that all work trees of the repository share.
         git: Git in `folder`.
+        store: Git for objects and references alone. It works in no tree, so it is in nobody's way.
+        scratch: A private folder beside the repository's own files; its contents may be deleted.
         files: The files in `folder`.
         ignores_case: Whether names that differ only in case are one file here.
     """
@@ -66,6 +68,8 @@ class Tree:
     repository: str
     common: str
     git: Git
+    store: Git
+    scratch: str
     files: Files
     ignores_case: bool = False
 
@@ -83,7 +87,7 @@ class Tree:
             known = _known[asked] = _found(asked)
             if len(_known) > _MOST_KNOWN:
                 del _known[next(iter(_known))]
-        git = Git(known.top, nothing="0" * (64 if known.algorithm == "sha256" else 40))
+        nothing = "0" * (64 if known.algorithm == "sha256" else 40)
         scratch = os.path.join(known.repository, "mulligan")
         files = Files(
             root=known.top,
@@ -95,15 +99,12 @@ class Tree:
             folder=known.top,
             repository=known.repository,
             common=known.common,
-            git=git,
+            git=Git(known.top, nothing=nothing),
+            store=Git(os.sep, (("GIT_DIR", known.common),), nothing),
+            scratch=scratch,
             files=files,
             ignores_case=known.ignores_case,
         )
-
-    @property
-    def store(self) -> Git:
-        """Git for objects and references alone. It works in no tree, so it is in nobody's way."""
-        return Git(os.sep, (("GIT_DIR", self.common),), self.git.nothing)
 
     def new_linked(self, place: str) -> Tree:
         """The linked work tree that git has just made at `place`, for an agent to be lent."""
@@ -116,11 +117,6 @@ class Tree:
         facts = (place, repository, self.common, self.files.algorithm, self.ignores_case)
         _known[place] = _Known(*facts, _stamp(place, place, self.common))
         return Tree.find(place)
-
-    @property
-    def scratch(self) -> str:
-        """A private folder beside the repository's own files; what is left in it is rubbish."""
-        return self.files.scratch
 
     @property
     def head(self) -> str:

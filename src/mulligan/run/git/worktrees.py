@@ -18,11 +18,19 @@ from ...core.redaction import presentable
 from ...errors import GitError, GitRefused, SettingError
 from ...stores.home import home, private_folder
 from .apply import PathStep, take
-from .baseline import changes, record_baseline, stored, untracked_folders
-from .collect import CLOSED, collect, fresh, last_of, written
-from .objects import Objects, reading
-from .record import OPEN, FileState, Left, checked_name
-from .refs import add_record, advance, forget_baselines, load_all, load_baseline, plan_of
+from .baseline import changes, record_baseline, smudged, stored, untracked_folders
+from .objects import Objects, entries_of, reading
+from .record import OPEN, FileState, Left, Move, checked_name
+from .refs import (
+    add_record,
+    advance,
+    forget_baselines,
+    load_all,
+    load_baseline,
+    plan_of,
+    withdraw,
+    write,
+)
 from .restore import Conflict, GivenBack, bring_back
 from .status import TreeStatus, ignored
 from .tree import Tree
@@ -31,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from .files import TreeEntry
-    from .record import Baseline, Mode, Move, SetAside
+    from .record import Baseline, Mode, SetAside, State
 
 __all__ = (
     "Lent",
@@ -47,6 +55,8 @@ __all__ = (
     "would_lose",
 )
 
+# Nothing more becomes of it: what its agent does from then on is other work.
+_CLOSED: frozenset[State] = frozenset({"returned", "kept"})
 
 # A folder that is being removed is called so, with a random number and its old name behind.
 _GONE = ".gone-"
@@ -139,10 +149,10 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
 def _lend(tree: Tree, lent: Lent) -> Lent:
     place = lent.folder
     baseline = load_baseline(tree, lent.key)
-    last = last_of(tree, lent.key, baseline)
-    is_closed = last is not None and last.state in CLOSED
+    last = _last_of(tree, lent.key, baseline)
+    is_closed = last is not None and last.state in _CLOSED
     if baseline is not None and os.path.isdir(place):
-        if is_closed and not fresh(Tree.find(place), lent.key, baseline):
+        if is_closed and not _fresh(Tree.find(place), lent.key, baseline):
             record_baseline(Tree.find(place), lent.key, instead_of=baseline.commit)
         return lent
     if baseline is not None and not is_closed and not _is_leaving(place):
@@ -198,7 +208,7 @@ def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
         taken = _taken(tree, lent, is_kept=is_kept)
         if is_kept or (taken.given is not None and taken.given.conflicts):
             return taken
-        for each in written(tree, lent.key):
+        for each in _written(tree, lent.key):
             if conflicts := _unsettled(tree, each):
                 given = replace(taken.given or GivenBack(aside=each), conflicts=conflicts)
                 return replace(taken, given=given, branch=each.made)
@@ -207,14 +217,14 @@ def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
 
 def _taken(tree: Tree, lent: Lent, *, is_kept: bool) -> TakenBack:
     baseline = load_baseline(tree, lent.key)
-    aside = last_of(tree, lent.key, baseline)
+    aside = _last_of(tree, lent.key, baseline)
     if os.path.isdir(lent.folder):
         if baseline is None:
             raise GitError(f"{presentable(lent.folder)} was not lent, or its baseline was dropped")
-        if aside is None or aside.state in {"prepared", *CLOSED}:
+        if aside is None or aside.state in {"prepared", *_CLOSED}:
             own = Tree.find(lent.folder)
             with own.held():
-                aside = collect(own, lent.key, baseline, aside, folder=lent.owner)
+                aside = _collect(own, lent.key, baseline, aside, folder=lent.owner)
     elif aside is None and baseline is not None and not _is_leaving(lent.folder):
         return _saved(tree, lent, baseline)
     if aside is None:
@@ -237,7 +247,7 @@ def untaken(lent: Lent) -> tuple[Move, ...]:
     """What was changed in an agent's tree, and not taken from it yet."""
     own = Tree.find(lent.folder)
     baseline = load_baseline(own, lent.key)
-    return () if baseline is None else fresh(own, lent.key, baseline)
+    return () if baseline is None else _fresh(own, lent.key, baseline)
 
 
 def only_there(lent: Lent) -> list[str]:
@@ -378,7 +388,7 @@ def _cleared(tree: Tree, lent: Lent, result: TakenBack) -> TakenBack:
     if os.path.isdir(lent.folder):
         own = Tree.find(lent.folder)
         status, baseline = TreeStatus.of(own), load_baseline(own, lent.key)
-        moves = () if baseline is None else fresh(own, lent.key, baseline, status)
+        moves = () if baseline is None else _fresh(own, lent.key, baseline, status)
         late = [Left(path=each.path, reason="it was changed meanwhile") for each in moves]
         left = (*status.left, *ignored(own), *late)
         if left:
@@ -452,3 +462,96 @@ def _moved_out(place: str) -> Iterator[str]:
         for each in os.listdir(above):
             if each.startswith(_GONE) and each[len(_GONE) + 9 :] == name:
                 yield os.path.join(above, each)
+
+
+def _collect(
+    own: Tree, key: str, baseline: Baseline, last: SetAside | None, *, folder: str
+) -> SetAside | None:
+    """Write down what the agent has done in its tree, unless just that was written down before.
+
+    A tree is lent, taken back, and perhaps lent again: each time with a baseline of its own, which
+    every record names. So nothing that was taken before stands for work that was done later.
+
+    Args:
+        own: The agent's tree.
+        key: What the agent is called, as ``RUN/agents/NAME``.
+        baseline: The tree when it was lent.
+        last: What was written down last.
+        folder: Where it will be given back.
+    """
+    status, objects = TreeStatus.checked(own), Objects(own.store)
+    moves = _moves(own, key, baseline, status, objects)
+    if last is not None and last.state != "returned" and _same(last.moves, moves):
+        return last
+    if last is not None and last.state == "prepared":
+        withdraw(own, last)  # nothing of it was given, and what is in the folder is newer
+        last = None
+    if not moves:
+        return last
+    since = baseline.commit
+    return write(
+        status,
+        key,
+        "worktree",
+        objects,
+        moves=moves,
+        left=status.left,
+        folder=folder,
+        since=since,
+    )
+
+
+def _moves(
+    own: Tree, key: str, baseline: Baseline, status: TreeStatus, objects: Objects
+) -> tuple[Move, ...]:
+    """What the agent has done since it was last given back, its own commits included."""
+    known = dict(baseline.places)
+    for each in _written(own, key, baseline):
+        if each.state == "returned":
+            known.update({move.path: move.aside for move in each.moves})
+    then = entries_of(own, baseline.head)
+    moved = {path for path in {*then, *status.head} if then.get(path) != status.head.get(path)}
+    hands_off = {each.path for each in status.left}
+    paths = sorted({*status.dirty, *moved, *known} - hands_off)
+    now = stored(own, paths, status, objects)
+    clean: dict[str, TreeEntry] = smudged(
+        own, baseline.head, {p: then[p] for p in paths if p in then and p not in known}, objects
+    )
+    moves = []
+    for path in paths:
+        base = known.get(path) or FileState(tree=clean.get(path), index=then.get(path))
+        if base.tree != now[path].tree:
+            moves.append(Move(path=path, base=base, aside=now[path]))
+    return tuple(moves)
+
+
+def _fresh(
+    own: Tree, key: str, baseline: Baseline, status: TreeStatus | None = None
+) -> tuple[Move, ...]:
+    """What the agent's tree has that was neither given to anybody nor kept."""
+    moves = _moves(own, key, baseline, status or TreeStatus.of(own), Objects(own.store))
+    last = _last_of(own, key, baseline)
+    is_kept = last is not None and last.state in _CLOSED and _same(last.moves, moves)
+    return () if is_kept else moves
+
+
+def _same(some: tuple[Move, ...], others: tuple[Move, ...]) -> bool:
+    """Whether they leave the same files; how those are staged is not looked at."""
+    one, other = (
+        {move.path: (move.base.tree, move.aside.tree) for move in moves} for moves in (some, others)
+    )
+    return one == other
+
+
+def _written(tree: Tree, key: str, baseline: Baseline | None = None) -> list[SetAside]:
+    """What was written down, be it since `baseline`: another each time the tree is lent."""
+    return [
+        each
+        for each in load_all(tree, key)
+        if each.mode == "worktree" and (baseline is None or each.since == baseline.commit)
+    ]
+
+
+def _last_of(tree: Tree, key: str, baseline: Baseline | None) -> SetAside | None:
+    """What was written down last since `baseline`, or at all if that is forgotten."""
+    return next(reversed(_written(tree, key, baseline)), None)

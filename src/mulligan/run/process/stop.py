@@ -45,12 +45,14 @@ class Stop:
 
     __slots__ = (
         *("_asked", "_closing", "_inlet", "_outer", "_outlet"),
-        *("groups", "inner", "is_set", "pauses", "reason"),
+        *("count", "groups", "inner", "is_set", "pauses", "reason"),
     )
 
     def __init__(self, outer: Stop | None = None) -> None:
         self._asked: list[str] = []
-        #: Whether the end was asked for.
+        #: How often the end was asked for.
+        self.count = 0
+        #: Whether it was.
         self.is_set = False
         #: Why, as said first; empty while it was not asked for.
         self.reason = ""
@@ -75,7 +77,7 @@ class Stop:
         """Ask for the end; once more to ask for it faster."""
         self._asked.append(reason)
         self.reason = self._asked[0]
-        self.is_set = True
+        self.is_set, self.count = True, len(self._asked)
         with self._closing:
             if self._inlet >= 0:
                 # A full pipe is as readable as can be.
@@ -83,11 +85,6 @@ class Stop:
                     os.write(self._inlet, b"!")
         for each in tuple(self.inner):
             each.set(reason)
-
-    @property
-    def count(self) -> int:
-        """How often it was asked for."""
-        return len(self._asked)
 
     @property
     def signal(self) -> int:
