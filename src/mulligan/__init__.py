@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .api.task import task
     from .calls.context import Context, current
     from .calls.notes import story
-    from .calls.outcomes import APPLIED, NOT_APPLIED
+    from .calls.settings import APPLIED, NOT_APPLIED
     from .classify.classifier import Classifier, classifier
     from .config.loader import load_policy
     from .core.backoff import Exponential, Fixed, Linear, Schedule
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
-    "APPLIED": "calls.outcomes",
+    "APPLIED": "calls.settings",
     "Breaker": "core.shared_settings",
     "BreakerChanged": "core.events",
     "Cancelled": "core.events",
@@ -102,7 +102,7 @@ _HOME = {
     "LogListener": "telemetry.logging",
     "MissingExtra": "errors",
     "MulliganError": "errors",
-    "NOT_APPLIED": "calls.outcomes",
+    "NOT_APPLIED": "calls.settings",
     "NotAdmitted": "errors",
     "NotKept": "errors",
     "Once": "once.api",

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from ..calls import run_async as aio
-from ..calls import run_sync as sync
-from ..calls.async_time import being_cancelled
-from ..calls.outcomes import FailedCall
+from ..calls.loop import Raised, Sleep, Steps, admission
 from ..calls.session import Session
 from ..calls.settings import NO_FALLBACK
+from ..calls.streams import HandOver, astream, stream
 from ..core.decisions import GiveUp, Park, RetryAfter, Verify
 from ..core.redaction import presentable
 from ..errors import SettingError
@@ -37,10 +35,10 @@ class Attempt:
         number: Which attempt this is, from 1.
     """
 
-    __slots__ = ("_is_async", "_session", "delay", "last_error", "number", "was_entered")
+    __slots__ = ("_session", "delay", "last_error", "number", "was_entered")
 
-    def __init__(self, session: Session, *, is_async: bool) -> None:
-        self._session, self._is_async = session, is_async
+    def __init__(self, session: Session) -> None:
+        self._session = session
         self.number = session.call.attempt + 1
         self.delay: float | None = None  # seconds to wait before the next one, if there is one
         self.last_error: Exception | None = None  # to be raised by the loop, after a wait
@@ -66,9 +64,6 @@ class Attempt:
         if not isinstance(error, Exception):
             session.cancelled()
             return False
-        if self._is_async and being_cancelled():
-            session.end(error, session.abandoned(error))
-            return False
         match session.failed(error):
             case RetryAfter(delay=delay):
                 self.delay = delay
@@ -87,7 +82,7 @@ class Attempt:
 
         A with statement cannot await: there the loop does it, and raises the error.
         """
-        if self._is_async:
+        if self._session.is_async:
             self.last_error = error
             return True
         self._session.clock.sleep(self._session.breath)
@@ -120,47 +115,32 @@ class Attempts:
 
     def __iter__(self) -> Iterator[Attempt]:
         session = Session(self._engine.settings, self._name)
-        attempt: Attempt | None = None
-        while attempt is None or _goes_on(attempt):
-            if attempt is not None and attempt.delay is not None:
-                session.clock.sleep(attempt.delay)
-            over = sync.wait(session, None, (), {})
-            if isinstance(over, FailedCall):
-                session.end(*over)
-                raise over.error
-            attempt = Attempt(session, is_async=False)
-            try:
-                yield attempt
-            finally:
-                _leave(session, attempt)
+        return stream(session, _blocks(session))
 
-    async def __aiter__(self) -> AsyncIterator[Attempt]:
+    def __aiter__(self) -> AsyncIterator[Attempt]:
         session = Session(self._engine.settings, self._name)
-        attempt: Attempt | None = None
-        while attempt is None or _goes_on(attempt):
-            if attempt is not None and attempt.delay is not None:
-                await session.clock.asleep(attempt.delay)
-            over = await aio.wait(session, None, (), {})
-            if isinstance(over, FailedCall):
-                session.end(*over)
-                raise over.error
-            attempt = Attempt(session, is_async=True)
-            try:
-                yield attempt
-            finally:
-                _leave(session, attempt)
+        return astream(session, _blocks(session))
+
+
+def _blocks(session: Session) -> Steps:
+    """Hand over one attempt after another, until a block has succeeded or the call has ended."""
+    try:
+        while True:
+            ended = (yield from admission(session, (), {})) if session.is_bounded else None
+            if ended is not None:
+                session.end(*ended)
+                return Raised(ended.error)
+            attempt = Attempt(session)
+            yield HandOver(attempt)
+            if not attempt.was_entered:
+                return Raised(SettingError("the loop needs `with attempt:` around what it tries"))
             if attempt.last_error is not None:
-                await session.clock.asleep(session.breath)
-                raise attempt.last_error
-
-
-def _leave(session: Session, attempt: Attempt) -> None:
-    """Give back what an attempt was admitted with, if it was never made."""
-    if not attempt.was_entered:
-        session.cancelled()
-
-
-def _goes_on(attempt: Attempt) -> bool:
-    if not attempt.was_entered:
-        raise SettingError("the loop needs `with attempt:` around what it tries")
-    return attempt.delay is not None
+                yield Sleep(session.breath)
+                error, attempt.last_error = attempt.last_error, None
+                return Raised(error)
+            if attempt.delay is None:
+                return None
+            yield Sleep(attempt.delay)
+    except BaseException:
+        session.cancelled()  # gives back what an attempt was admitted with that was never made
+        raise

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ..calls.function_kind import ASYNC, flavour
+from ..calls.callables import ASYNC, function_kind
 from ..calls.settings import NO_FALLBACK, CallSettings
 from ..classify.classifier import Classifier, classifier
 from ..config.secret_variables import mask_environment_secrets
@@ -19,8 +19,8 @@ from ..core.timeouts import Timeouts
 from ..errors import SettingError
 
 if TYPE_CHECKING:
-    from ..calls.recent_failures import RecentFailures
     from ..calls.settings import DeadLetterWriter
+    from ..core.adaptive import RecentFailures
     from ..core.events import Event
     from ..shared.guard_share import GuardTarget, Observer
     from .options import GuardOptions
@@ -80,7 +80,7 @@ def _shares(target: str, policy: Policy, options: GuardOptions) -> GuardTarget |
 
 
 def _recent_failures(policy: Policy) -> RecentFailures:
-    from ..calls.recent_failures import RecentFailures
+    from ..core.adaptive import RecentFailures
 
     return RecentFailures(policy)
 
@@ -131,7 +131,7 @@ def _estimate(shares: GuardTarget | None, options: GuardOptions) -> Callable[...
         return None
     if is_number(given) and 0 <= given < inf:
         return lambda *_args, **_kwargs: given
-    if not callable(given) or flavour(given) == ASYNC:
+    if not callable(given) or function_kind(given) == ASYNC:
         raise SettingError(f"estimate needs a number >= 0 or a function; got {given!r}")
     return given  # type: ignore[no-any-return]
 
@@ -153,7 +153,7 @@ def _check(options: GuardOptions) -> None:
         function = options.get(name)
         if function is not None and not callable(function):
             raise SettingError(f"{name} needs a function; got {function!r}")
-        if name != "verify" and flavour(function) == ASYNC:
+        if name != "verify" and function_kind(function) == ASYNC:
             raise SettingError(f"{name} needs a plain function; got a coroutine function")
     metadata = options.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):

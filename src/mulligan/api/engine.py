@@ -15,9 +15,8 @@ import os
 from functools import partial
 from time import monotonic
 
+from ..calls.callables import ASYNC, COROUTINE, function_kind, name_of, refuse_unstarted
 from ..calls.context import ambient_task, ambient_world
-from ..calls.function_kind import ASYNC, flavour
-from ..calls.unstarted import COROUTINE, refuse
 from ..errors import SettingError
 from ..shared.target import ALONE, IN_TASK, STORE, place_for, place_in
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     # What is known of the attempt that has failed: the mark before it, when it began, its context.
     Begun = tuple[Any, ...]
 
-__all__ = ("PATHS", "Engine", "name_of")
+__all__ = ("PATHS", "Engine")
 
 # calm: nobody needs to know. timed: when it began. known: that it is under way. observed: what the
 # answer says about limits. watched: all of it.
@@ -201,7 +200,8 @@ class Engine:
         drivers = _loaded or _drivers()
         session = drivers.Session(self._settings or self.settings, name_of(function), *begun)
         try:
-            return drivers.run(session, function, args, kwargs, error)
+            steps = drivers.attempts(session, function, args, kwargs, error)
+            return drivers.run(session, steps)
         finally:
             del error
 
@@ -211,7 +211,8 @@ class Engine:
         drivers = _loaded or _drivers()
         session = drivers.Session(self._settings or self.settings, name_of(function), *begun)
         try:
-            return await drivers.arun(session, function, args, kwargs, error)
+            steps = drivers.attempts(session, function, args, kwargs, error)
+            return await drivers.arun(session, steps)
         finally:
             del error
 
@@ -244,7 +245,7 @@ class Engine:
     @staticmethod
     def refuse(function: Any, answer: Any) -> None:
         """Refuse work that has not started, which would run unguarded."""
-        refuse(answer, name_of(function))
+        refuse_unstarted(answer, name_of(function))
 
     def drive(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
         """A coroutine that guards the coroutine `begun`."""
@@ -253,7 +254,8 @@ class Engine:
         drivers = _drivers()
         now = drivers.world().clock.now()
         session = drivers.Session(self.settings, name_of(function), mark, now)
-        return drivers.arun(session, function, args, kwargs, pending=begun)
+        session.pending = begun
+        return drivers.arun(session, drivers.attempts(session, function, args, kwargs))
 
     async def _drive(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
         try:
@@ -273,21 +275,29 @@ class Engine:
 
     def run(self, function: Any, args: Any, kwargs: Any) -> Any:
         self.check_timeout(function)
-        return _drivers().run(self.session(function), function, args, kwargs)
+        session, drivers = self.session(function), _drivers()
+        return drivers.run(session, drivers.attempts(session, function, args, kwargs))
 
     async def arun(self, function: Any, args: Any, kwargs: Any) -> Any:
         self.check_parameter(function)
-        return await _drivers().arun(self.session(function), function, args, kwargs)
+        session, drivers = self.session(function), _drivers()
+        return await drivers.arun(session, drivers.attempts(session, function, args, kwargs))
 
     def stream(self, function: Any, args: Any, kwargs: Any) -> Generator[Any, Any, Any]:
         self.check_timeout(function)
         self.check_stream(function)
-        return _drivers().stream(self.session(function), function, args, kwargs)
+        from ..calls.streams import stream, streaming
+
+        session = self.session(function)
+        return stream(session, streaming(session, function, args, kwargs))
 
     def astream(self, function: Any, args: Any, kwargs: Any) -> AsyncGenerator[Any, Any]:
         self.check_parameter(function)
         self.check_stream(function)
-        return _drivers().astream(self.session(function), function, args, kwargs)
+        from ..calls.streams import astream, streaming
+
+        session = self.session(function)
+        return astream(session, streaming(session, function, args, kwargs))
 
     def check_parameter(self, function: Any) -> None:
         """Refuse a function that does not take the parameter which `timeout_to` names."""
@@ -307,7 +317,7 @@ class Engine:
         """Refuse coroutine functions where a plain call could not await them."""
         for name in ("verify", "fallback"):
             helper = self.options.get(name)
-            if callable(helper) and flavour(helper) == ASYNC:
+            if callable(helper) and function_kind(helper) == ASYNC:
                 raise SettingError(
                     f"{name} is a coroutine function, and {name_of(function)}() is not: "
                     f"make both plain, or both coroutine functions"
@@ -387,13 +397,10 @@ class _Drivers:
     """What failures need, loaded with the first one."""
 
     def __init__(self) -> None:
-        from ..calls import clock as world
-        from ..calls import run_async as aio
-        from ..calls import run_sync as sync
-        from ..calls import session
+        from ..calls import clock, loop, session
 
-        self.Session, self.world = session.Session, world.world
-        self.run, self.stream, self.arun, self.astream = sync.run, sync.stream, aio.run, aio.stream
+        self.Session, self.world = session.Session, clock.world
+        self.attempts, self.run, self.arun = loop.attempts, loop.run, loop.arun
 
 
 _loaded: _Drivers | None = None
@@ -404,11 +411,3 @@ def _drivers() -> _Drivers:
     if _loaded is None:
         _loaded = _Drivers()
     return _loaded
-
-
-def name_of(function: Any) -> str:
-    """The name of `function` as stories tell it."""
-    while isinstance(function, partial):  # which has no name of its own
-        function = function.func
-    name = getattr(function, "__name__", None)
-    return name if isinstance(name, str) else type(function).__name__

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..calls.callables import known_results
 from ..calls.context import endings, surroundings
-from ..calls.unstarted import results
 from .engine import Engine
 from .wrap import wrap
 
@@ -72,7 +72,7 @@ class Guard:
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught
             else:
-                if here.is_calm and answer.__class__ in results:
+                if here.is_calm and answer.__class__ in known_results:
                     return answer  # type: ignore[no-any-return]
                 return engine.returned(function, args, kwargs, mark, answer)  # type: ignore[no-any-return]
             try:
@@ -100,7 +100,7 @@ class Guard:
             except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
                 error = caught
             else:
-                if here.is_calm and answer.__class__ in results:
+                if here.is_calm and answer.__class__ in known_results:
                     return answer  # type: ignore[no-any-return]
                 engine.refuse(function, answer)
                 if not here.is_calm:

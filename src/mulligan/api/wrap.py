@@ -13,11 +13,18 @@ import sys
 from functools import update_wrapper
 from time import monotonic
 
+from ..calls.callables import (
+    ASYNC,
+    ASYNC_GENERATOR,
+    GENERATOR,
+    PLAIN,
+    function_kind,
+    known_results,
+    name_of,
+)
 from ..calls.context import Context, ambient_context, endings, surroundings
-from ..calls.function_kind import ASYNC, ASYNC_GENERATOR, GENERATOR, PLAIN, flavour
-from ..calls.unstarted import results
 from ..errors import SettingError
-from .engine import PATHS, name_of
+from .engine import PATHS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,14 +40,14 @@ _CO_COROUTINE = 0x80  # inspect's constant; inspect is too dear for a first impo
 
 
 def wrap(engine: Engine, function: Any) -> Any:
-    """`function` under `engine`, of the same flavour and signature."""
+    """`function` under `engine`, of the same function_kind and signature."""
     if isinstance(function, staticmethod | classmethod):
         raise SettingError(
             f"retry goes under @{type(function).__name__}: write it on the line below"
         )
     if not callable(function) or isinstance(function, type):
         raise SettingError(f"retry needs a function; got {function!r}")
-    kind = flavour(function)
+    kind = function_kind(function)
     engine.check_parameter(function)
     if kind in (PLAIN, GENERATOR):
         engine.check_timeout(function)
@@ -63,7 +70,7 @@ def _plain(engine: Engine, function: Any) -> Any:
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         else:
-            if here.is_calm and answer.__class__ in results:
+            if here.is_calm and answer.__class__ in known_results:
                 return answer
             return engine.returned(function, args, kwargs, mark, answer)
         try:
@@ -112,7 +119,7 @@ def _plain_timed(engine: Engine, function: Any) -> Any:
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         else:
-            if here.is_calm and answer.__class__ in results:
+            if here.is_calm and answer.__class__ in known_results:
                 return answer
             return engine.returned(function, args, kwargs, mark, answer)
         try:
@@ -182,7 +189,7 @@ def _plain_known(engine: Engine, function: Any) -> Any:
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         else:
-            if here.is_calm and answer.__class__ in results:
+            if here.is_calm and answer.__class__ in known_results:
                 return answer
             return engine.returned(function, args, kwargs, mark, answer)
         finally:
@@ -293,7 +300,7 @@ def _async_generator(engine: Engine, function: Any) -> Any:
     return generator
 
 
-# How a call of this flavour goes down this path.
+# How a call of this function_kind goes down this path.
 _MAKERS: dict[tuple[str, str], Callable[[Engine, Any], Any]] = {
     (PLAIN, "calm"): _plain,
     (PLAIN, "timed"): _plain_timed,

@@ -15,8 +15,16 @@ from typing import TYPE_CHECKING, Any
 from ..core.call import Call
 from ..core.decisions import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
 from ..core.duration import duration_text, is_number
-from ..core.failure import Effects, Kind, Reach
-from ..errors import CircuitOpen, DeadlinePassed, LimitReached, NotAdmitted, SettingError
+from ..core.failure import Effects, Failure, Kind, Reach
+from ..errors import (
+    CircuitOpen,
+    DeadlinePassed,
+    FailedAnswer,
+    LimitReached,
+    NotAdmitted,
+    SettingError,
+)
+from .async_time import being_cancelled
 from .clock import REAL
 from .context import (
     Context,
@@ -24,11 +32,10 @@ from .context import (
     ambient_task,
     ambient_world,
     endings,
-    key_around,
     restore,
 )
 from .emit import announce, report, safely, warn
-from .notes import annotate, binds, ended_inside
+from .notes import annotate, binds, ended_inside, stands_alone
 from .one_shot_arguments import used_up
 from .settings import NO_FALLBACK, CallSettings
 from .several_requests import is_made_by_inner_guard, is_made_in_a_loop
@@ -39,7 +46,6 @@ if TYPE_CHECKING:
     from ..core.admission import Hold
     from ..core.dead_letter import UnderKey
     from ..core.decisions import Decision
-    from ..core.failure import Failure
     from ..core.story import Story
     from .admissions import Admissions
 
@@ -52,6 +58,8 @@ _BREATH = 1.0
 _EARLY = 0.01
 
 _ENDINGS = frozenset(Ending)
+
+_UNSAFE = Effects.UNSAFE  # a lookup in an enum takes 80 ns in Python 3.11
 
 # Endings that no fallback answers for: a bug of the caller's, a cancellation.
 _UNANSWERED = (Ending.UNKNOWN, Ending.CANCELLED)
@@ -87,11 +95,16 @@ class Session:
     _is_last = False  # whether the attempt may take all that is left of the deadline, and no more
     _is_weighed = False  # whether it is known what the call may take
     _used_up = ""  # an argument that a second attempt would find empty
+    is_bounded = False  # whether `ask` could refuse an attempt
+    is_async = False  # whether its steps are awaited
+    is_shared = False  # whether attempts need admission, and others are told how they ended
     last_error: BaseException | None = None
     work: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None  # what is called, with what
+    pending: Any = None  # the coroutine of an attempt that has begun
     under: UnderKey | None = None  # the key it is called under, for a dead letter
     delivers = False  # whether it is a stream, which only reads until its first item
     delivered = 0  # items that a stream has handed over
+    _has_ended = False
     _cut: BaseException | None = None
     _before_cut: BaseException | None = None
     _passed: Story | None = None
@@ -99,7 +112,7 @@ class Session:
     _took: float | None = None  # how long the attempt took that is being judged, and
     _read_at = (0.0, 0.0)  # when it was over, on both clocks
 
-    def __init__(
+    def __init__(  # noqa: C901 -- what surrounds a call, asked for once
         self,
         settings: CallSettings,
         name: str,
@@ -107,10 +120,10 @@ class Session:
         started_at: float | None = None,
         context: Context | None = None,
     ) -> None:
-        here = ambient_world.get() or REAL
+        clock, dice, _ = ambient_world.get() or REAL
         self.settings = settings
-        self.clock = settings.clock or here.clock
-        self.dice = settings.dice or here.dice
+        self.clock = settings.clock or clock
+        self.dice = settings.dice or dice
         self.task = task = ambient_task.get()
         policy = settings.policy
         if settings.recent_failures is not None:
@@ -139,7 +152,8 @@ class Session:
             self.call.attempt = 0  # no attempt has been made yet; `begin` counts
             mark = endings.count
         self.mark = mark
-        self.key = key_around()
+        around = ambient_context.get()
+        self.key: str = "" if around is None else around.key
         find = settings.shared_target
         if find is not None or settings.admissions:
             from .admissions import Admissions  # loaded late: calls without a target need none
@@ -148,7 +162,9 @@ class Session:
             self._admissions = Admissions(settings.admissions, target, self.clock)
             if self.call.attempt:
                 self._admissions.begun(mark)
-        self.is_bounded = deadline_at < inf or self._admissions is not None
+            self.is_shared = self.is_bounded = True
+        elif deadline_at < inf:
+            self.is_bounded = True
 
     # Before an attempt
 
@@ -300,6 +316,27 @@ class Session:
 
     # After an attempt
 
+    def judge(self, answer: Any) -> None:
+        """Raise if the user's judge finds that `answer` is a failure.
+
+        A judge that raises, or returns something else, is reported and ignored: the call has been
+        made, and its answer must not be lost to a mistake in looking at it.
+
+        Raises:
+            FailedAnswer: It is one.
+        """
+        ask: Any = self.settings.judge
+        try:
+            found: object = ask(answer)
+        except Exception as trouble:  # noqa: BLE001 -- reported, see above
+            report("judge", ask, trouble)
+            return
+        if isinstance(found, Failure):
+            raise FailedAnswer(found.cleaned(), answer)
+        if found is not None:
+            said = type(found).__name__
+            report("judge", ask, TypeError(f"a judge returns a Failure or None, not {said}"))
+
     def observe(self, answer: Any) -> None:
         """Read what the answer states about limits, where somebody knows how."""
         read, spent, admissions = self.settings.observe, self.settings.spent, self._admissions
@@ -360,6 +397,7 @@ class Session:
         return decision
 
     def _unfunded(self, delay: float) -> str:
+        """Why there are no retry tokens for a retry in `delay` seconds, or empty."""
         if self._admissions is None or self.failure is None:
             return ""
         return self._admissions.reserve(self.failure, delay)
@@ -369,7 +407,9 @@ class Session:
 
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
-        self._exit()
+        self._has_ended = True
+        if self._token is not None:
+            self._exit()
         if self._admissions is not None:
             self.leave()
             self._speak()
@@ -384,7 +424,10 @@ class Session:
         self.last_error = None
 
     def cancelled(self) -> None:
-        """The call ended with something that is no Exception: neither success nor failure."""
+        """The call was cancelled before it had ended: neither success nor failure."""
+        if self._has_ended:
+            return
+        self._has_ended = True
         self._exit()
         self._give_back()
         if self.call.tries and self.settings.listeners:
@@ -395,47 +438,64 @@ class Session:
         self, error: Exception, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Decision:
         """The attempt, made with these arguments, failed: read, judge, record, announce."""
-        self.read(error, args, kwargs)
-        if self._admissions is not None:
-            self.tell()
-        return self.announced(self.book(self.judged(error)))
+        decision: Decision | None = self.read(error, args, kwargs)
+        if decision is None:
+            if self.is_shared:
+                self.tell()
+            decision = self.book(self.judged(error))
+            if self.is_shared or self.settings.listeners:
+                self.announced(decision)
+        return decision
 
     def read(
         self, error: Exception, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> None:
-        """Find out what `error` is."""
+    ) -> GiveUp | None:
+        """Find out what `error` is; the end, if the task that made the call is being cancelled."""
         if self._token is not None:
             self._exit()
+        if self.is_async and being_cancelled():
+            return self._abandoned(error)
         if self.call.attempt == 1 and (args or kwargs):
             self._used_up = used_up(args, kwargs or {})
-        now, wall = self._read_at = self.clock.now(), self.clock.wall()
-        self._took = None if self._began_at is None else now - self._began_at
-        self.failure = self.settings.classify(error, now=wall)
+        clock, settings = self.clock, self.settings
+        now, wall = self._read_at = clock.now(), clock.wall()
+        if self._began_at is not None:
+            self._took = now - self._began_at
+        self.failure = settings.classify(error, now=wall)
         self.last_error = error
-        overhear = self.settings.overhear
-        if overhear is not None and self._admissions is not None:
-            self._admissions.states(overhear(error, now=wall))
+        if settings.overhear is not None and self._admissions is not None:
+            self._admissions.states(settings.overhear(error, now=wall))
+        return None
 
     def judged(self, error: Exception) -> Decision:
         """What happens after `error`, which has been read."""
         call, failure, took = self.call, self.failure, self._took
         assert failure is not None  # noqa: S101 -- only after `read`
         now, wall = self._read_at
-        if self.settings.recent_failures is not None:
-            self.settings.recent_failures.note(failure.kind, now)
+        recent = self.settings.recent_failures
+        if recent is not None:
+            recent.note(failure.kind, now)
         if self.task is not None:
             call.allowance = self.task.budget_left()
             if took is not None and call.attempt > 1:
                 self.task.charge(took)
                 call.allowance -= took
-        passed = ended_inside(error, self.mark)
+        passed = None
+        if endings.count != self.mark or not stands_alone(error):
+            passed = ended_inside(error, self.mark)
         if passed is not None and self._is_final(passed, error):
             # A guard inside has already spent what there was to spend on this.
             self._passed = passed
             # A story from another version may know endings that we do not.
             ending = Ending(passed.ending) if passed.ending in _ENDINGS else Ending.EXHAUSTED
             return GiveUp(ending, passed.because, passed.retry_at)
-        if self._is_in_doubt(failure) and is_made_in_a_loop(error, is_block=self.work is None):
+        # One request has proved that it was not applied; the function may have made more of them.
+        if (
+            call.effects is _UNSAFE
+            and failure.reach is not Reach.MAYBE_APPLIED
+            and not self.delivers
+            and is_made_in_a_loop(error, is_block=self.work is None)
+        ):
             call.doubt = "the failed request was made in a loop; earlier ones may have succeeded"
             failure = replace(failure, reach=Reach.MAYBE_APPLIED)
         target = None if self._admissions is None else self._admissions.target
@@ -454,12 +514,6 @@ class Session:
             return True
         is_unsafe = self.call.effects is Effects.UNSAFE and passed.ending != Ending.UNKNOWN
         return is_unsafe and is_made_by_inner_guard(error)
-
-    def _is_in_doubt(self, failure: Failure) -> bool:
-        """Whether `failure` would be repeated on the strength of what one request has proved."""
-        if self.call.effects is not Effects.UNSAFE or self.delivers:
-            return False
-        return failure.reach is not Reach.MAYBE_APPLIED
 
     def announced(self, decision: Decision) -> Decision:
         """`decision`, once everybody has been told."""
@@ -505,9 +559,8 @@ class Session:
         self.call.overruled(decision)
         return decision
 
-    def abandoned(self, error: Exception) -> GiveUp:
-        """An error came instead of a cancellation that is still wanted: the call is over."""
-        self._exit()
+    def _abandoned(self, error: Exception) -> GiveUp:
+        """End a call whose attempt turned its cancellation into an error of its own."""
         self.failure = self.settings.classify(error, now=self.clock.wall())
         self._give_back()
         decision = GiveUp(Ending.CANCELLED, "the task that made the call is being cancelled")
@@ -518,7 +571,9 @@ class Session:
         """A stream failed after it had delivered something: committed, never replayed."""
         wall = self.clock.wall()
         self.failure = self.settings.classify(error, now=wall)
-        passed = ended_inside(error, self.mark)
+        passed = None
+        if endings.count != self.mark or not stands_alone(error):
+            passed = ended_inside(error, self.mark)
         self._passed = passed if passed is not None and binds(passed) else None
         items = "1 item" if self.delivered == 1 else f"{self.delivered} items"
         decision = GiveUp(Ending.COMMITTED, f"the stream had delivered {items}: not replayed")
@@ -549,6 +604,7 @@ class Session:
 
     def end(self, error: BaseException, decision: Park | GiveUp) -> bool:
         """Tell everybody that the call has ended; True if a fallback answers for it."""
+        self._has_ended = True
         if self._admissions is not None:
             self._speak()
         settings, call = self.settings, self.call
@@ -620,8 +676,9 @@ class Session:
         return self.call.target or self.call.name or "the call"
 
     def _exit(self) -> None:
-        token, self._token = self._token, None
+        token = self._token
         if token is not None:
+            self._token = None
             restore(ambient_context, token)
 
     def _elapsed(self) -> float:

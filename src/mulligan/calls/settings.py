@@ -1,4 +1,4 @@
-"""What a guard has been told, in the form the drivers use."""
+"""Settings of a guard, as its calls use them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from ..core.adaptive import RecentFailures
     from ..core.admission import Admission, SharedTarget
     from ..core.dead_letter import ExhaustedCall
     from ..core.events import Event
@@ -15,21 +16,29 @@ if TYPE_CHECKING:
     from ..core.ports import Clock, Dice
     from ..core.timeouts import Timeouts
     from ..errors import StoreError
-    from .recent_failures import RecentFailures
 
 from ..core.record import record
 
-__all__ = ("NO_FALLBACK", "CallSettings", "Classify", "DeadLetterWriter")
+__all__ = ("APPLIED", "NOT_APPLIED", "NO_FALLBACK", "CallSettings", "Classify", "DeadLetterWriter")
 
 
-class _NoFallback:
-    """None is a value that a fallback may have."""
+class _Marker:
+    """A value of an option that no answer or fallback of the caller's can be."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
 
     def __repr__(self) -> str:
-        return "no fallback"
+        return self._name
 
 
-NO_FALLBACK = _NoFallback()
+# None is a value that a fallback may have.
+NO_FALLBACK = _Marker("no fallback")
+
+# What ``verify=`` returns instead of the call's result: it was not applied and may be made again;
+NOT_APPLIED = _Marker("NOT_APPLIED")
+# it was applied, and its result is None. None itself means: could not find out.
+APPLIED = _Marker("APPLIED")
 
 
 class Classify(Protocol):
@@ -57,7 +66,7 @@ class Observe(Protocol):
 
 @record(kw_only=True, eq=False)
 class CallSettings:
-    """Everything a driver needs to know about the guard it works for.
+    """Everything a call needs to know about its guard.
 
     Args:
         policy: The rules.

@@ -12,6 +12,7 @@ Only rules that the policy has are changed: nothing becomes retried that was not
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,12 +24,37 @@ if TYPE_CHECKING:
 
     from .policy import Policy, Rule
 
-__all__ = ("LATELY", "adapted")
+__all__ = ("LATELY", "RecentFailures", "adapted")
 
 # How long a failure is remembered, in seconds: as long as `default` has patience with a call.
 LATELY = 300.0
 
+# More than any rule asks for, and few enough that a storm costs no memory.
+_MOST = 100
+
 _MANY = {Kind.TIMEOUT: 5, Kind.RATE_LIMIT: 3, Kind.SERVER: 5, Kind.NETWORK: 5}
+
+
+class RecentFailures:
+    """The failures of one guard in the last minutes, in this process.
+
+    Args:
+        policy: The policy that is adapted.
+    """
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._recent: deque[tuple[float, Kind]] = deque(maxlen=_MOST)
+
+    def note(self, kind: Kind, now: float) -> None:
+        """Remember a failure."""
+        self._recent.append((now, kind))
+
+    def policy(self, now: float) -> Policy:
+        """The policy as it stands after what was seen."""
+        recent = list(self._recent)  # in one step: other threads add to it
+        seen = Counter(kind for at, kind in recent if now - at <= LATELY)
+        return adapted(self._policy, seen) if seen else self._policy
 
 
 def adapted(policy: Policy, seen: Mapping[Kind, int]) -> Policy:

@@ -14,22 +14,20 @@ from dataclasses import replace
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any
 
-from ..api.engine import Engine, name_of
-from ..calls import run_async as aio
-from ..calls import run_sync as sync
+from ..api.engine import Engine
+from ..calls.callables import ASYNC, function_kind, name_of
 from ..calls.clock import world
-from ..calls.function_kind import ASYNC, flavour
+from ..calls.loop import arun, attempts, run
 from ..calls.session import Session
 from ..calls.settings import NO_FALLBACK
 from ..core.dead_letter import Mark
 from ..core.failure import Effects
 from ..core.redaction import presentable
 from ..errors import MulliganError, NotKept, StoreError
-from ..once import run as keyed
 from ..once.api import keyed_of
 from ..once.claims import Busy, Done
 from ..once.holder import KeyHold, OnceTerms
-from ..once.run import KeyedSession
+from ..once.run import KeyedSession, keyed
 from ..stores.machine import Key
 from .replayable import known, rebuilt
 from .writer import replaying
@@ -37,6 +35,7 @@ from .writer import replaying
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..calls.loop import Steps
     from ..core.dead_letter import Letter, Record, State
     from ..once.claims import Mine
     from .replayable import Replayable
@@ -214,20 +213,14 @@ def _call(letters: Letters, letter: Letter) -> str:
         raise _Hindered(f"{name_of(function)}() has changed: {trouble}") from None
     # A fallback would make a failure look like a success.
     settings = replace(_engine(made, letter).settings, fallback=NO_FALLBACK)
-    is_async = flavour(function) == ASYNC or bool(letter.loop)
+    is_async = function_kind(function) == ASYNC or bool(letter.loop)
     if letter.under is None:
         session = Session(settings, name_of(function))
-        if is_async:
-            _awaited(letter.loop, aio.run, session, function, args, kwargs)
-        else:
-            sync.run(session, function, args, kwargs)
+        _run(letter.loop, session, attempts(session, function, args, kwargs), is_async=is_async)
         return ""
     settings = replace(settings, effects=Effects.KEYED)
     under = KeyedSession(settings, name_of(function), _under(letters, letter, function))
-    if is_async:
-        _awaited(letter.loop, keyed.arun, under, function, args, kwargs)
-    else:
-        keyed.run(under, function, args, kwargs)
+    _run(letter.loop, under, keyed(under, function, args, kwargs), is_async=is_async)
     return "" if under.is_done else "its operation has been done under its key since"
 
 
@@ -279,12 +272,14 @@ def _under(letters: Letters, letter: Letter, function: Any) -> KeyHold:
     )
 
 
-def _awaited(loop: str, function: Any, *args: Any) -> None:
-    if loop == "trio":
+def _run(loop: str, session: Session, steps: Steps, *, is_async: bool) -> None:
+    if not is_async:
+        run(session, steps)
+    elif loop == "trio":
         import trio
 
-        trio.run(function, *args)
+        trio.run(arun, session, steps)
     else:
         import asyncio
 
-        asyncio.run(function(*args))
+        asyncio.run(arun(session, steps))

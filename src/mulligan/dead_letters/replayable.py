@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from inspect import Parameter, signature, unwrap
 from typing import Any, TypeVar
 
-from ..api.engine import name_of
 from ..api.guard import Guard
-from ..calls.function_kind import ASYNC_GENERATOR, GENERATOR, flavour
+from ..calls.callables import ASYNC_GENERATOR, GENERATOR, function_kind, name_of
 from ..core.redaction import clean, mask
 from ..errors import SettingError
 from ..once.operation import check_parameters
@@ -78,7 +77,7 @@ def replayable(
     names = (secrets,) if isinstance(secrets, str) else tuple(secrets)
 
     def decorate(function: F) -> F:
-        if flavour(function) in (GENERATOR, ASYNC_GENERATOR):
+        if function_kind(function) in (GENERATOR, ASYNC_GENERATOR):
             raise SettingError(f"{name_of(function)}() is a stream, and streams are not replayed")
         check_parameters(function, names, "secrets")
         made = Replayable(name=name, function=function, secrets=names, supply=supply, guard=guard)

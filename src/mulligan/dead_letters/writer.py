@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..api.engine import name_of
+from ..calls.callables import name_of
 from ..calls.context import ambient_world
 from ..calls.notes import write_off, written
 from ..core.dead_letter import Letter

@@ -14,9 +14,9 @@ from functools import update_wrapper
 from inspect import unwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..api.engine import name_of
+from ..calls.callables import ASYNC, ASYNC_GENERATOR, GENERATOR, function_kind, name_of
 from ..calls.clock import REAL, world
-from ..calls.function_kind import ASYNC, ASYNC_GENERATOR, GENERATOR, flavour
+from ..calls.loop import arun, run
 from ..core.duration import Duration, duration_text, seconds
 from ..core.failure import Effects
 from ..dead_letters.replayable import replayable_of
@@ -26,7 +26,7 @@ from ..stores.machine import Key
 from .fingerprint import digest
 from .holder import KeyHold, OnceTerms
 from .operation import arguments_of, check_object, check_parameters, fingerprint_of, key_of
-from .run import KeyedSession, arun, run
+from .run import KeyedSession, keyed
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -95,7 +95,9 @@ class Once:
         object.__setattr__(self, "lease", seconds(self.lease, name="lease", least=0.1))
         for name in ("dump", "load"):
             function = getattr(self, name)
-            if function is not None and (not callable(function) or flavour(function) == ASYNC):
+            if function is not None and (
+                not callable(function) or function_kind(function) == ASYNC
+            ):
                 raise SettingError(f"{name} needs a plain function; got {function!r}")
 
 
@@ -105,7 +107,7 @@ def once(
     """`function` done once under `key`; a coroutine if it is a coroutine function."""
     way = _way(key)
     _refuse_streams(function)
-    if flavour(function) == ASYNC:
+    if function_kind(function) == ASYNC:
         return _aonce(engine, way, (), function, args, kwargs)
     return _once(engine, way, (), function, args, kwargs)
 
@@ -139,7 +141,7 @@ def once_per(engine: Engine, parameters: tuple[str, ...], way: Once) -> Callable
             raise SettingError(f"{both[0]!r} makes the key and is excluded from it; keep one")
         with suppress(AttributeError):  # a builtin takes no marks; its letters are replayed without
             unwrap(function).__mulligan_once__ = Keyed(engine, way)
-        if flavour(function) == ASYNC:
+        if function_kind(function) == ASYNC:
 
             async def awaited(*args: Any, **kwargs: Any) -> Any:
                 return await _aonce(engine, way, parameters, function, args, kwargs)
@@ -179,7 +181,7 @@ def _once(  # noqa: PLR0917 -- a call, whole
 ) -> Any:
     engine.check_timeout(function)
     session = _session(engine, way, parameters, function, args, kwargs)
-    return run(session, function, args, kwargs)
+    return run(session, keyed(session, function, args, kwargs))
 
 
 def _aonce(  # noqa: PLR0917 -- a call, whole
@@ -191,7 +193,7 @@ def _aonce(  # noqa: PLR0917 -- a call, whole
     kwargs: dict[str, Any],
 ) -> Coroutine[Any, Any, Any]:
     session = _session(engine, way, parameters, function, args, kwargs)
-    return arun(session, function, args, kwargs)
+    return arun(session, keyed(session, function, args, kwargs))
 
 
 def _session(  # noqa: PLR0917 -- a call, whole
@@ -228,8 +230,8 @@ def _session(  # noqa: PLR0917 -- a call, whole
         load=way.load,
     )
     # The key makes a repeat harmless, as far as the function sends it along.
-    keyed = replace(settings, effects=Effects.KEYED)
-    return KeyedSession(keyed, name_of(function), KeyHold(terms))
+    settings = replace(settings, effects=Effects.KEYED)
+    return KeyedSession(settings, name_of(function), KeyHold(terms))
 
 
 def _way(key: str | Once) -> Once:
@@ -264,7 +266,7 @@ def _ttl(policy: Policy, way: Once) -> float:
 
 
 def _refuse_streams(function: Any) -> None:
-    if flavour(function) in (GENERATOR, ASYNC_GENERATOR):
+    if function_kind(function) in (GENERATOR, ASYNC_GENERATOR):
         raise SettingError(
             f"{name_of(function)}() is a stream, and a stream has no value to keep; "
             f"collect it in a function, and do that once"

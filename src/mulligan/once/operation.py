@@ -13,7 +13,7 @@ from inspect import Parameter, signature, unwrap
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..api.engine import name_of
+from ..calls.callables import name_of
 from ..errors import SettingError
 from .fingerprint import canonical, digest
 

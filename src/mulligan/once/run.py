@@ -8,17 +8,15 @@ The claim stands around all attempts of a call, so the key is written down befor
       ├──Done──▶ the answer that was kept
       └──Busy──▶ wait, take again; in the end KeyBusy
 
-The two twins below differ in how they wait, and in nothing else.
+The loop is run by `calls.loop`, plain or awaited.
 """
 
 from __future__ import annotations
 
-from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from ..calls import run_async as aio
-from ..calls import run_sync as sync
 from ..calls.emit import announce
+from ..calls.loop import ToBeAwaited, attempts
 from ..calls.session import Session
 from ..core.failure import Kind, Reach
 from ..errors import KeyBusy, StoreDown, StoreError
@@ -26,14 +24,15 @@ from .claims import Busy, Done
 from .wakeups import TaskWakeup, ThreadWakeup, listening
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Generator
 
+    from ..calls.loop import Steps
     from ..calls.settings import CallSettings
     from ..core.admission import Hold
     from .claims import Mine
     from .holder import KeyHold
 
-__all__ = ("KeyedSession", "arun", "run")
+__all__ = ("KeyedSession", "keyed")
 
 # How soon a waiter looks at the store again; a holder in this process rings. A lease runs out under
 # the eyes of waiters (`once.claims`), so they look several times in one.
@@ -140,44 +139,50 @@ def _unrecorded(session: KeyedSession, error: Exception) -> None:
     )
 
 
-def run(
+def keyed(
     session: KeyedSession,
     function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> Any:
+) -> Steps:
     """Call `function` under its key, or hand out what came of it before."""
-    holding = session.holding
+    found = yield from _claim(session)
+    if isinstance(found, Done):
+        return session.holding.replayed(found)
+    return (yield from _claimed(session, attempts(session, function, args, kwargs)))
+
+
+def _claimed(session: KeyedSession, steps: Steps) -> Steps:
+    """What `steps` end with, under the key that `session` has taken."""
     try:
-        found = _claim(session)
-        if isinstance(found, Done):
-            return holding.replayed(found)
-        answer = sync.run(session, function, args, kwargs)
-    except BaseException:
+        ended = yield from steps
+    except BaseException as error:
         if session.is_done:
             session.settle()
+        elif session.is_async and not isinstance(error, Exception):
+            session.holding.leave()  # a task that is being cancelled cannot wait for the store
         else:
-            _drop(session)
+            yield from _drop(session)
         raise
-    if answer.__class__ is CoroutineType and not session.is_done:
-        return _driven(session, answer)
+    if ended.__class__ is ToBeAwaited:
+        return ToBeAwaited(_claimed(session, ended.steps))
     if not session.is_done:
-        _drop(session)
-        return answer
-    return _keep(session, answer)
+        yield from _drop(session)
+        return ended
+    return (yield from _keep(session, ended))
 
 
-def _claim(session: KeyedSession) -> Mine | Busy | Done:
+def _claim(session: KeyedSession) -> Generator[Any, Any, Mine | Busy | Done]:
     """Take the key, waiting for its holder; Busy if that was in vain."""
     holding, terms = session.holding, session.holding.terms
-    bell = ThreadWakeup()
+    bell = TaskWakeup() if session.is_async else ThreadWakeup()
     with listening(terms.place, bell):
         while True:
             known = holding.known()
             if known is not None:
                 return known
             try:
-                answer = terms.keys.transact(terms.place, holding.take())
+                answer = yield Transact(holding.take())
             except BaseException:
                 # Interrupted, or the store's answer was lost: the key may be ours.
                 holding.leave()
@@ -186,17 +191,17 @@ def _claim(session: KeyedSession) -> Mine | Busy | Done:
             delay = session.busy(found) if isinstance(found, Busy) else None
             if delay is None:
                 return found
-            bell.wait(session.clock, delay)
+            yield WaitForKey(bell, delay)
 
 
-def _keep(session: KeyedSession, answer: Any) -> Any:
+def _keep(session: KeyedSession, answer: Any) -> Steps:
     """Record `answer` and hand it out; or what was recorded meanwhile."""
-    holding, terms = session.holding, session.holding.terms
+    holding = session.holding
     text, trouble = holding.written(answer)
     while True:
         finish = holding.finish(text)
         try:
-            landed = terms.keys.transact(terms.place, finish)
+            landed = yield Transact(finish)
         except Exception as down:  # noqa: BLE001 -- it is done: nothing takes the answer's place
             holding.settle(finish)
             _unrecorded(session, down)
@@ -208,7 +213,7 @@ def _keep(session: KeyedSession, answer: Any) -> Any:
             break
         _overtaken(session)
         try:
-            found = _claim(session)
+            found = yield from _claim(session)
         except StoreError as down:
             _unrecorded(session, down)
             break
@@ -222,13 +227,13 @@ def _keep(session: KeyedSession, answer: Any) -> Any:
     return answer
 
 
-def _drop(session: KeyedSession) -> None:
-    holding, terms = session.holding, session.holding.terms
+def _drop(session: KeyedSession) -> Steps:
+    """Give the key back: the call has failed."""
+    holding = session.holding
     if not holding.is_held:
         return
     try:
-        drop = holding.drop(in_doubt=session.is_in_doubt)
-        terms.keys.transact(terms.place, drop)
+        yield Transact(holding.drop(in_doubt=session.is_in_doubt))
     except Exception:  # noqa: BLE001, S110 -- the caller's own error is on its way
         pass  # the lease ends by itself
     except BaseException:
@@ -238,105 +243,33 @@ def _drop(session: KeyedSession) -> None:
         holding.end()
 
 
-async def arun(
-    session: KeyedSession,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
-    """Call and await `function` under its key, or hand out what came of it before."""
-    holding = session.holding
-    found = await _aclaim(session)
-    if isinstance(found, Done):
-        return holding.replayed(found)
-    return await _driven(session, aio.run(session, function, args, kwargs))
+class Transact:
+    """Have the store of the keys apply a transition to the claim of the session's key."""
+
+    __slots__ = ("transition",)
+
+    def __init__(self, transition: Any) -> None:
+        self.transition = transition
+
+    def plain(self, session: KeyedSession) -> Any:
+        terms = session.holding.terms
+        return terms.keys.transact(terms.place, self.transition)
+
+    async def awaited(self, session: KeyedSession) -> Any:
+        terms = session.holding.terms
+        return await terms.keys.atransact(terms.place, self.transition)
 
 
-async def _driven(session: KeyedSession, work: Coroutine[Any, Any, Any]) -> Any:
-    """The result of `work`, which runs under the key that `session` has taken."""
-    holding = session.holding
-    try:
-        answer = await work
-    except BaseException as error:
-        if session.is_done:
-            session.settle()
-        elif isinstance(error, Exception):
-            await _adrop(session)
-        else:
-            holding.leave()
-        raise
-    if not session.is_done:
-        await _adrop(session)
-        return answer
-    return await _akeep(session, answer)
+class WaitForKey:
+    """Wait until the holder of the key ends, `delay` seconds at most."""
 
+    __slots__ = ("bell", "delay")
 
-async def _aclaim(session: KeyedSession) -> Mine | Busy | Done:
-    """Take the key, waiting for its holder; Busy if that was in vain."""
-    holding, terms = session.holding, session.holding.terms
-    bell = TaskWakeup()
-    with listening(terms.place, bell):
-        while True:
-            known = holding.known()
-            if known is not None:
-                return known
-            try:
-                answer = await terms.keys.atransact(terms.place, holding.take())
-            except BaseException:
-                # Cancelled, or the store's answer was lost: the key may be ours.
-                holding.leave()
-                raise
-            found = holding.taken(answer)
-            delay = session.busy(found) if isinstance(found, Busy) else None
-            if delay is None:
-                return found
-            await bell.wait(session.clock, delay)
+    def __init__(self, bell: Any, delay: float) -> None:
+        self.bell, self.delay = bell, delay
 
+    def plain(self, session: KeyedSession) -> None:
+        self.bell.wait(session.clock, self.delay)
 
-async def _akeep(session: KeyedSession, answer: Any) -> Any:
-    """Record `answer` and hand it out; or what was recorded meanwhile."""
-    holding, terms = session.holding, session.holding.terms
-    text, trouble = holding.written(answer)
-    while True:
-        finish = holding.finish(text)
-        try:
-            landed = await terms.keys.atransact(terms.place, finish)
-        except Exception as down:  # noqa: BLE001 -- it is done: nothing takes the answer's place
-            holding.settle(finish)
-            _unrecorded(session, down)
-            break
-        except BaseException:
-            holding.settle(finish)
-            raise
-        if landed:
-            break
-        _overtaken(session)
-        try:
-            found = await _aclaim(session)
-        except StoreError as down:
-            _unrecorded(session, down)
-            break
-        if isinstance(found, Done):
-            return holding.replayed(found)
-        if isinstance(found, Busy):
-            raise holding.overtaken(answer)
-    holding.end()
-    if trouble is not None:
-        raise trouble
-    return answer
-
-
-async def _adrop(session: KeyedSession) -> None:
-    holding, terms = session.holding, session.holding.terms
-    if not holding.is_held:
-        return
-    try:
-        drop = holding.drop(in_doubt=session.is_in_doubt)
-        await terms.keys.atransact(terms.place, drop)
-    except Exception:  # noqa: BLE001, S110 -- the caller's own error is on its way
-        pass  # the lease ends by itself
-    except BaseException:
-        holding.leave()
-        raise
-    finally:
-        holding.end()
+    async def awaited(self, session: KeyedSession) -> None:
+        await self.bell.wait(session.clock, self.delay)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..calls.clock import World
 from ..calls.context import ambient_world, surroundings
-from ..calls.outcomes import NOT_APPLIED
+from ..calls.settings import NOT_APPLIED
 from ..core.moment import Moment
 from ..stores.memory import Memory
 from ..testing.clock import JumpingSelector, VirtualClock, VirtualLoop

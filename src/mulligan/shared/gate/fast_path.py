@@ -11,8 +11,8 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from ...calls.callables import COROUTINE
 from ...calls.context import endings, surroundings
-from ...calls.unstarted import COROUTINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
