@@ -319,6 +319,42 @@ def test_a_wait_beyond_the_horizon_gives_up_and_says_when():  # R-L10, E-A7
     )
 
 
+def test_a_time_that_the_gate_does_not_believe_is_waited_for_at_the_gate():
+    call = Call(preset("default"), Effects.READ)
+    call.has_gate, call.believes = True, 60.0
+    found = call.failed(limited(3600), now=0.0, wall=1000.0, roll=0.5)
+    assert found == RetryAfter(0.0, "", is_queued=True)
+    assert call.failed(limited(59), now=0.0, wall=1000.0, roll=0.5) == RetryAfter(59, "retry-after")
+
+
+def test_a_gate_that_believes_longer_waits_than_are_slept_through_changes_nothing():
+    call = Call(preset("default"), Effects.READ)
+    call.has_gate, call.believes = True, 21_600.0
+    found = call.failed(limited(86_400), now=0.0, wall=1000.0, roll=0.5)
+    assert isinstance(found, GiveUp)
+    assert found.ending is Ending.HORIZON
+
+
+@pytest.mark.parametrize(
+    ("deadline", "roll", "most"),
+    [(10.0, 1.0, 2.5), (10.0, 0.5, 1.25), (10.0, 0, 0), (2.0, 1.0, 1.0)],
+)
+def test_full_jitter_takes_at_most_a_quarter_of_the_time_until_the_deadline_or_a_second(
+    deadline, roll, most
+):
+    call = Call(preset("default"), Effects.READ, deadline_at=deadline)
+    call.counts[Kind.SERVER] = call.unhinted[Kind.SERVER] = 7  # the backoff's ceiling is 30 s now
+    found = call.failed(SERVER, now=0.0, wall=0.0, roll=roll)
+    assert isinstance(found, RetryAfter)
+    assert found.delay == most
+
+
+def test_a_wait_without_jitter_is_what_was_asked_for_whatever_the_deadline():
+    rules = {Kind.SERVER: Rule(attempts=3, backoff=Fixed(wait=9))}
+    call = Call(Policy(name="plain", rules=rules), Effects.READ, deadline_at=10.0)
+    assert call.failed(SERVER, now=0.0, wall=0.0, roll=0.5) == RetryAfter(9.0, "")
+
+
 # The laws
 
 durations = st.floats(0.001, 1e5)

@@ -380,6 +380,22 @@ def test_a_store_that_is_down_stops_no_call(clock):
     assert len(heard) == 1
 
 
+def test_calls_that_began_with_the_failed_one_show_that_not_all_fail(clock):
+    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0)
+    old = [gate.ask(0.0, clock.now, clock.wall) for _ in range(5)]
+    clock.now += 60.0
+    burst = [gate.ask(0.0, clock.now, clock.wall) for _ in range(10)]
+    clock.now += 0.2
+    gate.ask(0.0, clock.now, clock.wall)  # too new to show anything
+    failed = burst.pop()
+    gate.leave(failed, "failed", SERVER, **clock.times)
+    assert gate.as_old(failed, 0.0, clock.now) == 9
+    assert gate.as_old(failed, 61.0, clock.now) == 14  # failures since before the old ones began
+    for ticket in (*old, *burst):
+        gate.leave(ticket, "succeeded", None, **clock.times)
+    assert gate.as_old(failed, 61.0, clock.now) == 0
+
+
 def test_who_let_calls_wait_leases_no_more_than_they_need(clock):
     store = Memory(lambda: Moment(clock.now, clock.wall, "store"))
     gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=store.state)

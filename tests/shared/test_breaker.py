@@ -361,7 +361,7 @@ def test_older_calls_under_way_count_in_the_share_of_failures():
 
 def test_calls_from_before_an_outage_do_not_hide_it():
     world = World(Breaker())
-    assert [world.tell("failure", unheard=10_000) for _ in range(56)] == [False] * 55 + [True]
+    assert [world.tell("failure", unheard=10_000) for _ in range(500)] == [False] * 499 + [True]
 
 
 def test_no_success_opens_it():

@@ -158,7 +158,7 @@ class Session:
         if find is not None or settings.admissions:
             from .admissions import Admissions  # loaded late: calls without a target need none
 
-            target = None if find is None else find()
+            target = None if find is None else find(deadline_at)
             self._admissions = Admissions(settings.admissions, target, self.clock)
             if self.call.attempt:
                 self._admissions.begun(mark)
@@ -501,7 +501,7 @@ class Session:
         target = None if self._admissions is None else self._admissions.target
         if target is not None:
             call.is_down, call.has_gate = target.is_down, target.has_gate
-            call.progress_at = target.answered_at
+            call.believes, call.progress_at = target.believes, target.answered_at
         return call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
 
     def _is_final(self, passed: Story, error: Exception) -> bool:

@@ -112,7 +112,7 @@ class CallSettings:
     metadata: Mapping[str, object]
     admissions: tuple[Admission, ...] = ()
     letters: DeadLetterWriter | None = None
-    shared_target: Callable[[], SharedTarget] | None = None
+    shared_target: Callable[[float], SharedTarget] | None = None
     observe: Observe | None = None
     estimate: Callable[..., float] | None = None
     spent: Callable[[Any], float | None] | None = None

@@ -152,6 +152,11 @@ class SharedTarget(Admission, Protocol):
         ...
 
     @property
+    def believes(self) -> float:
+        """The longest wait for a limit that its gate believes, in seconds; inf without a gate."""
+        ...
+
+    @property
     def answered_at(self) -> float:
         """When the target last answered any caller, as far as is known; -inf if it never did."""
         ...

@@ -51,6 +51,7 @@ class Call:
     allowance = inf  # what the task still allows; drivers keep it current
     is_down = False  # whether the target is down, and the call waits for it to come back
     has_gate = False  # whether a gate paces the calls to the target
+    believes = inf  # the longest wait for a limit that the gate believes, in seconds
     progress_at = -inf  # when the target last answered any caller, as far as is known
     doubt = ""  # why the function may have been applied, though the request that failed was not
     silent_limits = 0  # limits without a time: the provider breaks its contract (R-C18)

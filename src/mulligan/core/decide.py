@@ -32,6 +32,9 @@ __all__ = ("decide",)
 
 # Looking up a member of an enum takes 80 ns in Python 3.11, on the way of every failure.
 _MAYBE_APPLIED, _UNSAFE = Reach.MAYBE_APPLIED, Effects.UNSAFE
+# The largest share of the time until the deadline that a wait of full jitter takes; and the seconds
+# below which it is not shortened: a call that is about to fail must not become a storm.
+_QUARTER, _SECOND = 0.25, 1.0
 
 
 def decide(call: Call, failure: Failure, *, now: float, wall: float, roll: float) -> Decision:
@@ -48,11 +51,10 @@ def decide(call: Call, failure: Failure, *, now: float, wall: float, roll: float
     count = call.counts[kind]
     if rule.attempts is not None and count >= rule.attempts and not call.is_down:
         return _with_time(_exhausted(failure, count, rule.attempts), failure, wall)
+    if hint is not None and kind.is_limit and call.believes < min(hint.floor, policy.in_place):
+        hint = None  # it waits at the gate, which believes no time that is so far off
     is_queued = hint is None and (call.is_down or (rule.is_paced and call.has_gate))
-    delay = 0.0
-    if not is_queued:
-        floor = None if hint is None else hint.floor
-        delay = rule.wait(count, call.unhinted[kind], floor, roll)
+    delay = 0.0 if is_queued else _delay(call, failure, rule, hint, now, roll)
     stop = _bounds(call, delay, now)
     if policy.most_attempts is not None and call.attempt >= policy.most_attempts:
         stop = _exhausted(failure, call.attempt, policy.most_attempts)
@@ -63,6 +65,19 @@ def decide(call: Call, failure: Failure, *, now: float, wall: float, roll: float
     if delay <= policy.in_place:
         return RetryAfter(delay, "" if hint is None else _source(hint, delay), is_queued)
     return _too_long(call, failure, delay, wall)
+
+
+def _delay(  # noqa: PLR0917 -- the arguments of one formula
+    call: Call, failure: Failure, rule: Rule, hint: Hint | None, now: float, roll: float
+) -> float:
+    """Question 5: how long to wait."""
+    kind = failure.kind
+    floor = None if hint is None else hint.floor
+    delay = rule.wait(call.counts[kind], call.unhinted[kind], floor, roll)
+    if hint is None and call.deadline_at < inf and rule.backoff.jitter == "full":
+        # A random wait that grows without regard to the deadline would use up most of it.
+        delay = min(delay, roll * max(_QUARTER * (call.deadline_at - now), _SECOND))
+    return delay
 
 
 def _rule(call: Call, failure: Failure, rule: Rule | None) -> Rule | GiveUp:

@@ -7,6 +7,7 @@ target's queue; `Hold` says what for. A call that does not want to wait for a ta
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.admission import Admitted, Hold, Refused
@@ -54,7 +55,8 @@ class CallAdmission(QueuedCall):
     """
 
     __slots__ = (
-        *("breaker", "estimate", "gate", "hears", "is_remote", "polls_for", "waiting", "waits"),
+        *("breaker", "deadline_at", "estimate", "gate", "hears", "is_remote", "polls_for"),
+        *("waiting", "waits"),
     )
 
     def __init__(
@@ -69,6 +71,7 @@ class CallAdmission(QueuedCall):
         super().__init__()
         self.waiting, self.breaker, self.gate, self.waits = waiting, breaker, gate, waits
         self.is_remote = is_remote
+        self.deadline_at = inf
         self.estimate = 0.0  # what it may take of what is counted in tokens
         self.hears = False  # whether an answer to another call may end its wait, and
         self.polls_for = 0.0  # for how many seconds nothing else does
@@ -78,6 +81,8 @@ class CallAdmission(QueuedCall):
         if queue.size:
             with waiting.lock:
                 if queue.is_behind(self, now):
+                    if self.deadline_at < inf and self.gate is not None:
+                        self.gate.hasten(now, self.deadline_at)
                     return self._hold(queue.behind(self, now), queue.because, queue.least(now))
         answer = self._asked(now, wall)
         if isinstance(answer, Hold):
@@ -132,7 +137,7 @@ class CallAdmission(QueuedCall):
                 return self._is_shut(found)
             tickets = _Tickets(found, None)
         if gate is not None:
-            admitted = gate.ask(self.estimate, now, wall)
+            admitted = gate.ask(self.estimate, now, wall, self.deadline_at)
             if isinstance(admitted, GateWait):
                 if breaker is not None:
                     breaker.leave(tickets.breaker, "cancelled", None, now=now, wall=wall)
@@ -178,8 +183,9 @@ class CallAdmission(QueuedCall):
                 # A gate does that better, where there is one: it paces calls, and stops none.
                 self.breaker.believe(failure, now, wall)
             unheard = 0
-            if self.gate is not None and ticket.gate is not None and outcome == "failed":
-                unheard = self.gate.as_old(ticket.gate, now)
+            is_counted = outcome == "failed" and not self.breaker.is_calm
+            if is_counted and self.gate is not None and ticket.gate is not None:
+                unheard = self.gate.as_old(ticket.gate, self.breaker.failing_for(now), now)
             self.breaker.leave(
                 ticket.breaker, outcome, failure, now=now, wall=wall, unheard=unheard
             )
@@ -251,15 +257,20 @@ class TargetCall(CallAdmission):
         parts: The target's.
         wants: The guard's settings.
         waits: Whether it waits for a target that is down, and for retry tokens.
+        deadline_at: When the call ends at the latest.
     """
 
-    __slots__ = ("_is_found", "_parts", "_tokens", "_wants", "has_gate", "is_asked")
+    __slots__ = ("_is_found", "_parts", "_tokens", "_wants", "believes", "has_gate", "is_asked")
 
-    def __init__(self, parts: TargetParts, wants: TargetSettings, *, waits: bool) -> None:
+    def __init__(
+        self, parts: TargetParts, wants: TargetSettings, *, waits: bool, deadline_at: float
+    ) -> None:
         is_remote = parts.home.state is not None
         super().__init__(parts.waiting, None, None, waits=waits, is_remote=is_remote)
+        self.deadline_at = deadline_at
         self._parts, self._wants = parts, wants
         self.has_gate = wants.gate is not None
+        self.believes = inf if wants.gate is None else wants.gate.horizon
         self.is_asked = self.has_gate or wants.breaker is not None
         self._is_found = False
         self._tokens: RetryTokens | None = None

@@ -71,9 +71,8 @@ def verdict_on(failure: Failure) -> Result:
 # each other, or such a share. Fourteen in a row happen once in 16,000 where half of all calls fail.
 _IN_A_ROW, _TOGETHER, _APART, _SHARE = 10, 14, 2.0, 0.5
 
-# The most calls of `TellBreaker.unheard` that count: long streams from before an outage must not
-# hide it.
-MOST_UNHEARD = 56
+# The most calls of `TellBreaker.unheard` that are counted.
+MOST_UNHEARD = 500
 
 # A window is counted in so many slices; the oldest is dropped as a new one begins.
 _SLICES = 10
@@ -133,6 +132,11 @@ class Circuit:
         if self.began is None or self.began.era != moment.era:
             return 0.0
         return max(0.0, moment.now - self.began.at)
+
+    def failing_for(self, moment: Moment, settings: Breaker) -> float:
+        """Seconds since the first failure that counts: in a row, or in the window's first slice."""
+        began = self.window[0].number * settings.window / _SLICES if self.window else moment.now
+        return max(self.down_for(moment), moment.now - began)
 
     @property
     def is_calm(self) -> bool:

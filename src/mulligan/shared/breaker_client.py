@@ -133,6 +133,11 @@ class BreakerAdmission:
             shared is not None and shared.state.until is not None
         )
 
+    def failing_for(self, now: float) -> float:
+        """Seconds since the first failure that still counts, of those this process has seen."""
+        state, moment = self._own.seen(now)
+        return state.failing_for(moment, self._settings)
+
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
         """May an attempt be made? For a breaker that is used alone, where calls do not wait."""
         answer = self.ask(now, wall)

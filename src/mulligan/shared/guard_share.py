@@ -98,12 +98,12 @@ class GuardTarget:
         self._store, self._otherwise = store, otherwise
         self.place: Target = place_for(target, scope, store, otherwise)
 
-    def __call__(self) -> TargetCall:
-        """The target's parts in the world around the call."""
+    def __call__(self, deadline_at: float) -> TargetCall:
+        """The target's parts in the world around a call that ends by `deadline_at`."""
         parts = self._parts()
         # Guards that met before have agreed; in a test's world the first one's settings count.
         parts.join(self.wants, is_strict=False)
-        return TargetCall(parts, self.wants, waits=self._waits)
+        return TargetCall(parts, self.wants, waits=self._waits, deadline_at=deadline_at)
 
     def join(self) -> None:
         """Agree with the other guards of the target.

@@ -9,7 +9,7 @@ how many it made unasked, and what it heard.
 
 from __future__ import annotations
 
-from itertools import count, islice
+from itertools import count as numbers
 from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
@@ -53,9 +53,9 @@ _BLOCK = 64
 # processes that do the same have then used a tenth of what is left, and none of it twice.
 _PLENTY = 40
 
-# The share of the time that a failed call took for which another must have been under way to show
-# that calls are not all failing like that.
-_ABOUT = 0.9
+# How much later than a failed call another one may have begun, as a share of the time that it
+# took, to show that not all calls fail like that; and how many seconds before the first failed one.
+_ABOUT, _TOGETHER = 0.1, 0.25
 
 _STARTING = "a few calls go first, because the target has not answered yet"
 
@@ -160,7 +160,7 @@ class GateAdmission:
         # A forked child has leased nothing, and made none of the calls that are under way.
         self._lock = Lock()
         self._block = PermitBlock("", 0, 0, 0, 0.0)
-        self._numbers = count(1)
+        self._numbers = numbers(1)
         # When calls under way began, by number; those made while all is calm are not counted.
         self._under_way: dict[int, float] = {}
         self._unasked = 0  # of those under way, the uncounted ones
@@ -217,18 +217,29 @@ class GateAdmission:
         """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
         return self._passing(self._view.state.turn, inf)
 
-    def as_old(self, ticket: object, now: float) -> int:
-        """Calls under way for about as long as the one with `ticket` was, which has just ended.
+    def as_old(self, ticket: object, failing_for: float, now: float) -> int:
+        """Calls under way for about as long as the one with `ticket` was, which has just failed.
 
-        Not all of them where there are many: `MOST_UNHEARD` are enough to know.
+        Not those that began before anything failed, such as streams from before an outage. Not
+        all of them where there are many: `MOST_UNHEARD` are enough to know.
+
+        Args:
+            ticket: What the failed attempt was admitted with.
+            failing_for: Seconds since the first failure that counts.
+            now: The time.
         """
         assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         if ticket.began == inf:
             return 0  # how long it took is unknown
-        latest = now - _ABOUT * (now - ticket.began)
+        took = now - ticket.began
+        earliest, latest = now - failing_for - took - _TOGETHER, ticket.began + _ABOUT * took
+        count = 0
         with self._lock:
-            oldest = islice(self._under_way.values(), MOST_UNHEARD)
-            return sum([began <= latest for began in oldest])
+            for began in reversed(self._under_way.values()):
+                if began < earliest or count >= MOST_UNHEARD:
+                    break
+                count += began <= latest
+        return count
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
         """May an attempt be made? For a gate that is used alone, without its queue."""
@@ -237,8 +248,17 @@ class GateAdmission:
             return Hold(answer.delay, answer.because)
         return Admitted(answer)
 
-    def ask(self, tokens: float, now: float, wall: float) -> Ticket | GateWait:
-        """May a call be made that may take so many of the tokens that answers state?"""
+    def ask(
+        self, tokens: float, now: float, wall: float, deadline_at: float = inf
+    ) -> Ticket | GateWait:
+        """May a call be made?
+
+        Args:
+            tokens: What it may take of the tokens that answers state.
+            now: The time.
+            wall: The time of day.
+            deadline_at: When it ends at the latest.
+        """
         view = self._view
         if not self._start.is_over:
             view.expire()  # a rejection that another process has just heard ends the start
@@ -248,8 +268,9 @@ class GateAdmission:
             heard_at = now - (moment.now - answered.at)
             self.waiting.answered_at = max(self.waiting.answered_at, min(heard_at, now))
         if state.is_idle and not self.settings.scout:
-            wait = 0.0 if self._start.is_over else self._held_back(now)
-            return GateWait(wait, _STARTING, hears=True) if wait else self._passing(state.turn, now)
+            if self._start.is_over:
+                return self._passing(state.turn, now)
+            return self._starting(state.turn, now, deadline_at)
         after = advanced(state, moment)
         if self._may_pass(after, now, tokens):
             if after.is_idle and view.shared is None:
@@ -262,14 +283,24 @@ class GateAdmission:
         self._start.is_over = True
         self._view.do(BeginSlowStart(), now, wall)
 
-    def _held_back(self, now: float) -> float:
-        """Seconds until the slow start lets the next call through; 0 for now."""
+    def hasten(self, now: float, deadline_at: float) -> None:
+        """A call with a deadline waits: the first burst holds it for a small share of that."""
+        if not self._start.is_over:
+            with self._lock:
+                self._start.hasten(now, deadline_at)
+
+    def _starting(self, turn: int, now: float, deadline_at: float) -> Ticket | GateWait:
+        """The answer to a call of the first burst."""
         with self._lock:
-            return self._start.wait(len(self._under_way), now)
+            start = self._start
+            wait = start.wait(len(self._under_way), now, deadline_at)
+        if not wait:
+            return self._passing(turn, now)
+        return GateWait(wait, _STARTING, max(0.0, start.until - now), hears=True)
 
     def _passing(self, turn: int, now: float) -> Ticket:
         with self._lock:
-            if not self._under_way:
+            if not self._under_way and self._start.is_over:
                 self._passed = 0
             self._unasked += 1
             ticket = Ticket("", turn, report=self._report)
@@ -383,7 +414,9 @@ class GateAdmission:
         assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         ticket.took = took
 
-    def _ended(self, ticket: Ticket, reply: Reply, now: float, *, has_succeeded: bool) -> None:
+    def _ended(
+        self, ticket: Ticket, reply: Reply, stated: float, now: float, *, has_succeeded: bool
+    ) -> None:
         """Count the attempt with `ticket` out."""
         with self._lock:
             self._under_way.pop(ticket.number, None)  # a child may end what its parent began
@@ -399,16 +432,18 @@ class GateAdmission:
             if self._start.is_over:
                 return
             if reply == "answered":
-                self._start.answered(is_awaited=bool(self.waiting.queue))
+                self._start.answered(now, is_awaited=bool(self.waiting.queue))
             elif reply == "failed":
-                self._start.failed(now)
+                self._start.failed(now, stated)
 
     def leave(
         self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
     ) -> None:
         assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
         reply = _reply(outcome, failure)
-        self._ended(ticket, reply, now, has_succeeded=outcome == "succeeded")
+        hint = None if failure is None else failure.hint
+        stated = 0.0 if hint is None else min(hint.floor, self.settings.horizon)
+        self._ended(ticket, reply, stated, now, has_succeeded=outcome == "succeeded")
         if self._block.left and not self.waiting.queue:
             self._give_back(now, wall)
         is_limit = reply == "rejected"

@@ -1,11 +1,13 @@
-"""Slow start of the first burst: how many calls a target is sent before it has answered.
+"""Slow start of the first burst: how many calls a target is sent before it is known.
 
 A limit or an outage that is not known yet fails every call of the first burst. So a few calls go
-ahead, and each answered call leaves its place to another. Twice as many may be under way after
-each round of answers, as in TCP, and also after each quarter of a second without a failure: a
-target whose answers take long must not hold back those who wait for it. The doubling waits for the
-end of a round, since rejections of the calls sent last come last. It is over with the first answer
-after which no call waits.
+ahead. When all of them have been answered, or after a quarter of a second without a failure, as
+many again may be sent, and so on: a target whose answers take long must not hold back those who
+wait for it. It is over with the first answer after which no call waits.
+
+Where calls fail and none is answered, the target may be down: then one call at a time looks, and
+none before the time that a failure stated. A call with a deadline waits for a small share of it
+at most, and all others follow it.
 """
 
 from __future__ import annotations
@@ -15,13 +17,16 @@ from math import inf
 __all__ = ("FirstBurst",)
 
 # Calls that are sent at once to a target that has not answered yet.
-_FIRST = 20
+_FIRST = 10
 
-# Seconds after which twice as many may be under way.
+# Seconds after which more are sent, and after which another call looks while all have failed.
 _STEP = 0.25
 
-# More than any process has under way.
-_MOST_DOUBLINGS = 20
+# Failures without an answer after which one call at a time looks.
+_CROWD = 5
+
+# The share of the time until its deadline for which a call is held back.
+_SHARE = 0.02
 
 
 class FirstBurst:
@@ -31,38 +36,61 @@ class FirstBurst:
         is_over: Whether the target is known, so that every call may be sent.
     """
 
-    __slots__ = ("_answered", "_failed", "_rounds", "_since", "is_over")
+    __slots__ = (
+        *("_ends_by", "_failed", "_is_answered", "_most", "_sent", "_since"),
+        *("is_over", "until"),
+    )
 
     def __init__(self) -> None:
-        self._answered = self._failed = 0
-        self._rounds = 0  # in which as many calls were answered as could be under way
-        self._since = inf  # when the first call was sent, or failed last before any answer
+        self._sent = self._failed = 0
+        self._most = _FIRST  # that may be sent
+        self._since = inf  # when that was last raised, or a call failed where all do
+        self._is_answered = False
+        self._ends_by = inf  # a call with a deadline waits no longer
+        self.until = -inf  # when failures asked to come back
         self.is_over = False
 
-    def wait(self, live: int, now: float) -> float:
-        """Seconds until the next call may be sent while `live` are under way; 0 for now."""
-        self._since = min(self._since, now)
-        steps = int((now - self._since) / _STEP)
-        allowed = _FIRST << min(max(steps, self._rounds), _MOST_DOUBLINGS)
-        if not self._is_answered:
-            allowed = max(1, allowed - self._failed)  # the place of a failed call stays empty
-        if live < allowed:
+    def wait(self, live: int, now: float, deadline_at: float = inf) -> float:
+        """Seconds until the next call may be sent while `live` are under way; 0 if it is now."""
+        if now >= self._ends_by:
+            self.is_over = True
             return 0.0
-        return max(self._since + (steps + 1) * _STEP - now, 0.001)  # or a rounding lets all through
-
-    def answered(self, *, is_awaited: bool) -> None:
-        """The target has answered a call; `is_awaited` while others wait to be sent."""
-        self._answered += 1
-        if self._answered >= _FIRST << self._rounds:
-            self._answered, self._rounds = 0, self._rounds + 1
-        self.is_over = not is_awaited
-
-    def failed(self, now: float) -> None:
-        """A call has failed."""
-        self._failed += 1
-        if not self._is_answered:
+        if not self._sent:
             self._since = now
+        due = self._since + _STEP
+        if self._is_failing and (self._failed >= _CROWD or now < self.until):
+            due = max(due, self.until)
+            if now >= due:
+                self._since, self._most = now, self._sent + 1
+            else:
+                self._most = self._sent
+        elif now >= due or (not live and self._sent >= self._most):
+            self._since, self._most = now, 2 * self._most
+        if self._sent < self._most:
+            self._sent += 1
+            return 0.0
+        self.hasten(now, deadline_at)
+        return max(min(due, self._ends_by) - now, 0.001)  # or a rounding lets all through
 
     @property
-    def _is_answered(self) -> bool:
-        return bool(self._answered or self._rounds)
+    def _is_failing(self) -> bool:
+        """Whether at least half of all calls have failed, and none was answered."""
+        return not self._is_answered and 0 < self._sent <= 2 * self._failed
+
+    def hasten(self, now: float, deadline_at: float) -> None:
+        """A call waits that has a deadline."""
+        self._ends_by = min(self._ends_by, now + _SHARE * (deadline_at - now))
+
+    def answered(self, now: float, *, is_awaited: bool) -> None:
+        """The target has answered a call; `is_awaited` while others wait to be sent."""
+        if self._is_failing:
+            self._most, self._since = self._sent + _FIRST, now
+        self._is_answered = True
+        self.is_over = not is_awaited
+
+    def failed(self, now: float, stated: float = 0.0) -> None:
+        """A call has failed, and asked to come back in `stated` seconds, if that is more than 0."""
+        self._failed += 1
+        self.until = max(self.until, now + stated)
+        if self._is_failing:
+            self._since = now
