@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +35,16 @@ def victims(process, dice):
     return dice.choice([process.pid, *children])
 
 
+def wait_until_it_listens(process):
+    """Until the worker has its handlers: a signal that comes while Python starts just ends it."""
+    status, ends_at = Path(f"/proc/{process.pid}/status"), time.monotonic() + 30
+    while status.exists() and time.monotonic() < ends_at:
+        (caught,) = [each for each in status.read_text().splitlines() if each.startswith("SigCgt")]
+        if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+            return
+        time.sleep(0.02)
+
+
 @pytest.mark.real
 @pytest.mark.parametrize("seed", range(LIVES))
 def test_a_run_whose_worker_or_program_is_killed_goes_on_once(tmp_path, monkeypatch, seed):
@@ -52,6 +63,7 @@ def test_a_run_whose_worker_or_program_is_killed_goes_on_once(tmp_path, monkeypa
         descriptors = len(os.listdir(f"/proc/{last.pid}/fd")) if os.path.isdir("/proc") else 0  # noqa: PTH112, PTH208
         assert descriptors < 40
         time.sleep(0.1)
+    wait_until_it_listens(last)  # one of the workers before it may have ended the run
     last.send_signal(signal.SIGTERM)
     _, err = last.communicate(timeout=30)
     state = look(stage.runs, id_)
