@@ -211,8 +211,8 @@ class SlowStart:
 
     @classmethod
     def ramp(cls, moment: Moment) -> SlowStart:
-        """Two calls at a time, then more with every answer (`ramped`)."""
-        return cls(2, None, 1.0, None, 0, 0, 0, moment.stated(_RAMP), is_ramp=True)
+        """Four calls at a time, then more with every answer (`ramped`)."""
+        return cls(4, None, 1.0, None, 0, 0, 0, moment.stated(_RAMP), is_ramp=True)
 
     def shrunk(self, lasted: float, moment: Moment) -> SlowStart:
         """After a call of a ramp failed, `lasted` seconds after it began: half as many at a time.
