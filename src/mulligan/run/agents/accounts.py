@@ -2,7 +2,7 @@
 
 A limit is the account's, not the program's: two programs with one key of one provider share it. An
 account is known by its credential, which is hashed before it is stored, or by the login that the
-program keeps in a file. Where nobody can tell which provider a program asks, the account is that
+program keeps in a file. If it is unclear which provider a program asks, the account is that
 of the program alone.
 """
 
@@ -87,7 +87,7 @@ _FAMILIES = {
     "deepseek": ("deepseek",),
 }
 
-# The endpoint that a program uses if nobody names another.
+# The endpoint that a program uses by default.
 _USUAL = frozenset({"api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com"})
 
 # A file with a login has a few kilobytes; Claude keeps its history beside it.
@@ -158,7 +158,7 @@ def endpoint(names: tuple[str, ...], environ: Mapping[str, str]) -> str:
 
 
 def read_json(path: str) -> dict[str, object]:
-    """The object in a file of somebody else's program; empty where there is none to be read."""
+    """The JSON object in a file of another program; empty if there is none that can be read."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 -- pathlib is not loaded for this
             if os.fstat(file.fileno()).st_size > _LARGEST:

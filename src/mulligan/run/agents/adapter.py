@@ -1,4 +1,4 @@
-"""What `run` needs to know of an agent program.
+"""The interface between a run and an agent program: start, resume, read its output.
 
 An adapter is asked twice: how to start the program so that it can be understood and resumed, and
 what a line of its output says while it runs. How a run ended is not asked here: `classify` reads
@@ -135,7 +135,7 @@ class AgentAdapter(Protocol):
 
     @property
     def name(self) -> str:
-        """As packs know it: ``claude``; ``generic`` for programs that nobody knows."""
+        """As packs know it: ``claude``; ``generic`` for unknown programs."""
         ...
 
     @property
@@ -164,7 +164,7 @@ class AgentAdapter(Protocol):
         ...
 
     def start(self, command: tuple[str, ...], wish: LaunchRequest, /) -> Launch:
-        """How to start `command` anew.
+        """How to start `command` from the beginning.
 
         Raises:
             CommandRefused: It is interactive, or cannot be run unattended for another reason.
@@ -183,7 +183,7 @@ class AgentAdapter(Protocol):
     def account(
         self, command: tuple[str, ...], environ: Mapping[str, str], /
     ) -> AgentAccount | None:
-        """The account that the program uses; None for a program that nobody knows."""
+        """The account that the program uses; None for an unknown program."""
         ...
 
     def model(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> str:

@@ -137,7 +137,7 @@ def program(module: str) -> KnownProgram:
 
 
 def asking(name: str) -> KnownProgram:
-    """The program that an agent of a plan names, which can be asked while nobody is there.
+    """The program that an agent of a plan names, which can be asked unattended.
 
     Raises:
         SettingError: There is none; names the nearest one.
@@ -178,7 +178,7 @@ def _unknown(name: str) -> Exception:
 def find(command: tuple[str, ...], wanted: str = "") -> tuple[str, int]:
     """The module that knows the program, and where in `command` the program stands.
 
-    An empty name and 0 if nobody knows it. With `wanted` only that program is looked for.
+    An empty name and 0 if it is unknown. With `wanted` only that program is looked for.
     """
     at = 0
     while at < len(command):

@@ -24,7 +24,7 @@ __all__ = (
     "CodexReader",
 )
 
-# Requests that were refused are cheap to send again; a stream that broke costs its tokens anew.
+# Requests that were refused are cheap to send again; a stream that broke costs its tokens again.
 _REQUESTS, _STREAMS = 2, 1
 
 

@@ -1,4 +1,4 @@
-"""A program that nobody knows: started as it is, read by nobody.
+"""The adapter for unknown programs: started as they are, their output is not interpreted.
 
 It is on the path of every ``mulligan run -- true``, so it imports next to nothing.
 """

@@ -1,4 +1,4 @@
-"""What the lines of a program say, gathered.
+"""Base of the readers of programs' output: events become notes on what the program does.
 
 A program's output is data of others: a line may be cut, doubled, several megabytes long, or not
 what it seems. Whatever does not have the expected shape says nothing; nothing here raises.

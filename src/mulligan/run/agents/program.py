@@ -81,7 +81,7 @@ class Argument(NamedTuple):
         name: The option as it was written, without an attached value; empty for a word.
         tokens: What stands in the command line for it.
         values: What it was given.
-        is_sure: False for a word that may be the value of an option nobody knows.
+        is_sure: False for a word that may be the value of an unknown option.
     """
 
     name: str
@@ -205,14 +205,14 @@ def value_of(parts: tuple[Argument, ...], *names: str) -> str:
 
 
 def words(parts: tuple[Argument, ...]) -> tuple[str, ...]:
-    """The words that are nobody's value: subcommands, prompts."""
+    """The words that are not the value of an option: subcommands, prompts."""
     found = [part for part in parts if not part.name]
     sure = [part for part in found if part.is_sure]
     return tuple(part.values[0] for part in (sure or found))
 
 
 def without(parts: tuple[Argument, ...], *names: str, words: bool = False) -> tuple[Argument, ...]:
-    """The parts less these options, and less the words that are nobody's value."""
+    """The parts less these options, and less the words that are not values."""
     is_any_sure = any(not part.name and part.is_sure for part in parts)
     return tuple(
         part
@@ -403,7 +403,7 @@ class KnownProgram:
         if provider and provider in found:
             secret, label = found[provider]
             return AgentAccount(provider, f"{provider} {where} {secret}", f"{label}{at}")
-        # Nobody can tell which account it is, so it is shared with no other program or machine.
+        # It is unclear which account it is, so it is shared with no other program or machine.
         home, keys = self.home(environ), [environ[each] for each in self.keys if environ.get(each)]
         secret = " ".join([self.name, os.uname().nodename, where, home, *keys])
         label = f"keys of {self.name}" if keys else f"login in {short_path(home, environ)}"

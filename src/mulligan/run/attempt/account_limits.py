@@ -1,13 +1,13 @@
-"""What runs know of the limits of one account: a state, and what changes it. Pure.
+"""Limits of one account, as its runs know them: a state machine. Pure.
 
     free ──a run meets a limit──▶ limited ──the time to look again──▶ one run tries
       ▲                             ▲                                    │
       │                             └──────────it meets it again─────────┤
-      └──────a model answers any run of the account, or somebody resets──┘
+      └──────a model answers any run of the account, or a user resets────┘
 
 A limit is about the account, or about a model or a family of models. It is believed until the time
 that was stated, but never longer than six hours: then one run tries while the others wait for what
-becomes of it. A limit whose time nobody is sure of is believed for minutes, and longer each time
+becomes of it. A limit whose time is not sure is believed for minutes, and longer each time
 that it is met again. Whatever closed it, the first answer of a model opens it.
 """
 
@@ -57,7 +57,7 @@ _GLANCE = 15.0
 # An answer may have been on its way when the limit was met.
 _ON_ITS_WAY = 120.0
 
-# How long a limit is remembered whose time is over: whoever meets it again waits longer.
+# How long a limit is remembered whose time has passed: a run that meets it again waits longer.
 _MEMORY = 3600.0
 
 # More limits than an account has; the oldest go first.
@@ -82,7 +82,7 @@ class AccountLimit:
         model: The model or the family that it is about; empty for the whole account.
         is_default: Whether it also holds for runs that name no model.
         look: Until when no run tries.
-        resets_at: When it was said to be over, in epoch seconds; None if nobody said so for sure.
+        resets_at: When it was said to be over, in epoch seconds; None if that is not sure.
         because: What the program said.
         run: The run that met it.
         program: Its program.
@@ -117,7 +117,7 @@ class AccountState:
         label: Where its credential was found, for people.
         programs: The programs that have met a limit of it.
         limits: Its limits.
-        hand: ``blocked`` or ``allowed`` by somebody; empty if not.
+        hand: ``blocked`` or ``allowed`` by a user; empty if not.
         hand_until: Until when; None for until it is taken back.
         because: Why, in their words.
     """
@@ -130,12 +130,12 @@ class AccountState:
     because: str = ""
 
     def ordered(self, moment: Moment) -> str:
-        """What somebody has ordered, if that still holds."""
+        """What a user has ordered, if that still holds."""
         is_over = self.hand_until is not None and self.hand_until.left(moment) <= 0
         return "" if is_over else self.hand
 
     def blocked(self, moment: Moment) -> StartDelayed | None:
-        """How long runs are held because somebody ordered it; None if they are not."""
+        """How long runs are held because a user ordered it; None if they are not."""
         if self.ordered(moment) != "blocked":
             return None
         left = float("inf") if self.hand_until is None else self.hand_until.left(moment)
@@ -173,7 +173,7 @@ class StartDelayed:
     """The run has to wait.
 
     Args:
-        delay: Seconds until it may ask again; infinite where somebody blocked the account.
+        delay: Seconds until it may ask again; infinite if a user blocked the account.
         because: Why, in a clause.
         resets_at: When the limit was said to be over, in epoch seconds.
     """
@@ -235,7 +235,7 @@ class LimitMet(_Operation):
         label: The account's.
         model: What the limit is about: a model, a family; empty for the whole account.
         is_default: Whether the run named no model, so that others that name none meet it, too.
-        seconds: Until it is over; 0 if nobody said.
+        seconds: Until it is over; 0 if unknown.
         is_sure: Whether that time can be meant in one way only.
         because: What the program said.
     """
@@ -310,7 +310,7 @@ class ModelAnswered(_Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeReleased(_Operation):
-    """A run that tried has ended, and nobody is any wiser.
+    """A run that tried has ended, and it is still unknown whether the limit holds.
 
     Args:
         run: The run.
@@ -325,7 +325,7 @@ class ProbeReleased(_Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideLimit(_Operation):
-    """Somebody blocks or allows an account, whatever is known of its limits.
+    """A user blocks or allows an account, whatever is known of its limits.
 
     Args:
         move: What they order.
@@ -344,7 +344,7 @@ class OverrideLimit(_Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetLimits(_Operation):
-    """Somebody knows better than what is believed.
+    """A user resets what is known of an account.
 
     Args:
         model: Only limits about this model or family; None for everything, orders included.

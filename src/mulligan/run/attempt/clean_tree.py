@@ -31,7 +31,7 @@ __all__ = (
 )
 
 
-# Events, or parts of them, in which nobody speaks but a tool, the user, or the program itself.
+# Events, or parts of them, that are of a tool, the user, or the program itself.
 _NOT_SAID = frozenset({
     *("user", "tool_result", "tool_use", "tool", "system", "error", "result", "thinking"),
     *("reasoning", "command_execution", "file_change"),
@@ -69,7 +69,7 @@ class TreeCleaner:
 
     @property
     def begins_anew(self) -> bool:
-        """Whether a retry begins anew.
+        """Whether a retry starts over.
 
         Nothing of a snapshot comes back by itself: a session that goes on would miss its own work.
         """
@@ -82,11 +82,11 @@ class TreeCleaner:
             state: Where the run stands.
             log: What the last attempt has printed.
             stop: Set to interrupt it.
-            is_restart: Whether the attempt starts anew, and knows nothing of the one before.
+            is_restart: Whether the attempt starts over, and knows nothing of the one before.
 
         Raises:
             GitError: The tree cannot be cleaned; nothing is lost.
-            GitStopped: We were told to stop; whoever goes on begins here.
+            GitStopped: We were told to stop; a resume begins here.
         """
         if not state.attempts and self._is_for_restarts_only:
             return []  # lent a moment ago, with its baseline
@@ -160,7 +160,7 @@ def last_words(log: Path, failure: str = "") -> str:
 
     Args:
         log: The attempt's log, without the suffix.
-        failure: The message that it failed with, which is nobody's words.
+        failure: The message that it failed with, which the agent did not say.
     """
     printed, _ = tail(log)
     error = " ".join(failure.split())

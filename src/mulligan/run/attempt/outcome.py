@@ -1,4 +1,4 @@
-"""How an attempt is read once it has ended.
+"""Reads what an attempt printed once it has ended, and has it judged.
 
 The patterns and the judgement are loaded here and only here, and only where there is something to
 judge: a program that printed nothing and exited with 0 has done well, and costs nothing to read.

@@ -40,7 +40,7 @@ TAIL = 512 << 10
 # How much of its beginning and, at least, of its end is kept: 64 MiB at most in all.
 HEAD, REST = 16 << 20, 24 << 20
 
-# An event with a whole file in it is one line; what is longer than this is nobody's event.
+# An event with a whole file in it is one line; a longer line is not an event.
 _LONGEST = 8 << 20
 
 # A tool may be silent much longer than a model: a test suite, a build.
@@ -206,7 +206,7 @@ class AttemptOutput:
     def close(self) -> None:
         """The output is over: what was held back is read, the logs are closed.
 
-        The program has ended: that its last line reaches nobody does not change how.
+        The program has ended: that its last line is not read does not change how.
         """
         try:
             for stream, lines in self._parts.items():
@@ -373,7 +373,7 @@ class AttemptLog:
     def _leave_out(self) -> None:
         """Remove the middle: whole lines, where lines are not endless.
 
-        The end is copied before anything is cut off: whoever is killed in between leaves a log in
+        The end is copied before anything is cut off: a kill in between leaves a log in
         which something stands twice, and nothing is missing.
         """
         rest = os.pread(self._descriptor, REST, self._size - REST)

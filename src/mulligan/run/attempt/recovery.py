@@ -1,4 +1,4 @@
-"""What follows from the end of an attempt.
+"""Recovery: what follows from the end of an attempt.
 
 Pure: what the program printed has been read, what time it is and how the dice fell comes in as
 arguments. The order of questions:
@@ -72,7 +72,7 @@ class RecoveryTerms:
         policy: The rules.
         program: The command's name, for people.
         can_resume: Whether there is a session to go on with.
-        may_restart: Whether the user allows a start anew after a crash.
+        may_restart: Whether the user allows a restart after a crash.
         is_exit_trusted: Whether exit code 0 outweighs words.
         deadline_at: When the run must be over, in epoch seconds; None for never.
         is_known: Whether it is an agent program that we know.
@@ -104,7 +104,7 @@ def _followed_by(
 
 
 # No command in these: the summary of a run names it with its id, and `mulligan resume` without an
-# id takes up the newest run of the folder, which may be another one.
+# id resumes the newest run of the folder, which may be another one.
 HARMLESS = "if restarting it is harmless, resume it with --restart"
 
 UNSURE = (
@@ -133,7 +133,7 @@ def run_policy(name: str = "default") -> Policy:
     """The preset for whole programs.
 
     `default` is made for calls. A program has tried several times by itself before it fails, it is
-    started anew for every attempt, and nobody waits at a screen: so the waits are longer, and
+    started again for every attempt, and no user waits at a screen: so the waits are longer, and
     patience lasts as long as the horizon.
     """
     policy = preset(name)
@@ -188,7 +188,7 @@ def judge(
 
     Args:
         end: How it ended.
-        outcome: What its output said before any signal of ours; None if nobody could read it.
+        outcome: What its output said before any signal of ours; None if it was not read.
         terms: What the run was told.
         before: The attempts before this one, in order.
         roll: One roll of the dice.
@@ -239,8 +239,8 @@ def judge_torn(
 
     It counts as started: its log may be missing because there was no room for it.
     What its log says is believed: a program that reported its success is not started again, a limit
-    that it met is waited for. Of the others nobody knows how far they came, so they go on where
-    their session stands, or not at all unless the user said that a start anew is harmless.
+    that it met is waited for. Of the others it is unknown how far they came, so they go on where
+    their session stands, or not at all unless the user said that a restart is harmless.
     """
     died = "its supervisor died"
     if outcome.is_done:
@@ -260,7 +260,7 @@ def judge_torn(
 def without_session(end: AttemptEnd, before: tuple[AttemptEnd, ...]) -> AttemptEnd:
     """What follows where the program knows nothing of the session it was to go on with.
 
-    It was killed before it kept anything of it; or somebody removed the session, and with it all
+    It was killed before it kept anything of it; or the session was removed, and with it all
     that was done.
     """
     message = "the program does not know its session"
@@ -277,7 +277,7 @@ def without_session(end: AttemptEnd, before: tuple[AttemptEnd, ...]) -> AttemptE
     return end._replace(message=message, is_lost=True, then="again", until=end.at, because=because)
 
 
-# Why the watch ends a program of its own accord; all other reasons are somebody's wish.
+# Why the watch ends a program of its own accord; all other reasons are a request.
 _FOR_ITS_OWN_SAKE = frozenset({"idle", "timeout", "futile", "announced", "final"})
 
 # What neither waiting nor asking again mends.
@@ -311,7 +311,7 @@ def better_ended(
 
 
 def _ended_by_us(end: AttemptEnd, terms: RecoveryTerms) -> Judged:
-    """What follows where somebody wanted it to end."""
+    """What follows if its end was requested."""
     if end.stopped == "input":
         return _followed_by(end, "stop", end.error or "its input could not be kept", exit=1)
     if end.stopped in UNASKED and (terms.can_resume or terms.may_restart):
@@ -499,7 +499,7 @@ def _answer(
 def _could_be_over(
     failure: Failure, reset: ResetTime | None, before: tuple[AttemptEnd, ...]
 ) -> str:
-    """Why a limit could be over already; empty if it is not, or somebody has tried."""
+    """Why a limit could be over already; empty if it is not, or that was tried."""
     # Once in a row of failures: a second try at once finds out nothing new.
     worked = max((at for at, each in enumerate(before) if each.is_work), default=0)
     if not failure.kind.is_limit or any(each.is_probe for each in before[worked:]):
@@ -512,11 +512,11 @@ def _could_be_over(
 
 
 def _is_cut_off(end: AttemptEnd) -> bool:
-    """Whether a start anew could do something twice.
+    """Whether a restart could do something twice.
 
     Wrapping a command permits starting it again after a limit, an overload or a network failure
-    that it reported. A crash, or a program that we had to end, has done nobody knows what; unless
-    it tells each step and was silent from its start: opencode is, until a model answers.
+    that it reported. A crash, or a program that we had to end, may have done any part of its work,
+    unless it tells each step and was silent from its start: opencode is, until a model answers.
     """
     return not end.is_mute and (end.signal is not None or bool(end.stopped))
 
@@ -524,7 +524,7 @@ def _is_cut_off(end: AttemptEnd) -> bool:
 def _exit(end: AttemptEnd) -> int:
     """The exit code that tells of a failure: the program's own, wherever that is one.
 
-    How it answers our own signal says nothing, and 130 would say that somebody interrupted us.
+    How it answers our own signal says nothing, and 130 would say that a user interrupted us.
     """
     if end.stopped:
         return 1
@@ -537,7 +537,7 @@ def _call(terms: RecoveryTerms, before: tuple[AttemptEnd, ...]) -> Call:
     """The memory of this run as the core's judgement wants it.
 
     An attempt in which a model answered got through: what is counted per kind, and patience, begin
-    anew behind it. So does patience behind a wait that the server asked for. Attempts in total are
+    again behind it. So does patience behind a wait that the server asked for. Attempts in total are
     never forgotten.
     """
     policy = terms.policy

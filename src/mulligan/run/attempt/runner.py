@@ -120,7 +120,7 @@ def _told(end: AttemptEnd, facts: AttemptFacts, session: str) -> AttemptEnd:
 
 
 def _new_session() -> str:
-    """An id for a session that nobody has used: a UUID, without the module that makes them."""
+    """An id for a session that was never used: a UUID, without the module that makes them."""
     raw = bytearray(os.urandom(16))
     raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80
     text = raw.hex()
@@ -418,7 +418,7 @@ class Runner:
             log, is_restart = self._log(state.attempts), not self._can_resume(state)
             said = self._cleaner.before(state, log, self._stop, is_restart=is_restart)
         except GitError as error:
-            if not isinstance(error, GitStopped):  # whoever takes the run up goes on with that
+            if not isinstance(error, GitStopped):  # a resume goes on with that
                 self._refuse(state, f"the tree could not be made clean for the retry: {error}")
             return False
         self._remark(said)

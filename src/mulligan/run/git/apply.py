@@ -1,7 +1,7 @@
 """Moving a tree from one state to another, so that a crash leaves every path in one of the two.
 
 A step knows what it expects at its path and what it leaves there. A path that has what it should
-have is done; a path that has neither is somebody's newer work, and is not touched. So the same
+have is done; a path that has neither has newer work of others, and is not touched. So the same
 steps can be taken again after a crash, any number of times, and change nothing that is done.
 """
 

@@ -35,7 +35,7 @@ __all__ = ("MOST_BYTES", "Changes", "changes", "record_baseline")
 # More than this was not written by an agent: a forgotten node_modules, a data set. Refused, with
 # nothing touched, rather than copied into the repository.
 MOST_BYTES = 2 << 30
-# Nobody misses an empty folder among more than these.
+# Among more than these, empty folders are not remembered.
 _MOST_FOLDERS = 10_000
 
 
@@ -71,7 +71,7 @@ def record_baseline(
         run: The run.
         instead_of: The commit of a baseline that shall stay no longer.
         author: ``Name <mail>``, for commits of the run where git does not know who commits by then.
-        folders: Its folders with nothing in them that git tracks, for whoever has just made them.
+        folders: Its folders with nothing in them that git tracks, if they were just made.
 
     Raises:
         GitRefused: The tree is in the middle of something.
@@ -101,7 +101,7 @@ def changes(
     Args:
         tree: The tree.
         baseline: The tree when the run began.
-        status: The tree as it is, for whoever has looked.
+        status: The tree as it is, for a caller that has looked.
         objects: Where the contents of what has changed are added, to be written.
     """
     private_folder(Path(tree.scratch))

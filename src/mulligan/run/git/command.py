@@ -1,4 +1,4 @@
-"""How git is called: as a child that can ask nobody anything.
+"""Runs git as a child that cannot ask questions, with a time limit.
 
 No shell, no prompt, no editor, no pager, no signature, a bound in time. Variables that would point
 git elsewhere (``GIT_DIR``, ``GIT_INDEX_FILE`` …) are cleared: a run started from a hook inherits
@@ -55,7 +55,7 @@ _SETTINGS = (
     "maintenance.auto=false",
     "advice.detachedHead=false",
 )
-# Nobody is asked anything.
+# No questions are asked.
 _ALONE = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "false",
@@ -134,7 +134,7 @@ def check_stop(what: str) -> None:
 
 
 def pause(seconds: float, what: str) -> None:
-    """Wait a moment for somebody else to be done.
+    """Wait a moment for another process.
 
     Raises:
         GitStopped: We were told to stop.

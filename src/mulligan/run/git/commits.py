@@ -41,7 +41,7 @@ TRAILER = "Mulligan-Run"
 # What git log and most web pages show of a subject.
 _SUBJECT = 72
 
-# Hooks run tests and linters; longer than this is a hook that waits for somebody.
+# Hooks run tests and linters; longer than this is a hook that waits for a user.
 HOOK_SECONDS = 900.0
 
 _ROLES = ("AUTHOR", "COMMITTER")
@@ -130,7 +130,7 @@ def _with_identity(git: Git, author: str) -> Git:
 
 
 def made_before(tree: Tree, aside: SetAside) -> str:
-    """The commit, if it was made before somebody could write that down."""
+    """The commit, if it was made and that was not written down."""
     head = tree.head
     if not head or head == aside.head:
         return ""

@@ -1,9 +1,9 @@
 """Locks on an index or a reference: held by a git that runs, or left by one that died.
 
 Git makes ``index.lock`` and removes it at the end; a git that was killed leaves it, and every
-later git refuses to work. The file does not say whose it is. It is taken for dead only if nobody
-has it open, no git runs in this tree, and it is old: during a hook a living git holds
-the lock without having it open.
+later git refuses to work. The file does not say whose it is. It is taken for dead only if no
+process has it open, no git runs in this tree, and it is old: during a hook a living git holds the
+lock without having it open.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OLD = 10.0
 _VERY_OLD = 6 * 3600.0
 # A git that is finishing is waited for: one of ours may have outlived a Mulligan that was killed.
 _WAIT, _PAUSE = 2.0, 0.05
-# Looking through all processes is not cheap; a lock that nobody seems to hold is looked at rarely.
+# Looking through all processes is not cheap; a lock that seems free is looked at rarely.
 _LONG_PAUSE = 0.5
 
 
@@ -42,10 +42,10 @@ def free_locks(tree: Tree, branch: str) -> bool:
 
     Whether there were any.
 
-    A lock that nobody holds is watched until it is certain that nobody does, `_OLD` seconds.
+    A lock that no process seems to hold is watched for `_OLD` seconds.
 
     Raises:
-        GitRefused: Somebody holds one, or it cannot be told.
+        GitRefused: A process holds one, or it cannot be told.
         GitStopped: We were told to stop while we waited.
     """
     found = [lock for lock in _locks(tree, branch) if _free(tree, lock)]
@@ -85,7 +85,7 @@ def _free(tree: Tree, lock: str) -> bool:
             raise GitRefused(_refusal(lock, holder, age))
         is_long = now - began >= _WAIT
         pause(_LONG_PAUSE if is_long else _PAUSE, f"waiting for {presentable(lock)}")
-    # Moved, not removed: it may be half an index, and somebody may want to look at it.
+    # Moved, not removed: it may be half an index, and its user may want to look at it.
     os.makedirs(tree.scratch, mode=0o700, exist_ok=True)
     with suppress(FileNotFoundError):
         os.replace(lock, os.path.join(tree.scratch, f"{os.path.basename(lock)}.dead"))
@@ -103,7 +103,7 @@ def _refusal(lock: str, holder: str | None, age: float) -> str:
 
 
 def _holder(tree: Tree, lock: str) -> str | None:
-    """Who holds the lock; nobody is empty, None if it cannot be seen."""
+    """Which process holds the lock; empty for none, None if it cannot be seen."""
     from ..process.table import can_see_files
 
     if can_see_files():
@@ -114,7 +114,7 @@ def _holder(tree: Tree, lock: str) -> str | None:
     said = subprocess.run(  # noqa: S603 -- an argv of ours, no shell
         [lsof, "-t", "--", lock], capture_output=True, check=False, timeout=10
     )
-    # lsof sees open files; a git in its hook has none open, so that nobody is not certain here.
+    # lsof sees open files; a git in its hook has none open, so that an empty answer proves nothing.
     pids = said.stdout.split()
     return f"process {pids[0].decode()}" if pids else None
 

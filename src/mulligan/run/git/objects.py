@@ -1,8 +1,8 @@
 """Objects of a repository: content, trees, commits.
 
 Written in one step by one git, as a pack, that touches neither the work tree nor the index. An
-object that no reference reaches is swept by git after two weeks, so whoever writes one names it
-soon.
+object that no reference reaches is swept by git after two weeks, so each is given a
+reference soon.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ("ROOT", "ObjectReader", "Objects", "edited_tree", "entries_of", "index_lines", "reading")
 
-# Commits that nobody's history contains are signed by nobody.
+# The author of commits that are in no history.
 _NOBODY = "mulligan <mulligan@localhost>"
 
 # Up to so many objects are files of their own; git draws the line here for what it fetches, too.
@@ -186,7 +186,7 @@ def edited_tree(
 ) -> str:
     """The tree `base` (empty for none) with other entries, None for an entry that goes.
 
-    Only the folders on the way to a change are read, with `read`, and made anew.
+    Only the folders on the way to a change are read, with `read`, and written again.
     """
     return _edited(objects, read, base, changes) or objects.tree({})
 

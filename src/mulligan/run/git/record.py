@@ -112,7 +112,7 @@ class Move:
         """The move that `to_json` described.
 
         Raises:
-            GitError: Its path leads out of the tree; whoever can write into a repository could
+            GitError: Its path leads out of the tree; who can write into a repository could
                 have us write anywhere else.
         """
         return cls(
@@ -155,7 +155,7 @@ class Baseline:
         commit: The whole tree at that moment.
         places: Every path that differed from the last commit.
         folders: Folders with nothing in them that git tracks; it does not hold empty ones.
-        author: Who commits where git does not know by then; empty if nobody was named.
+        author: Who commits where git does not know by then; empty if none was named.
     """
 
     run: str

@@ -74,7 +74,7 @@ def set_aside(
 
 
 def _forget_refused_commits(tree: Tree, run: str) -> None:
-    """A commit that a hook refused has touched nothing; what it was for is prepared anew."""
+    """A commit that a hook refused has touched nothing; what it was for is prepared again."""
     for aside in load_all(tree, checked_name(run)):
         if (aside.mode, aside.state) == ("commit", "prepared") and not made_before(tree, aside):
             give_back(tree, aside)

@@ -48,7 +48,7 @@ __all__ = (
 
 
 class Overtaken(GitError):
-    """Somebody else has moved the reference; what was read of it is old."""
+    """Another process has moved the reference; what was read of it is old."""
 
 
 def write_baseline(
@@ -191,7 +191,7 @@ def advance(
         objects: That record and what belongs to it, to be written with this.
 
     Raises:
-        Overtaken: Somebody else was faster.
+        Overtaken: Another process was faster.
     """
     objects = objects or Objects(tree.store)
     with reading(tree) as reader:

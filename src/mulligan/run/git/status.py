@@ -39,7 +39,7 @@ class TreeStatus:
         dirty: Paths that differ from it, or are unknown to it.
         untracked: Those that git does not track.
         left: Paths that differ and may not be touched.
-        unresolved: Paths with a conflict that nobody has resolved.
+        unresolved: Paths with an unresolved conflict.
     """
 
     tree: Tree

@@ -1,6 +1,6 @@
 """The work tree that a run changes: found, or refused with the reason.
 
-Refused are states in which setting something aside would break what somebody is in the middle of:
+Refused are states in which setting something aside would break what is under way there:
 a merge, a rebase, unresolved paths, a git that is running. Nothing has been touched then.
 """
 
@@ -58,7 +58,7 @@ class Tree:
         repository: Its ``.git`` folder; for a linked work tree, its own part of it.
         common: The ``.git`` folder that all work trees of the repository share.
         git: Git in `folder`.
-        store: Git for objects and references alone. It works in no tree, so it is in nobody's way.
+        store: Git for objects and references alone. It works in no tree, so it delays no other.
         scratch: A private folder beside the repository's own files; its contents may be deleted.
         files: The files in `folder`.
         ignores_case: Whether names that differ only in case are one file here.

@@ -1,7 +1,7 @@
-"""A tree of its own for every agent that works beside others.
+"""Linked work trees: a tree of its own for every agent that works beside others.
 
-Agents that share one tree cannot be told apart: whoever sets its changes aside takes a sibling's
-with them. So each is lent a linked work tree, as the user's tree is at that moment, uncommitted
+Agents that share one tree cannot be told apart: setting one's changes aside takes a sibling's with
+them. So each is lent a linked work tree, as the user's tree is at that moment, uncommitted
 changes included. What it did is given back as a change to the user's tree, or kept on a branch.
 """
 
@@ -115,7 +115,7 @@ class TakenBack:
         branch: The branch on which the changes are kept, if they are.
         folder: The agent's folder if it still exists, because of what would be lost with it.
         left: What that is.
-        is_gone: Whether somebody else has removed the folder: what was not committed is lost, and
+        is_gone: Whether the folder was removed by others: what was not committed is lost, and
             what was is not in the user's tree.
     """
 
@@ -139,8 +139,8 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
         under: A private folder; one in Mulligan's home by default.
 
     Raises:
-        GitRefused: There is no commit to start from, something is under way, or somebody has
-            removed the tree while its agent had it.
+        GitRefused: There is no commit to start from, something is under way, or the tree
+            was removed while its agent had it.
     """
     with reading(tree):
         return _lend(tree, lent_to(tree, run, agent, under=under))
@@ -285,7 +285,7 @@ def _is_merged(tree: Tree, commit: str) -> bool:
 
 
 def _saved(tree: Tree, lent: Lent, baseline: Baseline) -> TakenBack:
-    """Keep what the agent had committed in a tree that somebody has removed."""
+    """Keep what the agent had committed in a tree that was removed since."""
     commit = next((head for place, head in _linked(tree) if place == lent.folder), "")
     if commit in {"", baseline.head}:
         return TakenBack(is_gone=True)
@@ -315,13 +315,13 @@ def lent_out(tree: Tree, run: str = "") -> list[Lent]:
 
 
 def _is_ours(tree: Tree, lent: Lent) -> bool:
-    with suppress(SettingError):  # a folder of somebody's that cannot be a run's
+    with suppress(SettingError):  # a folder of the user's that cannot be a run's
         return os.path.isdir(lent.folder) and load_baseline(tree, lent.key) is not None
     return False
 
 
 def discard(tree: Tree, lent: Lent) -> None:
-    """Remove an agent's tree, with all that nobody has taken back from it."""
+    """Remove an agent's tree, with all that was not taken back from it."""
     _remove(tree, lent)
 
 
@@ -398,7 +398,7 @@ def _cleared(tree: Tree, lent: Lent, result: TakenBack) -> TakenBack:
 
 
 def _remove(tree: Tree, lent: Lent) -> None:
-    # With its baseline, and without the folder, it would be one that somebody is missing.
+    # With its baseline, and without the folder, it would look as if it was removed by others.
     _move_out(lent.folder)
     forget_baselines(tree, lent.key)
     _clear(tree, lent.folder)
@@ -416,14 +416,14 @@ def _linked(tree: Tree) -> list[tuple[str, str]]:
 
 
 def _move_out(place: str) -> None:
-    """Let a folder be gone in one step: whoever is killed on the way leaves no half of one."""
+    """Move a folder away in one step: a kill on the way leaves no half of one."""
     above, name = os.path.split(place)
     if os.path.isdir(place):
         os.rename(place, os.path.join(above, f"{_GONE}{os.urandom(4).hex()}-{name}"))
 
 
 def _is_leaving(place: str) -> bool:
-    """Whether `_move_out` was called, and nobody has come to `_clear`."""
+    """Whether `_move_out` was called, and `_clear` was not."""
     return any(_moved_out(place))
 
 

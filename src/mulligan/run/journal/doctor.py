@@ -1,4 +1,4 @@
-"""Checks of everything that runs are kept in. Nothing is changed, made or brought up to date.
+"""`mulligan doctor`: checks the files that runs are kept in. Nothing is changed or created.
 
 It reads files as they are, without the store: what is to be found may be just what the store
 refuses to open.

@@ -7,10 +7,10 @@
     over: cancelled, at any time. Nothing follows it.
 
 Each is written before it is taken: `begun` before the program starts, the end of an attempt with
-what follows from it in one entry, so that nobody can find the one without the other. A `begun`
+what follows from it in one entry, so that neither is found without the other. A `begun`
 without its `ended` is an attempt whose supervisor died. `taken` stands between any two: another
 process drives the run from there on. What an older process writes after that is refused by the
-journal, and `over` does the same to whoever drives the run.
+journal, and `over` does the same to the process that drives the run.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class RunMade(NamedTuple):
         holder: Who took it first.
         parent: The run of the plan that it belongs to; empty if it stands alone.
         machine: The id of the state folder that it was made in; empty in journals of before.
-        path: The PATH it was started with: whoever resumes it finds the same programs.
+        path: The PATH it was started with: a process that resumes it finds the same programs.
     """
 
     at: float
@@ -92,7 +92,7 @@ class RunMade(NamedTuple):
 
 
 class RunTaken(NamedTuple):
-    """Somebody took the run in hand.
+    """A process claimed the run.
 
     Args:
         at: When, in epoch seconds.
@@ -125,7 +125,7 @@ class AttemptBegun(NamedTuple):
     Args:
         at: When, in epoch seconds.
         attempt: Its number, counted from 1.
-        how: Whether it starts the program anew or goes on with its session.
+        how: Whether it starts or restarts the program, or resumes its session.
         session: The session, where it is known before.
         because: Why it is made this way.
     """
@@ -166,7 +166,7 @@ class AttemptEnd(NamedTuple):
         advice: What the user can do about it.
         is_probe: Whether the next attempt only finds out if the limit is over.
         is_lost: Whether the program knows nothing of the session it was to go on with.
-        is_doubt: Whether nobody knows if it did its work.
+        is_doubt: Whether it is unclear if it did its work.
         pending: The tool calls that were under way when it ended, in words fit to be shown;
             empty for none.
         is_unstarted: Whether the machine could not start the program for the moment.
@@ -249,7 +249,7 @@ class WorkVerified(NamedTuple):
 
 
 class WorkDelivered(NamedTuple):
-    """What the run did was given to whoever asked for it: its answer, its changes.
+    """What the run did was delivered: its answer, its changes.
 
     Args:
         at: When.
@@ -264,7 +264,7 @@ class RunReopened(NamedTuple):
     """A run that was over goes on: the only way out of ``done`` and ``cancelled``.
 
     Without `until` its work is done, and only what comes after the work is repeated: verified, and
-    given to whoever asked for it.
+    delivered.
 
     Args:
         at: When.

@@ -1,6 +1,6 @@
 """Who holds a run: the pure judgement of a lease.
 
-A holder renews the lease of its run in the store. How far somebody else can judge it depends on
+A holder renews the lease of its run in the store. How far another process can judge it depends on
 what that one can see. Process ids mean something only within one boot, one pid namespace and one
 view of /proc: there a dead holder is known to be dead at once, and one that is alive but stopped
 (Ctrl-Z, SIGSTOP) is known to be alive. From anywhere else only the age of the lease counts.
@@ -64,13 +64,13 @@ def standing(
     """How a lease stands, as seen by `me`.
 
     Args:
-        lease: What the store has; None if nobody holds the run.
+        lease: What the store has; None if no process holds the run.
         me: Who looks.
         now: Seconds since this machine booted.
         is_alive: Whether the process with this id, begun at this time, exists.
     """
     if lease is None or lease.boot != me.boot:
-        return "free"  # nobody survives a reboot
+        return "free"  # no process survives a reboot
     is_fresh = now - lease.seen < LEASE
     holder = holder_of(lease.holder)
     if holder.pids != me.pids:

@@ -116,7 +116,7 @@ def _sweep(runs: RunStore, now: float) -> None:
 
 
 def prune_daily(runs: RunStore, now: float) -> tuple[str, ...]:
-    """`prune`, unless that was done within the last day. Never raises: nobody asked for it."""
+    """`prune`, unless that was done within the last day. Never raises: no user asked for it."""
     mark = runs.folder / "pruned"
     try:
         with contextlib.suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""What the steps of a run amount to."""
+"""The state of a run: the fold of the entries of its journal. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ("RunState", "Status", "state_of")
 
 # new: nothing was tried. running: an attempt is under way, or its supervisor died. waiting: the
-# next attempt has a time. paused: somebody interrupted it. limited: the time to go on lies beyond
+# next attempt has a time. paused: its user interrupted it. limited: the time to go on lies beyond
 # the horizon.
 Status = Literal["new", "running", "waiting", "paused", "done", "failed", "limited", "cancelled"]
 
@@ -52,12 +52,12 @@ class RunState(NamedTuple):
         because: Why it stands there.
         session: The session to go on with; empty if there is none.
         prompt: What the program is told when it goes on; empty for the usual.
-        horizon: The longest reset to wait for, in seconds, where somebody changed it since.
+        horizon: The longest reset to wait for, in seconds, where its user changed it since.
         checks: How what it did was verified.
         checked_from: The first of them that counts: those before were reopened.
         remarks: What happened beside it.
-        is_torn: Whether the last attempt was begun, and nobody wrote down its end.
-        is_delivered: Whether what it did was given to whoever asked for it.
+        is_torn: Whether the last attempt was begun, and its end was not written down.
+        is_delivered: Whether its answer and its changes were delivered.
         undelivered: Why it could not be.
         is_worked: Whether its last attempt ended well, and none was asked for since.
         holder: Who took it last.
@@ -97,12 +97,12 @@ class RunState(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it will go on by itself, or can be taken up where it is."""
+        """Whether it will go on by itself, or can be resumed where it is."""
         return self.status in OPEN
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether its last attempt ended in the middle, so that nobody knows what it did."""
+        """Whether its last attempt ended in the middle, so that it is unclear what it did."""
         last = next((each for each in reversed(self.ended) if each.stopped != "refused"), None)
         # The journal already has a decision for this attempt: it is not judged again.
         if last is None or last.then in {"done", "again"}:
@@ -121,7 +121,7 @@ class RunState(NamedTuple):
 
     @property
     def needs_restart(self) -> bool:
-        """Whether it can only go on if its user allows a start anew."""
+        """Whether it can only go on if its user allows a restart."""
         if self.is_final or self.made.terms.get("may_restart"):
             return False
         return self.is_cut_off and not self.session

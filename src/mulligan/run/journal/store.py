@@ -1,9 +1,10 @@
-"""Where runs are kept: a journal, leases, a folder with the user's bytes.
+"""The store of runs: their journal and leases, and a folder for each with the user's bytes.
 
-A run belongs to whoever took it last. Each taking is an entry of the journal under a higher epoch,
-written in one step with a lease, so of two who take a run at the same time one gets it. Everything
-that is written later carries the epoch, and the journal refuses what carries an older one: a holder
-that slept while another process took over, or whose run was cancelled, can write nothing more.
+A run belongs to the process that claimed it last. Each claim is an entry of the journal under a
+higher epoch, written in one step with a lease, so of two claims at the same time one succeeds.
+Everything that is written later carries the epoch, and the journal refuses what carries an older
+one: a holder that slept while another process took over, or whose run was cancelled, can write
+nothing more.
 
 Whether a lease still holds is judged by `journal.lease`.
 """
@@ -58,7 +59,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NoSuchRun(MulliganError):
-    """Nothing here answers to that name."""
+    """There is no run of that name."""
 
 
 class RunHeld(MulliganError):
@@ -185,14 +186,14 @@ class RunStore:
             UnreadableRun: This version cannot read it.
         """
         seen = 0 if before is None else before.steps
-        entries = self._journal.read(_PREFIX + id_, after=seen)
-        steps = []
-        for number, entry in enumerate(entries, seen + 1):
+        steps, epochs = [], []
+        for number, entry in enumerate(self._journal.read(_PREFIX + id_, after=seen), seen + 1):
             try:
                 steps.append(unpacked(entry.body))
+                epochs.append(entry.epoch)
             except ValueError as wrong:
                 raise UnreadableRun(id_, f"entry {number}: {wrong}") from None
-        state = state_of(steps, [each.epoch for each in entries], before=before)
+        state = state_of(steps, epochs, before=before)
         if state is None and steps:
             raise UnreadableRun(id_, "its first entry is missing: the journal is damaged")
         return state
@@ -221,7 +222,7 @@ class RunStore:
         ids = self.ids()
         if name in ids:
             return name
-        # A name that somebody gave means that run, whatever else begins like it.
+        # A name that a user gave means that run, whatever else begins like it.
         found = [id_ for id_, state in self.all() if name and state.made.name == name][:1]
         if not found:
             found = [id_ for id_ in ids if name and id_.startswith(name) and "." not in id_]
@@ -279,7 +280,7 @@ class RunStore:
         return id_
 
     def make(self, id_: str, made: RunMade) -> ClaimedRun:
-        """A new run, for which there is room, held by whoever made it."""
+        """A new run, for which there is room, claimed by this process."""
         lease = _leased(self._me())
         made = made._replace(holder=lease.holder, machine=self.machine)
         # Before the first attempt there is nothing to lose; its `begun` carries this to the disk.
@@ -339,7 +340,7 @@ class RunStore:
         return self._journal.renew(_PREFIX + claimed.id, lease, claimed.epoch)
 
     def is_ours(self, claimed: ClaimedRun) -> bool:
-        """Whether nobody has taken or cancelled the run since."""
+        """Whether the run was neither claimed by another process nor cancelled since."""
         return self._journal.newest(_PREFIX + claimed.id)[0] == claimed.epoch
 
     def release(self, claimed: ClaimedRun) -> None:
@@ -381,13 +382,13 @@ class RunStore:
             self._journal.append(stream, entry._replace(epoch=state.epoch))
 
     def note(self, id_: str, step: JournalEntry, name: str) -> None:
-        """Write down something beside the run, once under each name, whoever drives it."""
+        """Write down something beside the run, once under each name; without a claim."""
         epoch, _ = self._journal.newest(_PREFIX + id_)
-        with suppress(Fenced):  # somebody took it in this moment, and finds the same
+        with suppress(Fenced):  # another process claimed it in this moment, and finds the same
             self._journal.append(_PREFIX + id_, JournalLine(name, packed(step), epoch))
 
     def cancel(self, id_: str, over: RunCancelled) -> None:
-        """End a run, whoever drives it: the epoch rises, so that its holder can begin no more.
+        """Cancel a run, driven or not: the epoch rises, so that its holder can begin no more.
 
         It looks once a second, and stops what runs.
         """
@@ -398,7 +399,7 @@ class RunStore:
         self._journal.take(_PREFIX + id_, choose)
 
     def forget(self, id_: str, steps: int) -> bool:
-        """Remove all there is of a run that has so many steps; False if somebody has it again."""
+        """Remove all there is of a run that has so many steps; False if it is claimed again."""
         import shutil
 
         def is_over(place: int, lease: StreamLease | None) -> bool:

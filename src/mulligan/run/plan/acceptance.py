@@ -1,8 +1,8 @@
-"""What becomes of an agent's work once its program has ended well.
+"""Acceptance of an agent's work: verified, then delivered. Pure.
 
     done ──verify──▶ verified ──deliver──▶ succeeded
-             │              └──trouble───▶ failed, until somebody reopens it
-             └─failed──▶ told, one more attempt; then failed, until somebody reopens it
+             │              └──trouble───▶ failed, until its user reopens it
+             └─failed──▶ told, one more attempt; then failed, until its user reopens it
 
 An agent that has done its work is not started again because its work could not be looked at, or
 not be given to anybody: what went wrong there is repeated, never the work. All of it follows from
@@ -23,7 +23,7 @@ __all__ = ("fell_short", "has_succeeded", "is_good", "is_owed", "lacking", "stan
 
 
 def is_good(phase: Phase, state: RunState) -> bool | None:
-    """Whether what the last attempt did holds; None if nobody has looked."""
+    """Whether what the last attempt did holds; None if it was not verified."""
     return state.verdict if phase.verify else True
 
 
@@ -47,7 +47,7 @@ def fell_short(state: RunState) -> str:
 def lacking(phase: Phase, state: RunState) -> str:
     """What work that is done lacks to be a success, in a few words; empty if nothing, or not done.
 
-    It may have fallen short, or nobody has looked at it or taken it yet.
+    It may have fallen short, or is not verified or delivered yet.
     """
     if state.status != "done":
         return ""
@@ -59,7 +59,7 @@ def lacking(phase: Phase, state: RunState) -> str:
 
 
 def has_succeeded(phase: Phase, state: RunState) -> bool:
-    """Whether its work is done, was found good, and whoever asked for it has it."""
+    """Whether its work is done, verified and delivered."""
     return state.status == "done" and not lacking(phase, state)
 
 
@@ -73,7 +73,7 @@ def standing(phase: Phase, agent: Agent, state: RunState | None) -> Standing:  #
                 return Standing("waiting", is_free=True)
             if fell_short(state):
                 return Standing("failed")
-            # Its work is done; perhaps nobody has looked at it, or taken it yet.
+            # Its work is done, and perhaps not verified or delivered yet.
             is_open = is_good(phase, state) is None or not state.is_delivered
             return Standing("waiting", is_free=True) if is_open else Standing("succeeded")
         case "failed" | "limited":

@@ -163,7 +163,7 @@ class PlanAgent:
         """Let it have failed, because it cannot be run, or its work not be verified or given.
 
         Where even that cannot be written down, it is remembered as long as this process lives:
-        whoever takes up the plan later tries again.
+        a later resume of the plan tries again.
         """
         state = self.state()
         ended = AttemptEnd(now, 0, 0.0, kind="client", then="stop", exit=1, because=because)
@@ -303,13 +303,13 @@ class PlanAgent:
             # What no stash gives back is the plan's, whichever of its agents has made it.
             since = baseline_of(tree, self._run) if mode == "commit" else ""
             return TreeCleaner(tree, mode, key, since=since, prefix=self._plan.commit_prefix)
-        # The tree is its own. A session that goes on finds it as it left it; a start anew does not.
+        # The tree is its own. A session that goes on finds it as it left it; a restart does not.
         return TreeCleaner(Tree.find(lent.folder), "snapshot", lent.key, is_for_restarts_only=True)
 
     # What becomes of its work
 
     def _accept(self, state: RunState, stop: Stop) -> None:
-        """Verify what it did, then give it to whoever asked for it, or tell it what is wrong."""
+        """Verify what it did, then deliver it, or tell the agent what is wrong."""
         self._restore(stop)
         if is_good(self._phase, state) is None:
             self._verify(state, stop)
@@ -368,7 +368,7 @@ class PlanAgent:
         self._put_answer(cwd if is_inside else self._base())
 
     def _deliver(self, state: RunState) -> None:
-        """Give its answer and its changes to whoever asked for them; as often as it is asked."""
+        """Deliver its answer and its changes; done again, it changes nothing."""
         trouble, said = self._taken_back()
         now, known = self._now(), {each.text for each in state.remarks}
         remarks = [RunRemark(now, text) for text in said if text not in known]
@@ -402,7 +402,7 @@ class PlanAgent:
             return "", []
         from ..git import Tree, lent_to, take_back
 
-        # Not lent anew: a supervisor that was killed may have taken it back before.
+        # Not lent again: a supervisor that was killed may have taken it back before.
         lent = lent_to(Tree.find(self._base()), self._run, self._git_name, under=self._trees)
         self._own_tree = None
         taken = take_back(lent, is_kept=not self._phase.merge)

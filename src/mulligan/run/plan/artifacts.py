@@ -1,4 +1,4 @@
-"""The files that agents of a plan leave what they printed in.
+"""Output files of agents: where the answer of an agent is written.
 
 An agent runs before its file is written, in the folder where that lies, and can put a link there.
 Nothing is written through links that the author of the plan did not mean.
@@ -49,7 +49,7 @@ def target_of(folder: Path, output: str) -> Path:
     if is_folder:
         raise SettingError(f"output {shown!r} is a folder")
     if not is_file:
-        # It would be replaced by a file, for everybody: /dev/null is one for root.
+        # It would be replaced by a file for all users: root could replace /dev/null.
         raise SettingError(f"output {shown!r} is a device or a pipe; name a file")
     return target
 

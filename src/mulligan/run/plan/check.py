@@ -1,8 +1,8 @@
-"""What is wrong with a plan beyond each of its values.
+"""Problems of a whole plan, found before it starts.
 
-Everything here would be noticed after somebody has paid: a prompt that names what there will not
-be, a file that is not there, agents that would take each other's edits for their own. A plan with
-one of these is not started.
+Everything here would otherwise be noticed after the first agents were paid for: an unknown name in
+a prompt, a missing file, agents that would take each other's edits for their own. A plan with one
+of these is not started.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 __all__ = ("ALONE", "Problem", "available", "missing", "problems", "unready")
 
-# Modes that set aside or commit whatever has changed in the tree, whoever has changed it.
+# Modes that set aside or commit every change in the tree, whichever agent has made it.
 ALONE = frozenset({"commit", "snapshot", "stash"})
 
-# `TOKENIZERS_PARALLELISM=false` lets nobody in.
+# `TOKENIZERS_PARALLELISM=false` is not a secret.
 _SHORTEST_SECRET = 8
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 
@@ -119,7 +119,7 @@ def missing(plan: Plan, at: int, *, home: Path, environ: Mapping[str, str]) -> I
     """Programs of the agents of the phase at `at` that are not here."""
     for number, agent in enumerate(plan.phases[at].agents):
         key = "command" if agent.command else "program"
-        with suppress(SettingError):  # of a program that nobody knows, which is told elsewhere
+        with suppress(SettingError):  # of an unknown program, which is told elsewhere
             first = agent.command[0] if agent.command else asking(agent.program).asked[0]
             search = {**environ, **plan.env, **agent.env}.get("PATH", os.defpath)
             path: KeyPath = ("phases", at, "agents", number, key)
@@ -216,7 +216,7 @@ def _tree_of(folder: Path) -> str:
 def _policy(phase: Phase, path: KeyPath) -> Iterator[Problem]:
     """What a policy of Python code says that means nothing for programs; a file's was refused."""
     if isinstance(phase.policy, Policy):
-        # The others differ from preset to preset, and nobody has set them.
+        # The others differ from preset to preset, and were not set by the user.
         for field in ("store", "codes", "key_ttl"):
             if getattr(phase.policy, field):
                 yield Problem((*path, field), f"has no effect on programs: it is {UNFIT[field]}")
@@ -262,7 +262,7 @@ def _environment(env: Mapping[str, str], path: KeyPath) -> Iterator[Problem]:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Whether `value` could let somebody in; a switch, a number or the path of a file could not."""
+    """Whether `value` could be a credential; a switch, a number or the path of a file is not."""
     if len(value) < _SHORTEST_SECRET or value.startswith(("/", "./", "~")):
         return False
     return mask(f"{name}={value}") != f"{name}={value}"
@@ -300,7 +300,7 @@ def _agent(
 
 
 def _why(plan: Plan, phase: Phase, name: str) -> str:
-    """What to do about a name that nobody knows in this phase."""
+    """What to do about a name that is unknown in this phase."""
     other = next((each.name for each in plan.phases if name.startswith(f"outputs.{each.name}")), "")
     if other == phase.name:
         return "agents of one phase do not see each other's outputs; ask in a later phase"

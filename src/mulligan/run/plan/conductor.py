@@ -2,8 +2,8 @@
 
 The conductor decides nothing. What may run follows from the journal of every agent and the time
 (`schedule`); how an agent's failures are answered is its run's business (`runner`). An agent that
-has to wait returns, and holds neither thread nor slot. Whoever takes up a plan after a crash finds
-in the agents' journals what is left.
+has to wait returns, and holds neither thread nor slot. After a crash the
+agents' journals say what is left.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = ("Conductor", "orders_of")
 
 EX_TEMPFAIL, _FAILED, _INTERRUPTED = 75, 1, 130
 
-# How often the table is drawn anew while nothing happens.
+# How often the table is redrawn while nothing happens.
 _TICK = 1.0
 # So many of them an agent may be in other hands before anybody is told: most let go by then.
 _NEWS_AFTER = 3
@@ -124,7 +124,7 @@ class Conductor:
                     raise SettingError(because) from fenced
                 return _INTERRUPTED
             finally:
-                # Where we fail ourselves nobody looks after them; whoever resumes the plan does.
+                # If this fails, its agents are stopped, and a resume of the plan continues them.
                 self._halt(list(self._running), "terminate")
 
     def _conducted(self, own: Stop) -> int:
@@ -204,7 +204,7 @@ class Conductor:
                     changed=lambda state: self._listener.changed(key, state, self._now()),
                     how=how,
                 )
-        except GitStopped:  # whoever takes the plan up goes on with it
+        except GitStopped:  # a resume of the plan goes on with it
             return
         except RunHeld as held:  # of a conductor that was stopped, and may be so for long
             self._held[key] = self._held.get(key, 0) + 1
@@ -240,7 +240,7 @@ class Conductor:
         thread, stop = self._running.pop(key)
         thread.join()
         stop.close()
-        self._known.pop(key, None)  # it may have ended in a way that nobody could write down
+        self._known.pop(key, None)  # it may have ended in a way that could not be written down
 
     def _wait(self, wake_at: float | None, own: Stop) -> None:
         """Until an agent ends, the next one is due, or a second has passed."""
@@ -282,7 +282,7 @@ class Conductor:
 
     def _pause(self, own: Stop) -> int:
         self._halt(list(self._running), own.reason)
-        if own.reason in UNASKED:  # nobody asked for its end: it goes on with the next worker
+        if own.reason in UNASKED:  # not its user's wish: the next worker continues it
             because = "its supervisor was stopped; the next one continues the run"
             self._write("again", because, EX_TEMPFAIL, self._now())
             return EX_TEMPFAIL
@@ -312,5 +312,5 @@ class Conductor:
 
     def _state(self) -> RunState:
         state = self._runs.look(self._claimed.id)
-        assert state is not None  # noqa: S101 -- it is in our hand
+        assert state is not None  # noqa: S101 -- this process holds it
         return state

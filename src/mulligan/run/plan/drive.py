@@ -153,7 +153,7 @@ def _keep(runs: RunStore, id_: str, plan: Plan, folder: Path, cwd: Path) -> None
 
 
 def allow_cost(runs: RunStore, id_: str, cost_limit: float) -> None:
-    """Let a plan that is in our hand cost so much in all: the one thing that may be changed."""
+    """Give a plan that this process has claimed a new cost limit: all that may be changed."""
     plan, folder, cwd = plan_of(runs, id_)
     _keep(runs, id_, replace(plan, cost_limit=cost_limit), folder, cwd)
 

@@ -1,7 +1,7 @@
-"""What would surprise the author of a plan.
+"""Lint for plans: what would surprise the author of one.
 
 Grave is what keeps the plan from being started, or does harm. The rest is allowed, and does not do
-what it says: a limit that is never reached, a setting that nobody reads, a file that is not there
+what it says: a limit that is never reached, a setting that has no effect, a file that is not there
 on this machine.
 """
 

@@ -55,7 +55,7 @@ class Agent:
         cwd: The folder it runs in, from the plan's; that by default.
         timeout: Seconds for each attempt.
         idle: Seconds of silence after which it hangs.
-        may_restart: Whether it may be started anew after a crash.
+        may_restart: Whether it may be restarted after a crash.
     """
 
     name: str = ""

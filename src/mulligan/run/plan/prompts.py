@@ -1,4 +1,4 @@
-"""What an agent of a plan is asked.
+"""Prompts of a plan's agents: read, filled in, turned into a command.
 
 A prompt is filled in once, from left to right: what a variable or an output brought in is text, in
 which no ``{{…}}`` means anything. The result is one argument or stdin; never a command name, a
@@ -193,7 +193,7 @@ def _meant(
 
 
 def unknown(name: str, variables: Iterable[str], outputs: Mapping[str, Mapping[str, str]]) -> str:
-    """What to say about a name that a prompt uses and nobody knows."""
+    """What to say about an unknown name that a prompt uses."""
     phases = [f"outputs.{phase}" for phase in outputs]
     agents = [f"outputs.{phase}.{agent}" for phase in outputs for agent in outputs[phase]]
     known = ", ".join([*variables, *phases, *agents])

@@ -1,4 +1,4 @@
-"""What came of a plan.
+"""The report of a plan: what came of it.
 
 A pure function of the states of its agents: every attempt with how it ended, what followed from
 that, and the reason. The same report becomes lines for a terminal, a page, or plain data.
@@ -90,7 +90,7 @@ class AgentReport(NamedTuple):
         advice: What the user can do about it.
         decisions: What was decided on the way.
         remarks: What happened beside it: to its tree, to its files.
-        tree: The folder of its own work tree, where that was kept because nobody took it back.
+        tree: The folder of its own work tree, where that was kept because it was not taken back.
     """
 
     name: str
@@ -134,12 +134,12 @@ class Report(NamedTuple):
         began_at: When its first agent was made; None if none was.
         took: Seconds from then to the last thing that was written down.
         waited: Seconds that its agents waited, one beside the other, added up.
-        cost: US dollars of all attempts; None if nobody said.
-        tokens: Tokens of all attempts; None if nobody said.
+        cost: US dollars of all attempts; None if unknown.
+        tokens: Tokens of all attempts; None if unknown.
         phases: What came of its phases, in order.
         until: When it goes on by itself, if it is parked.
         run: The id of its run.
-        aside: What git has set aside and nobody gave back, now that it is over, in sentences.
+        aside: What git has set aside and not given back, now that it is over, in sentences.
     """
 
     name: str
@@ -217,7 +217,7 @@ def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentR
         tokens=state.tokens,
         until=state.until,
         because=state.undelivered if state.status == "done" else state.because,
-        # Whether there is something to take up is the plan's to say.
+        # Whether there is something to resume is the plan's to say.
         advice="" if last is None or state.status == "done" else last.advice.removesuffix(AGAIN),
         decisions=tuple(_decisions(state)),
         remarks=tuple(each.text for each in state.remarks),

@@ -36,7 +36,7 @@ class ScheduledAgent(NamedTuple):
 
     Args:
         key: Its name in the whole plan.
-        provider: Whose slots it needs; empty for nobody's.
+        provider: Whose slots it needs; empty for none.
     """
 
     key: str
@@ -219,7 +219,7 @@ def _ready(
         elif status == "todo":
             new.append(agent)
         if not order.is_parallel and status not in _ENDED:
-            break  # one after the other: nobody overtakes
+            break  # one after the other
     return [agent for _, agent in sorted(due, key=lambda each: each[0])] + new, next_at
 
 

@@ -46,7 +46,7 @@ UNFIT = {
     "breaker": _SHARED,
     "breakers": _SHARED,
     "tokens": _SHARED,
-    "effects": "for calls; whether a program may be started anew is may_restart of its agent",
+    "effects": "for calls; whether a program may be restarted is may_restart of its agent",
     "codes": "for answers of servers; a program's words are read by packs",
     "key_ttl": "for keys of calls; a run that has finished is never run again",
 }

@@ -132,7 +132,7 @@ def at_work(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[None]:
             for tree, modes in _lease(plan, home, run, stack).values():
                 key = baseline_of(tree, run)
                 if "commit" in modes and load_baseline(tree, key) is None:
-                    # Whoever resumes the plan, a worker of cron's, may have no identity to show.
+                    # A worker that resumes the plan under cron may have no git identity.
                     record_baseline(tree, key, author=identity(tree.git))
         yield
 
@@ -140,14 +140,14 @@ def at_work(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[None]:
 def baseline_of(tree: Tree, run: str) -> str:
     """Whose baseline tells the user's changes from those of the whole plan.
 
-    What an agent has changed and nobody has committed is no user's change for the next agent.
+    Uncommitted changes of one agent are not the user's for the next agent.
     """
     which = hashlib.sha256(os.fsencode(tree.folder)).hexdigest()[:8]
     return f"{run}/agents/tree-{which}"
 
 
 def forget(plan: Plan, home: Path, run: str) -> None:
-    """The plan has ended well: nobody will ask what was in its trees when it began."""
+    """The plan has ended well: what was in its trees when it began is not needed any more."""
     with suppress(GitError):  # no reason for anybody to worry
         for tree, _ in _trees(plan, home).values():
             with reading(tree):

@@ -1,4 +1,4 @@
-"""The environment in which a run goes on: what it had when it was made, and what is missing now.
+"""The environment of a resumed run: what it was made with, and what is missing now.
 
 Of the environment that a run was made in, its journal keeps the PATH and the names of all
 variables, never another value. Who resumes it elsewhere, as a worker under cron does, gives it the

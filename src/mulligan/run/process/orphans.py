@@ -1,4 +1,4 @@
-"""Processes of a run that nobody supervises any more.
+"""Orphans: processes of a run whose supervisor is gone, found by the mark in their environment.
 
 A supervisor that is killed leaves its program running, and a program may leave daemons that no
 group holds together. Both carry the mark of their run in their environment. What is found is ended

@@ -143,7 +143,7 @@ def start(
     """Start `argv` in a session of its own, with pipes for its output.
 
     A session of its own has no terminal: Ctrl-C reaches the program through us only, and no prompt
-    for a password can wait for somebody who is not there.
+    for a password can wait for a user who is not there.
 
     Args:
         argv: The program as its user would call it, then its arguments.

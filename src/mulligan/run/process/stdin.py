@@ -116,7 +116,7 @@ class StdinSpool:
         with self._lock:  # another thread may see the end, and rename
             if self.source is not None:
                 return None
-            # Opened anew, for each attempt reads from the start, at its own pace.
+            # Opened again: each attempt reads from the start, at its own pace.
             name = self._path if self.is_complete else _part(self._path)
             return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
 

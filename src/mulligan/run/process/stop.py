@@ -1,6 +1,6 @@
-"""A request to end what is under way.
+"""`Stop`: a request to end what is under way, by a signal or another thread.
 
-A signal makes it, or another thread; whoever waits or watches a program looks at it. The one lock
+Code that waits or watches a program looks at it. The one lock
 that it takes may be taken again by the thread that has it, and nothing waits while it is held, so
 that a signal handler may make a request at any moment.
 """
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = ("Stop", "WorkerStop", "signals")
 
-# What somebody at the keyboard, a service manager, or a closing terminal asks for.
+# What a user at the keyboard, a service manager, or a closing terminal asks for.
 _REASONS = {
     signal.SIGINT: "interrupt",
     signal.SIGTERM: "terminate",
     signal.SIGHUP: "hangup",
     signal.SIGQUIT: "quit",
 }
-# poll() takes milliseconds in a C int; nobody notices one turn of a loop an hour.
+# poll() takes milliseconds in a C int; one turn of a loop an hour costs nothing.
 _LONGEST_POLL = 3600.0
 
 
@@ -64,7 +64,7 @@ class Stop:
         self._closing = RLock()
         self._outlet, self._inlet = os.pipe()
         os.set_blocking(self._inlet, False)
-        #: Process groups that Ctrl-Z must stop with us; kept by whoever supervises them.
+        #: Process groups that Ctrl-Z must stop with us; kept by `supervise`.
         self.groups: set[int] = set() if outer is None else outer.groups
         #: How often and how long Ctrl-Z has held this process.
         self.pauses: list[float] = [] if outer is None else outer.pauses
@@ -92,7 +92,7 @@ class Stop:
         return next((number for number, why in _REASONS.items() if why == self.reason), 0)
 
     def fileno(self) -> int:
-        """A descriptor that is readable once this is set, and stays so: nobody reads it."""
+        """A descriptor that is readable once this is set, and stays so: it is never read."""
         return self._outlet
 
     def wait(self, seconds: float) -> bool:
@@ -150,7 +150,7 @@ def signals(stop: Stop) -> Iterator[Stop]:
         _tell(paused, signal.SIGSTOP)
         began = time.monotonic()
         signal.signal(number, signal.SIG_DFL)
-        signal.raise_signal(number)  # here we stand still until somebody continues us
+        signal.raise_signal(number)  # stopped here until SIGCONT
         signal.signal(number, pause)
         stop.pauses.append(time.monotonic() - began)
         _tell(paused, signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""One child program, supervised until its whole group is gone.
+"""Runs one child program until its whole process group is gone.
 
 All of it happens in the thread of the caller. What the program writes goes to the sink as it comes;
 nothing is kept, so a slow sink slows the program, as a slow terminal would.
@@ -35,7 +35,7 @@ class ProcessExit(NamedTuple):
         code: Its exit code, or what a shell would say of one that cannot be started; None if it
             was ended by a signal.
         signal: The number of the signal that ended it.
-        stopped: Why we ended it: ``idle``, ``timeout``, ``pipe`` (nobody reads our output any
+        stopped: Why we ended it: ``idle``, ``timeout``, ``pipe`` (our output is not read any
             more), ``input`` (it could not be kept), the reason of the sink's `StopProgram` or of
             the `Stop`; empty if it ended by itself.
         took: Seconds from its start.
@@ -59,7 +59,7 @@ class OutputSink(Protocol):
         """Take what was written; not cut at lines, nor at characters.
 
         Raises:
-            BrokenPipeError: Nobody reads what this writes; the program is ended.
+            BrokenPipeError: What this writes is not read any more; the program is ended.
             StopProgram: The program is better ended.
         """
         ...
@@ -92,7 +92,7 @@ def supervise(
 ) -> ProcessExit:
     """Run a program to its end, or end it.
 
-    Whatever happens, also if `sink` raises, nobody of its process group runs afterwards. Processes
+    Whatever happens, also if `sink` raises, no process of its group runs afterwards. Processes
     that left the group were detached on purpose, and stay; see `leftovers`.
 
     Args:
@@ -137,7 +137,7 @@ def supervise(
         watch.run(stdin)
     except BaseException:
         if not watch.is_gone:
-            _close(child)  # what it still has to say concerns nobody
+            _close(child)  # its further output is not needed
             signal_group(child.pid, signal.SIGTERM)
             _wait(child, grace[1])
         raise
@@ -148,7 +148,7 @@ def supervise(
             _wait(child, VANISH)
         stop.groups.discard(child.pid)
     if stdin is not None:
-        with contextlib.suppress(OSError):  # then it stays incomplete, and whoever resumes knows
+        with contextlib.suppress(OSError):  # then it stays incomplete, and a resume knows
             stdin.fill()
     code = child.poll()
     return ProcessExit(

@@ -1,10 +1,10 @@
-"""The watch over one running program.
+"""Watches one running program: its output, silence and time limit; ends it step by step.
 
     Running ──exits by itself────────────▶ Lingering ──▶ Sweeping (SIGTERM, SIGKILL) ──▶ Over
        └─stop, idle, timeout, the sink ──▶ Ending (SIGINT, SIGTERM, SIGKILL) ────────────┘
 
-It is over when the program has ended, nobody of its group runs, and its streams are read to the
-end, or to where somebody who left the group keeps them open.
+It is over when the program has ended, no process of its group runs, and its streams are read to
+the end, or to where a process that left the group keeps them open.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BRISK = 0.02
 # What `> >(tee log)` needs to write its last lines after the shell has ended.
 _SILENCE = 0.25
 _LINGER = 2.0
-# How much is read at the end from a stream that somebody else keeps open: more than a pipe holds.
+# How much is read at the end from a stream that another process keeps open: more than a pipe holds.
 _LAST_BYTES = 2 * 1024 * 1024
 _NEVER = float("inf")
 # What is not printed is a sign of life for so many times the bound: a connection can be kept open
@@ -98,7 +98,7 @@ class Watchdog:
         self.why = ""
         #: What went wrong on the way, in words.
         self.error = ""
-        #: Whether nobody of the group runs any more.
+        #: Whether no process of the group runs any more.
         self.is_gone = False
         self._child, self._sink, self._stop, self._grace = child, sink, stop, grace
         self._counts_cpu = counts_cpu
@@ -121,7 +121,7 @@ class Watchdog:
 
     def run(self, spool: StdinSpool | None) -> None:
         """Go on until it is over; its stdin is fed from `spool` if it has a pipe for it."""
-        # Opened here, not above: whoever cannot open one more descriptor must still end the child.
+        # Opened here, not above: without a descriptor to spare, the child must still be ended.
         with selectors.DefaultSelector() as self._selector, contextlib.ExitStack() as opened:
             self._open(spool, opened)
             while not self._is_over:
@@ -266,7 +266,7 @@ class Watchdog:
             is_finishing = self._streams and now < min(silent_at, exited_at + _LINGER)
             if self._next_step_at != _NEVER:
                 if signal.SIGTERM in self._steps:
-                    # Whoever outlives the program's answer to SIGINT ignores it, as commands in
+                    # What outlives the program's answer to SIGINT ignores it, as commands in
                     # the background of a shell do.
                     self._next_step_at = min(self._next_step_at, exited_at + _SILENCE)
                 self._escalate(now)
@@ -314,11 +314,11 @@ class Watchdog:
 
 
 def signal_group(group: int, number: int) -> bool:
-    """Send a signal to the whole group; False if there is nobody to take it."""
+    """Send a signal to the whole group; False if no process gets it."""
     try:
         os.killpg(group, number)
         if number not in {0, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT}:
-            os.killpg(group, signal.SIGCONT)  # whoever is stopped cannot act on it
+            os.killpg(group, signal.SIGCONT)  # a stopped process cannot act on it
     except (ProcessLookupError, PermissionError):  # macOS: a group of zombies is not permitted
         return False
     return True
@@ -330,7 +330,7 @@ def has_members(group: int) -> bool:
         return False
     if sys.platform == "darwin":
         return True
-    # In a container whose first process reaps nobody, zombies stay members for ever.
+    # In a container whose first process does not reap, zombies stay members for ever.
     try:
         return any(process.group == group and not process.is_dead for process in processes())
     except OSError:  # no /proc here

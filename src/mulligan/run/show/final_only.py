@@ -94,7 +94,7 @@ class FinalOnlyOutput(RunListener):
         file, self._file = self._file, None
         if file is None:
             return
-        # The attempt has ended, and what came of it is written down: that nobody reads what it
+        # The attempt has ended, and what came of it is written down: that its output is not read
         # printed changes nothing.
         with file, contextlib.suppress(BrokenPipeError):
             file.seek(0)

@@ -1,4 +1,4 @@
-"""A run told as JSON lines on stdout, for programs.
+"""Events of a run as JSON lines on stdout, for programs.
 
 One object a line, each with ``event``, ``run`` and ``at``; docs/run.md lists them. The program's
 text comes as ``output`` events, as it printed it; every other word has been cleaned and masked.

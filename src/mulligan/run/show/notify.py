@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = ("Notifier", "remember", "remembered", "send")
 
-# How long a notification may take, and how long once somebody wants us to end.
+# How long a notification may take, and how long once we must end.
 _PATIENCE, _HURRY = 10.0, 1.0
 # Ends that are worth a notification: the user who interrupts a run knows that it ended.
 _NEWS = frozenset({"done", "failed", "limited", "cancelled"})
 
 
 def remember(folder: Path, argv: tuple[str, ...]) -> None:
-    """Keep the command for whoever drives the run later."""
+    """Keep the command for the process that drives the run later."""
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     with os.fdopen(os.open(folder / "notify.json", new, 0o600), "w", encoding="utf-8") as file:
         json.dump(argv, file)
@@ -145,7 +145,7 @@ def send(
 
 
 def _named(argv: tuple[str, ...]) -> str:
-    """The program's name: its arguments are nobody's business."""
+    """The program's name: its arguments may hold secrets."""
     from ...core.redaction import presentable
 
     return presentable(os.path.basename(argv[0]), 80)  # noqa: PTH119 -- a name, not a path of ours

@@ -146,7 +146,7 @@ class DrawnTable:
         self._console.print(Text(f"mulligan: {words}"), soft_wrap=True)
 
     def notified(self, error: str) -> None:
-        """Told once the table is gone: nobody reads what it draws over."""
+        """Told once the table is gone: what it draws over is not read."""
         self._unheard = error or self._unheard
 
     def _width(self) -> int:

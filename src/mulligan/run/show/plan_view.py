@@ -1,8 +1,8 @@
-"""What a plan shows of itself while it runs.
+"""The view of a plan while it runs: a live table, plain lines, or events.
 
 Agents of a plan print into files, so the terminal is ours: a live table on stderr. Where nobody can
 draw, plain lines; where a program looks, events on stdout. The same state told twice is shown once,
-because whoever drives a plan tells all of it every second, from several threads.
+because the conductor tells all of it every second, from several threads.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class PlanProgress:
 
 
 class _Pen(Protocol):
-    """Whoever shows a plan in one way."""
+    """One way to show a plan."""
 
     def agent(self, key: str, before: RunState | None, state: RunState, now: float, /) -> None: ...
     def phase(self, name: str, state: PhaseState, because: str, /) -> None: ...
@@ -136,7 +136,7 @@ class PlanTable(PlanListener):
             is_taken_up = not before and bool(self._standings.agents)
             self._standings.phases, self._standings.because = dict(states), dict(because)
             if is_taken_up and self._pen is self._lines:
-                # What happened before has been told to whoever was there.
+                # What happened before was told then.
                 self._lines.say(StatusText(f"resumed: {self._standings.counted}"))
                 return
             for name, state in states.items():
@@ -216,7 +216,7 @@ class _Lines:
             self.say(StatusText(f"{key}: {remark.text}"), remark.at)
 
     def _moved(self, key: str, before: RunState | None, state: RunState, now: float) -> None:
-        """A wait that no attempt has led to: for the limit of an account, seen by somebody else."""
+        """A wait that no attempt has led to: for the limit of an account, met by another run."""
         ended, until = (len(before.ended), before.until) if before else (0, None)
         is_new = len(state.ended) == ended and state.until != until
         if state.status == "waiting" and is_new and state.until is not None and state.until > now:
@@ -310,7 +310,7 @@ class _Events:
     def _tell(self, event: str, **fields: Any) -> None:
         # In ASCII: half the world takes U+0085 for the end of a line, and terminals obey U+009B.
         line = json.dumps({"event": event, "run": self._run, **fields}, separators=(",", ":"))
-        with suppress(BrokenPipeError):  # nobody reads: no reason to end what was paid for
+        with suppress(BrokenPipeError):  # not read any more: no reason to end what was paid for
             self._streams.pass_on("stdout", f"{line}\n".encode("ascii"))
 
 

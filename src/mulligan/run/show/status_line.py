@@ -125,7 +125,7 @@ class StatusLine(PlainView):
         with self._lock:
             super().waiting(until, left)
             self._state, self._until = "waiting", until
-        self._start_ticking()  # whoever takes up a run that waits is told of no step first
+        self._start_ticking()  # a resumed run that waits has no step before
 
     def over(self, state: RunState) -> None:
         self.close()
@@ -163,7 +163,7 @@ class StatusLine(PlainView):
         if 0 <= now - self._text_at < _PAUSE or 0 <= now - self._shown_at < _PATIENCE:
             return False
         with contextlib.suppress(OSError):
-            # In the background the terminal belongs to somebody else.
+            # In the background the terminal belongs to another process.
             return os.tcgetpgrp(self._descriptor) == os.getpgrp()
         return True
 
@@ -181,7 +181,7 @@ class StatusLine(PlainView):
 
     def _width(self) -> int:
         try:
-            # A terminal that nobody told its size says 0.
+            # A terminal whose size was not set says 0.
             return os.get_terminal_size(self._descriptor).columns or 80
         except OSError:
             return 80

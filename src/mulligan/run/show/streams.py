@@ -1,7 +1,7 @@
 """Where a run is shown: our own streams, with a memory of where the cursor is.
 
 The program's bytes pass through as they are, and the terminal behind them is put back as it was
-after every attempt. Nobody who does not read may hold up a stop.
+after every attempt. A reader that does not read cannot delay a stop.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Streams:
         self.descriptors: dict[Stream, int] = {"stdout": out, "stderr": err}
         self._outlets: dict[Stream, PatientWriter] = {}
         for stream, descriptor in self.descriptors.items():
-            with contextlib.suppress(OSError):  # closed: then nobody is told
+            with contextlib.suppress(OSError):  # closed: then nothing is shown there
                 self._outlets[stream] = PatientWriter(descriptor, stop)
         self._is_one_place = _is_same(out, err)
         self._terminal = _terminal(out, err)
@@ -61,7 +61,7 @@ class Streams:
         """The program's bytes, as they are.
 
         Raises:
-            BrokenPipeError: Nobody reads them, or they cannot be written.
+            BrokenPipeError: They are not read any more, or cannot be written.
         """
         outlet = self._outlets.get(stream)
         if outlet is None or not chunk:
@@ -82,7 +82,7 @@ class Streams:
             self.is_mid_line = not chunk.endswith(b"\n")
 
     def say(self, text: str) -> None:
-        """A line of ours. Nobody may be there to read it: that is no reason to fail."""
+        """Write a line of ours; a reader that is gone is not an error."""
         start = "\n" if self.is_mid_line else ""
         self.is_mid_line = False
         self.draw(f"{start}{text}\n")
@@ -136,10 +136,10 @@ class PatientWriter:
         self._piece = 1024 * 1024 if is_file else _PIECE
 
     def write(self, data: bytes) -> bool:
-        """Write all of `data`; False if some was dropped because nobody read and we must end.
+        """Write all of `data`; False if some was dropped because it was not read and we must end.
 
         Raises:
-            BrokenPipeError: Nobody reads.
+            BrokenPipeError: The reader is gone.
         """
         left = memoryview(data)
         while left and not self._is_given_up:

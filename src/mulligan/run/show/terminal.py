@@ -26,7 +26,7 @@ _MARKS = (b"\x1b", b"\x0e", b"\x0f")
 # The beginning of a sequence at the end of a chunk: its rest comes with the next one.
 _CUT = re.compile(rb"\x1b(?:\[[0-9;:?>=< -/]{,64}|[]PX^_][^\x07\x1b\x18\x1a]*\x1b?|[()])?\Z")
 
-# Modes by number (DEC private modes). Two are on where nobody touched them; the others are off.
+# Modes by number (DEC private modes). Two are on by default; the others are off.
 _ON = {b"7": b"\x1b[?7h", b"25": b"\x1b[?25h"}  # lines wrap, the cursor shows
 _OFF = {
     number: b"\x1b[?" + number + b"l"
@@ -142,7 +142,7 @@ class Terminal:
             if undo and _can_take(self._ttys[0]):
                 os.write(self._ttys[0], undo)
             now = self._settings()
-            # Whoever is in the background is stopped for touching the settings.
+            # A background process is stopped for touching the settings.
             if now != self._saved and now and os.tcgetpgrp(self._ttys[0]) == os.getpgrp():
                 termios.tcsetattr(self._ttys[0], termios.TCSANOW, self._saved)
 

@@ -1,6 +1,6 @@
-"""A run, put into words.
+"""Messages about a run, for people.
 
-Whoever reads them has slept meanwhile: each line says what happened, what follows, and why. A run
+The reader was away meanwhile: each line says what happened, what follows, and why. A run
 that simply did well has nothing to say.
 """
 
@@ -85,12 +85,12 @@ def clock(at: float, now: float) -> str:
 
 
 def money(cost: float | None) -> str:
-    """US dollars, for people; nothing where nobody said."""
+    """US dollars, for people; empty if unknown."""
     return "" if cost is None else f"${cost:.2f}" if cost >= 0.005 or not cost else f"${cost:.4f}"
 
 
 def counted(tokens: int | None) -> str:
-    """Tokens, for people; nothing where nobody said."""
+    """Tokens, for people; empty if unknown."""
     if not tokens:
         return ""
     if tokens < 10_000:
