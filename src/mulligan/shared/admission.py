@@ -86,11 +86,7 @@ class CallAdmission(QueuedCall):
                     return self._hold(queue.behind(self, now), queue.because, queue.least(now))
         answer = self._asked(now, wall)
         if isinstance(answer, Hold):
-            delay = answer.delay
-            if self.polls_for and self.gate is not None:
-                # It is called when the answer comes, unless another process hears it.
-                again = _FRESH if self.gate.is_shared else _AGAIN
-                delay = max(delay, min(self.polls_for, again))
+            delay = self._sleep(answer.delay, self.polls_for)
             with waiting.lock:
                 queue.wait(
                     self,
@@ -103,7 +99,35 @@ class CallAdmission(QueuedCall):
         elif self.queue is not None:
             with waiting.lock:
                 queue.leave(self, now)
+                self._foretell(now, wall)
         return answer
+
+    def _foretell(self, now: float, wall: float) -> None:
+        """Have the next in the queue sleep until its time, if that is known; under the lock."""
+        queue, following = self.waiting.queue, self.waiting.queue.head(now)
+        wait = self._foreseen(following, now, wall)
+        if following is not None and wait is not None:
+            delay = self._sleep(wait.delay, wait.polls_for)
+            queue.wait(following, now, delay, wait.because, least=wait.least, hears=wait.hears)
+
+    def _next_in(self, now: float, wall: float) -> float:
+        """Seconds after which the head of the queue asks, now that a call has ended."""
+        wait = self._foreseen(self.waiting.queue.head(now), now, wall)
+        return 0.0 if wait is None else self._sleep(wait.delay, wait.polls_for)
+
+    def _foreseen(self, head: QueuedCall | None, now: float, wall: float) -> GateWait | None:
+        """What the head of the queue would be told, if it is known that it would have to wait."""
+        gate = self.gate
+        if gate is None or not isinstance(head, CallAdmission) or head.gate is not gate:
+            return None
+        return gate.foresee(head.estimate, now, wall)
+
+    def _sleep(self, delay: float, polls_for: float) -> float:
+        """Seconds until a call asks again that was told to come back after `delay`."""
+        if not polls_for or self.gate is None:
+            return delay
+        # It is called when the answer comes, unless another process hears it.
+        return max(delay, min(polls_for, _FRESH if self.gate.is_shared else _AGAIN))
 
     def unfunded(self, now: float) -> Hold:
         """The hold of a retry for which there are no tokens: others before it come first.
@@ -185,13 +209,14 @@ class CallAdmission(QueuedCall):
             unheard = 0
             is_counted = outcome == "failed" and not self.breaker.is_calm
             if is_counted and self.gate is not None and ticket.gate is not None:
-                unheard = self.gate.as_old(ticket.gate, self.breaker.failing_for(now), now)
+                unheard = self.gate.as_old(ticket.gate, self.breaker.failing_for(now, wall), now)
             self.breaker.leave(
                 ticket.breaker, outcome, failure, now=now, wall=wall, unheard=unheard
             )
         if waiting.queue.size:
             with waiting.lock:
-                waiting.queue.rouse(now)
+                if waiting.queue.hears:
+                    waiting.queue.rouse(now, self._next_in(now, wall))
 
     def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
         """What the answer to the attempt with `ticket` stated; before `leave`."""

@@ -133,9 +133,9 @@ class BreakerAdmission:
             shared is not None and shared.state.until is not None
         )
 
-    def failing_for(self, now: float) -> float:
+    def failing_for(self, now: float, wall: float) -> float:
         """Seconds since the first failure that still counts, of those this process has seen."""
-        state, moment = self._own.seen(now)
+        state, moment = self._own.look(now, wall)
         return state.failing_for(moment, self._settings)
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam

@@ -278,6 +278,23 @@ class GateAdmission:
             return self._passing(after.turn, now)
         return self._counted(state, moment, now, wall, tokens)
 
+    def foresee(self, tokens: float, now: float, wall: float) -> GateWait | None:
+        """What the next call would be told, if it is known that it would have to wait."""
+        view, start = self._view, self._start
+        if view.shared is not None and not view.is_fresh(now):
+            return None
+        state, moment = view.look(now, wall)
+        if state.is_idle and not start.is_over:
+            with self._lock:
+                wait = start.next_at(len(self._under_way), now) - now
+            return GateWait(wait, _STARTING, hears=True) if wait > 0 else None
+        after = advanced(state, moment)
+        if self._may_pass(after, now, tokens) or (self._block.left and now < self._block.until):
+            return None
+        enter = EnterGate(id="?", holder=view.worker, settings=self.settings, tokens=tokens)
+        _, answer = enter(state, moment)
+        return answer if isinstance(answer, GateWait) else None
+
     def ease(self, now: float, wall: float) -> None:
         """The target was down and answers again: let calls through slowly."""
         self._start.is_over = True

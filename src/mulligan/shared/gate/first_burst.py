@@ -50,27 +50,32 @@ class FirstBurst:
         self.until = -inf  # when failures asked to come back
         self.is_over = False
 
-    def wait(self, live: int, now: float, deadline_at: float = inf) -> float:
-        """Seconds until the next call may be sent while `live` are under way; 0 if it is now."""
-        if now >= self._ends_by:
-            self.is_over = True
-            return 0.0
-        if not self._sent:
-            self._since = now
+    def next_at(self, live: int, now: float) -> float:
+        """When the next call may be sent while `live` are under way; not after `now` if it may."""
+        if not self._sent or now >= self._ends_by:
+            return now
         due = self._since + _STEP
         if self._is_failing and (self._failed >= _CROWD or now < self.until):
             due = max(due, self.until)
-            if now >= due:
-                self._since, self._most = now, self._sent + 1
-            else:
-                self._most = self._sent
-        elif now >= due or (not live and self._sent >= self._most):
+        elif self._sent < self._most or not live:
+            return now
+        return min(due, self._ends_by)
+
+    def wait(self, live: int, now: float, deadline_at: float = inf) -> float:
+        """Seconds until the next call may be sent while `live` are under way; 0 if it is now."""
+        if self.next_at(live, now) > now:
+            self.hasten(now, deadline_at)
+            return max(self.next_at(live, now) - now, 0.001)  # or a rounding lets all through
+        if now >= self._ends_by:
+            self.is_over = True
+        elif self._is_failing and self._failed >= _CROWD:
+            self._since, self._most = now, self._sent + 1
+        elif not self._sent:
+            self._since = now
+        elif self._sent >= self._most or now >= self._since + _STEP:
             self._since, self._most = now, 2 * self._most
-        if self._sent < self._most:
-            self._sent += 1
-            return 0.0
-        self.hasten(now, deadline_at)
-        return max(min(due, self._ends_by) - now, 0.001)  # or a rounding lets all through
+        self._sent += 1
+        return 0.0
 
     @property
     def _is_failing(self) -> bool:

@@ -174,11 +174,16 @@ class CallQueue:
             waiters[0].due = now + max(after, self._next_after)
             _call(waiters[0])
 
-    def rouse(self, now: float) -> None:
-        """A call has ended: the head asks now, if that may be what it waits for."""
+    @property
+    def hears(self) -> bool:
+        """Whether the end of a call may be what the head waits for."""
+        return self._hears
+
+    def rouse(self, now: float, delay: float = 0.0) -> None:
+        """A call has ended: the head asks in `delay` seconds, if that may be what it waits for."""
         waiters = self._waiters
-        if self._hears and waiters and waiters[0].queue is self and waiters[0].due > now:
-            waiters[0].due = now
+        if self._hears and waiters and waiters[0].queue is self and waiters[0].due > now + delay:
+            waiters[0].due = now + delay
             _call(waiters[0])
 
     def is_crowded(self, now: float) -> bool:
