@@ -6,7 +6,7 @@ admissions that a guard was given: a coroutine may send it to a thread.
 
 from __future__ import annotations
 
-from contextvars import ContextVar
+from threading import local
 from typing import TYPE_CHECKING, Any, assert_never
 
 from ..core.admission import Admitted, Hold, Refused
@@ -27,12 +27,23 @@ _NOBODY = object()
 
 # What changed while a call asked or was told; its session announces it, in its own thread.
 _News = list[tuple["EventName", dict[str, Any]]]
-_hearing: ContextVar[_News | None] = ContextVar("mulligan.news", default=None)
+
+
+class _Hearing(local):
+    """Where `tell` writes, in the thread that asks or is told.
+
+    Not a context variable: setting one would leave a context of its own to every task that waits.
+    """
+
+    news: _News | None = None
+
+
+_hearing = _Hearing()
 
 
 def tell(event: EventName, **facts: Any) -> None:
     """Something that calls share has changed, with the call that is asking or being told."""
-    news = _hearing.get()
+    news = _hearing.news
     if news is not None:
         news.append((event, facts))
 
@@ -49,12 +60,17 @@ class Admissions:
         news: What changed while this call asked or was told, for its session to announce.
     """
 
+    __slots__ = (
+        *("_asked", "_clock", "_given", "_is_held", "_is_in", "_owing", "_reservation"),
+        *("_stated", "_took", "news", "target"),
+    )
+
     def __init__(
         self, given: tuple[Admission, ...], target: SharedTarget | None, clock: Clock
     ) -> None:
         self._given, self.target, self._clock = given, target, clock
         # Who admitted the attempt, outermost first.
-        self._asked: list[tuple[Admission, object]] = []
+        self._asked: tuple[tuple[Admission, object], ...] = ()
         self._is_in = False  # whether an attempt is under way
         self._is_held = False  # whether it may have a place in a queue of the target
         self._reservation = ""
@@ -91,7 +107,7 @@ class Admissions:
         self._is_in = True
         target = self.target
         if target is not None and target.is_asked:
-            self._asked = [(target, target.ticket_since(mark))]
+            self._asked = ((target, target.ticket_since(mark)),)
 
     def enter(self, attempt: int) -> Hold | None:
         """None once everybody has admitted the attempt; else how long to hold.
@@ -99,11 +115,11 @@ class Admissions:
         Raises:
             NotAdmitted: Somebody refused; what had been granted is given back.
         """
-        token = _hearing.set(self.news)
+        before, _hearing.news = _hearing.news, self.news
         try:
             return self._enter(attempt)
         finally:
-            _hearing.reset(token)
+            _hearing.news = before
 
     def _enter(self, attempt: int) -> Hold | None:
         if self._owing is not None and (hold := self._fund(self._owing)) is not None:
@@ -116,7 +132,7 @@ class Admissions:
             answer = self._ask(admission, attempt, now, wall)
             match answer:
                 case Admitted():
-                    self._asked.append((admission, answer.ticket))
+                    self._asked = (*self._asked, (admission, answer.ticket))
                 case Hold():
                     self._is_held = True
                     self._leave("cancelled", None, now, wall)
@@ -171,7 +187,7 @@ class Admissions:
                 report("admission", target, trouble)
         if not self._is_in and not self._reservation:
             return
-        token = _hearing.set(self.news)
+        before, _hearing.news = _hearing.news, self.news
         try:
             self._leave("cancelled" if is_cut else outcome, failure, now, wall)
             if target is not None:
@@ -182,15 +198,15 @@ class Admissions:
                 except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
                     report("tokens", target, trouble)
         finally:
-            self._is_in = False
-            _hearing.reset(token)
+            self._is_in, _hearing.news = False, before
 
     def _leave(self, outcome: Outcome, failure: Failure | None, now: float, wall: float) -> None:
         stated, self._stated = self._stated, ()
         took, self._took = self._took, None
         target = self.target
         while self._asked:
-            admission, ticket = self._asked.pop()
+            *others, (admission, ticket) = self._asked
+            self._asked = tuple(others)
             if ticket is _NOBODY:
                 continue
             try:
@@ -210,7 +226,7 @@ class Admissions:
         target = self.target
         if target is None:
             return ""
-        token = _hearing.set(self.news)
+        before, _hearing.news = _hearing.news, self.news
         try:
             tokens = target.retry_tokens
             if tokens is None:
@@ -222,7 +238,7 @@ class Admissions:
             report("tokens", target, trouble)
             return ""
         finally:
-            _hearing.reset(token)
+            _hearing.news = before
         if name is not None:
             self._reservation = name
         elif target.waits:

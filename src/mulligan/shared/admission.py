@@ -285,7 +285,7 @@ class TargetCall(CallAdmission):
         deadline_at: When the call ends at the latest.
     """
 
-    __slots__ = ("_is_found", "_parts", "_tokens", "_wants", "believes", "has_gate", "is_asked")
+    __slots__ = ("_is_found", "_parts", "_tokens", "_wants", "has_gate", "is_asked")
 
     def __init__(
         self, parts: TargetParts, wants: TargetSettings, *, waits: bool, deadline_at: float
@@ -295,7 +295,6 @@ class TargetCall(CallAdmission):
         self.deadline_at = deadline_at
         self._parts, self._wants = parts, wants
         self.has_gate = wants.gate is not None
-        self.believes = inf if wants.gate is None else wants.gate.horizon
         self.is_asked = self.has_gate or wants.breaker is not None
         self._is_found = False
         self._tokens: RetryTokens | None = None
@@ -321,6 +320,11 @@ class TargetCall(CallAdmission):
     def is_down(self) -> bool:
         self._find()
         return self.waits and self.is_open
+
+    @property
+    def believes(self) -> float:
+        gate = self._wants.gate
+        return inf if gate is None else gate.horizon
 
     @property
     def answered_at(self) -> float:

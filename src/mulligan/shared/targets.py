@@ -215,6 +215,7 @@ class TargetParts:
         self.target, self.scope, self.home = place.target, place.scope, home
         self._place = ref(place)
         self._agreed: dict[str, Breaker | Gate | Tokens] = {}  # what guards have asked for
+        self._joined: TargetSettings | None = None  # what the last of them asked for
         self.settings: dict[str, Breaker | Gate | Tokens] = {}  # what is gone by
         self._scope: str | None = None if place.scope else ""
         self._scope_at = 0.0  # when to ask the store for its salt again
@@ -234,6 +235,7 @@ class TargetParts:
         """
         self._place, place.parts = ref(place), self
         self._agreed.clear()
+        self._joined = None
         self.settings.clear()
 
     @property
@@ -247,6 +249,8 @@ class TargetParts:
         Raises:
             SettingError: Another guard wants the same with other settings.
         """
+        if wants is self._joined:
+            return
         for name, wanted in wants._asdict().items():
             if wanted is None:
                 continue
@@ -265,6 +269,7 @@ class TargetParts:
                     f"{_short(wanted)}, another has {_short(known)}: give both the same, or "
                     f"another scope"
                 )
+        self._joined = wants
 
     def adjust(self, name: str, settings: Breaker | Gate | Tokens) -> None:
         """Go by `settings` from now on, for every guard of this target in this process (E-C4)."""
