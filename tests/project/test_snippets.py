@@ -219,7 +219,7 @@ def test_every_example_runs(example):
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
         check=False,
     )
     assert result.returncode == 0, result.stdout + result.stderr

@@ -174,8 +174,9 @@ class Broken(Table):
 
 
 def test_a_conductor_that_fails_leaves_no_agent_running(theatre):
-    scripts = {"one": "login", "two": "stall:30 ok"}
-    claimed = theatre.made(Plan(phases=(phase(theatre, scripts),)))
+    bad = Agent(name="one", command=("sh", "-c", "until [ -e begun ]; do sleep 0.02; done; exit 3"))
+    slow = Agent(name="two", command=("sh", "-c", "touch begun; sleep 30"), may_restart=True)
+    claimed = theatre.made(Plan(phases=(Phase(name="review", agents=(bad, slow)),)))
     with closing(Stop()) as stop, pytest.raises(OSError, match="the disk is full"):
         conduct(theatre.context(stop=stop), claimed, Broken())
     two = theatre.runs.look(f"{claimed.id}.review.two")
