@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
+from errno import ELOOP
 from pathlib import Path
+from threading import Lock
 
 from ..errors import StoreError
 
@@ -37,24 +40,44 @@ def claimed(path: Path, url: str) -> Path:
                 f"{path.parent} is on a network file system ({kind}), where locks cannot be "
                 f"trusted; choose a local folder, or a redis:// store",
             )
-        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-        try:
-            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            descriptor = os.open(path, flags)
-    except OSError as trouble:
-        raise StoreError(url, f"cannot open {path}: {trouble.strerror or trouble}") from trouble
-    try:
-        found = os.fstat(descriptor)
+        found = _created(path)
         if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode):
             raise StoreError(
                 url, f"{path} belongs to user {found.st_uid}; it must belong to the current user"
             )
         if found.st_mode & 0o077:
-            os.fchmod(descriptor, 0o600)
-    finally:
-        os.close(descriptor)
+            path.chmod(0o600)
+    except OSError as trouble:
+        raise StoreError(url, f"cannot open {path}: {trouble.strerror or trouble}") from trouble
     return path
+
+
+# Held while a file is created and closed: see `_created`.
+_creating = Lock()
+
+
+def _after_fork() -> None:
+    global _creating  # noqa: PLW0603 -- one for each process
+    _creating = Lock()  # a thread of the parent may have held it
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _created(path: Path) -> os.stat_result:
+    """What is at `path`, after an empty file has been created there if nothing was.
+
+    A file that exists is not opened. To close any descriptor of a file releases all locks that
+    the process has on it: those that SQLite holds on a database which other threads use ("How To
+    Corrupt An SQLite Database File", 2.2), seen as "disk I/O error" of the first callers.
+    """
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_CREAT | os.O_EXCL
+    with _creating, suppress(FileExistsError):
+        os.close(os.open(path, flags, 0o600))
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode):
+        raise OSError(ELOOP, os.strerror(ELOOP))
+    return found
 
 
 def remote_file_system(folder: Path) -> str:
