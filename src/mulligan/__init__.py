@@ -8,6 +8,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .adapters.problem import ProblemDocument, problem
     from .api.guard import Guard
     from .api.judge import judge_response
     from .api.retry import acall, attempts, call, retry
@@ -108,6 +109,7 @@ _HOME = {
     "Once": "once.api",
     "Park": "core.decisions",
     "Policy": "core.policy",
+    "ProblemDocument": "adapters.problem",
     "Reach": "core.failure",
     "Recovered": "core.events",
     "RetryAfter": "core.decisions",
@@ -137,6 +139,7 @@ _HOME = {
     "load_policy": "config.loader",
     "new_key": "once.api",
     "preset": "core.presets",
+    "problem": "adapters.problem",
     "replayable": "dead_letters.replayable",
     "retry": "api.retry",
     "story": "calls.notes",
@@ -187,6 +190,7 @@ __all__ = [
     "Once",
     "Park",
     "Policy",
+    "ProblemDocument",
     "Reach",
     "Recovered",
     "RetryAfter",
@@ -215,6 +219,7 @@ __all__ = [
     "load_policy",
     "new_key",
     "preset",
+    "problem",
     "replayable",
     "retry",
     "story",

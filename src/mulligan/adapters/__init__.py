@@ -1,0 +1,1 @@
+"""Adapters: Mulligan for other libraries and protocols, one module a library."""
