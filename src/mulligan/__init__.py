@@ -9,9 +9,11 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .adapters.problem import ProblemDocument, problem
+    from .api.answer_cache import AnswerCache
     from .api.guard import Guard
     from .api.judge import judge_response
     from .api.retry import acall, attempts, call, retry
+    from .api.switch import Switch, SwitchAnswer
     from .api.task import task
     from .calls.context import Context, current
     from .calls.notes import story
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
     "APPLIED": "calls.settings",
+    "AnswerCache": "api.answer_cache",
     "Breaker": "core.shared_settings",
     "BreakerChanged": "core.events",
     "Cancelled": "core.events",
@@ -123,6 +126,8 @@ _HOME = {
     "StoreLost": "core.events",
     "Story": "core.story",
     "Succeeded": "core.events",
+    "Switch": "api.switch",
+    "SwitchAnswer": "api.switch",
     "Timeouts": "core.timeouts",
     "Tokens": "core.shared_settings",
     "Try": "core.story",
@@ -150,6 +155,7 @@ __all__ = [
     "APPLIED",
     "NOT_APPLIED",
     "SERVICE_TIMEOUTS",
+    "AnswerCache",
     "Breaker",
     "BreakerChanged",
     "Cancelled",
@@ -204,6 +210,8 @@ __all__ = [
     "StoreLost",
     "Story",
     "Succeeded",
+    "Switch",
+    "SwitchAnswer",
     "Timeouts",
     "Tokens",
     "Try",

@@ -150,6 +150,8 @@ class Call:
                     delay=decision.delay if isinstance(decision, RetryAfter) else None,
                     because=decision.because,
                     took=took,
+                    target=self.target,
+                    reach=str(failure.reach),
                 )
             )
         return Story(

@@ -43,6 +43,8 @@ class Try:
         delay: The wait that was decided, if one was.
         because: Why, in one sentence.
         took: How long the attempt took, where it was measured.
+        target: The dependency, or empty.
+        reach: How far it came: ``never_sent``, ``maybe_applied`` or ``answered``.
     """
 
     attempt: int
@@ -54,6 +56,8 @@ class Try:
     delay: float | None
     because: str
     took: float | None
+    target: str = ""
+    reach: str = ""
 
 
 @record(kw_only=True)
@@ -104,7 +108,8 @@ class Story:
     def __str__(self) -> str:
         """The whole story, a line an attempt."""
         lines = [
-            f"attempt {each.attempt}: "
+            (f"{each.target}: " if each.target != self.target else "")
+            + f"attempt {each.attempt}: "
             + (each.kind if each.status is None else f"{each.status} ({each.kind})")
             + (f": {each.message}" if each.message else "")
             + f" → {each.because}"
