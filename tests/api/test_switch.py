@@ -387,7 +387,7 @@ async def coroutine():
             lambda: Switch((guard("a"), coroutine)).call(),
             r"^coroutine\(\) is a coroutine; write ac",
         ),
-        (lambda: AnswerCache("1h", size=0), r"^size needs a number >= 1; got 0$"),
+        (lambda: AnswerCache("1h", size=0), r"^size needs a whole number >= 1; got 0$"),
         (
             lambda: AnswerCache("1h", key=3),  # type: ignore[arg-type]
             r"^key needs a plain function of the call's argum",

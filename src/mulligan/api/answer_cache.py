@@ -9,9 +9,9 @@ from collections import OrderedDict
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from ..calls.clock import world
 from ..calls.callables import ASYNC, function_kind
-from ..core.duration import Duration, is_number, seconds
+from ..calls.clock import world
+from ..core.duration import Duration, seconds
 from ..core.record import record
 from ..errors import SettingError
 from ..once.fingerprint import canonical, digest
@@ -65,9 +65,10 @@ class AnswerCache:
     ) -> None:
         self.max_age = seconds(max_age, name="max_age")
         given: Any = size
-        if not is_number(given) or given < 1:
-            raise SettingError(f"size needs a number >= 1; got {size!r}")
-        if key is not None and (not callable(key) or function_kind(key) == ASYNC):
+        if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+            raise SettingError(f"size needs a whole number >= 1; got {size!r}")
+        given = key
+        if given is not None and (not callable(given) or function_kind(given) == ASYNC):
             raise SettingError(f"key needs a plain function of the call's arguments; got {key!r}")
         self._size, self._key = size, key
         self._entries: OrderedDict[str, _Entry] = OrderedDict()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,14 @@ from ..calls.callables import ASYNC, function_kind
 from ..calls.settings import NO_FALLBACK, CallSettings
 from ..classify.classifier import Classifier, classifier
 from ..config.secret_variables import mask_environment_secrets
-from ..core.duration import is_number
+from ..core.backoff import Backoff, Fixed
+from ..core.duration import is_number, seconds
 from ..core.failure import Effects, Kind
 from ..core.policy import Policy
 from ..core.presets import preset
 from ..core.redaction import presentable
-from ..core.timeouts import Timeouts
+from ..core.suggestions import nearest
+from ..core.timeouts import SERVICE_TIMEOUTS, Timeouts
 from ..errors import SettingError
 
 if TYPE_CHECKING:
@@ -96,7 +99,9 @@ def _policy(options: GuardOptions) -> Policy:
         given = preset(given)
     elif not isinstance(given, Policy):
         raise SettingError(f"policy needs a Policy or the name of a preset; got {given!r}")
+    given = _with_service(given, options)
     return given.but(
+        backoff=_backoff(options),
         attempts=options.get("attempts"),
         deadline=options.get("deadline"),
         patience=options.get("patience"),
@@ -105,6 +110,33 @@ def _policy(options: GuardOptions) -> Policy:
         when_open=options.get("when_open"),
         validator=options.get("validator"),
     )
+
+
+def _backoff(options: GuardOptions) -> Backoff | None:
+    wait, backoff = options.get("wait"), options.get("backoff")
+    if wait is None:
+        return backoff
+    if backoff is not None:
+        raise SettingError("wait and backoff both say how long to wait; keep one")
+    delay = seconds(wait, name="wait")
+    if delay <= 0:
+        raise SettingError(f"wait needs more than 0 s, or retries are a storm; got {wait!r}")
+    return Fixed(wait=delay)
+
+
+def _with_service(policy: Policy, options: GuardOptions) -> Policy:
+    """`policy` with the timeouts of a service that was asked for, never of the target's name."""
+    service = options.get("service")
+    if service is None:
+        return policy
+    timeouts = SERVICE_TIMEOUTS.get(service)
+    if timeouts is None:
+        raise SettingError(f"no service {service!r}; {nearest(str(service), SERVICE_TIMEOUTS)}")
+    if options.get("timeout") is not None:
+        raise SettingError(
+            f"service {service!r} and timeout both say how long an attempt may take; keep one"
+        )
+    return replace(policy, timeouts=timeouts)
 
 
 def _observer(shares: GuardTarget | None, options: GuardOptions) -> Observer | None:

@@ -137,15 +137,13 @@ class Engine:
         return place
 
     def _check_names(self) -> None:
-        from .options import OPTIONS, SHARED
+        from .options import OPTIONS, OTHER_WORDS, SHARED
 
         unknown = sorted(self.options.keys() - OPTIONS)
         if unknown:
             name = unknown[0]
-            if name in ("max_retries", "retries", "max_attempts", "tries"):
-                raise SettingError(
-                    f"no option {name!r}; write attempts, the total, the first attempt included"
-                )
+            if name in OTHER_WORDS:
+                raise SettingError(f"no option {name!r}; {OTHER_WORDS[name]}")
             from ..core.suggestions import nearest
 
             raise SettingError(f"no option {name!r}; {nearest(name, sorted(OPTIONS))}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..calls.callables import known_results
 from ..calls.context import endings, surroundings
+from ..errors import SettingError
 from .engine import Engine
 from .wrap import wrap
 
@@ -60,6 +61,19 @@ class Guard:
     def retry(self, function: F, /) -> F:
         """Decorate a function, coroutine function, generator or async generator function."""
         return wrap(self._engine, function)  # type: ignore[no-any-return]
+
+    def __call__(self, function: F, /, *args: object, **kwargs: object) -> F:
+        """Decorate a function, as `retry` does: ``@guard``.
+
+        Raises:
+            SettingError: It was meant to be called: that is `call`.
+        """
+        if args or kwargs or not callable(function):
+            raise SettingError(
+                f"a guard decorates: @guard; to call a function write "
+                f"guard.call(function, …); got {function!r}"
+            )
+        return self.retry(function)
 
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `function` with these arguments, as often as it takes and is allowed."""

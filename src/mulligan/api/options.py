@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from ..classify.classifier import Classifier
     from ..core.admission import Admission
+    from ..core.backoff import Backoff
     from ..core.duration import Duration
     from ..core.events import Event
     from ..core.failure import Effects, Failure
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ..core.shared_settings import Breaker, Gate, Tokens
     from ..core.timeouts import Timeouts
 
-__all__ = ("OPTIONS", "SHARED", "GuardOptions", "OnceOptions", "Options")
+__all__ = ("OPTIONS", "OTHER_WORDS", "SHARED", "GuardOptions", "OnceOptions", "Options")
 
 
 class Options(TypedDict, total=False):
@@ -30,12 +31,16 @@ class Options(TypedDict, total=False):
         on: Exception classes to retry in addition to what the classifier knows, by the rule for
             ``server``.
         attempts: Attempts in total, for every kind that is retried.
+        wait: The wait before each retry, where the server names no time.
+        backoff: The same as a curve: ``Exponential(first=1, cap=10)``, Linear, Fixed, Schedule.
         deadline: Time for the whole call, from its start.
         patience: Time without progress in which attempts may start, counted from the first
             failure or from the target's last answer to any caller; never less than the deadline.
         in_place: The longest wait to sleep through.
         horizon: The longest wait at all.
         timeout: Time for each attempt, or Timeouts. Plain functions need `timeout_to` as well.
+        service: A service whose usual timeouts are wanted, ``"anthropic"``, instead of `timeout`;
+            see ``mulligan.SERVICE_TIMEOUTS``.
         timeout_to: The parameter that the function takes its time limit by.
         judge: (answer) → Failure or None, for answers that are failures.
         verify: Called with the call's arguments after an attempt that may have been applied:
@@ -59,11 +64,14 @@ class Options(TypedDict, total=False):
     effects: Effects | Literal["read", "idempotent", "keyed", "unsafe"] | None
     on: type[Exception] | tuple[type[Exception], ...]
     attempts: int | None
+    wait: Duration | None
+    backoff: Backoff | None
     deadline: Duration | None
     patience: Duration | None
     in_place: Duration | None
     horizon: Duration | None
     timeout: Duration | Timeouts | None
+    service: str | None
     timeout_to: str | None
     judge: Callable[[Any], Failure | None] | None
     verify: Callable[..., Any] | None
@@ -128,6 +136,52 @@ class OnceOptions(TypedDict, total=False):
 
 
 OPTIONS = frozenset(GuardOptions.__annotations__) | frozenset(Options.__annotations__)
+
+_ATTEMPTS = "write attempts, the total, the first attempt included"
+_CURVE = "write backoff=mulligan.Exponential(first=0.5, factor=2, cap=30, jitter='full')"
+_LISTEN = "write listeners=[…]; each is called with an event"
+_ON = "write on=ConnectionError, or on=(ConnectionError, OSError)"
+
+# What other libraries call it (tenacity, stamina, backoff, retry, urllib3), and what we do.
+OTHER_WORDS = {
+    **dict.fromkeys(
+        ("max_retries", "retries", "max_attempts", "tries", "max_tries", "num_retries", "total"),
+        _ATTEMPTS,
+    ),
+    "stop": "write attempts, the total, or patience or deadline for a bound in time",
+    "max_time": "write deadline, for the whole call, or patience, for the time without progress",
+    "max_delay": _CURVE,
+    "delay": "write wait, the same before each retry, or backoff for a curve",
+    "interval": "write wait, the same before each retry, or backoff for a curve",
+    **dict.fromkeys(
+        (
+            *("base_delay", "initial_delay", "wait_initial", "wait_max", "wait_jitter"),
+            *("wait_exp_base", "exp_base", "backoff_factor", "backoff_max", "factor", "multiplier"),
+            *("jitter", "max_value", "wait_gen"),
+        ),
+        _CURVE,
+    ),
+    **dict.fromkeys(
+        ("retry_on", "exceptions", "exception", "retry", "retry_if", "retry_on_exception"), _ON
+    ),
+    "giveup": "write classifier=mulligan.classifier.adding(…), which says what passes by itself",
+    "retry_on_result": "write judge, a function of the answer that returns a Failure or None",
+    "status_forcelist": "write policy=Policy(…, statuses={…}); known statuses are read already",
+    "allowed_methods": 'write effects="read", "idempotent", "keyed" or "unsafe"',
+    "idempotent": 'write effects="idempotent"',
+    "reraise": "leave it out: the caller always gets its own exception",
+    **dict.fromkeys(
+        ("before", "after", "before_sleep", "on_backoff", "on_retry", "hooks"), _LISTEN
+    ),
+    **dict.fromkeys(("logger", "on_success"), _LISTEN),
+    "on_giveup": "write on_exhausted, a function of the error",
+    "retry_error_callback": "write fallback, a value or a function of the error",
+    "default": "write fallback, a value or a function of the error",
+    "sleep": "write clock, or use mulligan.testing.virtual_time() in tests",
+    "circuit_breaker": "write breaker=mulligan.Breaker(…)",
+    "fail_max": "write breaker=mulligan.Breaker(failures=5)",
+    "reset_timeout": 'write breaker=mulligan.Breaker(open_for="60s")',
+}
 
 # What belongs to a target, and means nothing without one.
 SHARED = (

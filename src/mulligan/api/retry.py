@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import overload
 
+from ..errors import SettingError
 from .engine import Engine
 from .guard import Guard
 from .wrap import wrap
@@ -60,6 +61,10 @@ def retry(function: Any = None, /, **options: Any) -> Any:
         **options: See `Options`.
     """
     engine = Engine("", options)  # type: ignore[arg-type]
+    if isinstance(function, type) and issubclass(function, BaseException):
+        raise SettingError(
+            f"to retry after {function.__name__} write retry(on={function.__name__})"
+        )
     if function is not None:
         return wrap(engine, function)
     return lambda decorated: wrap(engine, decorated)

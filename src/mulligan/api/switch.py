@@ -283,8 +283,8 @@ def _route(given: object, wait: float) -> _Route:
             f"must not be replayed"
         )
     wait = min(wait, guard.policy.in_place)
-    quick = Guard(guard.target, **{**options, "in_place": wait, "when_open": "fail"})
-    return _Route(guard, function, quick)
+    less: Any = {**options, "in_place": wait, "when_open": "fail"}
+    return _Route(guard, function, Guard(guard.target, **less))
 
 
 def _told(error: Exception) -> Story:

@@ -233,6 +233,8 @@ class Policy:
     def but(
         self,
         *,
+        rules: Mapping[Kind | str, Rule | None] | None = None,
+        backoff: Backoff | None = None,
         attempts: int | None = None,
         deadline: Duration | None = None,
         patience: Duration | None = None,
@@ -242,9 +244,23 @@ class Policy:
         when_open: WhenOpen | None = None,
         validator: Callable[[Failure], bool] | None = None,
     ) -> Policy:
-        """This policy with some of its bounds changed; None leaves a bound as it is.
+        """This policy with some rules or bounds changed; None leaves a bound as it is.
 
-        `attempts` is the total, whatever the attempts fail with, those bounded by time included.
+        Args:
+            rules: Rules that replace those of the same kind, ``{"timeout": Rule(attempts=2)}``;
+                None for a kind that is not to be retried. Other kinds keep theirs.
+            backoff: The wait of every rule, where the server names no time.
+            attempts: The total, whatever the attempts fail with, those bounded by time included.
+            deadline: See `Policy`, as for the others.
+            patience: See `Policy`.
+            budget: See `Policy`.
+            in_place: See `Policy`.
+            horizon: See `Policy`.
+            when_open: See `Policy`.
+            validator: See `Policy`.
+
+        Raises:
+            SettingError: One of them cannot be meant.
         """
         changes: dict[str, object] = {
             name: seconds(value, name=name)
@@ -266,14 +282,34 @@ class Policy:
                     f"(the total, the first one included)"
                 )
             changes["most_attempts"] = attempts
-            changes["rules"] = {
-                kind: replace(rule, attempts=attempts) for kind, rule in self.rules.items()
-            }
+        if rules is not None or backoff is not None or attempts is not None:
+            changes["rules"] = _changed(self.rules, rules or {}, backoff, attempts)
         if when_open is not None:
             changes["when_open"] = when_open
         if validator is not None:
             changes["validator"] = validator
         return replace(self, **changes) if changes else self  # type: ignore[arg-type]
+
+
+def _changed(
+    rules: Mapping[Kind, Rule],
+    others: Mapping[Kind | str, Rule | None],
+    backoff: Backoff | None,
+    attempts: int | None,
+) -> dict[Kind, Rule]:
+    given = {Kind.of(kind, "rules"): rule for kind, rule in others.items()}
+    kept = {kind: rule for kind, rule in {**rules, **given}.items() if rule is not None}
+    every: dict[str, Any] = {}
+    if backoff is not None:
+        if not isinstance(backoff, SHAPES):
+            raise SettingError(
+                f"backoff needs Exponential, Linear, Fixed or Schedule; got {backoff!r}"
+            )
+        every = {"backoff": backoff, "missing_hint": None}
+    if attempts is not None:
+        every["attempts"] = attempts
+    checked = _checked(kept)
+    return {kind: replace(rule, **every) for kind, rule in checked.items()} if every else checked
 
 
 def _checked(rules: Mapping[Kind, Rule]) -> dict[Kind, Rule]:
