@@ -173,7 +173,7 @@ async def answered(app, scope_type="http"):
 
 
 def test_the_middleware_answers_what_mulligan_gave_up_on(caplog):
-    error = CircuitOpen("bank", 12, "10 failures in a row")
+    error = CircuitOpen("bank", 12, "10 failures in a row, password=hunter2")
 
     async def app(scope, receive, send):
         raise error
@@ -184,6 +184,7 @@ def test_the_middleware_answers_what_mulligan_gave_up_on(caplog):
     assert (b"retry-after", b"12") in start["headers"]
     assert json.loads(body["body"])["is_retriable"] is True
     assert "10 failures in a row" in caplog.text  # in the log, not in the answer
+    assert "hunter2" not in caplog.text
 
 
 @pytest.mark.parametrize("is_begun", [True, False])

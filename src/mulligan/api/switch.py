@@ -191,14 +191,14 @@ class Switch:
         """One call: yields what to call, and is sent what came of it."""
         key = "" if self._cache is None else self._cache.key_of(args, kwargs)
         tales: list[Story] = []
+        errors: list[Exception] = []
         coming: list[tuple[float, _Route]] = []  # providers that said when they come back
-        error: Exception
         for route in self._routes:
             outcome = yield route.quick, route.function
             if not isinstance(outcome, _Failed):
                 return self._answered(route, outcome, key, tales)
-            error = outcome.error
-            tales.append(_told(error))
+            errors.append(outcome.error)
+            tales.append(_told(outcome.error))
             if not _moves(route, tales[-1]):
                 coming.clear()
                 break
@@ -211,9 +211,9 @@ class Switch:
             outcome = yield route.guard, route.function
             if not isinstance(outcome, _Failed):
                 return self._answered(route, outcome, key, tales)
-            error = outcome.error
-            tales.append(_told(error))
-        return self._otherwise(error, tales)
+            errors.append(outcome.error)
+            tales.append(_told(outcome.error))
+        return self._otherwise(errors[-1], tales)
 
     def _known(self, key: str, tales: list[Story]) -> SwitchAnswer | None:
         """An answer of before, if there is one."""

@@ -108,7 +108,7 @@ class Story:
     def __str__(self) -> str:
         """The whole story, a line an attempt."""
         lines = [
-            (f"{each.target}: " if each.target != self.target else "")
+            (f"{each.target}: " if each.target not in ("", self.target) else "")
             + f"attempt {each.attempt}: "
             + (each.kind if each.status is None else f"{each.status} ({each.kind})")
             + (f": {each.message}" if each.message else "")

@@ -152,8 +152,7 @@ def run(request):
     return request.param
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def asgi():
     """The tools of this file, for tests that cannot import it."""
-
     return SimpleNamespace(ask=ask, Shop=Shop, guarded=guarded)

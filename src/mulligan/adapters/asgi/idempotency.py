@@ -189,7 +189,8 @@ class IdempotencyMiddleware:
 
     def _terms(self, key: str, caller: str, scope: Scope, body: bytes) -> OnceTerms:
         # Not the decoded path: /a%2Fb and /a/b may be two resources.
-        path = scope.get("raw_path") or scope["path"].encode()
+        raw = scope.get("raw_path") or scope["path"].encode("utf-8", "surrogatepass")
+        path = raw.partition(b"?")[0]
         query = scope.get("query_string", b"")
         return OnceTerms(
             keys=self._store.keys,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...calls.notes import story
 from ...core.decisions import Ending
+from ...core.redaction import presentable
 from ...errors import KeyReused, NotAdmitted, NotKept, StoreError
 from ..problem import ProblemDocument, problem
 
@@ -67,7 +68,10 @@ def _is_known(error: Exception) -> bool:
 
 
 def _log(error: Exception) -> None:
+    """The client is told the status; what happened is for whoever runs the server, masked."""
     import logging
 
-    # The client is told the status; what happened is for whoever runs the server.
-    logging.getLogger("mulligan").warning("a request failed", exc_info=error)
+    tale = story(error)
+    said = presentable(f"{type(error).__name__}: {error}")
+    note = f"; {tale.note}" if tale is not None else ""
+    logging.getLogger("mulligan").warning("a request failed: %s%s", said, note)
