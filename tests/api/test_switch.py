@@ -247,6 +247,49 @@ def test_if_all_are_limited_the_one_that_comes_back_first_is_waited_for(asked, c
     assert len(first.calls) == 1
 
 
+@pytest.mark.parametrize("status", [429, 503, 529])
+def test_a_provider_that_names_no_time_is_left_after_five_seconds(asked, clock, status):
+    first = fails(status_error(status))
+    switch = Switch((guard("a"), first), (guard("b"), Scripted("second")))
+    began = clock.now()
+    assert asked(switch).source == "b"
+    assert clock.now() - began <= 5
+
+
+def test_if_all_are_down_for_a_minute_the_call_succeeds_all_the_same(asked, clock):
+    """A switch does not give up sooner than the guard alone would."""
+    began = clock.now()
+
+    def comes_back():
+        if clock.now() - began < 60:
+            raise status_error(503)
+        return "back"
+
+    assert asked(Switch((guard("alone"), comes_back))).value == "back"
+    began = clock.now()
+    switch = Switch((guard("a"), comes_back), (guard("b"), comes_back))
+    assert asked(switch).value == "back"
+
+
+def test_attempts_are_the_total(asked, clock):
+    first = fails(status_error(429, headers={"retry-after": "60"}))
+    switch = Switch((guard("a", attempts=3), first))
+    with pytest.raises(Exception, match="status 429"):
+        asked(switch)
+    assert first.calls == 3
+
+
+def test_a_deadline_is_the_guards_own(asked, clock):
+    first = fails(status_error(503))
+    switch = Switch(
+        (guard("a", deadline=3), first), (guard("b", attempts=1), fails(OSError(104, "")))
+    )
+    began = clock.now()
+    with pytest.raises(OSError, match="104"):
+        asked(switch)
+    assert clock.now() - began <= 3
+
+
 def test_a_limit_that_is_too_long_for_all_is_raised_with_the_time(asked, clock):
     day = status_error(429, headers={"retry-after": "7200"})
     switch = Switch((guard("a"), fails(day)), (guard("b"), fails(day)))

@@ -11,6 +11,7 @@ A call that may have been applied is never made again elsewhere, unless repeatin
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -71,17 +72,30 @@ class SwitchAnswer:
 class _Route(NamedTuple):
     guard: Guard
     function: Callable[..., Any]
-    quick: Guard  # the same, which neither waits for long nor for an open circuit
+    quick: Guard  # the same, which is retried for a short time, and fails if the circuit is open
 
     @property
     def effects(self) -> Effects:
         return self.guard._engine.settings.effects  # noqa: SLF001 -- what it was given
 
-    @property
-    def can_wait(self) -> bool:
-        """Whether the guard remembers until when its target is limited."""
-        sharing = self.guard._engine.sharing  # noqa: SLF001 -- the same
-        return sharing is not None and sharing.wants.gate is not None
+    def patient(self, tale: Story) -> Guard | None:
+        """A guard that goes on where the quick one stopped; None if it must not."""
+        policy, engine = self.guard.policy, self.guard._engine  # noqa: SLF001 -- the same
+        match tale.ending:
+            case Ending.PARKED:
+                # Without a gate the time that the server named would be forgotten.
+                goes_on = engine.sharing is not None and engine.sharing.wants.gate is not None
+            case Ending.DEADLINE:
+                goes_on = policy.deadline is None  # else it was the guard's own
+            case _:
+                goes_on = tale.ending == Ending.REFUSED
+        if not goes_on or policy.most_attempts is None:
+            return self.guard if goes_on else None
+        left = policy.most_attempts - tale.attempts
+        if left < 1:
+            return None
+        options: Any = {**engine.options, "attempts": left}
+        return Guard(self.guard.target, **options)
 
 
 class _Failed(NamedTuple):
@@ -97,8 +111,9 @@ class Switch:
         cache: Where good answers are remembered, to be given when every provider has failed.
         default: What to return, or a function of the error to call, when there is no other
             answer. Default: the error is raised.
-        switch_after: The longest wait for one provider, before the next one is asked. If none of
-            them answers, the one that comes back first is waited for as long as its guard waits.
+        switch_after: How long one provider is retried after its first failure, waits included,
+            before the next one is asked. If none of them answers, the one that comes back first
+            is retried for as long as its own guard allows.
 
     Raises:
         SettingError: One of them cannot be meant.
@@ -192,7 +207,7 @@ class Switch:
         key = "" if self._cache is None else self._cache.key_of(args, kwargs)
         tales: list[Story] = []
         errors: list[Exception] = []
-        coming: list[tuple[float, _Route]] = []  # providers that said when they come back
+        coming: list[tuple[float, _Route, Guard]] = []  # who may come back, and when
         for route in self._routes:
             outcome = yield route.quick, route.function
             if not isinstance(outcome, _Failed):
@@ -202,13 +217,15 @@ class Switch:
             if not _moves(route, tales[-1]):
                 coming.clear()
                 break
-            if tales[-1].retry_at is not None and route.can_wait:
-                coming.append((tales[-1].retry_at, route))
+            patient = route.patient(tales[-1])
+            if patient is not None:
+                retry_at = tales[-1].retry_at
+                coming.append((inf if retry_at is None else retry_at, route, patient))
         if (known := self._known(key, tales)) is not None:
             return known
         if coming and self._default is _NO_DEFAULT:
-            _, route = min(coming, key=itemgetter(0))
-            outcome = yield route.guard, route.function
+            _, route, patient = min(coming, key=itemgetter(0))
+            outcome = yield patient, route.function
             if not isinstance(outcome, _Failed):
                 return self._answered(route, outcome, key, tales)
             errors.append(outcome.error)
@@ -282,8 +299,8 @@ def _route(given: object, wait: float) -> _Route:
             f"Guard({guard.target!r}) keeps dead letters; a call that another provider answers "
             f"must not be replayed"
         )
-    wait = min(wait, guard.policy.in_place)
-    less: Any = {**options, "in_place": wait, "when_open": "fail"}
+    in_place, patience = min(wait, guard.policy.in_place), min(wait, guard.policy.bound)
+    less: Any = {**options, "in_place": in_place, "patience": patience, "when_open": "fail"}
     return _Route(guard, function, Guard(guard.target, **less))
 
 
