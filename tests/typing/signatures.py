@@ -53,6 +53,11 @@ def guarded(name: str) -> int:
     return len(name)
 
 
+@guard
+def decorated(name: str) -> int:
+    return len(name)
+
+
 @guard.once_per("name", exclude=())
 @mulligan.replayable("once per")
 def once_per(name: str) -> int:
@@ -83,6 +88,7 @@ async def check() -> None:
     assert_type(maybe("u"), bytes | None)
     assert_type(await amaybe("u"), bytes | None)
     assert_type(guarded("n"), int)
+    assert_type(decorated("n"), int)
     assert_type(Client().method("n"), int)
     assert_type(await Client().amethod("n"), int)
     assert_type(mulligan.call(plain, "u", limit=2), bytes)
