@@ -113,10 +113,10 @@ class Broken:
 
 def test_what_is_shared_never_stands_in_the_way_even_where_it_raises(caplog):
     target: Any = Broken()
-    admissions = Admissions((), target, VirtualClock())
+    admissions = Admissions((), target)
     failure = Failure(kind=Kind.SERVER, reach=Reach.MAYBE_APPLIED)
-    assert admissions.enter(1) is None
-    admissions.leave("failed", failure)
-    assert admissions.reserve(failure, 1.0) == ""
+    assert admissions.enter(1, 0.0, 0.0) is None
+    admissions.leave("failed", failure, now=0.0, wall=0.0)
+    assert admissions.reserve(failure, 1.0, 0.0, 0.0) == ""
     assert "no breaker" in caplog.text
     assert "no tokens" in caplog.text

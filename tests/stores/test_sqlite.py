@@ -28,13 +28,12 @@ from mulligan.shared.breaker import (
     Shut,
 )
 from mulligan.shared.gate.gate import EnterGate, Gate, GateWait, LeaveGate
-from mulligan.stores.boot_clock import boot_moment
 from mulligan.stores.entries import JournalLine
 from mulligan.stores.local_files import file_system
 from mulligan.stores.machine import Key
 from mulligan.stores.sqlite.file import _inherited
 from mulligan.stores.sqlite.journal import journal_file
-from mulligan.stores.sqlite.store import Sqlite
+from mulligan.stores.sqlite.store import Sqlite, boot_moment
 
 KEY = Key("target", "breaker")
 FIVE = Breaker()

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ..core.admission import Admission, Answer, Outcome, SharedTarget
     from ..core.events import EventName
     from ..core.failure import Failure
-    from ..core.ports import Clock
 
 __all__ = ("Admissions", "tell")
 
@@ -54,36 +53,34 @@ class Admissions:
     Args:
         given: Who is asked, outermost first.
         target: Breaker, gate and tokens of the target, asked last; None without a target.
-        clock: The time they are told.
 
     Attributes:
         news: What changed while this call asked or was told, for its session to announce.
+        stated: What the answer to the attempt under way stated about limits; before `leave`.
+        took: What that attempt took of what is counted in tokens; before `leave`.
     """
 
     __slots__ = (
-        *("_asked", "_clock", "_given", "_is_held", "_is_in", "_owing", "_reservation"),
-        *("_stated", "_took", "news", "target"),
+        *("_asked", "_given", "_is_held", "_is_in", "_owing", "_reservation"),
+        *("news", "stated", "target", "took"),
     )
 
-    def __init__(
-        self, given: tuple[Admission, ...], target: SharedTarget | None, clock: Clock
-    ) -> None:
-        self._given, self.target, self._clock = given, target, clock
+    def __init__(self, given: tuple[Admission, ...], target: SharedTarget | None) -> None:
+        self._given, self.target = given, target
         # Who admitted the attempt, outermost first.
         self._asked: tuple[tuple[Admission, object], ...] = ()
         self._is_in = False  # whether an attempt is under way
         self._is_held = False  # whether it may have a place in a queue of the target
         self._reservation = ""
         self._owing: Failure | None = None  # what the retry failed with that has no tokens yet
-        self._stated: Iterable[Any] = ()
-        self._took: float | None = None
+        self.stated: Iterable[Any] = ()
+        self.took: float | None = None
         self.news: _News = []
 
     @property
-    def may_wait(self) -> bool:
-        """Whether the next question could take a round trip to a store."""
-        target = self.target
-        return target is not None and not target.is_near(self._clock.now())
+    def holds_anything(self) -> bool:
+        """Whether there is anything to give back: a permit, a reservation, a place in a queue."""
+        return self._is_in or self._is_held or bool(self._reservation) or self._owing is not None
 
     @property
     def may_tell(self) -> bool:
@@ -95,12 +92,7 @@ class Admissions:
             return True
         tickets = [ticket for admission, ticket in self._asked if admission is target]
         known = tickets[0] if tickets and tickets[0] is not _NOBODY else None
-        return target.is_news(known, self._stated)
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether what the calls share lives outside of this process."""
-        return self.target is not None and self.target.is_remote
+        return target.is_news(known, self.stated)
 
     def begun(self, mark: int) -> None:
         """The first attempt was made unasked, while all was calm; `mark` is when it began."""
@@ -109,25 +101,24 @@ class Admissions:
         if target is not None and target.is_asked:
             self._asked = ((target, target.ticket_since(mark)),)
 
-    def enter(self, attempt: int) -> Hold | None:
-        """None once everybody has admitted the attempt; else how long to hold.
+    def enter(self, attempt: int, now: float, wall: float) -> Hold | None:
+        """None once the attempt is admitted by all; else how long to hold.
 
         Raises:
-            NotAdmitted: Somebody refused; what had been granted is given back.
+            NotAdmitted: It was refused; what had been granted is given back.
         """
         before, _hearing.news = _hearing.news, self.news
         try:
-            return self._enter(attempt)
+            return self._enter(attempt, now, wall)
         finally:
             _hearing.news = before
 
-    def _enter(self, attempt: int) -> Hold | None:
-        if self._owing is not None and (hold := self._fund(self._owing)) is not None:
+    def _enter(self, attempt: int, now: float, wall: float) -> Hold | None:
+        if self._owing is not None and (hold := self._fund(self._owing, now, wall)) is not None:
             return hold
         target, asked = self.target, self._given
         if target is not None and target.is_asked:
             asked = (*asked, target)
-        now, wall = self._clock.now(), self._clock.wall()
         for admission in asked:
             answer = self._ask(admission, attempt, now, wall)
             match answer:
@@ -143,8 +134,8 @@ class Admissions:
                 case _:
                     assert_never(answer)
         self._is_in, self._is_held = True, False
-        if self._reservation and target is not None and target.retry_tokens is not None:
-            target.retry_tokens.sent(self._reservation, now=now)
+        if self._reservation and target is not None and (tokens := target.retry_tokens) is not None:
+            tokens.sent(self._reservation, now=now)
         return None
 
     @staticmethod
@@ -155,30 +146,22 @@ class Admissions:
             report("admission", admission, trouble)
             return Admitted(_NOBODY)
 
-    def weigh(self, tokens: float) -> None:
-        """What the call may take of what is counted in tokens."""
-        if self.target is not None:
-            self.target.weigh(tokens)
-
-    def took(self, tokens: float) -> None:
-        """What the attempt under way took of it; before `leave`."""
-        self._took = tokens
-
-    def states(self, quotas: Iterable[Any]) -> None:
-        """What the answer to the attempt under way stated about limits; before `leave`."""
-        self._stated = quotas
-
     def leave(
-        self, outcome: Outcome, failure: Failure | None = None, *, is_cut: bool = False
+        self,
+        outcome: Outcome,
+        failure: Failure | None = None,
+        *,
+        now: float,
+        wall: float,
+        is_cut: bool = False,
     ) -> None:
-        """Tell everybody who admitted the attempt how it ended; nothing if nobody is in.
+        """Tell all who admitted the attempt how it ended; nothing if none is under way.
 
         A retry that was scheduled and is not made any more is ``cancelled``, too. So is for the
         admissions what the caller cut for lack of time: it says nothing about the target. The
         tokens of such a retry are gone all the same, for it was made.
         """
         self._owing, target = None, self.target
-        now, wall = self._clock.now(), self._clock.wall()
         if target is not None and self._is_held:
             self._is_held = False
             try:
@@ -201,8 +184,8 @@ class Admissions:
             self._is_in, _hearing.news = False, before
 
     def _leave(self, outcome: Outcome, failure: Failure | None, now: float, wall: float) -> None:
-        stated, self._stated = self._stated, ()
-        took, self._took = self._took, None
+        stated, self.stated = self.stated, ()
+        took, self.took = self.took, None
         target = self.target
         while self._asked:
             *others, (admission, ticket) = self._asked
@@ -221,7 +204,7 @@ class Admissions:
 
     # Tokens, for the retry that is scheduled
 
-    def reserve(self, failure: Failure, delay: float) -> str:
+    def reserve(self, failure: Failure, delay: float, now: float, wall: float) -> str:
         """Take tokens for a retry in `delay` seconds; why there are none, or empty."""
         target = self.target
         if target is None:
@@ -231,7 +214,6 @@ class Admissions:
             tokens = target.retry_tokens
             if tokens is None:
                 return ""
-            now, wall = self._clock.now(), self._clock.wall()
             name = tokens.reserve(failure, delay, now=now, wall=wall)
             target.settled(now)
         except Exception as trouble:  # noqa: BLE001 -- if tokens cannot be counted, it is retried
@@ -247,16 +229,16 @@ class Admissions:
             return "the retry tokens are used up: too many calls to the target fail"
         return ""
 
-    def _fund(self, failure: Failure) -> Hold | None:
+    def _fund(self, failure: Failure, now: float, wall: float) -> Hold | None:
         """Take tokens for a retry that is due; if there are none, how long to hold."""
-        target, now = self.target, self._clock.now()
+        target = self.target
         tokens = None if target is None else target.retry_tokens
         if target is None or tokens is None:
             return None
         try:
             name = None
             if target.is_first_unfunded(now):
-                name = tokens.reserve(failure, 0.0, now=now, wall=self._clock.wall())
+                name = tokens.reserve(failure, 0.0, now=now, wall=wall)
             if name is None:
                 self._is_held = True
                 return target.unfunded(now)

@@ -154,12 +154,14 @@ class AskAdmission:
 
 
 class TellSuccess:
-    """Tell those who admitted the attempt that it has succeeded."""
+    """Tell those who admitted the attempt that it has succeeded, before `Session.succeeded` does.
+
+    In a thread, that is, where it takes a round trip to a store.
+    """
 
     __slots__ = ()
 
-    def plain(self, session: Session) -> None:
-        session.leave()
+    def plain(self, _session: Session) -> None: ...
 
     async def awaited(self, session: Session) -> None:
         if session.may_tell:
@@ -376,7 +378,7 @@ def attempts(  # noqa: C901, PLR0912 -- a call, whole, with all its ends
                 continue
             if session.delivers:
                 return answer  # it has begun; whether it succeeds is seen at its end
-            session.returned(answer)
+            session.answer, session.is_done = answer, True
             if settings.observe is not None:
                 session.observe(answer)
             if session.is_shared:
@@ -435,7 +437,8 @@ def admission(
     session: Session, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Generator[Any, Any, FailedCall | None]:
     """Be admitted to make the next attempt; or say how the call ends."""
-    session.weigh(args, kwargs)
+    if session.settings.estimate is not None:
+        session.weigh(args, kwargs)
     try:
         while (hold := session.held((yield _ASK))) is not None:
             yield WaitInQueue(hold)
@@ -462,7 +465,7 @@ def _verified(
     if answer is NOT_APPLIED:
         return session.verified((yield Blocking(session.book, session.not_applied())))
     result = None if answer is APPLIED else answer
-    session.returned(result)
+    session.answer, session.is_done = result, True
     session.applied()
     return Answered(result)
 

@@ -32,7 +32,6 @@ from .context import (
     ambient_task,
     ambient_world,
     endings,
-    restore,
 )
 from .emit import announce, report, safely, warn
 from .notes import annotate, binds, ended_inside, stands_alone
@@ -43,7 +42,7 @@ from .several_requests import is_made_by_inner_guard, is_made_in_a_loop
 if TYPE_CHECKING:
     from contextvars import Token
 
-    from ..core.admission import Hold
+    from ..core.admission import Hold, Outcome
     from ..core.dead_letter import UnderKey
     from ..core.decisions import Decision
     from ..core.story import Story
@@ -82,6 +81,8 @@ class Session:
     Attributes:
         key: Of the operation that this call is, or is a part of; or empty.
         mark: `endings.count` before the latest attempt: what ended later, ended inside of it.
+        answer: What the function returned, once `is_done`.
+        is_done: Whether the function itself succeeded, whatever comes now; a fallback does not.
     """
 
     # Read before it is first written: most calls never touch these.
@@ -95,7 +96,10 @@ class Session:
     _is_last = False  # whether the attempt may take all that is left of the deadline, and no more
     _is_weighed = False  # whether it is known what the call may take
     _used_up = ""  # an argument that a second attempt would find empty
+    answer: Any = None
+    is_done = False
     is_bounded = False  # whether `ask` could refuse an attempt
+    is_remote = False  # whether what the calls share lives outside of this process
     is_async = False  # whether its steps are awaited
     is_shared = False  # whether attempts need admission, and others are told how they ended
     last_error: BaseException | None = None
@@ -159,7 +163,8 @@ class Session:
             from .admissions import Admissions  # loaded late: calls without a target need none
 
             target = None if find is None else find(deadline_at)
-            self._admissions = Admissions(settings.admissions, target, self.clock)
+            self._admissions = Admissions(settings.admissions, target)
+            self.is_remote = target is not None and target.is_remote
             if self.call.attempt:
                 self._admissions.begun(mark)
             self.is_shared = self.is_bounded = True
@@ -209,21 +214,19 @@ class Session:
     @property
     def may_wait(self) -> bool:
         """Whether `ask` could take a round trip to a store."""
-        return self._admissions is not None and self._admissions.may_wait
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether what the calls share lives outside of this process."""
-        return self._admissions is not None and self._admissions.is_remote
+        target = None if self._admissions is None else self._admissions.target
+        return target is not None and not target.is_near(self.clock.now())
 
     def weigh(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Estimate once what the call may take, where somebody knows how."""
+        """Estimate once what the call may take, where the guard has ``estimate=``."""
         estimate, admissions = self.settings.estimate, self._admissions
         if estimate is None or admissions is None or self._is_weighed:
             return
         self._is_weighed = True
         try:
-            admissions.weigh(_counted(estimate(*args, **kwargs)))
+            tokens = _counted(estimate(*args, **kwargs))
+            if admissions.target is not None:
+                admissions.target.weigh(tokens)
         except Exception as trouble:  # noqa: BLE001 -- who cannot count does not stand in the way
             report("estimate", estimate, trouble)
 
@@ -233,11 +236,15 @@ class Session:
         Raises:
             NotAdmitted: The attempt must not be made.
         """
-        if self._left() <= 0:
+        clock, call = self.clock, self.call
+        now = clock.now()
+        if now >= call.deadline_at:
             if self._hold is not None:
                 raise self._not_admitted(self._hold)
             raise DeadlinePassed(self._who(), "the deadline passed before the attempt could begin")
-        return None if self._admissions is None else self._admissions.enter(self.call.attempt + 1)
+        if self._admissions is None:
+            return None
+        return self._admissions.enter(call.attempt + 1, now, clock.wall())
 
     def held(self, hold: Hold | None) -> Hold | None:
         """`hold`, if it is short enough to wait for; announced before the wait.
@@ -246,7 +253,8 @@ class Session:
             LimitReached: It is not, and the target lets nobody through.
             CircuitOpen: It is not, and the target is down.
         """
-        self._waited()
+        if self._hold is not None:
+            self._waited(self._hold)
         self._speak()
         if hold is None:
             self._held_at = None
@@ -265,11 +273,9 @@ class Session:
         self._hold, self._asked_at = hold, now
         return hold if delay == hold.delay else replace(hold, delay=delay)
 
-    def _waited(self) -> None:
-        """Book the wait that is over. Waiting for a limit is no retrying and costs no budget."""
-        hold, self._hold = self._hold, None
-        if hold is None:
-            return
+    def _waited(self, hold: Hold) -> None:
+        """Book the wait that has ended. A wait for a limit is not a retry, and costs no budget."""
+        self._hold = None
         took = max(0.0, self.clock.now() - self._asked_at)
         self.call.waited += took
         if hold.reason != "limit":
@@ -343,12 +349,12 @@ class Session:
         if read is None or admissions is None:
             return
         try:
-            admissions.states(read(answer, now=self.clock.wall()))
+            admissions.stated = read(answer, now=self.clock.wall())
         except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
             report("observer", read, trouble)
         try:
             if spent is not None and (took := spent(answer)) is not None:
-                admissions.took(_counted(took))
+                admissions.took = _counted(took)
         except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
             report("observer", spent, trouble)
 
@@ -358,14 +364,20 @@ class Session:
         return self._admissions is not None and self._admissions.may_tell
 
     def leave(self) -> None:
-        """Tell who admitted the attempt that it has succeeded."""
-        if self._admissions is not None:
-            self._admissions.leave("succeeded")
+        """Tell those who admitted the attempt that it has succeeded."""
+        self._leave("succeeded")
 
     def tell(self) -> None:
-        """Tell who admitted the attempt how it failed."""
+        """Tell those who admitted the attempt how it failed."""
         if self._admissions is not None:
-            self._admissions.leave("failed", self.failure, is_cut=self._was_cut())
+            now, wall = self._read_at
+            self._admissions.leave(
+                "failed", self.failure, now=now, wall=wall, is_cut=self._was_cut()
+            )
+
+    def _leave(self, outcome: Outcome) -> None:
+        if self._admissions is not None and self._admissions.holds_anything:
+            self._admissions.leave(outcome, now=self.clock.now(), wall=self.clock.wall())
 
     def _was_cut(self) -> bool:
         """Whether the attempt ended because the caller had no more time, not because of the target.
@@ -400,10 +412,7 @@ class Session:
         """Why there are no retry tokens for a retry in `delay` seconds, or empty."""
         if self._admissions is None or self.failure is None:
             return ""
-        return self._admissions.reserve(self.failure, delay)
-
-    def returned(self, answer: Any) -> None:
-        """The function returned `answer`, and nobody objects: whatever comes now, it is done."""
+        return self._admissions.reserve(self.failure, delay, *self._read_at)
 
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
@@ -464,7 +473,7 @@ class Session:
         self.failure = settings.classify(error, now=wall)
         self.last_error = error
         if settings.overhear is not None and self._admissions is not None:
-            self._admissions.states(settings.overhear(error, now=wall))
+            self._admissions.stated = settings.overhear(error, now=wall)
         return None
 
     def judged(self, error: Exception) -> Decision:
@@ -540,6 +549,7 @@ class Session:
         """The last attempt, which may have been applied, was not: judge it again."""
         assert self.failure is not None  # noqa: S101 -- only after `read`
         now, wall = self.clock.now(), self.clock.wall()
+        self._read_at = now, wall
         return self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
 
     def verified(self, decision: Decision) -> RetryAfter | Park | GiveUp:
@@ -569,11 +579,9 @@ class Session:
 
     def broken(self, error: Exception) -> GiveUp:
         """A stream failed after it had delivered something: committed, never replayed."""
-        wall = self.clock.wall()
+        _, wall = self._read_at = self.clock.now(), self.clock.wall()
         self.failure = self.settings.classify(error, now=wall)
-        passed = None
-        if endings.count != self.mark or not stands_alone(error):
-            passed = ended_inside(error, self.mark)
+        passed = ended_inside(error, self.mark)
         self._passed = passed if passed is not None and binds(passed) else None
         items = "1 item" if self.delivered == 1 else f"{self.delivered} items"
         decision = GiveUp(Ending.COMMITTED, f"the stream had delivered {items}: not replayed")
@@ -654,8 +662,7 @@ class Session:
 
     def _give_back(self) -> None:
         """No attempt is made with what was admitted or scheduled."""
-        if self._admissions is not None:
-            self._admissions.leave("cancelled")
+        self._leave("cancelled")
         self._speak()
 
     def _speak(self) -> None:
@@ -679,7 +686,10 @@ class Session:
         token = self._token
         if token is not None:
             self._token = None
-            restore(ambient_context, token)
+            try:  # noqa: SIM105 -- contextlib.suppress takes as long as all the rest of it
+                ambient_context.reset(token)
+            except ValueError:  # begun in one context, ended in another: see `restore`
+                pass
 
     def _elapsed(self) -> float:
         first = self.call.first_failed_at

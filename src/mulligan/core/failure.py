@@ -71,21 +71,10 @@ class Kind(StrEnum):
                 f"{name} needs a kind of failure; got {word!r}, {nearest(str(word), cls)}"
             ) from None
 
-    @property
-    def family(self) -> Family:
-        return _FAMILY[self]
+    family: Family
+    retryability: Retryability
+    is_limit: bool  # whether time alone ends it, and the server knows when
 
-    @property
-    def retryability(self) -> Retryability:
-        return _RETRYABILITY[self]
-
-    @property
-    def is_limit(self) -> bool:
-        """Whether time alone ends it, and the server knows when."""
-        return self in _LIMITS
-
-
-_LIMITS = frozenset({Kind.RATE_LIMIT, Kind.QUOTA})
 
 _FAMILY = {
     Kind.RATE_LIMIT: Family.RATE_LIMIT,
@@ -113,7 +102,9 @@ _RETRYABILITY_OF = {
     Family.UNKNOWN: Retryability.NON_RETRYABLE,
 }
 
-_RETRYABILITY = {kind: _RETRYABILITY_OF[family] for kind, family in _FAMILY.items()}
+for _kind, _family in _FAMILY.items():
+    _kind.family, _kind.retryability = _family, _RETRYABILITY_OF[_family]
+    _kind.is_limit = _family is Family.RATE_LIMIT
 
 
 class Reach(StrEnum):

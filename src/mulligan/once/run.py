@@ -48,8 +48,6 @@ class KeyedSession(Session):
         holding: The key.
     """
 
-    is_done = False  # whether the function itself succeeded; a fallback is not a success
-    _answer: Any = None  # what it returned
     _refusal: KeyBusy | None = None
     _look = _FIRST_LOOK
     _gives_up_at: float | None = None
@@ -95,9 +93,6 @@ class KeyedSession(Session):
             raise self._refusal
         return super().ask()
 
-    def returned(self, answer: Any) -> None:
-        self.is_done, self._answer = True, answer
-
     def settle(self) -> None:
         """Have what the function returned recorded, though its caller will not hear of it.
 
@@ -105,7 +100,7 @@ class KeyedSession(Session):
         a key that was given back then would let it happen again.
         """
         holding = self.holding
-        holding.settle(holding.finish(holding.written(self._answer)[0]))
+        holding.settle(holding.finish(holding.written(self.answer)[0]))
 
 
 def _overtaken(session: KeyedSession) -> None:

@@ -364,4 +364,4 @@ class TargetCall(CallAdmission):
             tokens = self.retry_tokens
             if tokens is not None and tokens.has_some(now):
                 waiting.rouse_unfunded(now)
-        self._parts.refresh()
+        self._parts.refresh(now)

@@ -103,12 +103,11 @@ class TargetTable:
             if is_held:
                 self._held.append(place)
         if parts is not None:
-            parts.refresh()
+            parts.refresh(world().clock.now())
         return place
 
-    def keep(self, parts: TargetParts) -> None:
+    def keep(self, parts: TargetParts, now: float) -> None:
         """Remember `parts`, which have just changed, until what they know has expired."""
-        now = world().clock.now()
         # Under the lock: a sweep must not drop what was changed after it had looked.
         with self._lock:
             self._known[parts.target, parts.scope] = parts, now
@@ -356,7 +355,7 @@ class TargetParts:
         """Whether the breaker opened or closed after `mark` endings, or just then."""
         return mark <= self._changed
 
-    def refresh(self) -> None:
+    def refresh(self, now: float) -> None:
         """Say whether all is calm, now that something may have changed."""
         if self.home.state is None:
             # Under the lock: the last one has seen what all others did.
@@ -370,7 +369,7 @@ class TargetParts:
                     place.is_clear = rest and gate is not None and gate.has_plenty
             if is_calm:
                 return
-        self.home.places.keep(self)
+        self.home.places.keep(self, now)
 
 
 def _roll() -> float:

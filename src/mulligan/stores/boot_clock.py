@@ -11,22 +11,15 @@ import time
 from functools import lru_cache
 from pathlib import Path
 
-from ..core.moment import Moment
-
-__all__ = ("boot_id", "boot_moment", "boot_time")
+__all__ = ("BOOT_CLOCK", "boot_id", "boot_time")
 
 # macOS's CLOCK_MONOTONIC continues during sleep, Linux's does not.
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
-
-
-def boot_moment() -> Moment:
-    """Now, by the clocks of this machine."""
-    return Moment(time.clock_gettime(_CLOCK), time.time(), boot_id())
+BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def boot_time() -> float:
     """Seconds since the machine booted."""
-    return time.clock_gettime(_CLOCK)
+    return time.clock_gettime(BOOT_CLOCK)
 
 
 @lru_cache(maxsize=1)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...core.moment import Moment
 from ...errors import StoreDown, StoreError
 from ..async_calls import in_thread
-from ..boot_clock import boot_moment
+from ..boot_clock import BOOT_CLOCK, boot_id
 from ..machine import Key, scoped
 from .file import SqliteFile
 from .journal import BY_TWO_CLOCKS, STATES, SqliteJournal, journal_file
@@ -21,10 +23,9 @@ from .journal import BY_TWO_CLOCKS, STATES, SqliteJournal, journal_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...core.moment import Moment
     from ..machine import Machine, Operation
 
-__all__ = ("Sqlite", "hot_file")
+__all__ = ("Sqlite", "boot_moment", "hot_file")
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -41,6 +42,11 @@ _SWEEP = 256
 # Seconds after a reboot until a calendar that says "over" is believed: a machine may come up with
 # the wrong one, and is told the right one soon.
 _SETTLED = 3_600.0
+
+
+def boot_moment() -> Moment:
+    """Now, by the clocks of this machine."""
+    return Moment(time.clock_gettime(BOOT_CLOCK), time.time(), boot_id())
 
 
 def hot_file(hot: Path) -> SqliteFile:
