@@ -89,13 +89,15 @@ def test_a_store_whose_folder_goes_away_is_done_without_in_every_thread(tmp_path
 class Broken:
     """A target whose breaker and tokens raise."""
 
-    is_remote = is_asked = True
+    is_remote = owes_tokens = True
+
+    def fund(self, *, now, wall):
+        raise RuntimeError("not funded")
 
     def enter(self, attempt, *, now, wall):
         raise RuntimeError("no breaker")
 
-    @property
-    def retry_tokens(self):
+    def reserve(self, failure, delay, *, now, wall):
         raise RuntimeError("no tokens")
 
     def is_near(self, now):
@@ -104,11 +106,8 @@ class Broken:
     def is_news(self, ticket, stated):
         return True
 
-    def give_up(self, now):
-        raise RuntimeError("not given up")
-
-    def settled(self, now):
-        raise RuntimeError("not settled")
+    def ended(self, outcome, *, now, wall):
+        raise RuntimeError("not ended")
 
 
 def test_what_is_shared_never_stands_in_the_way_even_where_it_raises(caplog):

@@ -50,6 +50,8 @@ def tell(event: EventName, **facts: Any) -> None:
 class Admissions:
     """The permits that one call holds for the attempt under way.
 
+    Whatever an admission raises is reported: if it cannot answer, the attempt is made.
+
     Args:
         given: Who is asked, outermost first.
         target: Breaker, gate and tokens of the target, asked last; None without a target.
@@ -60,27 +62,22 @@ class Admissions:
         took: What that attempt took of what is counted in tokens; before `leave`.
     """
 
-    __slots__ = (
-        *("_asked", "_given", "_is_held", "_is_in", "_owing", "_reservation"),
-        *("news", "stated", "target", "took"),
-    )
+    __slots__ = ("_asked", "_given", "_is_in", "_is_promised", "news", "stated", "target", "took")
 
     def __init__(self, given: tuple[Admission, ...], target: SharedTarget | None) -> None:
         self._given, self.target = given, target
         # Who admitted the attempt, outermost first.
         self._asked: tuple[tuple[Admission, object], ...] = ()
         self._is_in = False  # whether an attempt is under way
-        self._is_held = False  # whether it may have a place in a queue of the target
-        self._reservation = ""
-        self._owing: Failure | None = None  # what the retry failed with that has no tokens yet
+        self._is_promised = False  # whether the target holds a queue's place or tokens for one
         self.stated: Iterable[Any] = ()
         self.took: float | None = None
         self.news: _News = []
 
     @property
     def holds_anything(self) -> bool:
-        """Whether there is anything to give back: a permit, a reservation, a place in a queue."""
-        return self._is_in or self._is_held or bool(self._reservation) or self._owing is not None
+        """Whether there is anything to give back: a permit, tokens, a place in a queue."""
+        return self._is_in or self._is_promised
 
     @property
     def may_tell(self) -> bool:
@@ -88,8 +85,6 @@ class Admissions:
         target = self.target
         if target is None or not target.is_remote:
             return False
-        if self._reservation:
-            return True
         tickets = [ticket for admission, ticket in self._asked if admission is target]
         known = tickets[0] if tickets and tickets[0] is not _NOBODY else None
         return target.is_news(known, self.stated)
@@ -97,9 +92,8 @@ class Admissions:
     def begun(self, mark: int) -> None:
         """The first attempt was made unasked, while all was calm; `mark` is when it began."""
         self._is_in = True
-        target = self.target
-        if target is not None and target.is_asked:
-            self._asked = ((target, target.ticket_since(mark)),)
+        if self.target is not None:
+            self._asked = ((self.target, self.target.ticket_since(mark)),)
 
     def enter(self, attempt: int, now: float, wall: float) -> Hold | None:
         """None once the attempt is admitted by all; else how long to hold.
@@ -114,10 +108,10 @@ class Admissions:
             _hearing.news = before
 
     def _enter(self, attempt: int, now: float, wall: float) -> Hold | None:
-        if self._owing is not None and (hold := self._fund(self._owing, now, wall)) is not None:
-            return hold
         target, asked = self.target, self._given
-        if target is not None and target.is_asked:
+        if target is not None:
+            if target.owes_tokens and (hold := self._fund(target, now, wall)) is not None:
+                return hold
             asked = (*asked, target)
         for admission in asked:
             answer = self._ask(admission, attempt, now, wall)
@@ -125,7 +119,7 @@ class Admissions:
                 case Admitted():
                     self._asked = (*self._asked, (admission, answer.ticket))
                 case Hold():
-                    self._is_held = True
+                    self._is_promised = True
                     self._leave("cancelled", None, now, wall)
                     return answer
                 case Refused():
@@ -133,9 +127,7 @@ class Admissions:
                     raise answer.error
                 case _:
                     assert_never(answer)
-        self._is_in, self._is_held = True, False
-        if self._reservation and target is not None and (tokens := target.retry_tokens) is not None:
-            tokens.sent(self._reservation, now=now)
+        self._is_in = True
         return None
 
     @staticmethod
@@ -145,6 +137,14 @@ class Admissions:
         except Exception as trouble:  # noqa: BLE001 -- an admission that raises admits
             report("admission", admission, trouble)
             return Admitted(_NOBODY)
+
+    @staticmethod
+    def _fund(target: SharedTarget, now: float, wall: float) -> Hold | None:
+        try:
+            return target.fund(now=now, wall=wall)
+        except Exception as trouble:  # noqa: BLE001 -- if tokens cannot be counted, it is retried
+            report("tokens", target, trouble)
+            return None
 
     def leave(
         self,
@@ -161,27 +161,19 @@ class Admissions:
         admissions what the caller cut for lack of time: it says nothing about the target. The
         tokens of such a retry are gone all the same, for it was made.
         """
-        self._owing, target = None, self.target
-        if target is not None and self._is_held:
-            self._is_held = False
-            try:
-                target.give_up(now)
-            except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
-                report("admission", target, trouble)
-        if not self._is_in and not self._reservation:
+        if not self.holds_anything:
             return
+        target = self.target
         before, _hearing.news = _hearing.news, self.news
         try:
             self._leave("cancelled" if is_cut else outcome, failure, now, wall)
             if target is not None:
-                try:
-                    if self._is_in or outcome == "cancelled":
-                        self._settle(target, outcome, now, wall)
-                    target.settled(now)
-                except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
-                    report("tokens", target, trouble)
+                target.ended(outcome, now=now, wall=wall)
+        except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
+            report("tokens", target, trouble)
         finally:
-            self._is_in, _hearing.news = False, before
+            self._is_in = self._is_promised = False
+            _hearing.news = before
 
     def _leave(self, outcome: Outcome, failure: Failure | None, now: float, wall: float) -> None:
         stated, self.stated = self.stated, ()
@@ -202,8 +194,6 @@ class Admissions:
             except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
                 report("admission", admission, trouble)
 
-    # Tokens, for the retry that is scheduled
-
     def reserve(self, failure: Failure, delay: float, now: float, wall: float) -> str:
         """Take tokens for a retry in `delay` seconds; why there are none, or empty."""
         target = self.target
@@ -211,52 +201,11 @@ class Admissions:
             return ""
         before, _hearing.news = _hearing.news, self.news
         try:
-            tokens = target.retry_tokens
-            if tokens is None:
-                return ""
-            name = tokens.reserve(failure, delay, now=now, wall=wall)
-            target.settled(now)
+            why = target.reserve(failure, delay, now=now, wall=wall)
         except Exception as trouble:  # noqa: BLE001 -- if tokens cannot be counted, it is retried
             report("tokens", target, trouble)
             return ""
         finally:
             _hearing.news = before
-        if name is not None:
-            self._reservation = name
-        elif target.waits:
-            self._owing = failure  # the attempt waits for them, when its backoff is over
-        else:
-            return "the retry tokens are used up: too many calls to the target fail"
-        return ""
-
-    def _fund(self, failure: Failure, now: float, wall: float) -> Hold | None:
-        """Take tokens for a retry that is due; if there are none, how long to hold."""
-        target = self.target
-        tokens = None if target is None else target.retry_tokens
-        if target is None or tokens is None:
-            return None
-        try:
-            name = None
-            if target.is_first_unfunded(now):
-                name = tokens.reserve(failure, 0.0, now=now, wall=wall)
-            if name is None:
-                self._is_held = True
-                return target.unfunded(now)
-            target.give_up(now)  # its place in the queue for tokens
-            target.settled(now)  # and there may be enough for the next one
-        except Exception as trouble:  # noqa: BLE001 -- if the store is down, the attempt is admitted
-            report("tokens", target, trouble)
-            name = ""
-        self._reservation, self._owing = name, None
-        return None
-
-    def _settle(self, target: SharedTarget, outcome: Outcome, now: float, wall: float) -> None:
-        """The retry that was scheduled has ended, or the only attempt has."""
-        name, self._reservation = self._reservation, ""
-        tokens = target.retry_tokens
-        if tokens is None:
-            return
-        if name:
-            tokens.settle(name, is_returned=outcome != "failed", now=now, wall=wall)
-        elif outcome == "succeeded":
-            tokens.succeeded(now=now, wall=wall)
+        self._is_promised = not why
+        return why

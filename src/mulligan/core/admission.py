@@ -24,7 +24,6 @@ __all__ = (
     "Hold",
     "Outcome",
     "Refused",
-    "RetryFunds",
     "SharedTarget",
     "Waiter",
 )
@@ -105,41 +104,8 @@ class Admission(Protocol):
         ...
 
 
-class RetryFunds(Protocol):
-    """What pays for retries. Asked before it is decided to wait: a wait for nothing is waste."""
-
-    def reserve(self, failure: Failure, delay: float, *, now: float, wall: float) -> str | None:
-        """The name of a reservation for a retry in `delay` seconds; None if there is none left.
-
-        Empty if none is needed.
-        """
-        ...
-
-    def sent(self, name: str, *, now: float) -> None:
-        """The retry is under way."""
-        ...
-
-    def settle(self, name: str, *, is_returned: bool, now: float, wall: float) -> None:
-        """The retry has ended: `is_returned` if it succeeded or was never made."""
-        ...
-
-    def succeeded(self, *, now: float, wall: float) -> None:
-        """A call succeeded at its first attempt."""
-        ...
-
-
 class SharedTarget(Admission, Protocol):
     """A target with its breaker, gate and retry tokens, as one call uses them."""
-
-    @property
-    def is_asked(self) -> bool:
-        """Whether it has a breaker or a gate, so that attempts need admission."""
-        ...
-
-    @property
-    def waits(self) -> bool:
-        """Whether calls wait for a target that is down, and for retry tokens."""
-        ...
 
     @property
     def is_down(self) -> bool:
@@ -193,23 +159,22 @@ class SharedTarget(Admission, Protocol):
         """
         ...
 
+    def reserve(self, failure: Failure, delay: float, *, now: float, wall: float) -> str:
+        """Take tokens for a retry in `delay` seconds: empty, or why it must not be made.
+
+        Asked before it is decided to wait: a wait for nothing is waste.
+        """
+        ...
+
     @property
-    def retry_tokens(self) -> RetryFunds | None:
-        """What pays for retries; None if they are free."""
+    def owes_tokens(self) -> bool:
+        """Whether a retry was promised for which there were no tokens yet: `fund` it first."""
         ...
 
-    def is_first_unfunded(self, now: float) -> bool:
-        """Whether it is this call's turn to ask for retry tokens."""
+    def fund(self, *, now: float, wall: float) -> Hold | None:
+        """Take tokens for a retry that is due and has none; how long to hold if there are none."""
         ...
 
-    def unfunded(self, now: float) -> Hold:
-        """The hold of a retry for which there are no tokens yet; it waits in a queue."""
-        ...
-
-    def give_up(self, now: float) -> None:
-        """The call waits in no queue any more."""
-        ...
-
-    def settled(self, now: float) -> None:
-        """Something may have changed."""
+    def ended(self, outcome: Outcome, *, now: float, wall: float) -> None:
+        """The attempt has ended, or a retry that was promised is not made: settle its tokens."""
         ...

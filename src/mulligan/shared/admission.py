@@ -129,7 +129,7 @@ class CallAdmission(QueuedCall):
         # It is called when the answer comes, unless another process hears it.
         return max(delay, min(polls_for, _FRESH if self.gate.is_shared else _AGAIN))
 
-    def unfunded(self, now: float) -> Hold:
+    def _unfunded(self, now: float) -> Hold:
         """The hold of a retry for which there are no tokens: others before it come first.
 
         Who puts tokens back calls the first; in another process nobody is called.
@@ -144,7 +144,7 @@ class CallAdmission(QueuedCall):
             delay, because, least=0.0, reason="tokens", waiter=self, answered_at=waiting.answered_at
         )
 
-    def is_first_unfunded(self, now: float) -> bool:
+    def _is_first_unfunded(self, now: float) -> bool:
         """Whether no other call waits for retry tokens, or all others came later."""
         waiting = self.waiting
         if not waiting.unfunded.size:
@@ -285,7 +285,10 @@ class TargetCall(CallAdmission):
         deadline_at: When the call ends at the latest.
     """
 
-    __slots__ = ("_is_found", "_parts", "_tokens", "_wants", "has_gate", "is_asked")
+    __slots__ = (
+        *("_is_found", "_is_made", "_owing", "_parts", "_reservation", "_tokens", "_wants"),
+        *("has_gate", "owes_tokens"),
+    )
 
     def __init__(
         self, parts: TargetParts, wants: TargetSettings, *, waits: bool, deadline_at: float
@@ -295,8 +298,11 @@ class TargetCall(CallAdmission):
         self.deadline_at = deadline_at
         self._parts, self._wants = parts, wants
         self.has_gate = wants.gate is not None
-        self.is_asked = self.has_gate or wants.breaker is not None
         self._is_found = False
+        self._is_made = False  # whether an attempt is under way
+        self._reservation = ""  # of the tokens for the retry that is scheduled or under way
+        self.owes_tokens = False  # whether a retry has no tokens yet, and
+        self._owing: Failure | None = None  # what it failed with
         self._tokens: RetryTokens | None = None
 
     def _find(self) -> None:
@@ -308,7 +314,7 @@ class TargetCall(CallAdmission):
             self.gate = None if wants.gate is None else parts.part("gate")
 
     @property
-    def retry_tokens(self) -> RetryTokens | None:
+    def _retry_tokens(self) -> RetryTokens | None:
         tokens = self._tokens
         if tokens is None and self._wants.tokens is not None:
             tokens = self._parts.part("tokens")
@@ -332,10 +338,16 @@ class TargetCall(CallAdmission):
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:
         self._find()
-        return super().enter(attempt, now=now, wall=wall)
+        answer = super().enter(attempt, now=now, wall=wall)
+        if isinstance(answer, Admitted):
+            self._is_made = True
+            if self._reservation and (tokens := self._retry_tokens) is not None:
+                tokens.sent(self._reservation, now=now)
+        return answer
 
     def ticket_since(self, mark: int) -> object:
         self._find()
+        self._is_made = True
         # What began before the breaker changed says nothing about the target now (E-B4).
         return self.calm_ticket(has_breaker=not self._parts.has_changed_since(mark))
 
@@ -350,18 +362,58 @@ class TargetCall(CallAdmission):
     def is_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
         if not self._parts.is_known:
             return True
-        tokens = self.retry_tokens
-        if tokens is not None and not tokens.is_calm:
+        tokens = self._retry_tokens
+        if self._reservation or (tokens is not None and not tokens.is_calm):
             return True
         return ticket is not None and self.has_news(ticket, stated)
 
     def weigh(self, tokens: float) -> None:
         self.estimate = tokens
 
-    def settled(self, now: float) -> None:
+    def reserve(self, failure: Failure, delay: float, *, now: float, wall: float) -> str:
+        tokens = self._retry_tokens
+        if tokens is None:
+            return ""
+        name = tokens.reserve(failure, delay, now=now, wall=wall)
+        self._changed(tokens, now)
+        if name is not None:
+            self._reservation = name
+        elif self.waits:
+            # The attempt waits for them, when its backoff is over.
+            self.owes_tokens, self._owing = True, failure
+        else:
+            return "the retry tokens are used up: too many calls to the target fail"
+        return ""
+
+    def fund(self, *, now: float, wall: float) -> Hold | None:
+        failure, tokens = self._owing, self._retry_tokens
+        if failure is None or tokens is None:
+            return None
+        name = None
+        if self._is_first_unfunded(now):
+            name = tokens.reserve(failure, 0.0, now=now, wall=wall)
+        if name is None:
+            return self._unfunded(now)
+        self._reservation, self.owes_tokens = name, False
+        self.give_up(now)  # its place in the queue for tokens
+        self._changed(tokens, now)  # and there may be enough for the next one
+        return None
+
+    def ended(self, outcome: Outcome, *, now: float, wall: float) -> None:
+        self.give_up(now)
+        tokens, name, is_made = self._retry_tokens, self._reservation, self._is_made
+        self.owes_tokens = self._is_made = False
+        if tokens is not None and (is_made or outcome == "cancelled"):
+            self._reservation = ""
+            if name:
+                tokens.settle(name, is_returned=outcome != "failed", now=now, wall=wall)
+            elif outcome == "succeeded":
+                tokens.succeeded(now=now, wall=wall)
+        self._changed(tokens, now)
+
+    def _changed(self, tokens: RetryTokens | None, now: float) -> None:
+        """Wake the first that waits for tokens, if there are some; say whether all is calm."""
         waiting = self.waiting
-        if waiting.unfunded.size:
-            tokens = self.retry_tokens
-            if tokens is not None and tokens.has_some(now):
-                waiting.rouse_unfunded(now)
+        if waiting.unfunded.size and tokens is not None and tokens.has_some(now):
+            waiting.rouse_unfunded(now)
         self._parts.refresh(now)

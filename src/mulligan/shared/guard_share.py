@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..calls.context import ambient_world
 from ..classify.objects import careful_get, evidence_in
 from ..classify.quotas import Quota, quotas, read_quotas
 from ..core.presets import preset
@@ -120,6 +121,9 @@ class GuardTarget:
                 self._parts().adjust(name, value)
 
     def _parts(self) -> TargetParts:
+        world = ambient_world.get() if self._store is None else None
+        if (world is None or world.store is None) and self.place.parts is not None:
+            return self.place.parts
         store = store_for(self._store, self._otherwise)
         home = home_of(store)
         place = home.place(*self._names)
