@@ -84,7 +84,7 @@ async def awithin(limit: float, work: Callable[..., T], *args: Any) -> T:
     import asyncio
 
     future = asyncio.wrap_future(_pool.handed(work, args))
-    # Nobody is told what becomes of it after the time is over, or its caller gone.
+    # If the caller has gone or its time has passed, its result is dropped.
     future.add_done_callback(lambda done: done.cancelled() or done.exception())
     await asyncio.wait([future], timeout=limit)
     if not future.done():
@@ -110,7 +110,7 @@ async def _in_trio(work: Callable[..., T], args: tuple[Any, ...], *, is_awaited:
         work, *args, abandon_on_cancel=not is_awaited, limiter=limiter
     )
     if is_awaited:
-        await trio.lowlevel.checkpoint_if_cancelled()  # before an attempt is made for nobody
+        await trio.lowlevel.checkpoint_if_cancelled()  # no attempt for a cancelled caller
     return answer
 
 
@@ -150,9 +150,9 @@ class _Pool:
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(work())
-                except BaseException as error:  # noqa: BLE001 -- whoever waits is told
+                except BaseException as error:  # noqa: BLE001 -- handed to the waiting caller
                     future.set_exception(error)
-            del future, work  # what it holds is nobody's while the thread waits
+            del future, work  # not kept alive while the thread waits
 
     def drain(self) -> None:
         wait(list(self._under_way), _LAST)
@@ -165,7 +165,7 @@ class _Inline(_Pool):
         future: Future[T] = Future()
         try:
             future.set_result(work(*args))
-        except BaseException as error:  # noqa: BLE001 -- whoever waits is told
+        except BaseException as error:  # noqa: BLE001 -- handed to the waiting caller
             future.set_exception(error)
         return future
 
@@ -175,7 +175,7 @@ _pool = _Pool()
 
 @contextmanager
 def inline() -> Iterator[None]:
-    """Start no thread inside: work is done by whoever hands it out; for simulations.
+    """Start no thread inside: the caller does the work itself; for simulations.
 
     A loop in virtual time would jump ahead while a thread works, and differently each time.
     """

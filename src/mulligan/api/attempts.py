@@ -70,7 +70,7 @@ class Attempt:
                 return True
             case Park() | GiveUp() as decision:
                 session.end(error, decision)
-                if session.breath:
+                if session.pause:
                     return self._breathe(error)
             case Verify() as doubt:
                 # verify= takes a call's arguments, and a block has none: attempts() refuses it.
@@ -85,7 +85,7 @@ class Attempt:
         if self._session.is_async:
             self.last_error = error
             return True
-        self._session.clock.sleep(self._session.breath)
+        self._session.clock.sleep(self._session.pause)
         return False
 
 
@@ -135,7 +135,7 @@ def _blocks(session: Session) -> Steps:
             if not attempt.was_entered:
                 return Raised(SettingError("the loop needs `with attempt:` around what it tries"))
             if attempt.last_error is not None:
-                yield Sleep(session.breath)
+                yield Sleep(session.pause)
                 error, attempt.last_error = attempt.last_error, None
                 return Raised(error)
             if attempt.delay is None:

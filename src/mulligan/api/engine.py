@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ("PATHS", "Engine")
 
-# calm: nobody needs to know. timed: when it began. known: that it is under way. observed: what the
-# answer says about limits. watched: all of it.
+# What has to be known about a call that succeeds. calm: nothing. timed: when it began. known: that
+# it is under way. observed: what the answer says about limits. watched: all of it.
 PATHS = ("calm", "timed", "known", "observed", "watched")
 
 # Options that can be checked here, without the core.
@@ -82,7 +82,7 @@ class Engine:
         self.glance: QuotaFastPath | None = None
         self.deadline: float | None = None
         self.path = "known" if options.get("context") else "calm"
-        # Where the callers of the target meet; who goes into a test's world meets others there.
+        # What the callers of the target share; a test's world has targets of its own.
         self.place = ALONE
         if not options.keys() <= _LIGHT or options.get("effects") not in _EFFECTS:
             self._check_names()
@@ -118,7 +118,7 @@ class Engine:
         return breaker is not None and breaker.slow is not None
 
     def _settle(self) -> None:
-        """Take the place of a guard that was given no settings."""
+        """Join the target of a guard that was given no settings."""
         from ..shared import guard_share as sharing  # noqa: F401 -- before a failure needs it
 
         self.place = place_for(self.target, "")
@@ -216,7 +216,7 @@ class Engine:
 
     # An attempt has been made unasked and has succeeded, but its answer says something new
 
-    def read(self, function: Any, answer: Any, mark: int) -> Any:
+    def observe_answer(self, function: Any, answer: Any, mark: int) -> Any:
         session = (_loaded or _drivers()).Session(self.settings, name_of(function), mark)
         session.observe(answer)
         session.succeeded()
@@ -224,7 +224,7 @@ class Engine:
 
     # An attempt that began while all was calm has succeeded, and others have failed meanwhile
 
-    def told(self, function: Any, mark: int) -> None:
+    def tell_success(self, function: Any, mark: int) -> None:
         drivers = _loaded or _drivers()
         drivers.Session(self._settings or self.settings, name_of(function), mark).succeeded()
 
@@ -234,10 +234,10 @@ class Engine:
     def returned(self, function: Any, args: Any, kwargs: Any, mark: int, answer: Any) -> Any:
         """`answer`, told where others have failed; a coroutine that guards it if it is one."""
         if answer.__class__ is COROUTINE:
-            return self.drive(function, args, kwargs, mark, answer)
+            return self.guard_coroutine(function, args, kwargs, mark, answer)
         self.refuse(function, answer)
         if not self.here().is_calm:
-            self.told(function, mark)
+            self.tell_success(function, mark)
         return answer
 
     @staticmethod
@@ -245,24 +245,26 @@ class Engine:
         """Refuse work that has not started, which would run unguarded."""
         refuse_unstarted(answer, name_of(function))
 
-    def drive(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
+    def guard_coroutine(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
         """A coroutine that guards the coroutine `begun`."""
         if self.is_calm:
-            return self._drive(function, args, kwargs, mark, begun)
+            return self._guard_coroutine(function, args, kwargs, mark, begun)
         drivers = _drivers()
         now = drivers.world().clock.now()
         session = drivers.Session(self.settings, name_of(function), mark, now)
         session.pending = begun
         return drivers.arun(session, drivers.attempts(session, function, args, kwargs))
 
-    async def _drive(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
+    async def _guard_coroutine(
+        self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any
+    ) -> Any:
         try:
             answer = await begun
         except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
             error = caught
         else:
             if not self.here().is_calm:
-                self.told(function, mark)
+                self.tell_success(function, mark)
             return answer
         try:
             return await self.arecover(function, args, kwargs, error, (mark,))
@@ -371,7 +373,7 @@ def _check_parameter(function: Any, name: str) -> None:
 
 
 class _Checked:
-    """Functions whose signature has been looked at, as long as they live."""
+    """Functions whose signature has been checked, by weak reference."""
 
     def __init__(self) -> None:
         from weakref import WeakSet

@@ -118,7 +118,7 @@ class Guard:
                     return answer  # type: ignore[no-any-return]
                 engine.refuse(function, answer)
                 if not here.is_calm:
-                    engine.told(function, mark)
+                    engine.tell_success(function, mark)
                 return answer  # type: ignore[no-any-return]
             try:
                 return await engine.arecover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]

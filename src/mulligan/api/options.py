@@ -55,7 +55,7 @@ class Options(TypedDict, total=False):
         context: Whether `current()` is known in first attempts, too.
         metadata: What ``current().metadata`` carries.
         listeners: Callables that take events.
-        admissions: Who is asked before each attempt, outermost first.
+        admissions: Asked before each attempt, outermost first.
         clock: Instead of the machine's.
         dice: Instead of the machine's.
     """

@@ -95,7 +95,7 @@ def _async(engine: Engine, function: Any) -> Any:
             error = caught
         else:
             if not here.is_calm:
-                engine.told(function, mark)
+                engine.tell_success(function, mark)
             return answer
         try:
             return await engine.arecover(function, args, kwargs, error, (mark,))
@@ -164,7 +164,7 @@ def _async_timed(engine: Engine, function: Any) -> Any:
             error = caught
         else:
             if not here.is_calm:
-                engine.told(function, mark)
+                engine.tell_success(function, mark)
             return box[0]
         try:
             return await engine.arecover(function, args, kwargs, error, (mark, started_at))
@@ -218,7 +218,7 @@ def _async_known(engine: Engine, function: Any) -> Any:
             error = caught
         else:
             if not here.is_calm:
-                engine.told(function, mark)
+                engine.tell_success(function, mark)
             return answer
         finally:
             known.reset(token)

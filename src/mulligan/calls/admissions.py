@@ -1,7 +1,7 @@
-"""Admission of one call's attempts: who is asked before each one, and told how it ended.
+"""Asks breaker, gate, tokens and a guard's own admissions before each attempt of one call.
 
-Everything here may be a round trip to a store, and nothing here runs code of the user's but the
-admissions that a guard was given: a coroutine may send it to a thread.
+They are told how it ended, too. Everything here may be a round trip to a store, and no code of the
+user's runs here but the admissions that the guard was given: a coroutine may send it to a thread.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Admissions:
     Whatever an admission raises is reported: if it cannot answer, the attempt is made.
 
     Args:
-        given: Who is asked, outermost first.
+        given: The guard's own admissions, outermost first.
         target: Breaker, gate and tokens of the target, asked last; None without a target.
 
     Attributes:
@@ -66,7 +66,7 @@ class Admissions:
 
     def __init__(self, given: tuple[Admission, ...], target: SharedTarget | None) -> None:
         self._given, self.target = given, target
-        # Who admitted the attempt, outermost first.
+        # The admissions that admitted the attempt, with their tickets, outermost first.
         self._asked: tuple[tuple[Admission, object], ...] = ()
         self._is_in = False  # whether an attempt is under way
         self._is_promised = False  # whether the target holds a queue's place or tokens for one

@@ -1,7 +1,7 @@
-"""How a coroutine waits or is cut short, on asyncio as on trio.
+"""Sleeping, timeouts and threads for coroutines, on asyncio as on trio.
 
-Neither is imported before a loop of it runs. Both worlds' cancellation is a BaseException, so
-nothing here or in the drivers can swallow one by catching Exception.
+Neither is imported before a loop of it runs. The cancellation of both is a BaseException, so
+nothing here or in the loop of attempts can swallow one by catching Exception.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def on_trio() -> bool:
 
 
 def being_cancelled() -> bool:
-    """Whether somebody wants the running asyncio task to end.
+    """Whether the running asyncio task has been cancelled and has not ended yet.
 
-    asyncio says so once. If the attempt turned that into an error of its own, nobody will say it
-    again, and a retry would outlive its caller. Trio says it at every checkpoint.
+    asyncio raises the cancellation once. If the attempt turned it into an error of its own, it is
+    not raised again, and a retry would outlive its caller. Trio raises it at every checkpoint.
     """
     if on_trio():
         return False
@@ -153,7 +153,7 @@ class _Resumed:
             except GeneratorExit:
                 steps.close()
                 raise
-            except BaseException as error:  # noqa: BLE001 -- handed on to whoever waits inside
+            except BaseException as error:  # noqa: BLE001 -- raised where the coroutine waits
                 try:
                     signal = steps.throw(error)
                 except StopIteration as done:

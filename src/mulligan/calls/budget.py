@@ -1,7 +1,7 @@
-"""The task: what all calls made inside it may spend together.
+"""The retry budget and deadline of a task, shared by all calls made inside it.
 
-A task only ever has less: nested tasks spend from their parents too, and nothing is given back,
-not even a wait that was cut short. Waiting to be admitted is not retrying, and costs nothing here.
+A budget only decreases: nested tasks spend from their parents too, and nothing is given back, not
+even a wait that was cut short. Waiting for a limit is not retrying, and costs no budget.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def is_unentered_manager(answer: Any) -> bool:
 
     That is true of functions under `contextlib.contextmanager` (``httpx.stream``), and of what
     ``messages.stream`` and ``with_streaming_response`` of the SDKs return. Other context managers
-    (files, responses) are results that somebody may close.
+    (files, responses) are results.
     """
     cls: type = answer.__class__
     root, name = cls.__module__.partition(".")[0], cls.__name__
@@ -142,7 +142,7 @@ def refuse_unstarted(answer: Any, name: str) -> None:
 
 
 def _has_begun(generator: Any) -> bool:
-    """Whether somebody has taken something from it; expressions over a result are results, too."""
+    """Whether it has started; a generator expression over a result is a result, too."""
     code = getattr(generator, "gi_code", None) or generator.ag_code
     if code.co_name == "<genexpr>":
         return True

@@ -1,7 +1,4 @@
-"""Real time, real luck.
-
-Also the seam through which tests replace both for everything that runs inside their context.
-"""
+"""The real clock and random generator, and `World`, by which tests replace both in a context."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class SystemDice:
 
 
 class World(NamedTuple):
-    """A clock, dice, and where guards share their state if nobody says."""
+    """A clock, dice, and the store of guards that were given none."""
 
     clock: Clock
     dice: Dice

@@ -1,4 +1,4 @@
-"""What surrounds a call without being passed to it: the task, the attempt, the world.
+"""Context variables of a call: the task, the attempt and the world (clock, dice, store) around it.
 
 Loaded with the first decorated function, so it stays tiny: no dataclass, no enum, no logging.
 All of it is context-local; asyncio and trio children and `to_thread` inherit it.
@@ -87,7 +87,7 @@ class Context:
         return f"Context({self.name!r}, attempt={self.attempt}, request_id={self.request_id!r})"
 
 
-# A session stands for the context of its attempt until somebody asks: almost nobody does.
+# A session stands for the context of its attempt until `current()` is called: few functions do.
 ambient_context: ContextVar[Context | Session | None] = ContextVar("mulligan.context", default=None)
 
 

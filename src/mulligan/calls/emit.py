@@ -1,7 +1,7 @@
-"""Telling people what happened, without letting them make it worse.
+"""Sends events to listeners, and logs what listeners and callbacks raise.
 
-A listener or a callback is the user's code running while the user's error is on its way. Whatever
-it raises is reported and dropped: it must never take the error's place.
+A listener or a callback is the user's code running while the user's error is being handled. What it
+raises is logged and dropped: it must not replace that error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def announce(session: Session, event: EventName, **facts: Any) -> None:
 
 def _happened(session: Session, event: EventName, **facts: Any) -> Any:
     """The event, with what every event says."""
-    from ..core import events  # a dozen classes, which a call that nobody listens to never needs
+    from ..core import events  # a dozen classes, which a guard without listeners never needs
 
     call = session.call
     common: dict[str, Any] = {
@@ -43,7 +43,7 @@ def _happened(session: Session, event: EventName, **facts: Any) -> Any:
 
 
 def warn(session: Session, event: EventName, **facts: Any) -> None:
-    """Tell of something grave that no listener hears."""
+    """Log an event that must not pass unseen, for a guard without listeners."""
     safely("warning", session.settings.unheard, _happened(session, event, **facts))
 
 

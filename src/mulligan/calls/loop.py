@@ -66,7 +66,7 @@ Steps: TypeAlias = Generator[Any, Any, Any]
 
 
 class Raised:
-    """A loop ends with this error; whoever runs it raises it."""
+    """A loop ends with this error, which `run` or `arun` raises."""
 
     __slots__ = ("error",)
 
@@ -165,7 +165,7 @@ class TellSuccess:
 
     async def awaited(self, session: Session) -> None:
         if session.may_tell:
-            await in_thread(session.leave)
+            await in_thread(session.tell_success)
 
 
 class Blocking:
@@ -186,7 +186,7 @@ class Blocking:
 
 
 class WaitInQueue:
-    """Wait for the call's turn, or until its time is over."""
+    """Wait for the call's turn, or until it may wait no longer."""
 
     __slots__ = ("hold",)
 
@@ -194,10 +194,10 @@ class WaitInQueue:
         self.hold = hold
 
     def plain(self, session: Session) -> None:
-        wait_for_turn(session.clock, self.hold, session.still)
+        wait_for_turn(session.clock, self.hold, session.time_left_to_wait)
 
     async def awaited(self, session: Session) -> None:
-        await await_turn(session.clock, self.hold, session.still)
+        await await_turn(session.clock, self.hold, session.time_left_to_wait)
 
 
 class _CannotAwait(Exception):
@@ -362,11 +362,11 @@ def attempts(  # noqa: C901, PLR0912 -- a call, whole, with all its ends
                     return (yield from _ended(session, ended))
                 session.begin()
             else:
-                session.rejoin()
+                session.enter_context()
             try:
                 answer = yield invoke
                 if answer.__class__ is COROUTINE and not session.is_async:
-                    session.part()
+                    session.leave_context()
                     session.pending = answer
                     return ToBeAwaited(attempts(session, function, args, kwargs))
                 if answer.__class__ not in known_results:
@@ -397,10 +397,10 @@ def _decided(
     session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Generator[Any, Any, Decision]:
     """As `Session.failed`, with round trips to the store where callers share one."""
-    decision: Decision | None = session.read(error, args, kwargs)
+    decision: Decision | None = session.classify(error, args, kwargs)
     if decision is None:
-        yield Blocking(session.tell)
-        decision = session.announced((yield Blocking(session.book, session.judged(error))))
+        yield Blocking(session.tell_failure)
+        decision = session.announced((yield Blocking(session.reserve_retry, session.decide(error))))
     return decision
 
 
@@ -411,7 +411,7 @@ def _not_retried(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Generator[Any, Any, FailedCall | Answered | None]:
-    """How the call ends; None if it was found out that it may be retried, and that is due."""
+    """How the call ends; None if `verify=` found that it may be retried, after the wait."""
     try:
         if isinstance(decision, Verify):
             found = yield from _verified(session, error, args, kwargs)
@@ -424,8 +424,8 @@ def _not_retried(
                     yield Sleep(decision.delay)
                 return None
             case Park() | GiveUp():
-                if session.breath:
-                    yield Sleep(session.breath)
+                if session.pause:
+                    yield Sleep(session.pause)
                 return FailedCall(error, decision)
             case _:
                 assert_never(decision)
@@ -438,7 +438,7 @@ def admission(
 ) -> Generator[Any, Any, FailedCall | None]:
     """Be admitted to make the next attempt; or say how the call ends."""
     if session.settings.estimate is not None:
-        session.weigh(args, kwargs)
+        session.estimate_tokens(args, kwargs)
     try:
         while (hold := session.held((yield _ASK))) is not None:
             yield WaitInQueue(hold)
@@ -463,7 +463,7 @@ def _verified(
     finally:
         error = None  # type: ignore[assignment]
     if answer is NOT_APPLIED:
-        return session.verified((yield Blocking(session.book, session.not_applied())))
+        return session.verified((yield Blocking(session.reserve_retry, session.not_applied())))
     result = None if answer is APPLIED else answer
     session.answer, session.is_done = result, True
     session.applied()
@@ -474,7 +474,7 @@ def _ended(session: Session, ended: FailedCall | Answered) -> Steps:
     """The answer, the fallback's, or the error itself."""
     if isinstance(ended, Answered):
         return ended.answer
-    error = session.real(ended.error)
+    error = session.error_to_raise(ended.error)
     try:
         is_answered = session.end(error, ended.decision)
         lost = _exhausted(session, error, ended.decision)

@@ -1,7 +1,6 @@
-"""Stories on exceptions.
+"""Attaches the story of a call to the caller's exception, as an attribute and as a note.
 
-The exception is the caller's; a story may be hung on it, never put in its place. Whatever goes
-wrong here, the error goes on its way as it was.
+The exception itself is never replaced. If it cannot be annotated, it is raised as it was.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ __all__ = (
     "binds",
     "caused",
     "ended_inside",
+    "is_letter_written",
+    "mark_letter_written",
     "remark",
     "stands_alone",
     "story",
-    "write_off",
-    "written",
 )
 
 _ATTRIBUTE = "__mulligan__"
@@ -142,7 +141,7 @@ def story(error: BaseException) -> Story | None:
     return None
 
 
-def written(error: BaseException, since: int) -> bool:
+def is_letter_written(error: BaseException, since: int) -> bool:
     """Whether a letter about `error`, or about anything behind it, was written after `since`.
 
     Args:
@@ -159,7 +158,7 @@ def written(error: BaseException, since: int) -> bool:
     return False
 
 
-def write_off(error: BaseException) -> None:
+def mark_letter_written(error: BaseException) -> None:
     """Mark `error` as written down: a guard further out must not write the same call again."""
     # An exception class with a will of its own may refuse; then an outer guard tells it again.
     with suppress(Exception):

@@ -1,4 +1,4 @@
-"""Arguments that a first attempt uses up.
+"""One-shot arguments (generators, iterators, open files), which the first attempt uses up.
 
 A second attempt with an exhausted iterator sends an empty body and calls it a success (E-E1).
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ("used_up",)
+__all__ = ("used_up_argument",)
 
 # Iterators of the standard library only: a cursor or a client may be one, and reusable.
 _ONE_SHOT = ("builtins", "itertools")
@@ -23,7 +23,7 @@ _PLAIN = frozenset({type(None), bool, bytes, float, int, str})
 _MOST = 100
 
 
-def used_up(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def used_up_argument(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Why the call cannot be made again with these arguments; empty if it can."""
     if not kwargs and _PLAIN.issuperset(map(type, args)):
         return ""
@@ -50,7 +50,7 @@ def _values(values: Iterable[Any], depth: int) -> Iterator[Any]:
 
 
 def _is_fresh(value: Any) -> bool:
-    """Whether it never ends, or is a generator that nobody has asked for anything yet."""
+    """Whether it never ends, or is a generator that has not started."""
     if not hasattr(value, "gi_frame"):
         return type(value).__name__ in _ENDLESS
     from inspect import GEN_CREATED, getgeneratorstate

@@ -1,7 +1,7 @@
-"""Waits in a queue: a call sleeps until its turn, or until its time is over.
+"""Waits in a queue: a call sleeps until its turn, or until it may wait no longer.
 
-The queue changes when a waiter is due and calls it. Where nobody can call a sleeper (virtual time
-in threads, a clock of the user's), it sleeps for as long as the queue thinks, and asks again.
+The queue sets when a waiter is due, and wakes it. Where a sleeper cannot be woken (virtual time in
+threads, a clock of the user's), it sleeps for as long as the queue expects, and asks again.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ("await_turn", "wait_for_turn")
 
-# A waiter looks at its queue now and then, even if nobody calls it: those before it may be gone
+# A waiter looks at its queue now and then, even if it is not woken: those before it may be gone
 # with a loop that was thrown away.
 _LOOK = 600.0
 
 
 def wait_for_turn(clock: Clock, hold: Hold, still: Callable[[], float]) -> None:
-    """Return when `hold` is over, or when nothing is left of the time; in a thread.
+    """Return when `hold` has ended, or the call may wait no longer; in a thread.
 
     Args:
         clock: The caller's.
@@ -49,7 +49,7 @@ def wait_for_turn(clock: Clock, hold: Hold, still: Callable[[], float]) -> None:
 
 
 def _left(clock: Clock, waiter: Waiter, still: Callable[[], float]) -> float:
-    """Seconds for which `waiter` may sleep, if nobody calls it; 0 or less if it asks now."""
+    """Seconds for which `waiter` may sleep, if it is not woken; 0 or less if it asks now."""
     now = clock.now()
     if waiter.due == inf:
         waiter.look(now)
@@ -104,7 +104,7 @@ class _Ring:
             return
         try:
             self._loop.call_soon_threadsafe(_set, self._called)
-        except RuntimeError:  # the loop is closed: nobody waits any more
+        except RuntimeError:  # the loop is closed, and its tasks with it
             return
 
 

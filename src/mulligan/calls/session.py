@@ -1,9 +1,8 @@
-"""One call on its way through a driver: everything that does not wait.
+"""The session of one call: its settings, clock, task and state, and everything that does not wait.
 
-The two drivers differ in how they call and how they sleep, and in nothing else. What they share
-stands here, so that they can be read side by side. What may be a round trip to a store (`ask`,
-`leave`, `tell`, `book`) is apart from what runs code of the user's, so that a coroutine can wait
-for the one in a thread and do the other itself.
+What may be a round trip to a store (`ask`, `tell_success`, `tell_failure`, `reserve_retry`) is
+apart from what runs code of the user's, so that a coroutine can await the one in a thread and do
+the other itself. The loop that waits is in `calls.loop`.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ from .context import (
 )
 from .emit import announce, report, safely, warn
 from .notes import annotate, binds, ended_inside, stands_alone
-from .one_shot_arguments import used_up
+from .one_shot_arguments import used_up_argument
+from .request_traceback import is_made_by_inner_guard, is_made_in_a_loop
 from .settings import NO_FALLBACK, CallSettings
-from .several_requests import is_made_by_inner_guard, is_made_in_a_loop
 
 if TYPE_CHECKING:
     from contextvars import Token
@@ -50,32 +49,32 @@ if TYPE_CHECKING:
 
 __all__ = ("Session",)
 
-# Out of tokens, a call ends a second later at most: long enough for a loop around it.
-_BREATH = 1.0
+# Out of retry tokens, a call ends at most a second later: a loop around it must not be a storm.
+_LONGEST_PAUSE = 1.0
 
-# Timers of some clients are over a little before their time, in seconds.
+# Timers of some clients expire a little before their time, in seconds.
 _EARLY = 0.01
 
 _ENDINGS = frozenset(Ending)
 
 _UNSAFE = Effects.UNSAFE  # a lookup in an enum takes 80 ns in Python 3.11
 
-# Endings that no fallback answers for: a bug of the caller's, a cancellation.
+# Endings for which no fallback is used: a bug of the caller's, a cancellation.
 _UNANSWERED = (Ending.UNKNOWN, Ending.CANCELLED)
 
 
 class OutOfTokens(NotAdmitted):
-    """A retry waited for tokens in vain; the call ends with its own last error."""
+    """A retry got no tokens in time; the call ends with its own last error."""
 
 
 class Session:
-    """One call, from its first failure or, where somebody watches, from its start.
+    """One call, from its first failure; from its start where successes have to be known.
 
     Args:
         settings: The guard's.
         name: The function, for people.
         mark: `endings.count` before the attempt that has already been made; None if none was.
-        started_at: When that attempt began, if anybody looked.
+        started_at: When that attempt began, if that was measured.
         context: The context that attempt ran in, if it had one.
 
     Attributes:
@@ -91,8 +90,8 @@ class Session:
     _admissions: Admissions | None = None
     _held_at: float | None = None  # since when it waits to be admitted, if it does
     _asked_at = 0.0  # when the hold began that is being waited for
-    _hold: Hold | None = None  # the last one, until it is over
-    breath = 0.0  # seconds to wait before an end that a loop around the call would repeat at once
+    _hold: Hold | None = None  # the one being waited for
+    pause = 0.0  # seconds to wait before an end that a loop around the call would repeat at once
     _is_last = False  # whether the attempt may take all that is left of the deadline, and no more
     _is_weighed = False  # whether it is known what the call may take
     _used_up = ""  # an argument that a second attempt would find empty
@@ -174,18 +173,18 @@ class Session:
     # Before an attempt
 
     def begin(self) -> None:
-        """An attempt begins now."""
+        """Count the attempt that begins now, and make it the one that `current()` tells of."""
         self.call.attempt += 1
         self.mark = endings.count
         self._began_at = self.clock.now()
         self._token = ambient_context.set(self)
 
-    def rejoin(self) -> None:
-        """The attempt goes on, perhaps in another context than it began in."""
+    def enter_context(self) -> None:
+        """Continue the attempt, perhaps in another context than it began in."""
         self._token = ambient_context.set(self)
 
-    def part(self) -> None:
-        """The attempt is handed to another context: `rejoin` there."""
+    def leave_context(self) -> None:
+        """Hand the attempt to another context, which calls `enter_context`."""
         self._exit()
 
     def limit(self) -> tuple[float, bool]:
@@ -217,7 +216,7 @@ class Session:
         target = None if self._admissions is None else self._admissions.target
         return target is not None and not target.is_near(self.clock.now())
 
-    def weigh(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def estimate_tokens(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Estimate once what the call may take, where the guard has ``estimate=``."""
         estimate, admissions = self.settings.estimate, self._admissions
         if estimate is None or admissions is None or self._is_weighed:
@@ -227,7 +226,7 @@ class Session:
             tokens = _counted(estimate(*args, **kwargs))
             if admissions.target is not None:
                 admissions.target.weigh(tokens)
-        except Exception as trouble:  # noqa: BLE001 -- who cannot count does not stand in the way
+        except Exception as trouble:  # noqa: BLE001 -- without an estimate, the call is made
             report("estimate", estimate, trouble)
 
     def ask(self) -> Hold | None:
@@ -250,8 +249,8 @@ class Session:
         """`hold`, if it is short enough to wait for; announced before the wait.
 
         Raises:
-            LimitReached: It is not, and the target lets nobody through.
-            CircuitOpen: It is not, and the target is down.
+            LimitReached: It is too long, and the target admits no calls.
+            CircuitOpen: It is too long, and the target is down.
         """
         if self._hold is not None:
             self._waited(self._hold)
@@ -283,7 +282,7 @@ class Session:
             if self.task is not None:
                 self.task.charge(took)
 
-    def still(self) -> float:
+    def time_left_to_wait(self) -> float:
         """Seconds for which the call may go on with the wait that it is in."""
         hold, admissions = self._hold, self._admissions
         assert hold is not None  # noqa: S101 -- only after `held`
@@ -344,7 +343,7 @@ class Session:
             report("judge", ask, TypeError(f"a judge returns a Failure or None, not {said}"))
 
     def observe(self, answer: Any) -> None:
-        """Read what the answer states about limits, where somebody knows how."""
+        """Read what the answer states about limits, where the guard has ``observe=``."""
         read, spent, admissions = self.settings.observe, self.settings.spent, self._admissions
         if read is None or admissions is None:
             return
@@ -363,11 +362,11 @@ class Session:
         """Whether `leave` could take a round trip to a store, after a success."""
         return self._admissions is not None and self._admissions.may_tell
 
-    def leave(self) -> None:
+    def tell_success(self) -> None:
         """Tell those who admitted the attempt that it has succeeded."""
         self._leave("succeeded")
 
-    def tell(self) -> None:
+    def tell_failure(self) -> None:
         """Tell those who admitted the attempt how it failed."""
         if self._admissions is not None:
             now, wall = self._read_at
@@ -380,7 +379,7 @@ class Session:
             self._admissions.leave(outcome, now=self.clock.now(), wall=self.clock.wall())
 
     def _was_cut(self) -> bool:
-        """Whether the attempt ended because the caller had no more time, not because of the target.
+        """Whether the attempt ended because the caller ran out of time, not because of the target.
 
         A function that takes its limit as a parameter raises an error of its own at it.
         """
@@ -389,8 +388,11 @@ class Session:
             return False
         return failure.kind is Kind.TIMEOUT and self._left() <= _EARLY
 
-    def book(self, decision: Decision) -> Decision:
-        """`decision`, with the wait booked; or the end, where there is nothing to book it on."""
+    def reserve_retry(self, decision: Decision) -> Decision:
+        """`decision`, with its wait reserved from the task's budget and the target's retry tokens.
+
+        The end of the call instead, if there is not enough of either.
+        """
         if not isinstance(decision, RetryAfter):
             return decision
         delay = decision.delay
@@ -399,8 +401,8 @@ class Session:
         elif self.task is not None and not self.task.reserve(delay):
             decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
         elif self._admissions is not None and (why := self._unfunded(delay)):
-            # Whoever calls in a loop would make it the storm that the tokens prevent (E-C9).
-            self.breath = min(delay, _BREATH, max(self._left(), 0.0))
+            # A caller that calls in a loop would make the storm that the tokens prevent (E-C9).
+            self.pause = min(delay, _LONGEST_PAUSE, max(self._left(), 0.0))
             decision = GiveUp(Ending.TOKENS, why)
         else:
             self.call.waits(delay)
@@ -420,7 +422,7 @@ class Session:
         if self._token is not None:
             self._exit()
         if self._admissions is not None:
-            self.leave()
+            self.tell_success()
             self._speak()
         call, settings = self.call, self.settings
         if call.tries:
@@ -447,16 +449,16 @@ class Session:
         self, error: Exception, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Decision:
         """The attempt, made with these arguments, failed: read, judge, record, announce."""
-        decision: Decision | None = self.read(error, args, kwargs)
+        decision: Decision | None = self.classify(error, args, kwargs)
         if decision is None:
             if self.is_shared:
-                self.tell()
-            decision = self.book(self.judged(error))
+                self.tell_failure()
+            decision = self.reserve_retry(self.decide(error))
             if self.is_shared or self.settings.listeners:
                 self.announced(decision)
         return decision
 
-    def read(
+    def classify(
         self, error: Exception, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> GiveUp | None:
         """Find out what `error` is; the end, if the task that made the call is being cancelled."""
@@ -465,7 +467,7 @@ class Session:
         if self.is_async and being_cancelled():
             return self._abandoned(error)
         if self.call.attempt == 1 and (args or kwargs):
-            self._used_up = used_up(args, kwargs or {})
+            self._used_up = used_up_argument(args, kwargs or {})
         clock, settings = self.clock, self.settings
         now, wall = self._read_at = clock.now(), clock.wall()
         if self._began_at is not None:
@@ -476,10 +478,10 @@ class Session:
             self._admissions.stated = settings.overhear(error, now=wall)
         return None
 
-    def judged(self, error: Exception) -> Decision:
+    def decide(self, error: Exception) -> Decision:
         """What happens after `error`, which has been read."""
         call, failure, took = self.call, self.failure, self._took
-        assert failure is not None  # noqa: S101 -- only after `read`
+        assert failure is not None  # noqa: S101 -- only after `classify`
         now, wall = self._read_at
         recent = self.settings.recent_failures
         if recent is not None:
@@ -525,7 +527,7 @@ class Session:
         return is_unsafe and is_made_by_inner_guard(error)
 
     def announced(self, decision: Decision) -> Decision:
-        """`decision`, once everybody has been told."""
+        """`decision`, after listeners were told of the failure."""
         if self.settings.listeners and self._passed is None:
             announce(
                 self,
@@ -540,20 +542,20 @@ class Session:
         return decision
 
     def applied(self) -> None:
-        """The last attempt, which may have been applied, was: the call has succeeded."""
+        """`verify=` found that the last attempt was applied: the call has succeeded."""
         if self.settings.listeners:
             announce(self, "Verified", was_applied=True, decision=None)
         self.succeeded()
 
     def not_applied(self) -> Decision:
-        """The last attempt, which may have been applied, was not: judge it again."""
-        assert self.failure is not None  # noqa: S101 -- only after `read`
+        """`verify=` found that the last attempt was not applied: decide again."""
+        assert self.failure is not None  # noqa: S101 -- only after `classify`
         now, wall = self.clock.now(), self.clock.wall()
         self._read_at = now, wall
         return self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
 
     def verified(self, decision: Decision) -> RetryAfter | Park | GiveUp:
-        """`decision`, made after it was found out, once everybody has been told."""
+        """`decision`, made after `verify=` answered, after listeners were told."""
         self._speak()
         assert not isinstance(decision, Verify)  # noqa: S101 -- it was never applied
         if self.settings.listeners:
@@ -561,7 +563,7 @@ class Session:
         return decision
 
     def unverified(self, why: str) -> GiveUp:
-        """Nobody could find out whether the attempt was applied."""
+        """The end of a call of which `verify=` could not tell whether it was applied."""
         decision = GiveUp(
             Ending.MAYBE_APPLIED,
             f"not retried: {self.call.name}() may have been applied, and {why}",
@@ -577,7 +579,7 @@ class Session:
         self.call.tries.append((self.failure, decision, None))
         return decision
 
-    def broken(self, error: Exception) -> GiveUp:
+    def stream_failed(self, error: Exception) -> GiveUp:
         """A stream failed after it had delivered something: committed, never replayed."""
         _, wall = self._read_at = self.clock.now(), self.clock.wall()
         self.failure = self.settings.classify(error, now=wall)
@@ -604,14 +606,14 @@ class Session:
         self.call.overruled(decision)
         return self.last_error, decision
 
-    def real(self, error: BaseException) -> BaseException:
+    def error_to_raise(self, error: BaseException) -> BaseException:
         """The error to raise: the last real one rather than our own cut at the deadline (E-D3)."""
         if error is self._cut and self._before_cut is not None:
             return self._before_cut
         return error
 
     def end(self, error: BaseException, decision: Park | GiveUp) -> bool:
-        """Tell everybody that the call has ended; True if a fallback answers for it."""
+        """Put the story on `error` and tell listeners of the end; True if there is a fallback."""
         self._has_ended = True
         if self._admissions is not None:
             self._speak()
@@ -636,15 +638,15 @@ class Session:
         if settings.listeners:
             announce(self, "Ended", **facts)
         elif self._passed is None and (ending.is_exhaustion or is_answered):
-            # Never silent: neither an exhaustion, nor an error that a fallback hides.
+            # Logged without listeners, too: an exhaustion, and an error that a fallback hides.
             warn(self, "Ended", **facts)
         if ending.is_exhaustion and settings.on_exhausted is not None:
             safely("on_exhausted", settings.on_exhausted, error)
-        # Nothing of ours keeps the error, hence its frames, alive.
+        # The session must not keep the error, and with it its frames, alive.
         self.last_error = self._cut = self._before_cut = None
         return is_answered
 
-    # Small things
+    # Helpers
 
     def context(self) -> Context:
         """What `current()` says about the attempt under way."""
@@ -661,7 +663,7 @@ class Session:
         return known
 
     def _give_back(self) -> None:
-        """No attempt is made with what was admitted or scheduled."""
+        """Give back permits and tokens of an attempt that is not made."""
         self._leave("cancelled")
         self._speak()
 

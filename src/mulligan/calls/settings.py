@@ -74,7 +74,7 @@ class CallSettings:
         classify: (exception, now=wall time) → Failure.
         unheard: Told of an exhaustion, an opened breaker or a lost store that no listener heard.
         target: The dependency, or empty.
-        listeners: Who hears of events.
+        listeners: Called with each event.
         wants_successes: Whether one of them wants to hear of first successes.
         judge: (answer) → Failure or None.
         verify: Called with the call's arguments; returns its result, or NOT_APPLIED.
@@ -83,13 +83,13 @@ class CallSettings:
         timeouts: Limits of each attempt.
         timeout_to: The parameter through which the function takes its limit.
         metadata: What `current().metadata` carries.
-        admissions: Who is asked before each attempt, outermost first.
+        admissions: Asked before each attempt, outermost first.
         letters: Where calls that ran out of something are written down, if anywhere.
         shared_target: Finds what all calls to the target share, in the world around the call;
             None without a target.
         observe: (answer, now=wall time) → what it stated about limits.
         estimate: Called with the call's arguments: tokens that it may take.
-        spent: (answer) → tokens that it took; where somebody observes answers.
+        spent: (answer) → tokens that it took; with `observe` only.
         overhear: (exception, now=wall time) → the same for failures.
         recent_failures: What the guard has seen fail lately, where its policy adapts.
         clock: Instead of the world's.

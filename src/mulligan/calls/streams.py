@@ -70,7 +70,7 @@ def streaming(
 
 def _delivering(session: Session, items: Any, item: Any, source: Any) -> Steps:
     """Hand over one item after another. What fails now is committed, never replayed."""
-    session.part()
+    session.leave_context()
     takes_errors = hasattr(items, "throw") or hasattr(items, "athrow")
     while True:
         session.delivered += 1
@@ -86,8 +86,8 @@ def _delivering(session: Session, items: Any, item: Any, source: Any) -> Steps:
         try:
             item = yield NextItem(items, sent, thrown)
         except Exception as caught:  # noqa: BLE001 -- returned, to be raised
-            decision = session.broken(caught)
-            yield Blocking(session.tell)
+            decision = session.stream_failed(caught)
+            yield Blocking(session.tell_failure)
             session.end(caught, decision)
             yield CloseStream(source)
             return Raised(caught)

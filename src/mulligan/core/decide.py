@@ -216,7 +216,7 @@ def _too_long(call: Call, failure: Failure, delay: float, wall: float) -> Park |
 
 
 def _source(hint: Hint | None, delay: float) -> str:
-    """Who decided on `delay`: the server, by the place where it said so, or the backoff."""
+    """Where `delay` comes from: the place in which the server stated it; empty for the backoff."""
     if hint is None or delay > hint.floor:
         return ""
     return hint.source or "the server"

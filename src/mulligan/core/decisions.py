@@ -54,7 +54,7 @@ class RetryAfter:
 
     Args:
         delay: Seconds.
-        source: Who said how long; empty for the backoff.
+        source: Where the server stated the delay; empty for the backoff.
         is_queued: Whether the call waits in the queue of its target, for as long as that takes.
     """
 

@@ -148,7 +148,7 @@ class Failure:
         status: The HTTP status, or the gRPC one mapped to HTTP, where there was one.
         code: The vendor's own word for it, ``insufficient_quota``, ``ECONNRESET``.
         is_retriable: An explicit statement that overrides the kind, both ways; None where
-            nobody made one.
+            there was none.
         because: What decided the kind, in a clause: ``status 503``, ``body says is_retriable``.
         fields: For a 422: the failing fields, each with what is wrong about it (R-C12).
         model: For a limit: the model or the family of models that it is about, as it was stated;

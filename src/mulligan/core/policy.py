@@ -136,7 +136,7 @@ class Policy:
         most_attempts: Attempts of all kinds together; None where each rule counts for itself.
         patience: Seconds without progress in which a wait may end and an attempt may start,
             counted from the first failure, or from the last answer that the target gave to
-            anybody while this call waited for its turn; a running attempt is not cut. None means
+            any caller while this call waited for its turn; a running attempt is not cut. None means
             15 minutes, or `in_place` or `deadline` where one of them is longer: a caller that
             allows an hour for the call wants its limits waited for.
         when_open: ``wait`` for the probe of an open breaker and for retry tokens, or ``fail`` at

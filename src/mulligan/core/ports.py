@@ -83,7 +83,7 @@ class State(Protocol):
 
 
 class Keys(Protocol):
-    """Who may do something once. It fails closed: not to know is not to do.
+    """Claims on idempotency keys. It fails closed: if the store cannot answer, nothing is done.
 
     What it has acknowledged survives the death of every process involved.
     """

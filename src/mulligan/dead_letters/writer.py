@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..calls.callables import name_of
 from ..calls.context import ambient_world
-from ..calls.notes import write_off, written
+from ..calls.notes import is_letter_written, mark_letter_written
 from ..core.dead_letter import Letter
 from ..core.redaction import mask, presentable
 from ..errors import MulliganError, SettingError
@@ -81,10 +81,10 @@ class GuardLetterWriter:
 
     def _found(self, lost: ExhaustedCall) -> tuple[Letters, Letter] | None:
         """The letter about a call, with where it goes; None if there is nothing left to write."""
-        if replaying.get() or written(lost.error, lost.since):
+        if replaying.get() or is_letter_written(lost.error, lost.since):
             return None
         letter = letter_of(lost)
-        write_off(lost.error)
+        mark_letter_written(lost.error)
         try:
             letters = self._letters()
             if lost.under is not None and letters.store is not store_for(

@@ -78,7 +78,7 @@ class Once:
     load: Callable[[Any], Any] | None = None
 
     def __post_init__(self) -> None:
-        key: object = self.key  # at the door it may be anything
+        key: object = self.key  # a caller may have passed anything
         if key is not None and not (isinstance(key, str) and key.isprintable() and key.strip()):
             raise SettingError(
                 f"a key needs to be a printable string, such as an order's number or "

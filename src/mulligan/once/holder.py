@@ -23,7 +23,7 @@ from ..stores.machine import Key
 from .claims import Done, Drop, Finish, Mine, Mismatch, Renew, Take
 from .pending import offer, remembered
 from .renewal import RENEWALS
-from .wakeups import ring
+from .wakeups import wake
 
 if TYPE_CHECKING:
     from .claims import Busy
@@ -143,7 +143,7 @@ class KeyHold:
         """Another caller holds the key, or it is done."""
         RENEWALS.remove(self._renewal)
         self._epoch = 0
-        ring(self.terms.place)
+        wake(self.terms.place)
 
     # Values
 
@@ -260,5 +260,5 @@ class _Leaving:
         except Exception:  # noqa: BLE001 -- the same
             # Others need not wait for the end of the lease, if the store is back before it.
             return _soon(terms) if monotonic() < self._until else None
-        ring(terms.place)
+        wake(terms.place)
         return None

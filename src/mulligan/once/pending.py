@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from .claims import Done, Mismatch
 from .renewal import RENEWALS
-from .wakeups import ring
+from .wakeups import wake
 
 if TYPE_CHECKING:
     from ..stores.machine import Key
@@ -72,7 +72,7 @@ class _Offer:
         # Taken; or not, because a successor has taken over, and then its result is the one.
         if _offers.get(self.place) is self:
             del _offers[self.place]
-        ring(place)
+        wake(place)
         return None
 
 

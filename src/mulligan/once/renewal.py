@@ -43,10 +43,10 @@ class RenewalThreads:
     """Does jobs when they are due, in threads of its own."""
 
     def __init__(self) -> None:
-        self._begin_anew()
-        os.register_at_fork(after_in_child=self._begin_anew)
+        self._reset()
+        os.register_at_fork(after_in_child=self._reset)
 
-    def _begin_anew(self) -> None:
+    def _reset(self) -> None:
         # A forked child holds nothing: its parent does, and renews it.
         self._changed = Condition()
         self._due: dict[RenewalJob, float] = {}
@@ -59,7 +59,9 @@ class RenewalThreads:
         with self._changed:
             self._due[job] = due
             if lane not in self._threads:
-                thread = Thread(target=self._work, args=[lane], name="mulligan-keeper", daemon=True)
+                thread = Thread(
+                    target=self._work, args=[lane], name="mulligan-renewal", daemon=True
+                )
                 try:
                     thread.start()
                 except RuntimeError:  # the interpreter is about to end: the lease has to do

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ("KeyedSession", "keyed")
 
-# How soon a waiter looks at the store again; a holder in this process rings. A lease runs out under
-# the eyes of waiters (`once.claims`), so they look several times in one.
+# How soon a waiter looks at the store again; a holder in this process wakes it. A lease expires
+# only while waiters look (`once.claims`), so they look several times in one.
 _FIRST_LOOK, _SLOWER, _LAST_LOOK, _IN_A_LEASE = 0.01, 1.5, 0.5, 12
 
 
@@ -170,8 +170,8 @@ def _claimed(session: KeyedSession, steps: Steps) -> Steps:
 def _claim(session: KeyedSession) -> Generator[Any, Any, Mine | Busy | Done]:
     """Take the key, waiting for its holder; Busy if that was in vain."""
     holding, terms = session.holding, session.holding.terms
-    bell = TaskWakeup() if session.is_async else ThreadWakeup()
-    with listening(terms.place, bell):
+    wakeup = TaskWakeup() if session.is_async else ThreadWakeup()
+    with listening(terms.place, wakeup):
         while True:
             known = holding.known()
             if known is not None:
@@ -186,7 +186,7 @@ def _claim(session: KeyedSession) -> Generator[Any, Any, Mine | Busy | Done]:
             delay = session.busy(found) if isinstance(found, Busy) else None
             if delay is None:
                 return found
-            yield WaitForKey(bell, delay)
+            yield WaitForKey(wakeup, delay)
 
 
 def _keep(session: KeyedSession, answer: Any) -> Steps:
@@ -258,13 +258,13 @@ class Transact:
 class WaitForKey:
     """Wait until the holder of the key ends, `delay` seconds at most."""
 
-    __slots__ = ("bell", "delay")
+    __slots__ = ("delay", "wakeup")
 
-    def __init__(self, bell: Any, delay: float) -> None:
-        self.bell, self.delay = bell, delay
+    def __init__(self, wakeup: Any, delay: float) -> None:
+        self.wakeup, self.delay = wakeup, delay
 
     def plain(self, session: KeyedSession) -> None:
-        self.bell.wait(session.clock, self.delay)
+        self.wakeup.wait(session.clock, self.delay)
 
     async def awaited(self, session: KeyedSession) -> None:
-        await self.bell.wait(session.clock, self.delay)
+        await self.wakeup.wait(session.clock, self.delay)

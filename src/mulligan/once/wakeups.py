@@ -1,8 +1,8 @@
 """Wakes callers of this process that wait for a key.
 
-The holder of a key rings when it ends; callers that wait for the key look at once. A ring that is
-missed costs a moment: waiters look at the store now and then in any case, because the holder may
-be in another process.
+The holder of a key wakes them when it ends, and they look at the store at once. A wakeup that is
+missed costs a moment: waiters look now and then in any case, because the holder may be in another
+process.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ if TYPE_CHECKING:
     from ..core.ports import Clock
     from ..stores.machine import Key
 
-__all__ = ("TaskWakeup", "ThreadWakeup", "listening", "ring")
+__all__ = ("TaskWakeup", "ThreadWakeup", "listening", "wake")
 
 _waiting: dict[Key, list[Callable[[], object]]] = {}
 
 
-def ring(place: Key) -> None:
+def wake(place: Key) -> None:
     """Wake the callers that wait for `place` in this process."""
-    for bell in tuple(_waiting.get(place, ())):
-        bell()
+    for wakeup in tuple(_waiting.get(place, ())):
+        wakeup()
 
 
 @contextmanager
-def listening(place: Key, bell: ThreadWakeup | TaskWakeup) -> Iterator[None]:
-    """Hear what is rung for `place`."""
-    rings = _waiting.setdefault(place, [])
-    rings.append(bell.ring)
+def listening(place: Key, wakeup: ThreadWakeup | TaskWakeup) -> Iterator[None]:
+    """Have `wakeup` woken with the waiters for `place`."""
+    waiters = _waiting.setdefault(place, [])
+    waiters.append(wakeup.wake)
     try:
         yield
     finally:
-        rings.remove(bell.ring)
-        if not rings:
+        waiters.remove(wakeup.wake)
+        if not waiters:
             _waiting.pop(place, None)
 
 
 class ThreadWakeup:
-    """What a thread waits at."""
+    """A thread waits on this."""
 
     def __init__(self) -> None:
-        self._rung = Event()
-        self.ring = self._rung.set
+        self._woken = Event()
+        self.wake = self._woken.set
 
     def wait(self, clock: Clock, delay: float) -> None:
-        """Return `delay` seconds later, or when it rings."""
-        if clock is not REAL.clock:  # nothing rings in virtual time: it passes when we sleep
+        """Return `delay` seconds later, or when woken."""
+        if clock is not REAL.clock:  # no waiter is woken in virtual time: it passes when we sleep
             clock.sleep(delay)
         else:
-            self._rung.wait(delay)
-        self._rung.clear()
+            self._woken.wait(delay)
+        self._woken.clear()
 
 
 class TaskWakeup:
-    """What a task waits at, on asyncio as on trio; any thread may ring it."""
+    """A task waits on this, on asyncio as on trio; any thread may wake it."""
 
     def __init__(self) -> None:
-        self._rung: Any = None
+        self._woken: Any = None
         if on_trio():
             import trio
 
@@ -75,25 +75,25 @@ class TaskWakeup:
 
             self._event = asyncio.Event
             self._call = asyncio.get_running_loop().call_soon_threadsafe
-        self._rung = self._event()
+        self._woken = self._event()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         with suppress(RuntimeError):  # its loop has ended; no caller waits any more
-            self._call(self._rung.set)
+            self._call(self._woken.set)
 
     async def wait(self, clock: Clock, delay: float) -> None:
-        """Return `delay` seconds later, or when it rings."""
+        """Return `delay` seconds later, or when woken."""
         if clock is not REAL.clock:
             await clock.asleep(delay)
         elif on_trio():
             import trio
 
             with trio.move_on_after(delay):
-                await self._rung.wait()
+                await self._woken.wait()
         else:
             import asyncio
 
             with suppress(TimeoutError):
                 async with asyncio.timeout(delay):
-                    await self._rung.wait()
-        self._rung = self._event()
+                    await self._woken.wait()
+        self._woken = self._event()

@@ -109,9 +109,9 @@ def call(
         if _is_clear(here) and glance.is_enough(answer, under_way):
             return answer
         if answer.__class__ is COROUTINE:
-            return engine.drive(function, args, kwargs, mark, answer)
+            return engine.guard_coroutine(function, args, kwargs, mark, answer)
         engine.refuse(function, answer)
-        return engine.read(function, answer, mark)
+        return engine.observe_answer(function, answer, mark)
     try:
         glance.end()
         return engine.recover(function, args, kwargs, error, (mark,))
@@ -145,7 +145,7 @@ async def acall(
         if _is_clear(here) and glance.is_enough(answer, under_way):
             return answer
         engine.refuse(function, answer)
-        return engine.read(function, answer, mark)
+        return engine.observe_answer(function, answer, mark)
     try:
         glance.end()
         return await engine.arecover(function, args, kwargs, error, (mark,))

@@ -1,4 +1,4 @@
-"""Whether the request that failed was one of several that the guarded function made.
+"""Reads from a traceback whether the failed request was made in a loop, or by a guard inside.
 
 An exception describes one request. It proves that nothing was done only where the function is that
 request: a loop over recipients whose third request meets a 429 has sent two messages by then; an
