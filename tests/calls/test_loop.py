@@ -6,6 +6,7 @@ import asyncio
 import gc
 import weakref
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_under_a_key_a_stop_iteration_leaves_as_itself_and_frees_the_key():
 
 @pytest.mark.parametrize("attempts", [1, 3])
 def test_an_error_is_freed_without_the_collector(attempts):
-    alive = []
+    alive: list[Any] = []
 
     def fails():
         error = Weak()
@@ -73,7 +74,7 @@ def test_an_error_is_freed_without_the_collector(attempts):
 
 
 def test_a_coroutine_that_is_closed_in_its_wait_is_cancelled_once():
-    events = []
+    events: list[Any] = []
 
     async def fails():
         raise status_error(503)
@@ -89,7 +90,7 @@ def test_a_coroutine_that_is_closed_in_its_wait_is_cancelled_once():
 
 
 def test_a_stream_that_is_closed_closes_its_source_and_is_cancelled():
-    closed = []
+    closed: list[str] = []
 
     def numbers():
         try:
@@ -98,7 +99,7 @@ def test_a_stream_that_is_closed_closes_its_source_and_is_cancelled():
         finally:
             closed.append("source")
 
-    stream = mulligan.Guard("api", effects="read").stream(numbers)
+    stream: Any = mulligan.Guard("api", effects="read").stream(numbers)
     assert next(stream) == 1
     stream.close()
     assert closed == ["source"]
@@ -106,7 +107,7 @@ def test_a_stream_that_is_closed_closes_its_source_and_is_cancelled():
 
 
 def test_an_async_stream_that_is_closed_awaits_the_closing_of_its_source():
-    closed = []
+    closed: list[str] = []
 
     async def numbers():
         try:
@@ -117,7 +118,7 @@ def test_an_async_stream_that_is_closed_awaits_the_closing_of_its_source():
             closed.append("source")
 
     async def main():
-        stream = mulligan.Guard("api", effects="read").astream(numbers)
+        stream: Any = mulligan.Guard("api", effects="read").astream(numbers)
         assert await anext(stream) == 1
         await stream.aclose()
 
@@ -132,7 +133,7 @@ def test_what_a_consumer_throws_into_a_stream_reaches_its_source():
         except KeyError:
             yield "caught"
 
-    stream = mulligan.Guard("api", effects="read").stream(numbers)
+    stream: Any = mulligan.Guard("api", effects="read").stream(numbers)
     assert next(stream) == 1
     assert stream.throw(KeyError()) == "caught"
 

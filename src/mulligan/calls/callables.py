@@ -65,7 +65,7 @@ def function_kind(function: object) -> str:
 def name_of(function: Any) -> str:
     """The name of `function` as stories tell it."""
     name = getattr(function, "__name__", None)
-    if name.__class__ is str:
+    if isinstance(name, str):
         return name
     if isinstance(function, partial):  # which has no name of its own
         return name_of(function.func)

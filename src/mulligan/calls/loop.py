@@ -352,7 +352,7 @@ def attempts(  # noqa: C901, PLR0912 -- a call, whole, with all its ends
                         decision = yield from _decided(session, error, args, kwargs)
                     else:
                         decision = session.failed(error, args, kwargs)
-                    if decision.__class__ is not RetryAfter:
+                    if not isinstance(decision, RetryAfter):
                         ended = yield from _not_retried(session, error, decision, args, kwargs)
                     elif not decision.is_queued:
                         yield Sleep(decision.delay)
