@@ -285,6 +285,9 @@ class SqliteFile:
             raise self._no_store(trouble) from None
         try:
             self._adopt(handle)
+            # Not before: it reads the file, and a reader outside of the gate makes the switch to
+            # WAL of the thread inside fail at once with "database is locked".
+            connection.execute(f"PRAGMA synchronous={self._synchronous}")
         except sqlite3.Error as trouble:
             _close(handle)
             raise self._no_store(trouble) from None
@@ -315,11 +318,6 @@ class SqliteFile:
             isolation_level=None,  # transactions begin where we say so
             check_same_thread=False,  # each thread has its own; `close` closes them all
         )
-        try:
-            connection.execute(f"PRAGMA synchronous={self._synchronous}")
-        except BaseException:
-            connection.close()
-            raise
         if before is None or _identity_of(self.path) != before:
             connection.close()
             raise FileNotFoundError(ENOENT, "it was deleted meanwhile")
