@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from .output_reader import Event
     from .program import Argument
 
-__all__ = (
-    "PROGRAM",
-    "CodexAdapter",
-    "CodexReader",
-)
+__all__ = ("PROGRAM", "CodexAdapter", "CodexReader")
 
 # Requests that were refused are cheap to send again; a stream that broke costs its tokens again.
 _REQUESTS, _STREAMS = 2, 1

@@ -25,10 +25,7 @@ if TYPE_CHECKING:
     from ..journal.state import RunState
     from ..process.stop import Stop
 
-__all__ = (
-    "TreeCleaner",
-    "last_words",
-)
+__all__ = ("TreeCleaner", "last_words")
 
 
 # Events, or parts of them, that are of a tool, the user, or the program itself.

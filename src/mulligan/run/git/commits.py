@@ -26,14 +26,7 @@ if TYPE_CHECKING:
     from .record import SetAside
     from .tree import Tree
 
-__all__ = (
-    "PREFIX",
-    "TRAILER",
-    "commit_changes",
-    "identity",
-    "made_before",
-    "message_of",
-)
+__all__ = ("PREFIX", "TRAILER", "commit_changes", "identity", "made_before", "message_of")
 
 PREFIX = "mulligan: "
 TRAILER = "Mulligan-Run"

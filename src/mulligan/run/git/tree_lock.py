@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 
     from .tree import Tree
 
-__all__ = (
-    "leased",
-    "locked",
-)
+__all__ = ("leased", "locked")
 
 # How long another process may hold the lock without a sign of life, and how often it gives one.
 _PATIENCE, _BEAT = 60.0, 1.0

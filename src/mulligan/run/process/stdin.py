@@ -21,10 +21,7 @@ from typing import IO, TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = (
-    "StdinFeed",
-    "StdinSpool",
-)
+__all__ = ("StdinFeed", "StdinSpool")
 
 
 _CHUNK = 65536

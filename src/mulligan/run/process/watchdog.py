@@ -31,14 +31,7 @@ if TYPE_CHECKING:
     from .stop import Stop
     from .supervise import OutputSink, Stream
 
-__all__ = (
-    "VANISH",
-    "StopProgram",
-    "Watchdog",
-    "ending",
-    "has_members",
-    "signal_group",
-)
+__all__ = ("VANISH", "StopProgram", "Watchdog", "ending", "has_members", "signal_group")
 
 # How long a process may take to vanish after SIGKILL.
 VANISH = 2.0

@@ -18,10 +18,7 @@ if TYPE_CHECKING:
     from ..process.stop import Stop
     from .terminal import Terminal
 
-__all__ = (
-    "PatientWriter",
-    "Streams",
-)
+__all__ = ("PatientWriter", "Streams")
 
 
 # A pipe or a terminal that can take anything can take this much without blocking (PIPE_BUF).
