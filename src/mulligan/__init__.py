@@ -64,13 +64,19 @@ if TYPE_CHECKING:
     )
     from .once.api import Once, new_key
     from .shared.guard_share import headers_of
+    from .telemetry.background import BackgroundListener
     from .telemetry.counters import Counters
-    from .telemetry.logging import LogListener
+    from .telemetry.json_lines import JsonLinesListener
+    from .telemetry.logging import LogListener, StructlogListener
+    from .telemetry.opentelemetry import OpenTelemetryListener
+    from .telemetry.prometheus import PrometheusListener
+    from .telemetry.store import StoreListener
 
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
     "APPLIED": "calls.settings",
     "AnswerCache": "api.answer_cache",
+    "BackgroundListener": "telemetry.background",
     "Breaker": "core.shared_settings",
     "BreakerChanged": "core.events",
     "Cancelled": "core.events",
@@ -98,6 +104,7 @@ _HOME = {
     "Guard": "api.guard",
     "Held": "core.events",
     "Hint": "core.hint",
+    "JsonLinesListener": "telemetry.json_lines",
     "KeyBusy": "errors",
     "KeyReused": "errors",
     "Kind": "core.failure",
@@ -110,9 +117,11 @@ _HOME = {
     "NotAdmitted": "errors",
     "NotKept": "errors",
     "Once": "once.api",
+    "OpenTelemetryListener": "telemetry.opentelemetry",
     "Park": "core.decisions",
     "Policy": "core.policy",
     "ProblemDocument": "adapters.problem",
+    "PrometheusListener": "telemetry.prometheus",
     "Reach": "core.failure",
     "Recovered": "core.events",
     "RetryAfter": "core.decisions",
@@ -123,8 +132,10 @@ _HOME = {
     "StoreBack": "core.events",
     "StoreDown": "errors",
     "StoreError": "errors",
+    "StoreListener": "telemetry.store",
     "StoreLost": "core.events",
     "Story": "core.story",
+    "StructlogListener": "telemetry.logging",
     "Succeeded": "core.events",
     "Switch": "api.switch",
     "SwitchAnswer": "api.switch",
@@ -156,6 +167,7 @@ __all__ = [
     "NOT_APPLIED",
     "SERVICE_TIMEOUTS",
     "AnswerCache",
+    "BackgroundListener",
     "Breaker",
     "BreakerChanged",
     "Cancelled",
@@ -183,6 +195,7 @@ __all__ = [
     "Guard",
     "Held",
     "Hint",
+    "JsonLinesListener",
     "KeyBusy",
     "KeyReused",
     "Kind",
@@ -194,9 +207,11 @@ __all__ = [
     "NotAdmitted",
     "NotKept",
     "Once",
+    "OpenTelemetryListener",
     "Park",
     "Policy",
     "ProblemDocument",
+    "PrometheusListener",
     "Reach",
     "Recovered",
     "RetryAfter",
@@ -207,8 +222,10 @@ __all__ = [
     "StoreBack",
     "StoreDown",
     "StoreError",
+    "StoreListener",
     "StoreLost",
     "Story",
+    "StructlogListener",
     "Succeeded",
     "Switch",
     "SwitchAnswer",

@@ -34,16 +34,18 @@ def test_an_exhaustion_is_counted_by_target_and_kind():  # R-X1
     assert counters.totals["retry_exhausted_total", "acme", "server"] == 1
     assert counters.totals["retry_exhausted_total", "acme", "network"] == 1
     assert counters.total("retry_exhausted_total") == 3
-    assert counters.totals["ended_total", "acme", "exhausted"] == 2
+    assert counters.totals["retry_ended_total", "acme", "exhausted"] == 2
 
 
 def test_retries_are_attempts_that_were_followed_by_another():  # R-X4
     counters = Counters()
     run(counters, "acme", status_error(500), ConnectionRefusedError(), "ok")
     assert counters.totals == {
+        ("retry_failures_total", "acme", "server"): 1,
+        ("retry_failures_total", "acme", "network"): 1,
         ("retries_total", "acme", "server"): 1,
         ("retries_total", "acme", "network"): 1,
-        ("recovered_total", "acme", ""): 1,
+        ("retry_recovered_total", "acme", ""): 1,
     }
 
 
@@ -59,8 +61,8 @@ def test_retries_are_attempts_that_were_followed_by_another():  # R-X4
 def test_what_is_no_exhaustion_is_not_counted_as_one(error, ending):
     counters = Counters()
     run(counters, "acme", error, policy="default")
-    assert counters.totals["ended_total", "acme", ending] == 1
-    assert counters.total("ended_total") == 1
+    assert counters.totals["retry_ended_total", "acme", ending] == 1
+    assert counters.total("retry_ended_total") == 1
     assert counters.total("retry_exhausted_total") == counters.total("retries_total") == 0
 
 

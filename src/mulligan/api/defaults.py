@@ -176,7 +176,11 @@ def _listeners(given: Any) -> tuple[Callable[[Event], None], ...]:
     listeners: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) else (None,)
     if not all(callable(each) for each in listeners):
         raise SettingError(f"listeners needs callables that take an event; got {given!r}")
-    return listeners
+    if not listeners:
+        return ()
+    from ..telemetry.background import watched
+
+    return tuple(map(watched, listeners))
 
 
 def _check(options: GuardOptions) -> None:

@@ -429,9 +429,15 @@ class Session:
             if self.task is not None and call.attempt > 1 and self._began_at is not None:
                 self.task.charge(self.clock.now() - self._began_at)
             if settings.listeners:
-                announce(self, "Recovered", waited=call.waited, elapsed=self._elapsed())
+                announce(
+                    self,
+                    "Recovered",
+                    waited=call.waited,
+                    elapsed=self._elapsed(),
+                    took=self._since_begun(),
+                )
         elif settings.wants_successes:
-            announce(self, "Succeeded")
+            announce(self, "Succeeded", took=self._since_begun())
         self.last_error = None
 
     def cancelled(self) -> None:
@@ -536,6 +542,7 @@ class Session:
                 decision=decision,
                 elapsed=self._elapsed(),
                 remark=self.call.remark,
+                took=self._took,
             )
         if self._admissions is not None:
             self._speak()
@@ -692,6 +699,9 @@ class Session:
                 ambient_context.reset(token)
             except ValueError:  # begun in one context, ended in another: see `restore`
                 pass
+
+    def _since_begun(self) -> float | None:
+        return None if self._began_at is None else self.clock.now() - self._began_at
 
     def _elapsed(self) -> float:
         first = self.call.first_failed_at

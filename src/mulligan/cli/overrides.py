@@ -10,9 +10,10 @@ from ..core.duration import duration_text
 from ..core.redaction import clean
 from ..run.agents.catalogue import known as programs
 from ..shared.breaker import ManualOverride
+from ..shared.snapshot import known
 from ..stores.machine import Key
 from . import run_limits
-from .store_options import NothingMatched, known, nearest, scope_of, stores_of, suspect
+from .store_options import NothingMatched, nearest, scope_of, stores_of, suspect
 
 if TYPE_CHECKING:
     from typing import Literal

@@ -12,9 +12,7 @@ import click
 from ..core.duration import seconds
 from ..core.redaction import clean
 from ..errors import SettingError, StoreError
-from ..shared.breaker import BREAKER
-from ..shared.gate.gate import GATE
-from ..shared.retry_tokens import TOKENS
+from ..shared.snapshot import known
 from ..stores.home import home
 from ..stores.open import open_store, printable, sqlite_path
 from . import EXIT_FAILED, Unusable
@@ -28,7 +26,6 @@ __all__ = (
     "ENVIRONMENT",
     "NothingMatched",
     "Stores",
-    "known",
     "nearest",
     "opened",
     "scope_of",
@@ -161,13 +158,6 @@ def opened(url: str | None, *, must_exist: bool = True) -> Store:
             else "sqlite:PATH or redis://HOST"
         )
         raise Unusable(str(error), hint) from None
-
-
-def known(store: Store) -> list[tuple[str, str]]:
-    """Every target and scope of which the store knows anything, in order."""
-    state = store.state
-    keys = (*state.known(BREAKER), *state.known(GATE), *state.known(TOKENS))
-    return sorted({(key.target, key.scope) for key in keys})
 
 
 def scope_of(store: Store, target: str, scope: str) -> str:

@@ -59,12 +59,14 @@ class Failed(_Happened):
         decision: What happens next.
         elapsed: Seconds since the first failure.
         remark: What the provider should be told, or empty (R-C18).
+        took: Seconds that the attempt took; None if its beginning was not measured.
     """
 
     failure: Failure
     decision: Decision
     elapsed: float
     remark: str = ""
+    took: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,15 +102,23 @@ class Recovered(_Happened):
     Args:
         waited: Seconds spent waiting.
         elapsed: Seconds since the first failure.
+        took: Seconds that the attempt took; None if its beginning was not measured.
     """
 
     waited: float
     elapsed: float
+    took: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Succeeded(_Happened):
-    """A call succeeded at once; sent only to listeners that ask for successes."""
+    """A call succeeded at once; sent only to listeners that ask for successes.
+
+    Args:
+        took: Seconds that it took; None if its beginning was not measured.
+    """
+
+    took: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,6 +82,11 @@ class BreakerAdmission:
         self._shared = None if shared is None else CachedState(BREAKER, key, shared)
 
     @property
+    def view(self) -> CachedState[Circuit]:
+        """What this process knows of the state."""
+        return self._own
+
+    @property
     def settings(self) -> Breaker:
         """When it opens; may be changed at any time."""
         return self._settings

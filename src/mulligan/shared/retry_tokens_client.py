@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..core.failure import Failure
     from ..core.ports import State
     from ..stores.machine import Key
-    from .retry_tokens import Tokens
+    from .retry_tokens import TokenBucket, Tokens
 
 __all__ = ("RetryTokens",)
 
@@ -50,6 +50,11 @@ class RetryTokens:
         self._slowest_failed = inf  # seconds that a retry took to fail; inf where none has
         self.after_fork()
         made_anew(self)
+
+    @property
+    def view(self) -> CachedState[TokenBucket]:
+        """What this process knows of the state."""
+        return self._view
 
     def after_fork(self) -> None:
         # A forked child has sent none of the retries that are under way.

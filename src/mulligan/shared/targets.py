@@ -36,6 +36,7 @@ from .target import Target
 
 if TYPE_CHECKING:
     from ..core.ports import State, Store
+    from ..stores.cache import CachedState
 
 __all__ = ("StoreTargets", "TargetParts", "TargetSettings", "forget", "home_of")
 
@@ -105,6 +106,13 @@ class TargetTable:
         if parts is not None:
             parts.refresh(world().clock.now())
         return place
+
+    def known(self) -> list[TargetParts]:
+        """The parts of every place that is used, or has something to remember."""
+        with self._lock:
+            kept = [parts for parts, _ in self._known.values()]
+            used = [place.parts for place in self._used.values() if place.parts is not None]
+        return list({id(each): each for each in (*kept, *used)}.values())
 
     def keep(self, parts: TargetParts, now: float) -> None:
         """Remember `parts`, which have just changed, until what they know has expired."""
@@ -302,6 +310,10 @@ class TargetParts:
                 key = Key(self.target, name, scope or "")
                 self._made[name] = self._new(name, key, state)
             return self._made[name]
+
+    def views(self) -> dict[str, CachedState[Any]]:
+        """What this process knows of the state of each part that was made."""
+        return {name: part.view for name, part in list(self._made.items())}
 
     def _named(self) -> str | None:
         """The account as the store writes it; None while the store cannot say."""

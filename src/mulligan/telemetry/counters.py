@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from threading import Lock
 from typing import TYPE_CHECKING
 
-from ..core.decisions import RetryAfter
-from ..core.events import BreakerChanged, Ended, Failed, GateShut, Recovered, StoreLost
+from .metrics import METRICS, changes
 
 if TYPE_CHECKING:
     from ..core.events import Event
@@ -17,42 +17,26 @@ __all__ = ("Counters",)
 class Counters:
     """A listener that counts.
 
-    ``totals`` maps (name, target, kind or ending) to a number:
+    ``totals`` maps (name, target, kind or ending) to a number. The names are those of the counters
+    in `mulligan.telemetry.metrics.METRICS`.
 
-    ===============================  ================================================
-    ``retries_total``                attempts that were followed by another, by kind
-    ``recovered_total``              calls that succeeded after a failure
-    ``retry_exhausted_total``        calls that would have gone on, by kind (R-X1)
-    ``ended_total``                  calls that ended without success, by ending
-    ``breaker_opened_total``         times that a breaker opened
-    ``gate_shut_total``              times that a limit shut a gate
-    ``store_lost_total``             times that a store stopped answering
-    ===============================  ================================================
+    Args:
+        successes: Whether to count calls that succeed at once, too; they leave the calm path.
     """
 
-    def __init__(self) -> None:
+    is_quick = True
+
+    def __init__(self, *, successes: bool = False) -> None:
         self.totals: Counter[tuple[str, str, str]] = Counter()
+        self.successes = successes
+        self._lock = Lock()
 
     def __call__(self, event: Event, /) -> None:
-        match event:
-            case Failed(decision=RetryAfter()):
-                self.totals["retries_total", event.target, str(event.failure.kind)] += 1
-            case Recovered():
-                self.totals["recovered_total", event.target, ""] += 1
-            case Ended(is_passed_on=False):
-                self.totals["ended_total", event.target, str(event.ending)] += 1
-                if event.ending.is_exhaustion:
-                    kind = str(event.failure.kind)
-                    self.totals["retry_exhausted_total", event.target, kind] += 1
-            case BreakerChanged(is_open=True):
-                self.totals["breaker_opened_total", event.target, ""] += 1
-            case GateShut():
-                self.totals["gate_shut_total", event.target, ""] += 1
-            case StoreLost():
-                self.totals["store_lost_total", event.target, ""] += 1
-            case _:
-                pass
+        for change in changes(event):
+            if METRICS[change.name].kind == "counter":
+                with self._lock:  # two threads that add at once would lose a count
+                    self.totals[change.name, event.target, change.label] += 1
 
     def total(self, name: str) -> int:
         """The sum of one counter over all targets."""
-        return sum(count for (each, _, _), count in self.totals.items() if each == name)
+        return sum(count for (each, _, _), count in list(self.totals.items()) if each == name)

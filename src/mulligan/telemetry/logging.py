@@ -1,4 +1,4 @@
-"""LogListener: events as records of the standard library's logging.
+"""LogListener: events as records of the standard library's logging; or of structlog.
 
 Every record carries the event's facts as fields (``record.mulligan``), so a JSON formatter needs
 no parsing. Messages in events are already cleaned and masked; nothing here adds words of others.
@@ -6,8 +6,11 @@ no parsing. Messages in events are already cleaned and masked; nothing here adds
 
 from __future__ import annotations
 
+import atexit
 import logging
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, assert_never
+from weakref import WeakSet
 
 from ..core.decisions import RetryAfter
 from ..core.duration import duration_text
@@ -29,17 +32,126 @@ from ..errors import SettingError
 if TYPE_CHECKING:
     from ..core.events import Event
 
-__all__ = ("LogListener", "log")
+__all__ = ("LogListener", "StructlogListener", "fields", "log")
 
 _logger = logging.getLogger("mulligan")
 
 
-class LogListener:
+# Lines of one sort (target, event, kind) that a sampled log writes at once, and the seconds after
+# which it writes one more.
+_BURST, _REFILL = 10, 30.0
+
+# Sorts that are told apart, and targets whose remarks are remembered.
+_SORTS = 1_000
+
+# A provider that names no time for its limits is reported once in so many seconds (R-C18).
+_REMARK_EVERY = 3_600.0
+
+
+class _Sampler:
+    """Which events a log writes, and how many like them it has left out."""
+
+    def __init__(self, *, is_full: bool) -> None:
+        self._is_full = is_full
+        self._lock = Lock()
+        # target, event, kind → lines left, since when, and events left out since the last line
+        self._sorts: dict[tuple[str, str, str], list[float]] = {}
+        self._remarked: dict[str, float] = {}
+
+    def chosen(self, event: Event, *, is_grave: bool) -> int | None:
+        """How many events like this one were left out before it; None to leave it out, too."""
+        if self._is_full or is_grave:
+            return 0
+        # The last attempt of a call is the one that no further wait follows.
+        in_between = isinstance(event, Failed) and isinstance(event.decision, RetryAfter)
+        is_wanted = event.attempt == 1 or not in_between
+        kind = str(event.failure.kind) if isinstance(event, Failed | Ended) else ""
+        with self._lock:
+            if len(self._sorts) >= _SORTS:
+                self._sorts.clear()
+            sort = (event.target, type(event).__name__, kind)
+            bucket = self._sorts.setdefault(sort, [_BURST, event.at, 0])
+            left, since, out = bucket
+            left = min(_BURST, left + max(0.0, event.at - since) / _REFILL)
+            is_written = is_wanted and left >= 1
+            bucket[:] = left - is_written, max(since, event.at), 0 if is_written else out + 1
+        return int(out) if is_written else None
+
+    def left_out(self) -> list[tuple[tuple[str, str, str], int]]:
+        """What was left out since the last line of its sort; counted from here on again."""
+        with self._lock:
+            found = [(sort, int(each[2])) for sort, each in self._sorts.items() if each[2]]
+            for each in self._sorts.values():
+                each[2] = 0
+        return found
+
+    def is_remarked(self, event: Event) -> bool:
+        """Whether the remark of `event` is reported with it: once an hour for each target."""
+        if not isinstance(event, Failed) or not event.remark:
+            return False
+        with self._lock:
+            last = self._remarked.get(event.target)
+            if last is not None and 0 <= event.at - last < _REMARK_EVERY:
+                return False
+            if len(self._remarked) >= _SORTS:
+                self._remarked.clear()
+            self._remarked[event.target] = event.at
+        return True
+
+
+class _SampledListener:
+    """What the two listeners that write lines have in common."""
+
+    def __init__(self, detail: Literal["full", "sampled"], *, successes: bool) -> None:
+        if detail not in ("full", "sampled"):
+            raise SettingError(f"{type(self).__name__} needs full or sampled; got {detail!r}")
+        self.detail, self.successes = detail, successes
+        self._sampler = _Sampler(is_full=detail == "full")
+        if detail == "sampled":
+            _sampled.add(self)
+
+    def __call__(self, event: Event, /) -> None:
+        is_remarked = self._sampler.is_remarked(event)
+        level, message = _line(event, is_remarked=is_remarked)
+        out = self._sampler.chosen(event, is_grave=level >= logging.WARNING)
+        if out is None:
+            return
+        facts = fields(event)
+        if out:
+            message, facts["left_out"] = f"{message} (and {out} like it)", out
+        self._write(level, message, facts)
+
+    def flush(self) -> None:
+        """Write how many events were left out since the last line like them; also done at exit."""
+        for (target, event, kind), count in self._sampler.left_out():
+            what = " ".join(filter(None, (event.lower(), kind)))
+            facts = {"event": "left_out", "target": target, "of": event.lower(), "count": count}
+            facts["kind"] = kind or None
+            self._write(logging.INFO, f"{target or 'calls'}: {count} more {what} events", facts)
+
+    def _write(self, level: int, message: str, facts: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+
+_sampled: WeakSet[_SampledListener] = WeakSet()
+
+
+def _at_exit() -> None:
+    for each in list(_sampled):
+        each.flush()
+
+
+atexit.register(_at_exit)
+
+
+class LogListener(_SampledListener):
     """A listener that writes events to a logger.
 
     Args:
-        detail: ``full`` for every event, or ``sampled`` for the first attempt, the last attempt
-            and the final failure of each call (R-X2).
+        detail: ``full`` for every event. ``sampled`` for the first attempt, the last attempt and
+            the final failure of each call (R-X2), and of each sort of event (target, event, kind)
+            ten lines at once and one every 30 seconds, with the number of those left out.
+            Warnings are never left out.
         logger: Where to; by default the logger named ``mulligan``.
         successes: Whether to hear of calls that succeed at once, too; they are logged at DEBUG.
     """
@@ -51,30 +163,63 @@ class LogListener:
         logger: logging.Logger = _logger,
         successes: bool = False,
     ) -> None:
-        if detail not in ("full", "sampled"):
-            raise SettingError(f"LogListener needs full or sampled; got {detail!r}")
-        self.detail, self.logger, self.successes = detail, logger, successes
+        super().__init__(detail, successes=successes)
+        self.logger = logger
 
-    def __call__(self, event: Event, /) -> None:
-        # The last attempt of a call is the one that no further wait follows.
-        in_between = isinstance(event, Failed) and isinstance(event.decision, RetryAfter)
-        if self.detail == "full" or event.attempt == 1 or not in_between:
-            log(event, self.logger)
+    def _write(self, level: int, message: str, facts: dict[str, Any]) -> None:
+        if self.logger.isEnabledFor(level):
+            self.logger.log(level, "%s", message, extra={"mulligan": facts})
+
+
+class StructlogListener(_SampledListener):
+    """A listener that writes events to a structlog logger, with their facts as key-value pairs.
+
+    Args:
+        detail: As of `LogListener`.
+        logger: Where to; by default ``structlog.get_logger("mulligan")``.
+        successes: As of `LogListener`.
+
+    Raises:
+        SettingError: structlog is not installed.
+    """
+
+    def __init__(
+        self,
+        detail: Literal["full", "sampled"] = "full",
+        *,
+        logger: Any = None,
+        successes: bool = False,
+    ) -> None:
+        super().__init__(detail, successes=successes)
+        if logger is None:
+            try:
+                import structlog
+            except ImportError:
+                raise SettingError(
+                    "StructlogListener needs structlog: pip install structlog"
+                ) from None
+            logger = structlog.get_logger("mulligan")
+        self.logger = logger
+
+    def _write(self, level: int, message: str, facts: dict[str, Any]) -> None:
+        # structlog calls the message `event`, so the event's own name is a fact beside it.
+        facts["kind_of_event"] = facts.pop("event")
+        getattr(self.logger, logging.getLevelName(level).lower())(message, **facts)
 
 
 def log(event: Event, logger: logging.Logger = _logger) -> None:
     """Write one event, if the logger listens at its level."""
-    level, message = _line(event)
+    level, message = _line(event, is_remarked=True)
     if logger.isEnabledFor(level):
         logger.log(level, "%s", message, extra={"mulligan": fields(event)})
 
 
-def _line(event: Event) -> tuple[int, str]:  # noqa: PLR0911 -- one an event
+def _line(event: Event, *, is_remarked: bool) -> tuple[int, str]:  # noqa: PLR0911 -- one an event
     who = f"{event.target}: {event.name}" if event.target else event.name
     match event:
         case Failed():
-            remark = f"; {event.remark}" if event.remark else ""
-            return logging.INFO, (
+            remark = f"; {event.remark}" if is_remarked else ""
+            return logging.WARNING if remark else logging.INFO, (
                 f"{who} attempt {event.attempt} failed: {event.failure}; "
                 f"{event.decision.because}{remark}"
             )

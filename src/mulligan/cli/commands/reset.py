@@ -8,11 +8,11 @@ from ...core.redaction import clean
 from ...shared.breaker import ManualOverride
 from ...shared.gate.gate import ForgetGate
 from ...shared.retry_tokens import Fund, Tokens
+from ...shared.snapshot import known
 from ...stores.machine import Key
 from .. import run_limits
 from ..store_options import (
     NothingMatched,
-    known,
     nearest,
     scope_of,
     scope_option,

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...core.duration import duration_text
 from ...core.redaction import clean
 from ...run.show.wording import clock
-from ...shared.breaker import BREAKER
-from ...shared.gate.gate import GATE, advanced
-from ...shared.retry_tokens import TOKENS
-from ...stores.machine import Key
+from ...shared.snapshot import known, snapshot, whole_seconds
 from .. import run_limits
-from ..store_options import known, store_option, stores_of
+from ..store_options import store_option, stores_of
 from ..ui.manual import Manual
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...core.moment import Moment
-    from ...core.ports import Store
     from ...run.attempt.account_limits import AccountLimit
-    from ...shared.breaker import Circuit
-    from ...shared.gate.gate import GateState
-    from ...shared.retry_tokens import TokenBucket
 
 __all__ = ("command",)
 
@@ -93,7 +83,7 @@ def command(targets: tuple[str, ...], as_json: bool, url: str | None) -> None:  
     rows = []
     if (store := stores.guards) is not None:
         rows = [
-            _row(store, target, scope)
+            snapshot(store, target, scope)
             for target, scope in known(store)
             if not targets or target in targets
         ]
@@ -153,7 +143,7 @@ def _limit_cells(rows: list[run_limits.Row]) -> list[tuple[str, ...]]:
     for row in rows:
         if hand := row.state.ordered(row.moment):
             due = row.state.hand_until
-            end = "until reset" if due is None else f"for {_time(due.left(row.moment))}"
+            end = "until reset" if due is None else f"for {whole_seconds(due.left(row.moment))}"
             why = clean(row.state.because, 100) or f"{hand} manually"
             found.append((row.name, row.account, f"{hand} {end}", "-", why))
         for each in row.state.limits:
@@ -176,90 +166,10 @@ def _until_text(limit: AccountLimit, row: run_limits.Row) -> str:
             else "has passed, one run tries"
         )
     until = _until(limit, row)
-    said = f"{clock(until, now)}, in {_time(until - now)}"
+    said = f"{clock(until, now)}, in {whole_seconds(until - now)}"
     if until - now - left > 60:
         said = f"{said}; tried at {clock(now + left, now)}"
     return said
-
-
-def _row(store: Store, target: str, scope: str) -> dict[str, Any]:
-    """Everything about one target, for machines; texts for people stand in it, too."""
-    circuit, moment = store.state.peek(Key(target, "breaker", scope), BREAKER)
-    flow, _ = store.state.peek(Key(target, "gate", scope), GATE)
-    bucket, _ = store.state.peek(Key(target, "tokens", scope), TOKENS)
-    flow = advanced(flow, moment)
-    retries = sum(each.due.left(moment) > 0 for each in bucket.reserved)
-    return {
-        "target": target,
-        "scope": scope,
-        "breaker": _breaker(circuit.untouched(moment), moment),
-        "gate": _gate(flow, moment),
-        "tokens": _tokens(bucket),
-        "waiting": {"retries": retries, "permits": sum(each.count for each in flow.permits)},
-    }
-
-
-def _breaker(state: Circuit, moment: Moment) -> dict[str, Any]:
-    for_ = None
-    if state.hand:
-        name = state.hand
-        for_ = None if state.hand_until is None else state.hand_until.left(moment)
-        end = "" if for_ is None else f" for {_time(for_)}"
-        text = f"{name} manually{end}"
-    elif state.until is None:
-        name = "closed"
-        text = f"closed, {state.streak} failures in a row" if state.streak else "closed"
-    elif state.retry_in(moment) > 0:
-        for_ = state.retry_in(moment)
-        name, text = "open", f"open for {_time(for_)}"
-    else:
-        name, text = "half open", "half open"
-    return {
-        "state": name,
-        "text": text,
-        "for": for_,
-        "failures": state.streak,
-        "because": state.because,
-    }
-
-
-def _gate(state: GateState, moment: Moment) -> dict[str, Any]:
-    limits = [
-        {
-            "dimension": each.dimension,
-            "remaining": each.remaining,
-            "limit": each.limit,
-            "reset_in": None if each.reset is None else each.reset.left(moment),
-        }
-        for each in state.beliefs
-    ]
-    for_ = None
-    if state.shut is not None:
-        for_ = state.shut.left(moment)
-        name, text = "shut", f"shut for {_time(for_)}"
-    elif state.opening is not None:
-        name, text = "opening", f"opening, {state.opening.allowed} at a time"
-    elif limits:
-        name, text = "limited", "; ".join(map(_limit, limits))
-    else:
-        name, text = "free", "free"
-    return {"state": name, "text": text, "for": for_, "because": state.because, "limits": limits}
-
-
-def _time(seconds: float) -> str:
-    """Rounded up: who comes back then is not too early."""
-    return duration_text(ceil(seconds))
-
-
-def _limit(limit: dict[str, Any]) -> str:
-    total = "" if limit["limit"] is None else f" of {limit['limit']:g}"
-    reset = "" if limit["reset_in"] is None else f", reset in {_time(limit['reset_in'])}"
-    return f"{int(limit['remaining'])}{total} {clean(limit['dimension'], 40)}{reset}"
-
-
-def _tokens(state: TokenBucket) -> dict[str, Any]:
-    text = f"{state.spent:.0f} spent" if state.spent else "full"
-    return {"spent": state.spent, "text": text}
 
 
 def _table(rows: list[dict[str, Any]]) -> None:

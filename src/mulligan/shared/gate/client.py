@@ -156,6 +156,11 @@ class GateAdmission:
         self.after_fork()
         made_anew(self)
 
+    @property
+    def view(self) -> CachedState[GateState]:
+        """What this process knows of the state."""
+        return self._view
+
     def after_fork(self) -> None:
         # A forked child has leased nothing, and made none of the calls that are under way.
         self._lock = Lock()

@@ -1,0 +1,258 @@
+"""Delivery of events on a thread of its own, so that a slow listener does not hold up calls.
+
+`Outbox` is a bounded queue with one thread; what does not fit is dropped and counted.
+`BackgroundListener` puts it before any listener. `watched` is put before the listeners that users
+give to a guard: it calls them in line, as long as they are quick.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections import deque
+from threading import Condition, Thread
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakSet
+
+from ..core.redaction import presentable
+from ..errors import SettingError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..core.events import Event
+
+__all__ = ("BackgroundListener", "Outbox", "watched")
+
+T = TypeVar("T")
+
+# Seconds after which a thread that has nothing to deliver ends; the next event starts another.
+_IDLE = 10.0
+
+# Seconds that the end of the process waits for what was not delivered.
+_AT_EXIT = 2.0
+
+# Seconds after which the same complaint is logged again.
+_AGAIN = 60.0
+
+# A call of a listener that takes longer counts as slow, in seconds; after so many slow seconds
+# altogether the listener gets a thread.
+_SLOW, _ENOUGH = 0.05, 1.0
+
+_outboxes: WeakSet[Outbox[Any]] = WeakSet()
+
+
+class Outbox(Generic[T]):
+    """A bounded queue whose items a thread delivers in batches.
+
+    Args:
+        name: Who delivers, for the log.
+        deliver: Called with the items that wait, in order. What it raises is logged, and the items
+            count as dropped.
+        capacity: How many items may wait.
+        linger: Seconds that the first item waits for others to make a batch.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        deliver: Callable[[list[T]], None],
+        *,
+        capacity: int = 10_000,
+        linger: float = 0.0,
+    ) -> None:
+        if capacity < 1:
+            raise SettingError(f"{name} needs a capacity of 1 or more; got {capacity!r}")
+        self.name, self._deliver = name, deliver
+        self._capacity, self._linger = capacity, linger
+        #: Items that were not delivered: the queue was full, or `deliver` failed.
+        self.dropped = 0
+        self._complained_at = -_AGAIN
+        self.reset()
+        _outboxes.add(self)
+
+    def reset(self) -> None:
+        """Begin empty: after a fork the parent delivers what was waiting."""
+        self._changed = Condition()
+        self._items: deque[T] = deque()
+        self._is_running = self._is_busy = False
+        self._hurry = 0
+
+    def put(self, item: T) -> None:
+        """Deliver `item` later; returns at once."""
+        with self._changed:
+            if len(self._items) >= self._capacity:
+                self.lost(1, f"more than {self._capacity} events waited")
+                return
+            self._items.append(item)
+            if not self._is_running:
+                try:
+                    Thread(target=self._run, name=f"mulligan {self.name}", daemon=True).start()
+                except RuntimeError:  # no thread is left to the machine, or it is shutting down
+                    self._items.pop()
+                    self.lost(1, "no thread could be started")
+                    return
+                self._is_running = True
+            elif len(self._items) == 1:
+                self._changed.notify_all()
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Wait until everything was delivered; False if that takes longer than `timeout`."""
+        ends_at = monotonic() + timeout
+        with self._changed:
+            self._hurry += 1
+            self._changed.notify_all()
+            try:
+                while self._items or self._is_busy:
+                    left = ends_at - monotonic()
+                    if left <= 0 or not self._changed.wait(left):
+                        return False
+                return True
+            finally:
+                self._hurry -= 1
+
+    def _run(self) -> None:
+        while (batch := self._batch()) is not None:
+            try:
+                self._deliver(batch)
+            except Exception as error:  # noqa: BLE001 -- logged; a listener must not end its thread
+                self.lost(len(batch), f"{type(error).__name__}: {error}")
+            del batch
+            with self._changed:
+                self._is_busy = False
+                self._changed.notify_all()
+
+    def _batch(self) -> list[T] | None:
+        with self._changed:
+            if not self._items:
+                self._changed.wait(_IDLE)
+            if not self._items:
+                self._is_running = False
+                return None
+            ends_at = monotonic() + self._linger
+            while not self._hurry and (left := ends_at - monotonic()) > 0:
+                self._changed.wait(left)
+            batch = list(self._items)
+            self._items.clear()
+            self._is_busy = True
+            return batch
+
+    def lost(self, count: int, why: str) -> None:
+        """Count items as dropped, and say so once a minute."""
+        with self._changed:
+            self.dropped += count
+            now = monotonic()
+            is_news = now - self._complained_at >= _AGAIN
+            if is_news:
+                self._complained_at = now
+        if is_news:
+            import logging  # a guard whose listeners are quick never needs it
+
+            logging.getLogger("mulligan").error(
+                "the listener %s has dropped %d events so far: %s",
+                self.name,
+                self.dropped,
+                presentable(why),
+            )
+
+
+def _after_fork() -> None:
+    for each in list(_outboxes):
+        each.reset()
+
+
+def _at_exit() -> None:
+    ends_at = monotonic() + _AT_EXIT
+    for each in list(_outboxes):
+        each.flush(max(0.0, ends_at - monotonic()))
+
+
+os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)
+
+
+class BackgroundListener:
+    """Calls another listener on a thread of its own.
+
+    Events that come faster than the listener takes them wait in a queue; those beyond `capacity`
+    are dropped and counted in ``dropped``. What is left at the end of the process is delivered
+    within two seconds, or lost.
+
+    Args:
+        listener: Any listener.
+        capacity: How many events may wait.
+    """
+
+    is_quick = True
+
+    def __init__(self, listener: Callable[[Event], object], *, capacity: int = 10_000) -> None:
+        if not callable(listener):
+            raise SettingError(f"BackgroundListener needs a callable; got {listener!r}")
+        self.listener = listener
+        self.successes: bool = getattr(listener, "successes", False)
+        self._outbox: Outbox[Event] = Outbox(_name(listener), self._deliver, capacity=capacity)
+
+    @property
+    def dropped(self) -> int:
+        """Events that the listener did not get, or raised at."""
+        return self._outbox.dropped
+
+    def __call__(self, event: Event, /) -> None:
+        self._outbox.put(event)
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Wait until the listener has had every event; False if that takes longer."""
+        return self._outbox.flush(timeout)
+
+    def _deliver(self, events: list[Event]) -> None:
+        for event in events:
+            try:
+                self.listener(event)
+            except Exception as error:  # noqa: BLE001 -- the others are still delivered
+                self._outbox.lost(1, f"{type(error).__name__}: {error}")
+
+
+def watched(listener: Any) -> Any:
+    """`listener`, called in line until it has held up calls for a second altogether."""
+    return listener if getattr(listener, "is_quick", False) else _Watched(listener)
+
+
+class _Watched:
+    """A listener of the user's: in line while it is quick, then on a thread of its own."""
+
+    def __init__(self, listener: Callable[[Event], object]) -> None:
+        self.listener = listener
+        self.successes: bool = getattr(listener, "successes", False)
+        self.__name__ = _name(listener)
+        self._slow = 0.0
+        self._background: BackgroundListener | None = None
+
+    def __call__(self, event: Event, /) -> None:
+        if self._background is not None:
+            self._background(event)
+            return
+        began = perf_counter()
+        try:
+            self.listener(event)
+        finally:
+            took = perf_counter() - began
+            if took > _SLOW:
+                self._was_slow(took)
+
+    def _was_slow(self, took: float) -> None:
+        self._slow += took
+        if self._slow >= _ENOUGH and self._background is None:
+            import logging
+
+            self._background = BackgroundListener(self.listener)
+            logging.getLogger("mulligan").warning(
+                "the listener %s has held up calls for %.1fs; from here on it is called on a "
+                "thread of its own",
+                self.__name__,
+                self._slow,
+            )
+
+
+def _name(listener: object) -> str:
+    return str(getattr(listener, "__name__", None) or type(listener).__name__)

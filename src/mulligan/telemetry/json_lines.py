@@ -1,0 +1,80 @@
+"""JsonLinesListener: events as lines of a file, one JSON object each."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import SettingError
+from .background import Outbox
+from .logging import fields
+
+if TYPE_CHECKING:
+    from ..core.events import Event
+
+__all__ = ("JsonLinesListener",)
+
+
+class JsonLinesListener:
+    """A listener that appends every event to a file, as JSON, one line each.
+
+    A thread of its own writes, so that a slow disk holds up no call. Several processes may write to
+    one file: a line is written in one piece. A file that was moved away or deleted, as logrotate
+    does it, is made again with the next event. It is readable for its owner alone.
+
+    Args:
+        path: The file. Its folder must exist.
+        capacity: How many events may wait for the disk; more are dropped and counted in `dropped`.
+        successes: Whether to hear of calls that succeed at once, too.
+
+    Raises:
+        SettingError: The file cannot be written.
+    """
+
+    is_quick = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        capacity: int = 10_000,
+        successes: bool = False,
+    ) -> None:
+        self.path, self.successes = Path(path).expanduser().absolute(), successes
+        try:
+            os.close(self._open())
+        except OSError as trouble:
+            raise SettingError(
+                f"JsonLinesListener cannot write to {self.path}: {trouble.strerror}; "
+                f"give a file in a folder that exists and is yours"
+            ) from None
+        self._outbox: Outbox[Event] = Outbox("JsonLinesListener", self._deliver, capacity=capacity)
+
+    @property
+    def dropped(self) -> int:
+        """Events that were not written."""
+        return self._outbox.dropped
+
+    def __call__(self, event: Event, /) -> None:
+        self._outbox.put(event)
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Wait until everything is written; False if that takes longer."""
+        return self._outbox.flush(timeout)
+
+    def _open(self) -> int:
+        return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def _deliver(self, events: list[Event]) -> None:
+        # In ASCII: U+2028 and U+0085 end a line for half the programs that read one.
+        lines = [f"{json.dumps(fields(event), separators=(',', ':'))}\n" for event in events]
+        file = self._open()  # anew for each batch: the file may have been moved away
+        try:
+            for line in lines:
+                data = line.encode("ascii")
+                if os.write(file, data) != len(data):  # the rest of it would be another line
+                    raise OSError("the disk is full")
+        finally:
+            os.close(file)
