@@ -33,6 +33,10 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "cancel": (".commands.cancel", "Cancel a run; it cannot be resumed."),
     "completion": (".commands.completion", "Print the shell completion script."),
     "dead": (".commands.dead", "List, show, replay or purge dead letters: calls given up on."),
+    "dashboard": (
+        ".commands.dashboard",
+        "Show runs, targets and failures on a page in the browser.",
+    ),
     "doctor": (
         ".commands.doctor",
         "Check the journal, store and folders of runs; explain repairs.",
@@ -61,6 +65,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         ".commands.simulate",
         "Simulate how policies recover from a server's failures.",
     ),
+    "stats": (".commands.stats", "Show how often calls and runs failed, recovered and gave up."),
     "status": (
         ".commands.status",
         "Show limits that runs have hit, and the state of every target.",

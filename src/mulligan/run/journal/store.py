@@ -213,6 +213,10 @@ class RunStore:
         found = self._journal.lengths(f"{_PREFIX}{parent}." if parent else _PREFIX)
         return {name[len(_PREFIX) :]: count for name, count in found.items()}
 
+    def leased(self) -> frozenset[str]:
+        """The runs that a process drives, or drove when it died."""
+        return frozenset(each[len(_PREFIX) :] for each in self._journal.leased(_PREFIX))
+
     def find(self, name: str) -> str:
         """The id of the run that `name` means: its id, the beginning of it, or its name.
 

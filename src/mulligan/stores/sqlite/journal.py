@@ -188,6 +188,17 @@ class SqliteJournal:
         except sqlite3.Error as trouble:
             raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
 
+    def leased(self, prefix: str) -> tuple[str, ...]:
+        """Every stream that has a lease and whose name begins with `prefix`."""
+        try:
+            rows = self._file.reader.execute(
+                "SELECT stream FROM lease WHERE stream >= ? AND stream < ?",
+                (prefix, f"{prefix}\U0010ffff"),
+            )
+            return tuple([row[0] for row in rows])
+        except sqlite3.Error as trouble:
+            raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
+
     def forget(self, stream: str) -> None:
         self.forget_if(stream, lambda _place, _lease: True)
 

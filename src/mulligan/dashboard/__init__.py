@@ -1,0 +1,1 @@
+"""The dashboard: a page that shows runs, plans, targets and failures while they happen."""

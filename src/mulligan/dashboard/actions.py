@@ -1,0 +1,144 @@
+"""Changes that the page can make: each is a `mulligan` command in a process of its own.
+
+So a button does what the command does, with the same checks and messages, and user code that a
+replay imports never runs in the dashboard's process. Names are passed as arguments of their own
+behind ``--``: none can become an option.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from threading import Lock
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.redaction import clean, presentable
+from ..errors import SettingError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ("ActionResult", "Actions")
+
+# Seconds that a change may take, and after which a resumed run counts as started.
+_PATIENCE, _STARTED = 20.0, 1.5
+
+# The exit code of a run that is parked, or limited beyond its horizon.
+_PARKED = 75
+
+_LONGEST = 300
+
+
+class ActionResult(NamedTuple):
+    """What came of a change.
+
+    Args:
+        is_done: Whether it was made.
+        said: What the command said.
+        command: What a user would have typed.
+    """
+
+    is_done: bool
+    said: str
+    command: str
+
+
+class Actions:
+    """Runs the commands that change something.
+
+    Args:
+        store: The address of the guards' store; empty for none.
+        app: The module with the functions that dead letters are replayed with; may be empty.
+    """
+
+    def __init__(self, store: str = "", app: str = "") -> None:
+        self._store, self._app = store, app
+        self._lock = Lock()
+        self._children: list[subprocess.Popen[bytes]] = []
+
+    def do(self, name: str, given: Mapping[str, Any]) -> ActionResult:
+        """Make a change, and wait for it; a run that was resumed goes on by itself.
+
+        Raises:
+            SettingError: There is no such action, or it cannot be meant.
+        """
+        self.reap()
+        match name:
+            case "cancel":
+                return self._run("cancel", "--", _word(given, "run"))
+            case "resume" | "wake":
+                now = ("--now",) if name == "wake" else ()
+                run = _word(given, "run")
+                return self._start("resume", *now, "--park", "exit", "--", run)
+            case "block":
+                because = _word(given, "because", "blocked from the dashboard")
+                options = ("--because", because, *self._about(given))
+                return self._run("block", *options, "--", _word(given, "target"))
+            case "allow" | "reset":
+                return self._run(name, *self._about(given), "--", _word(given, "target"))
+            case "replay":
+                app = ("--app", self._app) if self._app else ()
+                store = ("--store", self._store) if self._store else ()
+                return self._run("dead", "replay", *app, *store, "--", _word(given, "letter"))
+            case _:
+                raise SettingError(f"no action {clean(name, 40)!r}")
+
+    def reap(self) -> None:
+        """Collect processes that have ended."""
+        with self._lock:
+            self._children = [each for each in self._children if each.poll() is None]
+
+    def _about(self, given: Mapping[str, Any]) -> tuple[str, ...]:
+        store = ("--store", self._store) if self._store and not given.get("is_runs") else ()
+        scope = _word(given, "scope", "")
+        return (*store, *(("--scope", scope) if scope else ()))
+
+    def _run(self, *words: str) -> ActionResult:
+        try:
+            done = subprocess.run(  # noqa: S603 -- our own command, arguments apart
+                [sys.executable, "-m", "mulligan", *words],
+                capture_output=True,
+                stdin=subprocess.DEVNULL,
+                timeout=_PATIENCE,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return _result(words, b"it takes longer than expected; the list shows when it is done")
+        return _result(words, done.stderr or done.stdout, is_done=done.returncode == 0)
+
+    def _start(self, *words: str) -> ActionResult:
+        # Its words go to a file: a pipe would end with the dashboard, and the run with the pipe.
+        with tempfile.TemporaryFile() as said:
+            child = subprocess.Popen(  # noqa: S603 -- our own command, arguments apart
+                [sys.executable, "-m", "mulligan", *words],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,  # Ctrl-C on the dashboard is not meant for it
+            )
+            with self._lock:
+                self._children.append(child)
+            ends_at = monotonic() + _STARTED
+            while child.poll() is None and monotonic() < ends_at:
+                sleep(0.05)
+            said.seek(0)
+            text = said.read(8_192)
+        is_done = child.returncode in {None, 0, _PARKED}
+        return _result(words, text, is_done=is_done)
+
+
+def _word(given: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    value = given.get(name, default)
+    if not isinstance(value, str) or len(value) > _LONGEST or "\x00" in value:
+        raise SettingError(f"{name} needs a text of at most {_LONGEST} characters")
+    if default is None and not value.strip():
+        raise SettingError(f"{name} must not be empty")
+    return value
+
+
+def _result(words: tuple[str, ...], said: bytes, *, is_done: bool = True) -> ActionResult:
+    text = said.decode("utf-8", "replace").replace("error: ", "").replace("\n\nhint: ", "; ")
+    shown = " ".join(each for each in words if each != "--")
+    return ActionResult(is_done, presentable(text, 600), presentable(f"mulligan {shown}", 300))
