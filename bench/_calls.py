@@ -25,6 +25,7 @@ __all__ = (
     "beside_trio",
     "calm_async",
     "calm_sync",
+    "listened",
     "retried_async",
     "retried_sync",
     "suspending",
@@ -92,6 +93,7 @@ def calm_sync() -> dict[str, Run]:
     functions: dict[str, Any] = {
         BARE: work,
         "mulligan.retry": mulligan.retry(work),
+        "mulligan.retry(listeners=…)": mulligan.retry(listeners=[mulligan.Counters()])(work),
         "mulligan.retry(deadline=30)": mulligan.retry(deadline=DEADLINE)(work),
         "mulligan.retry(context=True)": mulligan.retry(context=True)(work),
         **_guards(work, ask),
@@ -275,6 +277,50 @@ def retried_async(loop: asyncio.AbstractEventLoop) -> dict[str, Run]:
         **_retrying_peers(_aflaky, _aat_once),
     }
     return {name: _aspin(loop, function) for name, function in functions.items()}
+
+
+def listened() -> dict[str, Run]:
+    """A retry without a listener, and with each of ours; queues are drained between rounds."""
+    import logging
+    import os
+
+    quiet = logging.getLogger("bench.listened")
+    quiet.addHandler(logging.NullHandler())
+    quiet.propagate = False
+    quiet.setLevel(logging.INFO)
+    flaky = _flaky()
+
+    def by_hand(value: int) -> int:
+        try:
+            return flaky(value)
+        except Unavailable:
+            return flaky(value)
+
+    listeners: dict[str, Any] = {
+        "a function": lambda _event: None,
+        "Counters": mulligan.Counters(),
+        "LogListener": mulligan.LogListener(logger=quiet),
+        "LogListener, sampled": mulligan.LogListener("sampled", logger=quiet),
+        "JsonLinesListener": mulligan.JsonLinesListener(os.devnull),
+        "StoreListener": mulligan.StoreListener("memory:"),
+        "BackgroundListener": mulligan.BackgroundListener(lambda _event: None),
+    }
+    if peer("prometheus_client"):
+        from prometheus_client import CollectorRegistry
+
+        listeners["PrometheusListener"] = mulligan.PrometheusListener(CollectorRegistry())
+    if sdk := peer("opentelemetry.sdk.trace"):
+        listeners["OpenTelemetryListener"] = mulligan.OpenTelemetryListener(sdk.TracerProvider())
+    # A full queue is cheaper than one that is emptied: what is measured is a bad minute.
+    logging.getLogger("mulligan").setLevel(logging.CRITICAL)
+    functions: dict[str, Any] = {
+        BARE: by_hand,
+        "mulligan.retry": mulligan.retry(effects="read", clock=Instant())(_flaky()),
+    }
+    for name, listener in listeners.items():
+        made = mulligan.retry(effects="read", clock=Instant(), listeners=[listener])
+        functions[name] = made(_flaky())
+    return {name: _spin(function) for name, function in functions.items()}
 
 
 def _retrying_peers(make: Callable[[], Any], sleep: Any) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What does a call cost when nothing goes wrong, and what does a retry cost when something does?
 
 Question   How many nanoseconds does a guard add to a call that succeeds at once, to one with a
-           deadline, to one that fails with a 503 and is made again? How long does the import take?
+           deadline, to one that fails with a 503 and is made again, and each listener to that?
+           How long does the import take?
 Baseline   The bare function, or the retry written by hand, in the same round; then, as ratios
            within a round, nopanic for calls, redress for retries, tenacity for the import. Rounds
            are spread over several processes: where a process happens to put its objects moves the
@@ -11,7 +12,8 @@ Claim      Calm calls cost at most 0.75 x nopanic, 0.9 x through a guard with br
            observer that reads the quota headers of each answer 10 x, with a deadline 1.5 x, with
            context 3.5 x; an async deadline at most half of nopanic's own way to cut a call; a retry
            half of redress's; the import at most tenacity's, without asyncio, logging or third
-           parties; what the first failure of a process loads at most 0.8 x of that, because it
+           parties; a calm call with a listener 1.2 x one without; what the first failure of a
+           process loads at most 0.8 x of the import, because it
            holds up an event loop; a guard, which loads most of it before, 1.75 x.
            A broken claim exits 1. A peer that is not installed leaves its claim not measured.
 Run        python bench/overhead.py [--quick] [--json FILE]
@@ -35,6 +37,7 @@ from _calls import (
     beside_trio,
     calm_async,
     calm_sync,
+    listened,
     retried_async,
     retried_sync,
     suspending,
@@ -84,7 +87,7 @@ GUARD, BREAKER, READING = (
 )
 CIRCUIT = "circuitbreaker.circuit"
 
-CLAIMS = (
+CLAIMS: tuple[Claim, ...] = (
     Claim(question="calm call, sync", group="calm", ours=PLAIN, baseline=THEIRS, limit=0.75),
     Claim(question="calm call, async", group="acalm", ours=PLAIN, baseline=THEIRS, limit=0.75),
     Claim(
@@ -185,12 +188,40 @@ CLAIMS = (
     ),
 )
 
+LISTENERS = (
+    "a function",
+    "Counters",
+    "LogListener",
+    "LogListener, sampled",
+    "JsonLinesListener",
+    "StoreListener",
+    "BackgroundListener",
+    "PrometheusListener",
+    "OpenTelemetryListener",
+)
+
+CLAIMS += (
+    Claim(
+        question="calm call with a listener",
+        group="calm",
+        ours="mulligan.retry(listeners=…)",
+        baseline=PLAIN,
+        limit=1.2,
+        why="a listener that does not ask for successes is not called",
+    ),
+    *(
+        Claim(question=f"retry, {name}", group="listened", ours=name, baseline=PLAIN, limit=None)
+        for name in LISTENERS
+    ),
+)
+
 TITLES = {
     "calm": "A plain function that succeeds at once",
     "acalm": "A coroutine function that succeeds at once",
     "suspending": "A coroutine function that suspends once and succeeds",
     "retried": "A plain function that fails with a 503 and succeeds at the second attempt",
     "reworded": "The same, in words that were never seen before",
+    "listened": "A plain function that fails with a 503 and succeeds, with a listener",
     "aretried": "A coroutine function that fails with a 503 and succeeds at the second attempt",
     "trio": "A coroutine function that succeeds at once, on asyncio, with trio imported, too",
 }
@@ -207,7 +238,7 @@ def judge(claim: Claim, found: dict[str, list[float]]) -> Row:
         found=f"{claim.baseline.split('.')[0].split()[0]} is not installed",
     )
     if claim.ours not in found:
-        row.found = "trio is not installed"  # nothing else of ours depends on a peer
+        row.found = "a package that it needs is not installed"
         return row
     if claim.baseline not in found:
         return row
@@ -367,6 +398,7 @@ def measure(rounds: int) -> Found:
             "suspending": lambda: suspending(loop),
             "retried": retried_sync,
             "reworded": lambda: retried_sync(has_fresh_words=True),
+            "listened": listened,
             "aretried": lambda: retried_async(loop),
             "trio": lambda: beside_trio(loop),  # last: from here on everybody asks which loop runs
         }

@@ -31,9 +31,11 @@ PLANS = sorted((ROOT / "examples").glob("*/*.toml"))
 
 # Page and reason of every block that is left out.
 NOT_RUN = {
+    ("docs/dashboard.md", "it serves until it is interrupted"),
     ("docs/fault-server.md", "the first line serves until Ctrl-C, and the others talk to it"),
     ("docs/git.md", "they need a repository in which a run has set something aside"),
     ("docs/git.md", "they need a plan whose agent has failed"),
+    ("docs/telemetry.md", "what it prints is what happened on that machine"),
     ("docs/tutorial-plans.md", "somebody has to press Ctrl-C"),
 }
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("HEADERS", "Access", "Refusal", "is_loopback")
+__all__ = ("HEADERS", "Access", "RefusedRequest", "is_loopback")
 
 HEADERS = {
     "content-security-policy": (
@@ -32,7 +32,7 @@ HEADERS = {
 }
 
 
-class Refusal(NamedTuple):
+class RefusedRequest(NamedTuple):
     """Why a request is refused."""
 
     status: int
@@ -100,23 +100,25 @@ class Access:
             return False
         return cookie is not None and self.is_token(cookie.value)
 
-    def refusal(self, method: str, headers: Mapping[str, str], *, is_login: bool) -> Refusal | None:
+    def refusal(
+        self, method: str, headers: Mapping[str, str], *, is_login: bool
+    ) -> RefusedRequest | None:
         """Why a request must not be answered; None if it may."""
         refused = self._from_elsewhere(method, headers)
         if refused is not None or is_login:
             return refused
         is_reading = method in {"GET", "HEAD"}
         if not self.is_known(headers) and not (is_reading and self.is_open):
-            return Refusal(
+            return RefusedRequest(
                 401,
                 "this needs the token of the dashboard",
                 "open the link that mulligan dashboard printed",
             )
         return None if is_reading else self._unwanted_change(headers)
 
-    def _from_elsewhere(self, method: str, headers: Mapping[str, str]) -> Refusal | None:
+    def _from_elsewhere(self, method: str, headers: Mapping[str, str]) -> RefusedRequest | None:
         if headers.get("host", "") not in self._hosts:
-            return Refusal(
+            return RefusedRequest(
                 421,
                 "this server does not answer to that host name",
                 "open it as 127.0.0.1, or name the host with mulligan dashboard --name",
@@ -127,12 +129,12 @@ class Access:
         is_link = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
         is_cross = headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}
         if is_foreign or (is_cross and not is_link):
-            return Refusal(403, "requests of other sites are refused", "use the page itself")
+            return RefusedRequest(403, "requests of other sites are refused", "use the page itself")
         return None
 
-    def _unwanted_change(self, headers: Mapping[str, str]) -> Refusal | None:
+    def _unwanted_change(self, headers: Mapping[str, str]) -> RefusedRequest | None:
         if self.is_read_only:
-            return Refusal(
+            return RefusedRequest(
                 403, "this dashboard is read-only", "start it without --read-only to change things"
             )
         # A script that sends the token in a header is no browser, and has no page of ours.
@@ -141,7 +143,7 @@ class Access:
         is_page = "origin" in headers and hmac.compare_digest(given.encode(), self.csrf.encode())
         if is_script or is_page:
             return None
-        return Refusal(
+        return RefusedRequest(
             403, "the request does not come from the page", "reload the page and try again"
         )
 

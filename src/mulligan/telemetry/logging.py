@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+from abc import ABC, abstractmethod
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, assert_never
 from weakref import WeakSet
@@ -99,7 +100,7 @@ class _Sampler:
         return True
 
 
-class _SampledListener:
+class _SampledListener(ABC):
     """What the two listeners that write lines have in common."""
 
     def __init__(self, detail: Literal["full", "sampled"], *, successes: bool) -> None:
@@ -129,8 +130,9 @@ class _SampledListener:
             facts["kind"] = kind or None
             self._write(logging.INFO, f"{target or 'calls'}: {count} more {what} events", facts)
 
+    @abstractmethod
     def _write(self, level: int, message: str, facts: dict[str, Any]) -> None:
-        raise NotImplementedError
+        """Write one line, with its facts."""
 
 
 _sampled: WeakSet[_SampledListener] = WeakSet()

@@ -32,7 +32,8 @@ const date = (at) => new Date(at * 1000);
 
 export function clock(at, isExact = false) {
   const words = (isExact ? exact : time).format(date(at));
-  return date(at).toDateString() === date(now()).toDateString() ? words : `${day.format(date(at))}, ${words}`;
+  const isNear = Math.abs(at - now()) < 43200 || date(at).toDateString() === date(now()).toDateString();
+  return isNear ? words : `${day.format(date(at))}, ${words}`;
 }
 
 export const fullTime = (at) => whole.format(date(at));
