@@ -117,9 +117,9 @@ def test_a_button_that_cannot_do_it_says_why(page, runs):
     now = time.time()
     claimed = journals.made(runs, now, name="held")
     journals.begun(runs, claimed, now)
-    journals.limited(runs, claimed, now + 1, now + 3_000)
-    page.until_text("waiting")
-    page.click("[data-key^='wake-']")
+    journals.ended(runs, claimed, now + 1, code=1, kind="auth", then="stop", exit=1)
+    page.until_text("failed")
+    page.click("[data-key^='resume-']")
     page.until_text("is being run by process", "#toasts")
 
 

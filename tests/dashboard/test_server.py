@@ -149,6 +149,41 @@ def test_a_page_is_told_of_a_new_run_and_of_its_end(runs, dashboard):
     assert rest[-1][1]["counts"] == {"done": 1}
 
 
+WAITS_ONCE = """
+if [ -e {mark} ]; then echo fine
+else
+  touch {mark}
+  echo '429 Too Many Requests: rate limit reached, try again in 1 hour' >&2
+  exit 1
+fi
+"""
+
+
+def test_a_run_that_waits_in_a_terminal_is_woken_where_it_is(dashboard, tmp_path):
+    script = WAITS_ONCE.format(mark=tmp_path / "mark")
+    child = subprocess.Popen(
+        [sys.executable, "-m", "mulligan", "run", "--name", "sleepy", "--", "sh", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        ends_at = time.monotonic() + 20
+        rows: list[dict[str, Any]] = []
+        while not rows or rows[0]["status"] != "waiting":
+            assert time.monotonic() < ends_at, rows
+            time.sleep(0.1)
+            dashboard.sources.refresh()
+            rows = dashboard.get("/api/runs")["rows"]
+        wake = {"run": rows[0]["id"]}
+        status, _, said = dashboard.ask("POST", "/api/actions/wake", wake, **dashboard.as_page())
+        assert (status, f"is woken in process {child.pid}" in said["said"]) == (200, True), said
+        assert child.wait(20) == 0
+    finally:
+        child.kill()
+        output, _ = child.communicate()
+    assert output == b"fine\n"
+
+
 def test_targets_failures_letters_and_stories_come_from_the_store(home, tmp_path):
     store = f"sqlite:{tmp_path / 'guards.db'}"
     listener = mulligan.StoreListener(store)

@@ -15,9 +15,9 @@ from ..errors import FileError, SettingError
 from ..run.agents.adapter import CommandRefused
 from ..run.attempt.options import DriveOptions, RunOptions
 from ..run.context import open_context
-from ..run.journal.entries import PLAN, RunRescheduled
+from ..run.journal.entries import PLAN, WOKEN, RunRescheduled
 from ..run.journal.retention import prune_daily
-from ..run.journal.store import NoSuchRun
+from ..run.journal.store import NoSuchRun, RunHeld
 from ..run.process.environment import credentials, environment_of
 from ..run.process.stop import signals
 from ..run.setup import drive_run, make_run
@@ -123,7 +123,15 @@ def resume_run(
             return EX_TEMPFAIL
         context = opened._replace(environ=environ)
         with signals(context.stop):
-            claimed = runs.claim(id_, now, is_by_hand=True)
+            try:
+                claimed = runs.claim(id_, now, is_by_hand=True)
+            except RunHeld:
+                if not (is_now and state.status == "waiting" and state.made.agent != PLAN):
+                    raise
+                # It waits in another process: that one is told to try at once.
+                runs.note(id_, RunRescheduled(now, now, WOKEN), f"woken-{now}")
+                click.echo(f"mulligan: run {id_} is woken in {runs.holder(id_)}", err=True)
+                return 0
             state = runs.look(id_)
             assert state is not None  # noqa: S101 -- this process holds it
             if state.status in _OVER:  # between the look and the claim

@@ -20,6 +20,7 @@ from ..agents.catalogue import program_name, recognise
 from ..journal.entries import (
     INTERRUPTED,
     UNASKED,
+    WOKEN,
     AttemptBegun,
     AttemptEnd,
     RunRemark,
@@ -215,7 +216,7 @@ class Runner:
                 if self._park == "exit":
                     self._over(state)
                     return EX_TEMPFAIL
-                self._wait(state.until, is_watching=state.waits_for_limit)
+                self._wait(state.until, state, is_watching=state.waits_for_limit)
             elif self._is_open(state):
                 self._attempt(state)
             state = self._runs.look(self._claimed.id, state)
@@ -235,8 +236,8 @@ class Runner:
 
     # Waiting
 
-    def _wait(self, until: float, *, is_watching: bool = False) -> None:
-        """Wait until then, until stopped, or until the limit that it waits for was lifted."""
+    def _wait(self, until: float, state: RunState, *, is_watching: bool = False) -> None:
+        """Wait until then, until stopped or woken, or until the awaited limit was lifted."""
         clock, limits = self._clock, self._limits if is_watching else None
         watched = limits if limits is not None and limits.is_limited() else None
         looked = clock.wall()
@@ -244,7 +245,7 @@ class Runner:
         while (left := until - clock.wall()) > 0:
             for listener in self._context.listeners:
                 listener.waiting(until, left)
-            if self._platform.wait(self._stop, min(left, 1.0)):
+            if self._platform.wait(self._stop, min(left, 1.0)) or self._was_woken(state):
                 return
             now = clock.wall()
             if watched is None or left < FAR or 0 <= now - looked < GLANCE:
@@ -255,6 +256,14 @@ class Runner:
                 self._write(RunRescheduled(now, soon, LIFTED), f"lifted-{now}")
                 return
 
+    def _was_woken(self, state: RunState) -> bool:
+        """Whether another process has written down that the next attempt is made at once."""
+        found = self._runs.look(self._claimed.id, state)
+        if found is None or found.steps == state.steps or found.because != WOKEN:
+            return False
+        self._is_now = True
+        return True
+
     def _is_open(self, state: RunState) -> bool:
         """Whether the account lets us in; if not, when it will is written down."""
         held = None if self._limits is None else self._limits.held()
@@ -263,7 +272,7 @@ class Runner:
             return True
         now = self._clock.wall()
         if held.delay <= _SHORT_HOLD:
-            self._wait(now + held.delay)
+            self._wait(now + held.delay, state)
             return False
         if held.delay == inf:
             self._write(RunRescheduled(now, now + _BLOCKED, held.because), f"blocked-{state.steps}")

@@ -25,6 +25,7 @@ __all__ = (
     "KIND_NAMES",
     "PLAN",
     "UNASKED",
+    "WOKEN",
     "AttemptBegun",
     "AttemptEnd",
     "How",
@@ -49,6 +50,9 @@ UNASKED = frozenset({"terminate", "hangup"})
 
 # Why a run that waits is not waited for any more.
 INTERRUPTED = "interrupted"
+
+# Why a run that waits is tried at once, whatever is known of its account's limits.
+WOKEN = "woken by the user"
 
 # The name of the adapter that stands for none: the run is a plan.
 PLAN = "plan"
