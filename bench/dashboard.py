@@ -59,6 +59,7 @@ def filled(folder: Path, count: int) -> RunStore:
             AttemptBegun(now - number, 1, "start", "", ""),
             end,
         )
+        os.utime(folder / "runs" / id_, (made.at, made.at))
         rows += [
             (f"run/{id_}", place, f"step {place}", 1, packed(step))
             for place, step in enumerate(steps, 1)

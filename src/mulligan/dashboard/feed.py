@@ -23,9 +23,6 @@ _PING = 15.0
 # Messages that wait for a page; one that reads more slowly is told to load everything again.
 _WAITING = 50
 
-# Rows that are told in one message; if more have changed, pages load them again.
-_ROWS = 50
-
 
 class Feed:
     """Tells pages what has changed.
@@ -82,8 +79,7 @@ class Feed:
 
     async def _shared(self) -> None:
         targets = await asyncio.to_thread(self._sources.targets)
-        # Times move by a tenth of a second from look to look.
-        known = json.dumps(targets, default=str)
+        known = json.dumps(targets)
         if known != self._targets:
             self._targets = known
             self.tell("targets", targets)

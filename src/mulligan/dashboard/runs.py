@@ -12,6 +12,7 @@ import shlex
 from collections import Counter, OrderedDict
 from contextlib import suppress
 from threading import RLock
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from ..core.redaction import clean, mask, printable
@@ -36,6 +37,9 @@ _SLICE = 50
 
 # Runs that are read before the page is first answered; the others follow in the background.
 _FIRST = 120
+
+# Seconds of each refresh that go to runs which were not read yet.
+_READING = 0.5
 
 # Refreshes for which a folder without a run in the journal is looked at again.
 _PATIENCE = 30
@@ -90,16 +94,12 @@ class RunIndex:
             self._unread = names[_FIRST:][::-1]
             self._sort()
 
-    def refresh(self, *, budget: int = 500) -> list[str]:
+    def refresh(self) -> list[str]:
         """Look at what may have changed; the ids of what has, agents under their plan's id."""
         self.load()
+        self._read_on()
         with self._lock:
             changed = set()
-            for _ in range(min(budget, len(self._unread))):
-                name = self._unread.pop()
-                self._look(name, is_old=True)
-                if not self._unread:
-                    self._sort()
             self._look_for_new()
             leased = self.runs.leased()
             watched = leased | self._leased | self._running()
@@ -108,6 +108,16 @@ class RunIndex:
                 if self._look(name):
                     changed.add(name)
             return sorted({name.partition(".")[0] for name in changed})
+
+    def _read_on(self) -> None:
+        """Read some of the runs that were not read yet; requests are answered in between."""
+        ends_at = monotonic() + _READING
+        while self._unread and monotonic() < ends_at:
+            with self._lock:
+                for _ in range(min(_SLICE, len(self._unread))):
+                    self._look(self._unread.pop(), is_old=True)
+                if not self._unread:
+                    self._sort()
 
     def touch(self, id_: str) -> bool:
         """Look at one run now; whether it has changed."""
