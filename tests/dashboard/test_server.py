@@ -226,6 +226,19 @@ def test_a_store_that_cannot_be_read_is_said_so(home, tmp_path, monkeypatch):
         assert "cannot be read" in dashboard.get("/api/failures")["error"]
 
 
+def test_a_journal_that_is_gone_is_said_so_and_the_server_goes_on(runs, dashboard, home):
+    claimed = journals.made(runs, time.time())
+    dashboard.sources.refresh()
+    for each in home.glob("state*"):
+        each.unlink()
+    (home / "state.journal.db").mkdir()
+    dashboard.sources.index.runs._file.close()
+    status, _, body = dashboard.ask("GET", f"/api/runs/{claimed.id}")
+    assert status in {404, 503}
+    assert body["error"]
+    assert dashboard.ask("GET", "/api/about")[0] == 200
+
+
 def test_the_command_starts_in_a_second_and_prints_a_link(home):
     began = time.monotonic()
     child = subprocess.Popen(

@@ -22,7 +22,7 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from ..core.duration import seconds
-from ..errors import SettingError
+from ..errors import MulliganError, SettingError
 from .access import HEADERS
 from .feed import Feed
 
@@ -253,7 +253,15 @@ def make_app(sources: Sources, actions: Actions, access: Access) -> CheckedApp:
         access: Who may do what.
     """
     endpoints = _Endpoints(sources, actions, access)
-    return CheckedApp(Starlette(routes=endpoints.routes()), access, endpoints.close)
+    app = Starlette(routes=endpoints.routes(), exception_handlers={MulliganError: _unreadable})
+    return CheckedApp(app, access, endpoints.close)
+
+
+async def _unreadable(_request: Request, trouble: Exception) -> Response:
+    """The answer where a journal or a store cannot be read."""
+    return JSONResponse(
+        {"error": str(trouble), "hint": "mulligan doctor checks the journal"}, status_code=503
+    )
 
 
 def _missing(what: str) -> Response:

@@ -65,7 +65,10 @@ def listen(host: str, port: int | None) -> socket.socket:
             why = trouble.strerror or str(trouble)
             continue
         return found
-    raise SettingError(f"the dashboard cannot listen at {host}, port {port}: {why.lower()}")
+    place = host if port is None else f"{host}, port {port}"
+    raise SettingError(
+        f"the dashboard cannot listen at {place}: {why.lower()}; give another --host or --port"
+    )
 
 
 def serve(
