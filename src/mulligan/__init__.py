@@ -71,6 +71,8 @@ if TYPE_CHECKING:
     from .telemetry.opentelemetry import OpenTelemetryListener
     from .telemetry.prometheus import PrometheusListener
     from .telemetry.store import StoreListener
+    from .tools.results import ToolResult
+    from .tools.toolbox import Toolbox
 
 # Where each public name lives. A test compares this table with the imports above.
 _HOME = {
@@ -141,6 +143,8 @@ _HOME = {
     "SwitchAnswer": "api.switch",
     "Timeouts": "core.timeouts",
     "Tokens": "core.shared_settings",
+    "ToolResult": "tools.results",
+    "Toolbox": "tools.toolbox",
     "Try": "core.story",
     "Verified": "core.events",
     "Verify": "core.decisions",
@@ -231,6 +235,8 @@ __all__ = [
     "SwitchAnswer",
     "Timeouts",
     "Tokens",
+    "ToolResult",
+    "Toolbox",
     "Try",
     "Verified",
     "Verify",

@@ -80,6 +80,8 @@ SURFACE = [
     "SwitchAnswer",
     "Timeouts",
     "Tokens",
+    "ToolResult",
+    "Toolbox",
     "Try",
     "Verified",
     "Verify",

@@ -1,0 +1,243 @@
+"""Execution of one tool call: its attempts under a guard, its key, and the mark of an unsafe call.
+
+A `read` or `idempotent` tool is called under its guard; a `keyed` one under a key as well, which it
+sends along; an `unsafe` one under a key and a mark. A mark that an earlier call of the same
+operation has left behind means that the earlier one may have been applied: verify, or stop.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial, update_wrapper
+from typing import TYPE_CHECKING, Any
+
+from ..api.judge import judge_response
+from ..calls.async_time import on_trio
+from ..calls.clock import world
+from ..calls.function_kind import ASYNC, flavour
+from ..calls.outcomes import APPLIED, NOT_APPLIED
+from ..core.failure import Reach
+from ..errors import FailedAnswer, MulliganError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..api.guard import Guard
+    from ..classify.classifier import Classifier
+    from ..core.failure import Failure
+    from ..once.api import Once
+    from .definition import Tool
+    from .unfinished import Unfinished
+
+__all__ = ("Attempts", "LeftInDoubt", "execute", "jsonable", "verified", "verifier")
+
+
+class LeftInDoubt(MulliganError):
+    """An earlier call of the same operation may have been applied; the tool was not called."""
+
+
+class _NotApplied(Exception):
+    """The call failed and was not applied.
+
+    The key is given back without the doubt that the story of a guard inside would leave on it.
+    """
+
+
+class Attempts:
+    """The attempts of one call, as the guard makes them; it remembers how they ended.
+
+    Args:
+        tool: What is called.
+        invoke: Calls it once; the tool's own function, or a framework's handler around it.
+        classifier: Reads what it raises.
+        is_inline: Whether a plain function is called in this thread, because it has a loop of its
+            own; else it is called in another one, so that the loop does not stand still.
+
+    Attributes:
+        count: Attempts made.
+        is_in_doubt: Whether one of them may have been applied.
+        first_took: Seconds that the first one took; retries are what costs a budget.
+        book: Called before each attempt, to book what was waited for it.
+    """
+
+    def __init__(
+        self,
+        tool: Tool,
+        invoke: Callable[..., Any],
+        classifier: Classifier,
+        *,
+        is_inline: bool,
+    ) -> None:
+        self.count, self.is_in_doubt, self.first_took = 0, False, 0.0
+        self.book: Callable[[], None] = lambda: None
+        self._tool, self._invoke, self._classifier = tool, invoke, classifier
+        self._is_inline = is_inline
+
+    def function(self) -> Callable[..., Any]:
+        """What the guard calls; in stories and fingerprints it passes for the tool's function."""
+
+        async def attempt(**arguments: Any) -> Any:
+            return await self._attempt(arguments)
+
+        update_wrapper(attempt, self._tool.function)
+        attempt.__name__ = attempt.__qualname__ = self._tool.name
+        return attempt
+
+    def read(self, error: Exception) -> Failure:
+        """What `error` says that went wrong."""
+        return self._classifier.classify(error, now=world().clock.wall())
+
+    async def _attempt(self, arguments: dict[str, Any]) -> Any:
+        self.book()
+        self.count += 1
+        clock = world().clock
+        began = clock.now()
+        try:
+            answer = await called(self._invoke, arguments, is_inline=self._is_inline)
+            failure = judge_response(answer)
+            if failure is not None:
+                raise FailedAnswer(failure, answer)  # noqa: TRY301 -- read below, like all others
+        except Exception as error:
+            if self.read(error).reach is Reach.MAYBE_APPLIED:
+                self.is_in_doubt = True
+            raise
+        except BaseException:
+            self.is_in_doubt = True  # cut or cancelled: what was sent may arrive
+            raise
+        finally:
+            if self.count == 1:
+                self.first_took = clock.now() - began
+        return answer
+
+
+async def execute(
+    attempts: Attempts,
+    arguments: dict[str, Any],
+    *,
+    guard: Guard,
+    holder: Guard,
+    way: Once | None,
+    mark: Unfinished | None,
+    verify: Callable[..., Any] | None,
+    is_resolved: bool,
+) -> Any:
+    """Call a tool, as often as it takes and is allowed.
+
+    Args:
+        attempts: The call.
+        arguments: What the tool is called with.
+        guard: The tool's.
+        holder: Holds the key of an unsafe call, and repeats nothing.
+        way: The key; None for calls that need none.
+        mark: The mark of an unsafe call; None for others.
+        verify: Finds out whether a call that has left its mark was applied.
+        is_resolved: Whether the model has read since, and knows that it was not.
+
+    Raises:
+        LeftInDoubt: An earlier call of the same operation may have been applied.
+    """
+    function = attempts.function()
+    if way is None:
+        return await guard.acall(function, **arguments)
+    if mark is None:
+        return await guard.aonce(way, function, **arguments)
+    failed: list[Exception] = []
+
+    async def marked(**_: Any) -> Any:
+        if not await mark.begin():
+            found = NOT_APPLIED if is_resolved else await verified(verify, arguments)
+            if found is not NOT_APPLIED:
+                return _applied(found)
+            await mark.begin_again()
+        try:
+            return await guard.acall(function, **arguments)
+        except Exception as error:
+            if attempts.is_in_doubt:
+                raise
+            failed.append(error)
+        await mark.end()
+        raise _NotApplied
+
+    update_wrapper(marked, function)
+    try:
+        answer = await holder.aonce(way, marked, **arguments)
+    except _NotApplied:
+        pass
+    else:
+        await mark.end()
+        return answer
+    raise failed.pop()  # not while the other is handled: it would become its context
+
+
+def _applied(found: Any) -> Any:
+    """The result of a call that verify has found applied; None is what it could not find out."""
+    if found is None:
+        raise LeftInDoubt("an earlier call may have been applied")
+    return None if found is APPLIED else found
+
+
+async def called(
+    function: Callable[..., Any], arguments: dict[str, Any], *, is_inline: bool
+) -> Any:
+    """What `function` returns: awaited if it must be, in a thread if it would block the loop."""
+    if is_inline or flavour(function) == ASYNC:
+        answer = function(**arguments)
+    else:
+        answer = await _in_worker(partial(_guarded, function, arguments))
+    return await answer if hasattr(answer, "__await__") else answer
+
+
+def _guarded(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    try:
+        return function(**arguments)
+    except StopIteration as error:
+        # No future takes one: whoever waits for it would wait for ever.
+        raise RuntimeError("the tool raised StopIteration") from error
+
+
+async def _in_worker(work: Callable[[], Any]) -> Any:
+    """What `work` returns, called in a thread of the program's; a tool may take minutes."""
+    if on_trio():
+        import trio
+
+        return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
+    import asyncio
+
+    return await asyncio.to_thread(work)
+
+
+async def verified(verify: Callable[..., Any] | None, arguments: dict[str, Any]) -> Any:
+    """What `verify` finds: the result, APPLIED, NOT_APPLIED; None if it does not know."""
+    if verify is None:
+        return None
+    try:
+        return await verify(**arguments)
+    except Exception:  # noqa: BLE001 -- it could not find out
+        return None
+
+
+def verifier(tool: Tool, *, is_inline: bool) -> Callable[..., Any] | None:
+    """The tool's `verify` as a coroutine function; it is given the arguments that it takes."""
+    verify = tool.verify
+    if verify is None:
+        return None
+    parameters = inspect.signature(verify).parameters.values()
+    names = {each.name for each in parameters if each.kind is not each.VAR_KEYWORD}
+    takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters)
+
+    async def ask(**arguments: Any) -> Any:
+        given = {each: arguments[each] for each in arguments if takes_all or each in names}
+        return await called(verify, given, is_inline=is_inline)
+
+    return ask
+
+
+def jsonable(value: Any) -> Any:
+    """`value` as JSON has it: models, dates, sets and bytes included.
+
+    Raises:
+        ValueError: It has no such form.
+    """
+    from pydantic_core import to_jsonable_python
+
+    return to_jsonable_python(value)

@@ -1,0 +1,403 @@
+"""Toolbox: the tools of an agent, run so that a failure is a result that the model can act on.
+
+A call never raises for what a tool did wrong; it returns a `ToolResult`. Cancellation and other
+exceptions that are no `Exception` pass.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, overload
+
+from ..api.guard import Guard
+from ..api.task import task
+from ..calls.async_time import on_trio
+from ..calls.clock import world
+from ..classify.classifier import classifier as default_classifier
+from ..core.duration import Duration, seconds
+from ..core.failure import Effects
+from ..core.presets import preset
+from ..errors import CircuitOpen, NotKept, SettingError
+from ..once.api import Once, new_key
+from ..once.fingerprint import canonical, digest
+from ..shared.target import store_for
+from .advice import Situation
+from .definition import BadArguments, Tool
+from .execution import Attempts, execute, jsonable, verifier
+from .repeats import RepeatsOfRuns
+from .report import Report
+from .unfinished import Unfinished
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import TypeVar, Unpack
+
+    from ..classify.classifier import Classifier
+    from ..core.events import Event
+    from ..core.policy import Policy
+    from ..core.ports import Store
+    from .definition import ToolOptions
+    from .results import ToolResult
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+__all__ = ("Toolbox",)
+
+_run: ContextVar[str] = ContextVar("mulligan.tools.run", default="")
+
+
+class Toolbox:
+    """The tools of an agent.
+
+    Args:
+        budget: Time that one task may spend on waits and on attempts after the first: each call by
+            itself, or all calls together inside ``with tools.task():``.
+        run: Names the agent's run, for idempotency keys. Give one that is the same after a crash;
+            by default a toolbox makes one of its own.
+        scope: Whose tools they are: the customer, the account. Keys, breakers and limits are kept
+            apart by it.
+        store: Where keys, breakers and limits are kept; see `Guard`. It has to outlive the process
+            if an unsafe call must not be repeated after a crash.
+        policy: What is retried, and how: a Policy or the name of a preset.
+        repeats: Identical failures after which the model is told to change something; after twice
+            as many the call is not made.
+        lease: How long a process that has died keeps the key of its call.
+        classifier: Reads what tools raise; see ``mulligan.classifier.adding``.
+        listeners: Callables that take events.
+
+    Raises:
+        SettingError: One of them cannot be meant.
+    """
+
+    def __init__(
+        self,
+        *,
+        budget: Duration = "30s",
+        run: str = "",
+        scope: str = "",
+        store: Store | str | None = None,
+        policy: Policy | str = "tools",
+        repeats: int = 3,
+        lease: Duration = "10s",
+        classifier: Classifier | None = None,
+        listeners: Iterable[Callable[[Event], None]] = (),
+    ) -> None:
+        self._budget = seconds(budget, name="budget")
+        if repeats < 1:
+            raise SettingError(f"repeats needs a whole number >= 1; got {repeats!r}")
+        chosen = preset(policy) if isinstance(policy, str) else policy
+        # No wait of a tool is longer than the budget, not even one for a limit.
+        bound = self._budget
+        self._policy = chosen.but(budget=bound, in_place=bound, patience=bound)
+        self._own_run, self._scope = run or os.urandom(8).hex(), scope
+        self._store, self._lease = store, seconds(lease, name="lease", least=0.1)
+        self._classifier, self._listeners = classifier or default_classifier, tuple(listeners)
+        self._repeats = RepeatsOfRuns(repeats)
+        self._tools: dict[str, Tool] = {}
+        self._guards: dict[str, tuple[Guard, Guard]] = {}
+
+    # Making tools
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+    @overload
+    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Make a tool of a function; it is returned as it is.
+
+        Args:
+            function: Plain or async. Its signature becomes the JSON schema, its docstring the
+                description.
+            **options: See `ToolOptions`.
+        """
+        if function is None:
+            return lambda decorated: self.tool(decorated, **options)
+        self.add(Tool(function, **options))
+        return function
+
+    def add(self, tool: Tool) -> None:
+        """Add a tool; two of one name are a mistake."""
+        if tool.name in self._tools:
+            raise SettingError(f"there is a tool {tool.name!r} already; set name=")
+        self._tools[tool.name] = tool
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools, in the order in which they were added."""
+        return tuple(self._tools.values())
+
+    # Running them
+
+    @contextmanager
+    def task(self, run: str = "") -> Iterator[None]:
+        """All calls inside share one budget, and one memory of what has failed.
+
+        Args:
+            run: Names the agent's run; by default each task is a run of its own.
+        """
+        token = _run.set(run or os.urandom(8).hex())
+        try:
+            with task(budget=self._budget):
+                yield
+        finally:
+            _run.reset(token)
+
+    async def run(
+        self,
+        name: str,
+        args: Mapping[str, Any] | str | None = None,
+        *,
+        call_id: str = "",
+        run: str = "",
+    ) -> ToolResult:
+        """Call a tool as a model asked for it; on asyncio and trio.
+
+        Args:
+            name: The tool.
+            args: Its arguments: a mapping, or JSON text as it came from the model.
+            call_id: The id that the model's provider gave the call. The key of the call is made
+                from it; ids that repeat in another session, such as MCP's, must not be given.
+            run: Names the agent's run; by default that of `task`, else the toolbox's own.
+        """
+        return await self._called(name, args, call_id, run or self._current(), is_inline=False)
+
+    def run_sync(
+        self,
+        name: str,
+        args: Mapping[str, Any] | str | None = None,
+        *,
+        call_id: str = "",
+        run: str = "",
+    ) -> ToolResult:
+        """Like `run`, for programs without an event loop."""
+        import asyncio
+
+        run = run or self._current()
+
+        def work() -> ToolResult:
+            return asyncio.run(self._called(name, args, call_id, run, is_inline=True))
+
+        try:
+            is_running = on_trio() or asyncio.get_running_loop() is not None
+        except RuntimeError:
+            is_running = False
+        if not is_running:
+            return work()
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as pool:  # the caller's own loop stands still, as it asked
+            return pool.submit(copy_context().run, work).result()
+
+    def _current(self) -> str:
+        return _run.get() or self._own_run
+
+    async def _called(
+        self,
+        name: str,
+        args: object,
+        call_id: str,
+        run: str,
+        *,
+        is_inline: bool,
+        behind: frozenset[str] = frozenset(),
+    ) -> ToolResult:
+        """Find the tool, check its arguments, call it; or the fallback while its circuit is open.
+
+        Args:
+            name: The tool.
+            args: What the model wrote.
+            call_id: The call's id.
+            run: The agent's run.
+            is_inline: Whether a plain function may block this thread.
+            behind: The tools whose circuits are open and that this one steps in for.
+        """
+        tool, report = self._tools.get(name), Report(self, name, call_id, args)
+        repeats, now = self._repeats.of(run), world().clock.now()
+        call = digest([name, canonical(args, name="args", is_strict=False)])
+        if tool is None:
+            count = repeats.failed(call, now)
+            return report.failed(
+                Situation.UNKNOWN_TOOL, "there is no such tool", count=count, repeats=repeats
+            )
+        try:
+            arguments = tool.arguments(args)
+        except BadArguments as wrong:
+            count = repeats.failed(call, now)
+            return report.failed(
+                Situation.BAD_ARGUMENTS,
+                wrong.said,
+                fields=wrong.fields,
+                count=count,
+                repeats=repeats,
+            )
+        result = await self.perform(
+            tool, arguments, tool.function, call_id=call_id, run=run, is_inline=is_inline
+        )
+        behind |= {name}
+        if not isinstance(result.error, CircuitOpen) or tool.fallback in {"", *behind}:
+            return result
+        answer = await self._called(
+            tool.fallback, args, call_id, run, is_inline=is_inline, behind=behind
+        )
+        if answer.is_error:
+            return result
+        return replace(answer, tool=name, answered_by=answer.answered_by or tool.fallback)
+
+    async def perform(
+        self,
+        tool: Tool,
+        arguments: dict[str, Any],
+        invoke: Callable[..., Any],
+        *,
+        call_id: str,
+        run: str = "",
+        is_inline: bool = False,
+        passing: tuple[type[Exception], ...] = (),
+    ) -> ToolResult:
+        """Call `tool` with arguments that fit, through `invoke`, which calls it once.
+
+        For frameworks that call their tools themselves: `invoke` is their handler.
+
+        Args:
+            tool: How it is called.
+            arguments: What with.
+            invoke: Calls it with these arguments by name; raises what the tool raises.
+            call_id: See `run`.
+            run: See `run`.
+            is_inline: Whether a plain function may block this thread.
+            passing: Exceptions by which the framework steers itself; they are raised.
+        """
+        run, now = run or self._current(), world().clock.now
+        call = digest([tool.name, canonical(arguments, name="arguments", is_strict=False)])
+        repeats, report = self._repeats.of(run), Report(self, tool.name, call_id, arguments)
+        if repeats.is_stuck(call, now()):
+            count = repeats.failures(call, now())
+            return report.failed(Situation.STUCK, "the call was not made", count=count)
+        earlier = repeats.key_in_doubt(call)
+        key = self._key(tool, arguments, call_id, run, earlier)
+        mark = None
+        if tool.effects is Effects.UNSAFE:
+            # By run and arguments: a model that plans again, or after a crash, makes new ids.
+            what = key if tool.key else digest([self._scope, run, call])
+            mark = Unfinished(store_for(self._store, self._policy.store), tool.target, what)
+        verify = verifier(tool, is_inline=is_inline)
+        attempts = Attempts(tool, invoke, self._classifier, is_inline=is_inline)
+        try:
+            with self._spending(tool, attempts, call_id) as (guard, holder):
+                value = await execute(
+                    attempts,
+                    arguments,
+                    guard=guard,
+                    holder=holder,
+                    way=Once(key, lease=self._lease, dump=jsonable) if key else None,
+                    mark=mark,
+                    verify=verify,
+                    is_resolved=bool(earlier) and not repeats.is_in_doubt(call),
+                )
+        except passing:
+            if mark is not None:
+                await mark.end()
+            raise
+        except NotKept as kept:
+            if attempts.count == 0:
+                return report.failed(Situation.UNREADABLE, kept.because, error=kept, key=key)
+            value = kept.value
+        except Exception as error:  # noqa: BLE001 -- a model reads every error
+            count = repeats.failed(call, now())
+            if report.leaves_doubt(error, attempts):
+                repeats.doubt(call, key)
+            return report.told(error, attempts, key=key, count=count, repeats=repeats)
+        repeats.succeeded(call, reads=tool.effects is Effects.READ)
+        return report.succeeded(value, attempts.count, key)
+
+    def _key(
+        self, tool: Tool, arguments: dict[str, Any], call_id: str, run: str, earlier: str
+    ) -> str:
+        """The key of a call that must not be applied twice; empty for other calls.
+
+        By the arguments that the tool names; else that of an equal call which may have been
+        applied, because a model that plans again makes new ids; else by run and call id.
+        """
+        if tool.effects not in (Effects.KEYED, Effects.UNSAFE):
+            return ""
+        if tool.key:
+            named = tool.operation(arguments)
+            return f"tool-{digest(['arguments', self._scope, tool.name, named])}"
+        if earlier:
+            return earlier
+        if call_id:
+            return f"tool-{digest(['call', self._scope, run, tool.name, call_id])}"
+        return new_key()
+
+    @contextmanager
+    def _spending(
+        self, tool: Tool, attempts: Attempts, call_id: str
+    ) -> Iterator[tuple[Guard, Guard]]:
+        """The guards of the tool, for a call that spends from the budget around it.
+
+        A guard lets a call wait for a limit outside of any budget. Here such a wait is bounded by
+        what is left, and booked when it is over.
+        """
+        with task(budget=self._budget, metadata={"tool": tool.name, "call_id": call_id}) as own:
+            now, began = own.clock.now, own.clock.now()
+
+            def book() -> None:
+                own.charge(max(now() - began - attempts.first_took - own.spent, 0.0))
+
+            attempts.book = book
+            try:
+                yield self._guards_of(tool, max(own.budget_left(), 0.0))
+            finally:
+                book()
+
+    def _guards_of(self, tool: Tool, left: float) -> tuple[Guard, Guard]:
+        """The guard of the tool; and the one that holds keys of unsafe calls, and repeats none.
+
+        Args:
+            tool: The tool.
+            left: Seconds for which a call may wait.
+        """
+        found = self._guards.get(tool.name) if left == self._budget else None
+        if found is None:
+            policy = self._policy.but(in_place=left, patience=left)
+            common: Any = {"store": self._store, "scope": self._scope}
+            guard = Guard(
+                tool.target,
+                policy=policy,
+                effects=tool.effects,
+                verify=verifier(tool, is_inline=False),
+                timeout=tool.timeouts,
+                timeout_to=tool.timeout_to,
+                classifier=self._classifier,
+                listeners=self._listeners,
+                **common,
+            )
+            nothing = replace(policy, name="unsafe tools", rules={})
+            holder = Guard(
+                tool.target, policy=nothing, breaker=False, gate=False, tokens=False, **common
+            )
+            found = guard, holder
+            if left == self._budget:
+                self._guards[tool.name] = found
+        return found
+
+    # For the model's texts
+
+    def reads_for(self, tool: str) -> str:
+        """The tools to read with after a call of `tool` in doubt, for people and models."""
+        known = self._tools.get(tool)
+        if known is not None and known.reads_with:
+            return known.reads_with
+        reads = [each for each in self.tools if each.effects is Effects.READ]
+        near = [each.name for each in reads if known is not None and each.target == known.target]
+        return " or ".join((near or [each.name for each in reads])[:3]) or "a read of its state"
+
+    def other_than(self, tool: str) -> str:
+        """What to use instead of `tool`."""
+        known = self._tools.get(tool)
+        if known is not None:
+            return known.fallback or "another tool"
+        return ", ".join(self._tools) or "none is registered"
