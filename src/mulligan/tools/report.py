@@ -40,10 +40,8 @@ _NAMED = 60  # characters of fields and tools that an advice names
 class _Box(Protocol):
     """What a report asks of the toolbox."""
 
-    @property
-    def tools(self) -> tuple[Tool, ...]: ...
-    def reads_for(self, tool: str) -> str: ...
-    def other_than(self, tool: str) -> str: ...
+    def reads_for(self, tool: Tool | None) -> str: ...
+    def other_than(self, tool: Tool | None) -> str: ...
 
 
 class Report:
@@ -54,11 +52,12 @@ class Report:
         name: The tool, as the model wrote it.
         call_id: The call's id.
         args: The arguments, as the model wrote them.
+        tool: The tool; None if there is none of that name.
     """
 
-    def __init__(self, box: _Box, name: str, call_id: str, args: object) -> None:
+    def __init__(self, box: _Box, name: str, call_id: str, args: object, tool: Tool | None) -> None:
         self._box, self._name, self._call_id, self._args = box, name, call_id, args
-        self._tool = next((each for each in box.tools if each.name == name), None)
+        self._tool = tool
 
     def succeeded(self, value: Any, attempts: int, key: str) -> ToolResult:
         """The tool returned `value`."""
@@ -169,8 +168,8 @@ class Report:
             tool=presentable(self._name, _NAMED),
             fields=presentable(", ".join(name for name, _ in fields), _NAMED) or "the arguments",
             when=_when(retry_at),
-            reads=presentable(self._box.reads_for(self._name), 3 * _NAMED),
-            other=presentable(self._box.other_than(self._name), 3 * _NAMED),
+            reads=presentable(self._box.reads_for(self._tool), 3 * _NAMED),
+            other=presentable(self._box.other_than(self._tool), 3 * _NAMED),
             count=count,
         )
         words = failure_text(

@@ -32,7 +32,7 @@ from .report import Report
 from .unfinished import Unfinished
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
     from typing import TypeVar, Unpack
 
     from ..classify.classifier import Classifier
@@ -43,8 +43,9 @@ if TYPE_CHECKING:
     from .results import ToolResult
 
     F = TypeVar("F", bound=Callable[..., Any])
+    T = TypeVar("T")
 
-__all__ = ("Toolbox",)
+__all__ = ("Toolbox", "driven")
 
 _run: ContextVar[str] = ContextVar("mulligan.tools.run", default="")
 
@@ -92,7 +93,7 @@ class Toolbox:
         # No wait of a tool is longer than the budget, not even one for a limit.
         bound = self._budget
         self._policy = chosen.but(budget=bound, in_place=bound, patience=bound)
-        self._own_run, self._scope = run or os.urandom(8).hex(), scope
+        self._given_run, self._own_run, self._scope = run, os.urandom(8).hex(), scope
         self._store, self._lease = store, seconds(lease, name="lease", least=0.1)
         self._classifier, self._listeners = classifier or default_classifier, tuple(listeners)
         self._repeats = RepeatsOfRuns(repeats)
@@ -173,26 +174,27 @@ class Toolbox:
         run: str = "",
     ) -> ToolResult:
         """Like `run`, for programs without an event loop."""
-        import asyncio
-
         run = run or self._current()
+        return driven(lambda: self._called(name, args, call_id, run, is_inline=True))
 
-        def work() -> ToolResult:
-            return asyncio.run(self._called(name, args, call_id, run, is_inline=True))
+    async def answer(self, response: Any) -> list[dict[str, Any]]:
+        """The results of all tool calls in a model's answer, to be sent back to the model.
 
-        try:
-            is_running = on_trio() or asyncio.get_running_loop() is not None
-        except RuntimeError:
-            is_running = False
-        if not is_running:
-            return work()
-        from concurrent.futures import ThreadPoolExecutor
+        Args:
+            response: What the SDK returned: a Message of anthropic, a Response or a ChatCompletion
+                of openai. An empty list means that no tool was asked for.
+        """
+        from .frameworks.messages import answer
 
-        with ThreadPoolExecutor(1) as pool:  # the caller's own loop stands still, as it asked
-            return pool.submit(copy_context().run, work).result()
+        return await answer(self, response)
+
+    @property
+    def named_run(self) -> str:
+        """The run that the program has named, or empty."""
+        return _run.get() or self._given_run
 
     def _current(self) -> str:
-        return _run.get() or self._own_run
+        return self.named_run or self._own_run
 
     async def _called(
         self,
@@ -214,7 +216,8 @@ class Toolbox:
             is_inline: Whether a plain function may block this thread.
             behind: The tools whose circuits are open and that this one steps in for.
         """
-        tool, report = self._tools.get(name), Report(self, name, call_id, args)
+        tool = self._tools.get(name)
+        report = Report(self, name, call_id, args, tool)
         repeats, now = self._repeats.of(run), world().clock.now()
         call = digest([name, canonical(args, name="args", is_strict=False)])
         if tool is None:
@@ -272,7 +275,8 @@ class Toolbox:
         """
         run, now = run or self._current(), world().clock.now
         call = digest([tool.name, canonical(arguments, name="arguments", is_strict=False)])
-        repeats, report = self._repeats.of(run), Report(self, tool.name, call_id, arguments)
+        repeats = self._repeats.of(run)
+        report = Report(self, tool.name, call_id, arguments, tool)
         if repeats.is_stuck(call, now()):
             count = repeats.failures(call, now())
             return report.failed(Situation.STUCK, "the call was not made", count=count)
@@ -384,20 +388,105 @@ class Toolbox:
                 self._guards[tool.name] = found
         return found
 
+    # For frameworks
+
+    def to_anthropic(self) -> list[dict[str, Any]]:
+        """The tools for ``messages.create(tools=…)``; `answer` runs what the model asks for."""
+        return [
+            {"name": each.name, "description": each.description, "input_schema": each.schema}
+            for each in self.tools
+        ]
+
+    def to_openai_responses(self) -> list[dict[str, Any]]:
+        """The tools for ``responses.create(tools=…)``; `answer` runs what the model asks for."""
+        return [{"type": "function", **_function(each)} for each in self.tools]
+
+    def to_openai_chat(self) -> list[dict[str, Any]]:
+        """The tools for ``chat.completions.create(tools=…)``; `answer` runs them."""
+        return [{"type": "function", "function": _function(each)} for each in self.tools]
+
+    def to_pydantic_ai(self) -> list[Any]:
+        """The tools for ``pydantic_ai.Agent(tools=…)``."""
+        from .frameworks.pydantic_ai import tools_of
+
+        return tools_of(self)
+
+    def to_langchain(self) -> list[Any]:
+        """The tools for ``langchain.agents.create_agent(tools=…)`` and LangGraph's ``ToolNode``."""
+        from .frameworks.langchain import tools_of
+
+        return tools_of(self)
+
+    def to_openai_agents(self) -> list[Any]:
+        """The tools for ``agents.Agent(tools=…)``."""
+        from .frameworks.openai_agents import tools_of
+
+        return tools_of(self)
+
+    def to_mcp(self) -> list[Any]:
+        """The tools for ``MCPServer(tools=…)``, ``FastMCP(tools=…)`` in mcp 1.x."""
+        from .frameworks.mcp import tools_of
+
+        return tools_of(self)
+
+    def wrapping_pydantic_ai(self, declared: Mapping[str, ToolOptions]) -> Any:
+        """A capability around tools that pydantic-ai has already, for ``Agent(capabilities=…)``.
+
+        Args:
+            declared: The options of each tool by its name; others go by the hints of their MCP
+                server, else they are unsafe.
+        """
+        from .frameworks.pydantic_ai import capability
+
+        return capability(self, declared)
+
+    def wrapping_langchain(self, declared: Mapping[str, ToolOptions]) -> Any:
+        """A middleware around tools that LangChain has already, for ``create_agent``.
+
+        Args:
+            declared: See `wrapping_pydantic_ai`.
+        """
+        from .frameworks.langchain import middleware
+
+        return middleware(self, declared)
+
     # For the model's texts
 
-    def reads_for(self, tool: str) -> str:
+    def reads_for(self, tool: Tool | None) -> str:
         """The tools to read with after a call of `tool` in doubt, for people and models."""
-        known = self._tools.get(tool)
-        if known is not None and known.reads_with:
-            return known.reads_with
+        if tool is not None and tool.reads_with:
+            return tool.reads_with
         reads = [each for each in self.tools if each.effects is Effects.READ]
-        near = [each.name for each in reads if known is not None and each.target == known.target]
+        near = [each.name for each in reads if tool is not None and each.target == tool.target]
         return " or ".join((near or [each.name for each in reads])[:3]) or "a read of its state"
 
-    def other_than(self, tool: str) -> str:
-        """What to use instead of `tool`."""
-        known = self._tools.get(tool)
-        if known is not None:
-            return known.fallback or "another tool"
+    def other_than(self, tool: Tool | None) -> str:
+        """What to use instead of `tool`; instead of one that does not exist, any."""
+        if tool is not None:
+            return tool.fallback or "another tool"
         return ", ".join(self._tools) or "none is registered"
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.schema,
+        "strict": False,  # a strict schema has no optional arguments
+    }
+
+
+def driven(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What the coroutine of `work` returns, for a caller that is plain code."""
+    import asyncio
+
+    try:
+        is_running = on_trio() or asyncio.get_running_loop() is not None
+    except RuntimeError:
+        is_running = False
+    if not is_running:
+        return asyncio.run(work())
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:  # the caller's own loop stands still, as it asked
+        return pool.submit(copy_context().run, lambda: asyncio.run(work())).result()

@@ -1,0 +1,1 @@
+"""Registration of a toolbox in agent frameworks; none is imported before its method is called."""
