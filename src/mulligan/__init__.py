@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from .telemetry.opentelemetry import OpenTelemetryListener
     from .telemetry.prometheus import PrometheusListener
     from .telemetry.store import StoreListener
+    from .tools.correction import Corrected, Correction, correct
     from .tools.results import ToolResult
     from .tools.toolbox import Toolbox
 
@@ -85,6 +86,8 @@ _HOME = {
     "CircuitOpen": "errors",
     "Classifier": "classify.classifier",
     "Context": "calls.context",
+    "Corrected": "tools.correction",
+    "Correction": "tools.correction",
     "Counters": "telemetry.counters",
     "DeadLetters": "dead_letters.browse",
     "DeadlinePassed": "errors",
@@ -153,6 +156,7 @@ _HOME = {
     "attempts": "api.retry",
     "call": "api.retry",
     "classifier": "classify.classifier",
+    "correct": "tools.correction",
     "current": "calls.context",
     "headers_of": "shared.guard_share",
     "judge_response": "api.judge",
@@ -178,6 +182,8 @@ __all__ = [
     "CircuitOpen",
     "Classifier",
     "Context",
+    "Corrected",
+    "Correction",
     "Counters",
     "DeadLetters",
     "DeadlinePassed",
@@ -244,6 +250,7 @@ __all__ = [
     "attempts",
     "call",
     "classifier",
+    "correct",
     "current",
     "headers_of",
     "judge_response",
