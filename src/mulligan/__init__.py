@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from .telemetry.prometheus import PrometheusListener
     from .telemetry.store import StoreListener
     from .tools.correction import Corrected, Correction, correct
+    from .tools.delegation import Delegated, Delegations, delegate, delegate_all
     from .tools.results import ToolResult
     from .tools.toolbox import Toolbox
 
@@ -91,6 +92,8 @@ _HOME = {
     "Counters": "telemetry.counters",
     "DeadLetters": "dead_letters.browse",
     "DeadlinePassed": "errors",
+    "Delegated": "tools.delegation",
+    "Delegations": "tools.delegation",
     "Effects": "core.failure",
     "Ended": "core.events",
     "Ending": "core.decisions",
@@ -158,6 +161,8 @@ _HOME = {
     "classifier": "classify.classifier",
     "correct": "tools.correction",
     "current": "calls.context",
+    "delegate": "tools.delegation",
+    "delegate_all": "tools.delegation",
     "headers_of": "shared.guard_share",
     "judge_response": "api.judge",
     "load_policy": "config.loader",
@@ -187,6 +192,8 @@ __all__ = [
     "Counters",
     "DeadLetters",
     "DeadlinePassed",
+    "Delegated",
+    "Delegations",
     "Effects",
     "Ended",
     "Ending",
@@ -252,6 +259,8 @@ __all__ = [
     "classifier",
     "correct",
     "current",
+    "delegate",
+    "delegate_all",
     "headers_of",
     "judge_response",
     "load_policy",
