@@ -24,7 +24,7 @@ $(VENV)/.dev: pyproject.toml $(VENV)/.run
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-demo: $(VENV)/.run ## See agent programs survive a limit, a crash and a stall
+demo: $(VENV)/.run ## See agent programs survive a limit, a crash and a stall, and tools that act once
 	@$(BIN)/python examples/demo.py
 
 install: $(VENV)/.dev ## Make .venv with the development tools

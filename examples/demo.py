@@ -1,4 +1,4 @@
-"""What `make demo` shows: five nights of an agent program and a plan of four, in half a minute.
+"""What `make demo` shows: five nights of an agent program, a plan of four, an agent's tools.
 
 The agents are scripted, and speak the formats of real programs; no provider is asked, no account
 is needed. Everything else is real: the command, its processes, its journal, its waits.
@@ -79,6 +79,14 @@ class Stage:
         console.print(Text(f"\n{self.acts}. {title}", style="bold"))
         console.print(Text(f"   {about}\n", style="dim"))
         return self.run("mulligan run --report report.md review.toml", tree), tree
+
+    def tools(self, title: str, about: str) -> int:
+        """Play an agent of our own twice, against a shop that fails; its exit code."""
+        self.acts += 1
+        console.print(Text(f"\n{self.acts}. {title}", style="bold"))
+        console.print(Text(f"   {about}", style="dim"))
+        argv = [sys.executable, str(HERE / "agent_loop.py"), "--quiet"]
+        return subprocess.run(argv, env=self.environ, check=False, timeout=60).returncode  # noqa: S603 -- our own file
 
     def run(self, command: str, cwd: Path, **environ: str) -> int:
         """Run a `mulligan` command where the user can see it."""
@@ -161,6 +169,11 @@ def play(stage: Stage) -> None:
         f"exit code {code}. Two of three were enough, and the last agent read what they said: "
         f"{', '.join(kept)}."
     )
+    stage.tools(
+        "Tools of an agent: the same faults, with blind retries and with a Toolbox",
+        "A shop answers 429, 503 and 422, resets a connection and loses two replies.",
+    )
+    concluded("The customer paid once, the right amount, and got one mail.")
 
 
 PLAN = """\

@@ -255,6 +255,7 @@ def test_every_link_leads_to_a_file(page):
 FEATURES = [
     *("run", "retry", "guard-and-task", "classification", "policies", "testing", "fault-server"),
     *("once", "dead-letters", "telemetry", "git", "status", "plans", "simulator"),
+    *("tools", "self-correction"),
 ]
 
 

@@ -13,7 +13,7 @@ import pytest
 import mulligan
 from mulligan.testing import Scripted, status_error
 from mulligan.tools.json_schema import JsonSchema
-from mulligan.tools.verifiers import Command, verdict_of
+from mulligan.tools.verifiers import Command, verification_of
 
 LOST = ConnectionResetError("reset by peer")
 
@@ -342,7 +342,7 @@ def test_a_command_is_ended_with_its_caller(tmp_path):
     ],
 )
 def test_a_function_may_say_it_in_many_ways(answer, reasons):
-    assert verdict_of(answer).reasons == reasons
+    assert verification_of(answer).reasons == reasons
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from ..core.record import record
 from ..core.redaction import presentable
 from ..errors import SettingError
 from .execution import called, jsonable
-from .verifiers import Command, Verdict, verdict_of, verifier_of
+from .verifiers import Command, Verification, verification_of, verifier_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Generator, Iterator
@@ -218,7 +218,7 @@ class _Loop:
                 correction_guidance=told,
             )
             error: Exception | None = None
-            result, verdict = None, Verdict()
+            result, verification = None, Verification()
             began, spent = budget.clock.now(), budget.spent
             try:
                 result = yield "execute", self._given(correction)
@@ -226,24 +226,24 @@ class _Loop:
                 reasons = self._correctable(caught)
                 if not reasons:
                     raise
-                error, verdict = caught, Verdict(reasons)
+                error, verification = caught, Verification(reasons)
             if error is None:
-                verdict = verdict_of((yield "verify", result))
+                verification = verification_of((yield "verify", result))
             if attempt > 1:  # what was retried inside is booked already
                 took = budget.clock.now() - began
                 budget.charge(max(took - (budget.spent - spent), 0.0))
-            if not verdict.reasons:
+            if not verification.reasons:
                 return Corrected(
                     result=result,
                     passed=True,
                     attempts=attempt,
                     evidence=tuple(seen),
                     decisions=tuple(decisions),
-                    parsed=verdict.parsed,
+                    parsed=verification.parsed,
                     because=f"attempt {attempt} passed",
                 )
-            seen.append(_evidence(attempt, result, error, verdict.reasons))
-            told = self._told(seen, verdict.reasons)
+            seen.append(_evidence(attempt, result, error, verification.reasons))
+            told = self._told(seen, verification.reasons)
             delay = self._waits.delay(attempt, world().dice.roll())
             because = f"attempt {attempt} of {self._attempts} did not pass"
             if attempt < self._attempts and not budget.reserve(delay):
@@ -260,7 +260,7 @@ class _Loop:
                 attempts=attempt,
                 evidence=tuple(seen),
                 decisions=tuple(decisions),
-                parsed=verdict.parsed,
+                parsed=verification.parsed,
                 error=error,
                 because=because,
             )

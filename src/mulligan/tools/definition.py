@@ -1,4 +1,4 @@
-"""Tool: a function with a name, effects, and a JSON schema made from its signature.
+"""ToolDefinition: a function with a name, effects, and a JSON schema made from its signature.
 
 Arguments come from a model: they are checked against the signature before anything is called, and
 what is wrong with them is told field by field.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..core.duration import Duration
 
-__all__ = ("BadArguments", "Tool", "ToolOptions")
+__all__ = ("BadArguments", "ToolDefinition", "ToolOptions")
 
 # A retried timeout gets less time (R-B19).
 _SHRINK = 0.8
@@ -78,7 +78,7 @@ class BadArguments(Exception):
         self.said, self.fields = said, fields
 
 
-class Tool:
+class ToolDefinition:
     """One tool of a toolbox.
 
     Args:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from ..classify.classifier import Classifier
     from ..core.failure import Failure
     from ..once.api import Once
-    from .definition import Tool
+    from .definition import ToolDefinition
     from .unfinished import Unfinished
 
-__all__ = ("Attempts", "LeftInDoubt", "execute", "jsonable", "verified", "verifier")
+__all__ = ("LeftInDoubt", "ToolAttempts", "execute", "jsonable", "verified", "verifier")
 
 
 class LeftInDoubt(MulliganError):
@@ -43,7 +43,7 @@ class _NotApplied(Exception):
     """
 
 
-class Attempts:
+class ToolAttempts:
     """The attempts of one call, as the guard makes them; it remembers how they ended.
 
     Args:
@@ -62,7 +62,7 @@ class Attempts:
 
     def __init__(
         self,
-        tool: Tool,
+        tool: ToolDefinition,
         invoke: Callable[..., Any],
         classifier: Classifier,
         *,
@@ -111,7 +111,7 @@ class Attempts:
 
 
 async def execute(
-    attempts: Attempts,
+    attempts: ToolAttempts,
     arguments: dict[str, Any],
     *,
     guard: Guard,
@@ -216,7 +216,7 @@ async def verified(verify: Callable[..., Any] | None, arguments: dict[str, Any])
         return None
 
 
-def verifier(tool: Tool, *, is_inline: bool) -> Callable[..., Any] | None:
+def verifier(tool: ToolDefinition, *, is_inline: bool) -> Callable[..., Any] | None:
     """The tool's `verify` as a coroutine function; it is given the arguments that it takes."""
     verify = tool.verify
     if verify is None:

@@ -1,4 +1,4 @@
-"""Report: puts the end of one tool call into a `ToolResult`, in the words of the advice table."""
+"""Puts the end of one tool call into a `ToolResult`, in the words of the advice table."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from ..core.failure import Failure
     from ..core.story import Story
-    from .definition import Tool
-    from .execution import Attempts
+    from .definition import ToolDefinition
+    from .execution import ToolAttempts
     from .repeats import Repeats
 
-__all__ = ("Report",)
+__all__ = ("ToolReport",)
 
 # How a call ended, where a model should know more than how often it was tried.
 _ENDED = {
@@ -40,11 +40,11 @@ _NAMED = 60  # characters of fields and tools that an advice names
 class _Box(Protocol):
     """What a report asks of the toolbox."""
 
-    def reads_for(self, tool: Tool | None) -> str: ...
-    def other_than(self, tool: Tool | None) -> str: ...
+    def reads_for(self, tool: ToolDefinition | None) -> str: ...
+    def other_than(self, tool: ToolDefinition | None) -> str: ...
 
 
-class Report:
+class ToolReport:
     """The results of one tool call.
 
     Args:
@@ -55,7 +55,9 @@ class Report:
         tool: The tool; None if there is none of that name.
     """
 
-    def __init__(self, box: _Box, name: str, call_id: str, args: object, tool: Tool | None) -> None:
+    def __init__(
+        self, box: _Box, name: str, call_id: str, args: object, tool: ToolDefinition | None
+    ) -> None:
         self._box, self._name, self._call_id, self._args = box, name, call_id, args
         self._tool = tool
 
@@ -78,7 +80,7 @@ class Report:
             answered_by=self._name,
         )
 
-    def leaves_doubt(self, error: Exception, attempts: Attempts) -> bool:
+    def leaves_doubt(self, error: Exception, attempts: ToolAttempts) -> bool:
         """Whether the call that ended with `error` may have been applied."""
         if isinstance(error, LeftInDoubt):
             return True
@@ -90,7 +92,7 @@ class Report:
     def told(
         self,
         error: Exception,
-        attempts: Attempts,
+        attempts: ToolAttempts,
         *,
         key: str,
         count: int,

@@ -25,10 +25,10 @@ from ..once.api import Once, new_key
 from ..once.fingerprint import canonical, digest
 from ..shared.target import store_for
 from .advice import Situation
-from .definition import BadArguments, Tool
-from .execution import Attempts, execute, jsonable, verifier
+from .definition import BadArguments, ToolDefinition
+from .execution import ToolAttempts, execute, jsonable, verifier
 from .repeats import RepeatsOfRuns
-from .report import Report
+from .report import ToolReport
 from .unfinished import Unfinished
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Toolbox:
         self._store, self._lease = store, seconds(lease, name="lease", least=0.1)
         self._classifier, self._listeners = classifier or default_classifier, tuple(listeners)
         self._repeats = RepeatsOfRuns(repeats)
-        self._tools: dict[str, Tool] = {}
+        self._tools: dict[str, ToolDefinition] = {}
         self._guards: dict[str, tuple[Guard, Guard]] = {}
 
     # Making tools
@@ -116,17 +116,17 @@ class Toolbox:
         """
         if function is None:
             return lambda decorated: self.tool(decorated, **options)
-        self.add(Tool(function, **options))
+        self.add(ToolDefinition(function, **options))
         return function
 
-    def add(self, tool: Tool) -> None:
+    def add(self, tool: ToolDefinition) -> None:
         """Add a tool; two of one name are a mistake."""
         if tool.name in self._tools:
             raise SettingError(f"there is a tool {tool.name!r} already; set name=")
         self._tools[tool.name] = tool
 
     @property
-    def tools(self) -> tuple[Tool, ...]:
+    def tools(self) -> tuple[ToolDefinition, ...]:
         """The tools, in the order in which they were added."""
         return tuple(self._tools.values())
 
@@ -217,7 +217,7 @@ class Toolbox:
             behind: The tools whose circuits are open and that this one steps in for.
         """
         tool = self._tools.get(name)
-        report = Report(self, name, call_id, args, tool)
+        report = ToolReport(self, name, call_id, args, tool)
         repeats, now = self._repeats.of(run), world().clock.now()
         call = digest([name, canonical(args, name="args", is_strict=False)])
         if tool is None:
@@ -251,7 +251,7 @@ class Toolbox:
 
     async def perform(
         self,
-        tool: Tool,
+        tool: ToolDefinition,
         arguments: dict[str, Any],
         invoke: Callable[..., Any],
         *,
@@ -276,7 +276,7 @@ class Toolbox:
         run, now = run or self._current(), world().clock.now
         call = digest([tool.name, canonical(arguments, name="arguments", is_strict=False)])
         repeats = self._repeats.of(run)
-        report = Report(self, tool.name, call_id, arguments, tool)
+        report = ToolReport(self, tool.name, call_id, arguments, tool)
         if repeats.is_stuck(call, now()):
             count = repeats.failures(call, now())
             return report.failed(Situation.STUCK, "the call was not made", count=count)
@@ -288,7 +288,7 @@ class Toolbox:
             what = key if tool.key else digest([self._scope, run, call])
             mark = Unfinished(store_for(self._store, self._policy.store), tool.target, what)
         verify = verifier(tool, is_inline=is_inline)
-        attempts = Attempts(tool, invoke, self._classifier, is_inline=is_inline)
+        attempts = ToolAttempts(tool, invoke, self._classifier, is_inline=is_inline)
         try:
             with self._spending(tool, attempts, call_id) as (guard, holder):
                 value = await execute(
@@ -318,7 +318,7 @@ class Toolbox:
         return report.succeeded(value, attempts.count, key)
 
     def _key(
-        self, tool: Tool, arguments: dict[str, Any], call_id: str, run: str, earlier: str
+        self, tool: ToolDefinition, arguments: dict[str, Any], call_id: str, run: str, earlier: str
     ) -> str:
         """The key of a call that must not be applied twice; empty for other calls.
 
@@ -338,7 +338,7 @@ class Toolbox:
 
     @contextmanager
     def _spending(
-        self, tool: Tool, attempts: Attempts, call_id: str
+        self, tool: ToolDefinition, attempts: ToolAttempts, call_id: str
     ) -> Iterator[tuple[Guard, Guard]]:
         """The guards of the tool, for a call that spends from the budget around it.
 
@@ -357,7 +357,7 @@ class Toolbox:
             finally:
                 book()
 
-    def _guards_of(self, tool: Tool, left: float) -> tuple[Guard, Guard]:
+    def _guards_of(self, tool: ToolDefinition, left: float) -> tuple[Guard, Guard]:
         """The guard of the tool; and the one that holds keys of unsafe calls, and repeats none.
 
         Args:
@@ -452,7 +452,7 @@ class Toolbox:
 
     # For the model's texts
 
-    def reads_for(self, tool: Tool | None) -> str:
+    def reads_for(self, tool: ToolDefinition | None) -> str:
         """The tools to read with after a call of `tool` in doubt, for people and models."""
         if tool is not None and tool.reads_with:
             return tool.reads_with
@@ -460,14 +460,14 @@ class Toolbox:
         near = [each.name for each in reads if tool is not None and each.target == tool.target]
         return " or ".join((near or [each.name for each in reads])[:3]) or "a read of its state"
 
-    def other_than(self, tool: Tool | None) -> str:
+    def other_than(self, tool: ToolDefinition | None) -> str:
         """What to use instead of `tool`; instead of one that does not exist, any."""
         if tool is not None:
             return tool.fallback or "another tool"
         return ", ".join(self._tools) or "none is registered"
 
 
-def _function(tool: Tool) -> dict[str, Any]:
+def _function(tool: ToolDefinition) -> dict[str, Any]:
     return {
         "name": tool.name,
         "description": tool.description,

@@ -21,7 +21,7 @@ from .json_schema import JsonSchema
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ("Command", "Verdict", "verdict_of", "verifier_of")
+__all__ = ("Command", "Verification", "verification_of", "verifier_of")
 
 _NOTHING_SAID = ("the result did not pass",)
 
@@ -30,7 +30,7 @@ _REASON = 1000
 
 
 @record()
-class Verdict:
+class Verification:
     """What a verifier found.
 
     Args:
@@ -71,7 +71,7 @@ class Command:
         self._argv, self._cwd, self._environ = list(argv), cwd, environ
         self._timeout = seconds(timeout, name="timeout")
 
-    def __call__(self, _: object) -> Verdict:
+    def __call__(self, _: object) -> Verification:
         process = self._started()
         try:
             return self._finished(process)
@@ -79,17 +79,19 @@ class Command:
             _end(process)
             raise
 
-    async def checked(self) -> Verdict:
+    async def checked(self) -> Verification:
         """Like calling it, for coroutines: the command is ended if the caller is cancelled."""
         from .execution import called
 
         process = self._started()
         try:
-            verdict: Verdict = await called(self._finished, {"process": process}, is_inline=False)
+            verification: Verification = await called(
+                self._finished, {"process": process}, is_inline=False
+            )
         except BaseException:
             _end(process)
             raise
-        return verdict
+        return verification
 
     def _started(self) -> subprocess.Popen[str]:
         # A session of its own: what it starts is ended with it.
@@ -105,7 +107,7 @@ class Command:
             start_new_session=True,
         )
 
-    def _finished(self, process: subprocess.Popen[str]) -> Verdict:
+    def _finished(self, process: subprocess.Popen[str]) -> Verification:
         name = presentable(" ".join(self._argv), 200)
         try:
             said, _ = process.communicate(timeout=self._timeout)
@@ -113,10 +115,10 @@ class Command:
             _end(process)
             said, _ = process.communicate()
             limit = duration_text(self._timeout)
-            return Verdict((f"{name} was ended after {limit}", *_tail(said)))
+            return Verification((f"{name} was ended after {limit}", *_tail(said)))
         if process.returncode == 0:
-            return Verdict()
-        return Verdict((f"{name} exited with {process.returncode}", *_tail(said)))
+            return Verification()
+        return Verification((f"{name} exited with {process.returncode}", *_tail(said)))
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -157,18 +159,18 @@ def verifier_of(verify: Any) -> Callable[[Any], Any]:
     )
 
 
-def _by_model(model: type) -> Callable[[Any], Verdict]:
+def _by_model(model: type) -> Callable[[Any], Verification]:
     from pydantic import TypeAdapter, ValidationError
 
     adapter: TypeAdapter[Any] = TypeAdapter(model)
 
-    def check(result: Any) -> Verdict:
+    def check(result: Any) -> Verification:
         try:
             is_text = isinstance(result, str | bytes) and model not in {str, bytes}
             read = adapter.validate_json if is_text else adapter.validate_python
-            return Verdict((), read(result))
+            return Verification((), read(result))
         except ValidationError as error:
-            return Verdict(_reasons(error))
+            return Verification(_reasons(error))
 
     return check
 
@@ -180,19 +182,19 @@ def _reasons(error: Any) -> tuple[str, ...]:
     )
 
 
-def _by_schema(schema: JsonSchema) -> Callable[[Any], Verdict]:
-    def check(result: Any) -> Verdict:
+def _by_schema(schema: JsonSchema) -> Callable[[Any], Verification]:
+    def check(result: Any) -> Verification:
         if isinstance(result, str | bytes):
             try:
                 result = json.loads(result)
             except (ValueError, RecursionError) as error:
-                return Verdict((f"the result is not JSON: {error}",))
-        return Verdict(tuple(schema.wrong(result)), result)
+                return Verification((f"the result is not JSON: {error}",))
+        return Verification(tuple(schema.wrong(result)), result)
 
     return check
 
 
-def verdict_of(answer: Any) -> Verdict:
+def verification_of(answer: Any) -> Verification:
     """What a verifying function said.
 
     True or nothing passes; False, a text or a list of texts does not; a pair says both.
@@ -201,18 +203,18 @@ def verdict_of(answer: Any) -> Verdict:
         SettingError: It is none of these.
     """
     match answer:
-        case Verdict():
+        case Verification():
             return answer
         case None | True | (True, _):
-            return Verdict()
+            return Verification()
         case False:
-            return Verdict(_NOTHING_SAID)
+            return Verification(_NOTHING_SAID)
         case str():
-            return Verdict((answer,) if answer else ())
+            return Verification((answer,) if answer else ())
         case (False, reasons):
-            return Verdict(verdict_of(reasons).reasons or _NOTHING_SAID)
+            return Verification(verification_of(reasons).reasons or _NOTHING_SAID)
         case list() | tuple():
-            return Verdict(tuple(str(each) for each in answer))
+            return Verification(tuple(str(each) for each in answer))
         case _:
             raise SettingError(
                 f"verify needs to return True, False, a reason, a list of reasons or a pair of "

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...core.failure import Effects
-from ..definition import Tool
+from ..definition import ToolDefinition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ def _stated(hints: Any, *names: str) -> bool:
 
 def declared_tool(
     name: str, declared: Mapping[str, ToolOptions], metadata: Mapping[str, Any] | None
-) -> Tool:
+) -> ToolDefinition:
     """A tool that a framework has already, as far as it is known how it behaves."""
 
     async def elsewhere(**arguments: Any) -> Any:
@@ -52,4 +52,4 @@ def declared_tool(
     known = metadata or {}
     options: ToolOptions = {"effects": effects_of(known.get("annotations", known))}
     options = {**declared.get(name, options), "name": name}
-    return Tool(elsewhere, schema={}, **options)
+    return ToolDefinition(elsewhere, schema={}, **options)
