@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from typing import Any
 
 import httpx
 import pytest
@@ -34,7 +35,7 @@ def box(fault_server, virtual_clock, request):
     tools = mulligan.Toolbox(repeats=100)
     # A second is real here: only what hangs is worth it.
     hangs = getattr(request.node, "callspec", None) and "hang" in request.node.name
-    common = {"target": "invoices", "timeout": "1s" if hangs else None}
+    common: Any = {"target": "invoices", "timeout": "1s" if hangs else None}
 
     async def send(method, path, body=None) -> dict[str, object]:
         context = mulligan.current()
