@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..api.guard import Guard
 from ..api.task import task
+from ..calls.callables import ASYNC, function_kind
 from ..calls.clock import world
-from ..calls.function_kind import ASYNC, flavour
 from ..classify.classifier import classifier as default_classifier
 from ..core.backoff import Exponential
 from ..core.record import record
@@ -178,7 +178,7 @@ def correct(
         takes=_parameters(execute),
     )
     check = verifier_of(verify)
-    if flavour(check) == ASYNC != flavour(execute):
+    if function_kind(check) == ASYNC != function_kind(execute):
         raise SettingError("verify is async, so execute has to be; then await correct(…)")
     ways = (
         Guard(effects=effects, **options),  # type: ignore[arg-type]
@@ -186,7 +186,7 @@ def correct(
         execute,
         check,
     )
-    if flavour(execute) == ASYNC:
+    if function_kind(execute) == ASYNC:
         return _adrive(loop, budget, *ways)
     return _drive(loop, budget, *ways)
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
 
-from ..calls.function_kind import ASYNC, ASYNC_GENERATOR, GENERATOR, flavour
+from ..calls.callables import ASYNC, ASYNC_GENERATOR, GENERATOR, function_kind
 from ..core.duration import seconds
 from ..core.failure import Effects
 from ..core.redaction import clean
@@ -106,11 +106,11 @@ class ToolDefinition:
                 f"a tool needs a name of 1 to 64 letters, digits, _ and -; got {self.name!r}; "
                 f"set name="
             )
-        if flavour(function) in (GENERATOR, ASYNC_GENERATOR):
+        if function_kind(function) in (GENERATOR, ASYNC_GENERATOR):
             raise SettingError(
                 f"{self.name}() is a generator, and a tool has one result; return a list"
             )
-        self.is_async = flavour(function) == ASYNC
+        self.is_async = function_kind(function) == ASYNC
         self.effects = Effects.of(options.get("effects", Effects.UNSAFE))
         target = options.get("target")
         self.target = self.name if target is None else target

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ..api.guard import Guard
 from ..calls.async_time import on_trio
+from ..calls.callables import ASYNC, function_kind
 from ..calls.clock import world
-from ..calls.function_kind import ASYNC, flavour
 from ..calls.notes import story
 from ..classify.classifier import classifier
 from ..core.duration import Duration, duration_text, seconds
@@ -119,7 +119,7 @@ async def delegate(
     limit = seconds(timeout, name="timeout")
     if isinstance(agent, list | tuple):
         return await _program(agent, str(task), limit, attempts)
-    if flavour(agent) != ASYNC:
+    if function_kind(agent) != ASYNC:
         raise SettingError(
             f"an agent needs to be a coroutine function, which can be cut at its timeout, or a "
             f"program as a list of words; got {agent!r}"

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..api.judge import judge_response
 from ..calls.async_time import on_trio
+from ..calls.callables import ASYNC, function_kind
 from ..calls.clock import world
-from ..calls.function_kind import ASYNC, flavour
-from ..calls.outcomes import APPLIED, NOT_APPLIED
+from ..calls.settings import APPLIED, NOT_APPLIED
 from ..core.failure import Reach
 from ..errors import FailedAnswer, MulliganError
 
@@ -180,7 +180,7 @@ async def called(
     function: Callable[..., Any], arguments: dict[str, Any], *, is_inline: bool
 ) -> Any:
     """What `function` returns: awaited if it must be, in a thread if it would block the loop."""
-    if is_inline or flavour(function) == ASYNC:
+    if is_inline or function_kind(function) == ASYNC:
         answer = function(**arguments)
     else:
         answer = await _in_worker(partial(_guarded, function, arguments))
