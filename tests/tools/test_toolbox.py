@@ -420,6 +420,32 @@ def test_an_unsafe_call_in_doubt_is_not_repeated_before_the_model_has_read(tools
     assert tools.run_sync("act", call_id="d").text == "charged"
 
 
+def test_a_model_that_was_refused_often_can_call_after_it_has_read(tools):
+    @tools.tool(effects="read", target="act")
+    def list_charges() -> list[str]:
+        return []
+
+    script = scripted(tools, LOST, "charged", effects="unsafe")
+    for number in range(10):
+        tools.run_sync("act", call_id=str(number))
+    assert len(script.calls) == 1
+    tools.run_sync("list_charges")
+    assert tools.run_sync("act", call_id="again").text == "charged"
+
+
+def test_a_call_that_was_verified_as_not_applied_is_no_longer_in_doubt(tools):
+    script = scripted(
+        tools,
+        *(LOST, status_error(422, "too small"), "ok"),
+        effects="unsafe",
+        key="order_id",
+        verify=lambda order_id: mulligan.NOT_APPLIED,
+    )
+    assert tools.run_sync("act", {"amount": 0}).action == "fix_arguments"
+    assert tools.run_sync("act", {"amount": 5}).text == "ok"
+    assert len(script.calls) == 3
+
+
 def test_the_same_call_id_of_an_unsafe_tool_is_answered_from_its_result(tools):
     script = scripted(tools, "charged", effects="unsafe")
     assert [tools.run_sync("act", call_id="a").text for _ in range(3)] == ["charged"] * 3

@@ -108,7 +108,7 @@ class Corrected:
 
 
 @overload
-def correct(
+def correct(  # pyright: ignore[reportOverlappingOverload] -- a coroutine function is narrower
     execute: Callable[..., Coroutine[Any, Any, Any]],
     verify: Any,
     *,

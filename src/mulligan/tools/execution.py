@@ -16,7 +16,7 @@ from ..calls.async_time import on_trio
 from ..calls.callables import ASYNC, function_kind
 from ..calls.clock import world
 from ..calls.settings import APPLIED, NOT_APPLIED
-from ..core.failure import Reach
+from ..core.failure import Effects, Reach
 from ..errors import FailedAnswer, MulliganError
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ class ToolAttempts:
     async def _attempt(self, arguments: dict[str, Any]) -> Any:
         self.book()
         self.count += 1
+        if self._tool.effects is Effects.UNSAFE:
+            self.is_in_doubt = False  # it is repeated only if the last one was not applied
         clock = world().clock
         began = clock.now()
         try:

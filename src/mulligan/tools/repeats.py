@@ -73,9 +73,9 @@ class Repeats:
             self._failing.pop(call, None)
             self._doubts.pop(call, None)
             if reads:
-                self._doubts = OrderedDict(
-                    (each, (key, True)) for each, (key, _) in self._doubts.items()
-                )
+                for each, (key, _) in self._doubts.items():
+                    self._doubts[each] = (key, True)
+                    self._failing.pop(each, None)  # it was refused; now it can be made
             else:
                 self._failing.clear()
 

@@ -93,6 +93,8 @@ class Toolbox:
         # No wait of a tool is longer than the budget, not even one for a limit.
         bound = self._budget
         self._policy = chosen.but(budget=bound, in_place=bound, patience=bound)
+        if store is not None:
+            store_for(store)  # one that cannot be used is refused here, not in front of a model
         self._given_run, self._own_run, self._scope = run, os.urandom(8).hex(), scope
         self._store, self._lease = store, seconds(lease, name="lease", least=0.1)
         self._classifier, self._listeners = classifier or default_classifier, tuple(listeners)

@@ -24,13 +24,10 @@ __all__ = ("tools_of",)
 
 def tools_of(box: Toolbox) -> list[Any]:
     """The tools of `box`, with hints about their effects."""
-    try:
-        from mcp.server.mcpserver.tools import Tool
-    except ImportError:
-        from mcp.server.fastmcp.tools import Tool  # type: ignore[import-not-found, no-redef, unused-ignore]
+    base: Any = _base()
     runs: MutableMapping[Any, str] = WeakKeyDictionary()
 
-    class Made(Tool):
+    class Made(base):  # type: ignore[misc]  # one of two classes
         """A tool of a toolbox; arguments are checked there."""
 
         async def run(
@@ -64,3 +61,13 @@ def tools_of(box: Toolbox) -> list[Any]:
         tool.parameters = each.schema
         made.append(tool)
     return made
+
+
+def _base() -> Any:
+    """The class of a server's tools, in the version that is installed."""
+    from importlib import import_module
+
+    try:
+        return import_module("mcp.server.mcpserver.tools").Tool
+    except ImportError:
+        return import_module("mcp.server.fastmcp.tools").Tool
