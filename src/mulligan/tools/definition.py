@@ -216,19 +216,21 @@ class ToolDefinition:
             wrong.append((name, said))
         return tuple(wrong)
 
-    def operation(self, arguments: Mapping[str, Any]) -> list[Any]:
-        """The values of the parameters that `key` names, defaults included."""
-        from ..once.fingerprint import canonical
-
+    def with_defaults(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments that the function gets, those that were left out included."""
         defaults = {
             name: parameter.default
             for name, parameter in inspect.signature(self.function).parameters.items()
-            if parameter.default is not parameter.empty
+            if parameter.default is not parameter.empty and name != self.timeout_to
         }
-        return [
-            canonical(arguments.get(each, defaults.get(each)), name=each, is_strict=False)
-            for each in self.key
-        ]
+        return {**defaults, **arguments}
+
+    def operation(self, arguments: Mapping[str, Any]) -> list[Any]:
+        """The values of the parameters that `key` names."""
+        from ..once.fingerprint import canonical
+
+        given = self.with_defaults(arguments)
+        return [canonical(given.get(each), name=each, is_strict=False) for each in self.key]
 
 
 def _object(given: object) -> dict[str, Any]:

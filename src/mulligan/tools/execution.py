@@ -228,7 +228,8 @@ def verifier(tool: ToolDefinition, *, is_inline: bool) -> Callable[..., Any] | N
     takes_all = any(each.kind is each.VAR_KEYWORD for each in parameters)
 
     async def ask(**arguments: Any) -> Any:
-        given = {each: arguments[each] for each in arguments if takes_all or each in names}
+        known = tool.with_defaults(arguments)
+        given = {each: known[each] for each in known if takes_all or each in names}
         return await called(verify, given, is_inline=is_inline)
 
     return ask
