@@ -8,10 +8,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .adapters.effects import effects
     from .adapters.problem import ProblemDocument, problem
     from .api.answer_cache import AnswerCache
     from .api.guard import Guard
-    from .api.judge import judge_response
+    from .api.judge import is_unjudged, judge_response
     from .api.retry import acall, attempts, call, retry
     from .api.switch import Switch, SwitchAnswer
     from .api.task import task
@@ -163,7 +164,9 @@ _HOME = {
     "current": "calls.context",
     "delegate": "tools.delegation",
     "delegate_all": "tools.delegation",
+    "effects": "adapters.effects",
     "headers_of": "shared.guard_share",
+    "is_unjudged": "api.judge",
     "judge_response": "api.judge",
     "load_policy": "config.loader",
     "new_key": "once.api",
@@ -261,7 +264,9 @@ __all__ = [
     "current",
     "delegate",
     "delegate_all",
+    "effects",
     "headers_of",
+    "is_unjudged",
     "judge_response",
     "load_policy",
     "new_key",

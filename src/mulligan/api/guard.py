@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .attempts import Attempts
     from .options import GuardOptions, OnceOptions
 
+    C = TypeVar("C")
     F = TypeVar("F", bound=Callable[..., Any])
     P = ParamSpec("P")
     T = TypeVar("T")
@@ -57,6 +58,31 @@ class Guard:
     def policy(self) -> Policy:
         """The rules this guard goes by."""
         return self._engine.settings.policy
+
+    def but(self, **options: Unpack[GuardOptions]) -> Guard:
+        """A guard of the same target with these options changed; both share the target's state."""
+        changed: Any = {**self._engine.options, **options}
+        return Guard(self.target, **changed)
+
+    def wrap(self, client: C, /, *, keys: bool = False) -> C:
+        """A view of `client` whose requests this guard retries, with the client's own retries off.
+
+        Takes clients of httpx, httpx2, requests, openai, anthropic and google-genai, and chat
+        models of LangChain. `client` itself is not changed; wrapping a view again is harmless.
+
+        Args:
+            client: The client. The view has its type, shares its connections, and keeps it alive.
+            keys: Whether to send an ``Idempotency-Key`` with each POST and PATCH that would be
+                unsafe to repeat, the same on every attempt. For servers that honour it.
+
+        Raises:
+            SettingError: This kind of client cannot be guarded that way; says how it can.
+        """
+        from importlib import import_module
+
+        # By name: adapters stand above this layer, and load only where somebody wraps a client.
+        adapters = import_module("mulligan.adapters.wrap")
+        return adapters.wrap(self, client, keys=keys)  # type: ignore[no-any-return]
 
     def retry(self, function: F, /) -> F:
         """Decorate a function, coroutine function, generator or async generator function."""

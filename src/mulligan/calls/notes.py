@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "annotate",
+    "attach",
     "binds",
     "caused",
     "ended_inside",
@@ -33,6 +34,10 @@ _PREFIX = "mulligan: "
 
 # Deeper than any chain that a program builds on purpose.
 _DEEPEST = 100
+
+# Where exceptions of HTTP clients and SDKs keep what they are about.
+_MESSAGES = ("response", "request", "_request")
+_CARRIERS = frozenset((_ATTRIBUTE, *_MESSAGES))
 
 # Endings that an outer guard may see otherwise: it may understand the error, or wait longer.
 _OPEN = ("unknown", "parked", "horizon")
@@ -67,6 +72,18 @@ def annotate(error: BaseException, story: Story, *, note: bool) -> None:
     _pin(error, _Pinned(story, endings.count))
     if note:
         remark(error, story.note)
+
+
+def attach(message: Any, story: Story | None) -> None:
+    """Hang `story` on a request or response: exceptions that carry it then tell the story.
+
+    None takes away the story of an earlier call with the same object.
+    """
+    with suppress(Exception):  # a class that takes no attribute carries no story
+        if story is not None:
+            setattr(message, _ATTRIBUTE, _Pinned(story, endings.count))
+        elif _ATTRIBUTE in vars(message):
+            delattr(message, _ATTRIBUTE)
 
 
 def remark(error: BaseException, note: str) -> None:
@@ -110,7 +127,11 @@ def _keep_aside(error: BaseException, pinned: _Pinned) -> None:
 
 def _pinned(error: BaseException) -> _Pinned | None:
     try:
-        found = BaseException.__getattribute__(error, "__dict__").get(_ATTRIBUTE)
+        own = BaseException.__getattribute__(error, "__dict__")
+        found = own.get(_ATTRIBUTE)
+        for name in _MESSAGES if found is None else ():
+            if own.get(name) is not None and found is None:
+                found = vars(own[name]).get(_ATTRIBUTE)
     except Exception:  # noqa: BLE001 -- see annotate
         found = None
     if found is None and _aside:
@@ -132,7 +153,8 @@ def _unpickled(fields: dict[str, Any]) -> _Pinned | None:
 def story(error: BaseException) -> Story | None:
     """What Mulligan did about `error` before it let it pass; None if it never saw it.
 
-    Looks along `__cause__` too, so an exception raised ``from`` the original tells its story.
+    Looks along `__cause__` and `__context__`, and at the request and response of each, so that the
+    exception which an SDK or a framework makes of the original tells its story, too.
     """
     for each in _chain(error):
         pinned = _pinned(each)
@@ -191,7 +213,7 @@ def stands_alone(error: BaseException) -> bool:
     case, and quicker to see than by `ended_inside`.
     """
     try:
-        return _ATTRIBUTE not in error.__dict__ and error.__cause__ is None and not _aside
+        return not (_CARRIERS & error.__dict__.keys() or error.__cause__ is not None or _aside)
     except Exception:  # noqa: BLE001 -- see _chain
         return False
 

@@ -70,6 +70,8 @@ def streaming(
 
 def _delivering(session: Session, items: Any, item: Any, source: Any) -> Steps:
     """Hand over one item after another. What fails now is committed, never replayed."""
+    if session.settings.observe is not None and hasattr(source, "response"):
+        session.observe(source)
     session.leave_context()
     takes_errors = hasattr(items, "throw") or hasattr(items, "athrow")
     while True:

@@ -85,8 +85,18 @@ def _evidence(error: BaseException, get: Get, is_known: bool) -> HttpEvidence:  
     if code is not None or kind is not None:
         said = _with_codes(said, code, kind)
     text = get(error, "message", None)
-    folded = _NO_HEADERS if headers is None else fold(headers)
+    folded = _NO_HEADERS if headers is None else _as_sent(fold(headers), response)
     return HttpEvidence(status, folded, said, text if isinstance(text, str) else "")
+
+
+def _as_sent(headers: Mapping[str, str], response: object) -> Mapping[str, str]:
+    """`headers` without the ``x-should-retry`` that a guarded client put on its last response.
+
+    It tells an SDK to stop; what the server said about repeating is in the story.
+    """
+    if "x-should-retry" in headers and "__mulligan__" in (careful_get(response, "__dict__") or ()):
+        return {name: value for name, value in headers.items() if name != "x-should-retry"}
+    return headers
 
 
 def _status_on(thing: object, get: Get) -> int | None:
@@ -117,7 +127,8 @@ def response_evidence(response: object) -> HttpEvidence | None:
         return None
     reason = careful_get(response, "reason_phrase") or careful_get(response, "reason")
     said = read_body(body_of(response, careful_get))
-    return HttpEvidence(status, fold(headers), said, reason if isinstance(reason, str) else "")
+    folded = _as_sent(fold(headers), response)
+    return HttpEvidence(status, folded, said, reason if isinstance(reason, str) else "")
 
 
 def status_of(value: object) -> int | None:

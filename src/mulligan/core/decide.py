@@ -115,7 +115,8 @@ def _exhausted(failure: Failure, count: int, of: int) -> GiveUp:
 
 def _not_repeated(call: Call, failure: Failure) -> Verify | GiveUp:
     """Question 3."""
-    name = f"{call.name}()" if call.name else "the call"
+    # A request is named by its method and host, a function by its name.
+    name = call.name if " " in call.name else f"{call.name}()" if call.name else "the call"
     if call.can_verify:
         return Verify(f"{name} may have been applied ({_short(failure)})")
     return GiveUp(

@@ -75,6 +75,7 @@ class Story:
         retry_at: When the same call could pass, in epoch seconds, if the server named it.
         delivered: Items a stream had handed over when it broke.
         remark: What the provider should be told, or empty.
+        tool_calls: Names of the tool calls that a model's stream had completed when it broke.
     """
 
     target: str
@@ -87,6 +88,7 @@ class Story:
     retry_at: float | None = None
     delivered: int = 0
     remark: str = ""
+    tool_calls: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:

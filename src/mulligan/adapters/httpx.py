@@ -1,0 +1,252 @@
+"""Guarded views of httpx and httpx2 clients: retries in `Client.send` and `AsyncClient.send`.
+
+`send` is the layer that sees everything: statuses, lost connections, bodies that are cut, streams.
+A view is an object of a subclass made at run time that shares the client's state, so proxies,
+timeouts, cookies and connections are the client's own. The two libraries have the same names; this
+module imports neither.
+"""
+
+from __future__ import annotations
+
+import sys
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from ..calls.notes import attach
+from ..errors import FailedAnswer, NotAdmitted, SettingError
+from .classes import made_class
+from .httpx_streams import AsyncCommittedBody, CommittedBody, ResponseSource
+from .sender import KEY_HEADER, Exchange, RequestFacts, as_client_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .sender import Sender
+
+__all__ = ("HttpxCall", "guarded", "is_client")
+
+_ROOTS = ("httpx", "httpx2")
+
+
+def is_client(thing: object) -> bool:
+    """Whether `thing` is a Client or AsyncClient of httpx or httpx2."""
+    return _base(type(thing)) is not None
+
+
+def guarded(client: Any, sender: Sender) -> Any:
+    """A view of `client` that sends by `sender`; of the original where it is a view already."""
+    known = getattr(client, "_mulligan", None)
+    if known is not None:
+        if known[0].guard is sender.guard and known[0].keys == sender.keys:
+            return client
+        client = known[1]
+    cls = type(client)
+    mixin = _AsyncView if issubclass(cls, _library(cls).AsyncClient) else _View
+    view = object.__new__(made_class(mixin, cls, like=cls, __slots__=("_mulligan",)))
+    view.__dict__ = client.__dict__
+    view._mulligan = (sender, client)  # keeps the client: SDKs close theirs when it is collected
+    return view
+
+
+def _base(cls: type) -> type | None:
+    for each in cls.__mro__:
+        is_client = each.__name__ in ("Client", "AsyncClient")
+        if is_client and each.__module__.partition(".")[0] in _ROOTS:
+            return each
+    return None
+
+
+def _library(cls: type) -> Any:
+    base = _base(cls)
+    assert base is not None  # noqa: S101 -- only views of clients come here
+    return sys.modules[base.__module__.partition(".")[0]]
+
+
+class _View:
+    """A guarded Client."""
+
+    __slots__ = ()
+    _mulligan: tuple[Sender, Any]
+
+    def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+        send: Any = super().send  # type: ignore[misc]
+        call = HttpxCall(self, request, is_stream=stream)
+
+        def whole(limit: float) -> Any:
+            call.prepare(limit)
+            try:
+                response = send(request, stream=False, **options)
+            except Exception as error:
+                raise call.exchange.lost(error, request)
+            return call.exchange.judged(response)
+
+        def opened(limit: float) -> ResponseSource:
+            call.prepare(limit)
+            try:
+                source = ResponseSource(call, send(request, stream=True, **options))
+            except Exception as error:
+                raise call.exchange.lost(error, request)
+            if source.is_error:
+                source.refuse(b"".join(source.error_body()))
+            return source
+
+        try:
+            if not stream:
+                return call.exchange.guard.call(call.exchange.attempt(whole), request)
+            items = call.exchange.guard.stream(call.exchange.attempt(opened), request)
+            source = next(items)
+        except FailedAnswer as over:
+            return call.exchange.returned(over)
+        except Exception as error:
+            raise call.raised(error)
+        return source.handed_over(CommittedBody, items)
+
+    def __del__(self) -> None:
+        """The connections are the client's, which closes them when it is collected itself."""
+
+
+class _AsyncView:
+    """A guarded AsyncClient."""
+
+    __slots__ = ()
+    _mulligan: tuple[Sender, Any]
+
+    async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+        send: Any = super().send  # type: ignore[misc]
+        call = HttpxCall(self, request, is_stream=stream)
+
+        async def whole(limit: float) -> Any:
+            call.prepare(limit)
+            try:
+                response = await send(request, stream=False, **options)
+            except Exception as error:
+                raise call.exchange.lost(error, request)
+            return call.exchange.judged(response)
+
+        async def opened(limit: float) -> ResponseSource:
+            call.prepare(limit)
+            try:
+                source = ResponseSource(call, await send(request, stream=True, **options))
+            except Exception as error:
+                raise call.exchange.lost(error, request)
+            if source.is_error:
+                source.refuse(b"".join([chunk async for chunk in source.aerror_body()]))
+            return source
+
+        try:
+            if not stream:
+                return await call.exchange.guard.acall(call.exchange.attempt(whole), request)
+            items = call.exchange.guard.astream(call.exchange.attempt(opened), request)
+            source = await anext(items)
+        except FailedAnswer as over:
+            return call.exchange.returned(over)
+        except Exception as error:
+            raise call.raised(error)
+        return source.handed_over(AsyncCommittedBody, items)
+
+    def __del__(self) -> None:
+        """The connections are the client's, which closes them when it is collected itself."""
+
+
+class HttpxCall:
+    """One request of a view.
+
+    Args:
+        client: The view.
+        request: What is sent; the same object on every attempt.
+        is_stream: Whether the caller reads the body itself.
+
+    Raises:
+        SettingError: Its body can be read only once.
+    """
+
+    def __init__(self, client: Any, request: Any, *, is_stream: bool) -> None:
+        self.library = _library(type(client))
+        self.request = request
+        attach(request, None)
+        self._rewind = _rewinder(request)
+        # The attribute, not the property: that one raises where the body is a stream.
+        body = getattr(request, "_content", b"")
+        facts = RequestFacts(request.method, str(request.url), request.headers, body)
+        self.exchange = Exchange(client._mulligan[0], facts, is_stream=is_stream)
+        if self.exchange.key:
+            request.headers[KEY_HEADER] = self.exchange.key
+        stated = request.extensions.get("timeout") or client.timeout.as_dict()
+        self._timeout = _with_policy(stated, self.exchange.guard.policy.timeouts)
+
+    @property
+    def idle(self) -> float:
+        """How long a stream may be without content: as long as the client waits for bytes."""
+        return self._timeout.get("read") or inf
+
+    def prepare(self, limit: float) -> None:
+        """Make the request ready for an attempt of at most `limit` seconds."""
+        self._rewind()
+        limits = {
+            part: min(inf if seconds is None else seconds, limit)
+            for part, seconds in self._timeout.items()
+        }
+        timeout = {part: None if each == inf else each for part, each in limits.items()}
+        self.request.extensions = {**self.request.extensions, "timeout": timeout}
+
+    def raised(self, error: Exception) -> Exception:
+        """`error` as the client raises it, once it has ended the call."""
+        library = self.library
+        if isinstance(error, NotAdmitted):
+            error = as_client_error(error, library.ConnectError)
+        elif isinstance(error, TimeoutError):
+            cut, error = error, library.ReadTimeout(str(error))
+            error.__cause__ = cut
+        if isinstance(error, library.RequestError):
+            error.request = self.request
+        return self.exchange.raised(error)
+
+
+def _with_policy(timeout: dict[str, Any], policy: Any) -> dict[str, Any]:
+    """The limits of the client, or of the policy where those are shorter."""
+    found = {"connect": None, "read": None, "write": None, "pool": None, **timeout}
+    for part in found if policy is not None else ():
+        stated = getattr(policy, part, None)
+        if stated is not None:
+            found[part] = stated if found[part] is None else min(found[part], stated)
+    return found
+
+
+def _rewinder(request: Any) -> Callable[[], object]:
+    """What makes the body of `request` readable again.
+
+    Raises:
+        SettingError: Nothing can.
+    """
+    stream = request.stream
+    if hasattr(request, "_content"):
+        return _nothing
+    fields = getattr(stream, "fields", None)
+    if fields is not None:  # a form; its files are read from their start
+        files = [field.file for field in fields if hasattr(field, "file")]
+        if all(isinstance(file, str | bytes) or _can_seek(file) for file in files):
+            return _nothing
+    source = getattr(stream, "_stream", stream)
+    if _can_seek(source):
+        start = source.tell()
+        return lambda: source.seek(start)
+    iterate = getattr(source, "__iter__", None) or getattr(source, "__aiter__", None)
+    is_one_shot = hasattr(source, "__next__") or hasattr(source, "__anext__")
+    if fields is None and iterate is not None and not is_one_shot and not hasattr(source, "read"):
+        return _nothing  # a list, or an object that iterates from the start each time
+    raise SettingError(
+        f"the body of this {request.method} is a {type(source).__name__}, which can be read only "
+        f"once: a second attempt would send nothing; pass bytes, a list or a file that can seek, "
+        f"or send it with the client that is not wrapped"
+    )
+
+
+def _can_seek(file: Any) -> bool:
+    try:
+        return bool(file.seekable())
+    except Exception:
+        return False
+
+
+def _nothing() -> None:
+    """Bytes need no rewinding."""

@@ -1,0 +1,110 @@
+"""Guarded views of SDK clients: openai, anthropic, google-genai.
+
+Each is a client of the same kind on a guarded view of its HTTP client, with its own retries off.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SettingError
+from . import httpx
+from .classes import made_class
+
+if TYPE_CHECKING:
+    from .sender import Sender
+
+__all__ = ("guarded_google", "guarded_stainless", "is_google", "is_stainless")
+
+
+def is_stainless(client: object) -> bool:
+    """Whether it is a client of openai or anthropic, which are made by the same generator."""
+    roots = {each.__module__.partition(".")[0] for each in type(client).__mro__}
+    return bool(roots & {"openai", "anthropic"}) and hasattr(client, "with_options")
+
+
+def guarded_stainless(client: Any, sender: Sender) -> Any:
+    """A view of an openai or anthropic client.
+
+    Raises:
+        SettingError: Its HTTP client is not one of httpx or httpx2.
+    """
+    inner = getattr(client, "_client", None)
+    if not httpx.is_client(inner):
+        raise SettingError(
+            f"wrap needs the httpx client of {type(client).__name__}, and found a "
+            f"{type(inner).__name__}; make it with http_client=guard.wrap(httpx2.Client())"
+        )
+    view = httpx.guarded(inner, sender)
+    if view is inner and client.max_retries == 0:
+        return client
+    return client.with_options(http_client=view, max_retries=0)
+
+
+def is_google(client: object) -> bool:
+    """Whether it is a `google.genai.Client`."""
+    cls = type(client)
+    return cls.__module__.startswith("google.genai") and hasattr(client, "_api_client")
+
+
+def guarded_google(client: Any, sender: Sender) -> Any:
+    """A view of a google-genai client, for plain and for async calls."""
+    known = client._api_client
+    api = copy.copy(known)
+    sync = httpx.guarded(known._httpx_client, sender)
+    later = known._async_httpx_client
+    if later is None:
+        raise SettingError(
+            "wrap needs the httpx clients of genai.Client, and this one sends async calls with "
+            "google-auth; make it with http_options=HttpOptions(httpx_async_client=…)"
+        )
+    later = httpx.guarded(later, sender)
+    if sync is known._httpx_client and later is known._async_httpx_client:
+        return client
+    api.__class__ = made_class(_Once, type(known), like=type(known))
+    api._httpx_client, api._async_httpx_client = sync, later
+    # Named in the options, too: without it, async calls go by aiohttp, which resends a lost POST.
+    options = {"httpx_client": sync, "httpx_async_client": later, "retry_options": None}
+    api._http_options = known._http_options.model_copy(update=options)
+    view = _on(client, api)
+    view._mulligan = client  # which closes the connections when it is collected
+    return view
+
+
+def _on(part: Any, api: Any) -> Any:
+    """A copy of a client, or of a part of it, that calls by `api`."""
+    view = copy.copy(part)
+    if hasattr(view, "__del__"):  # the connections are the original's, which closes them
+        cls = type(part)
+        view.__class__ = made_class(_View, cls, like=cls)
+    for name, value in vars(part).items():
+        if name == "_api_client":
+            setattr(view, name, api)
+        elif hasattr(value, "_api_client"):
+            setattr(view, name, _on(value, api))
+    return view
+
+
+class _View:
+    """A copy of a client that closes nothing when it is collected."""
+
+    def __del__(self) -> None: ...
+
+
+class _Once:
+    """An API client of google-genai that leaves retrying to its HTTP client."""
+
+    _request_once: Any
+    _async_request_once: Any
+
+    def _request(self, http_request: Any, http_options: Any = None, stream: Any = None) -> Any:  # noqa: ARG002 -- a call's own options may ask for retries
+        return self._request_once(http_request, bool(stream))
+
+    async def _async_request(
+        self,
+        http_request: Any,
+        http_options: Any = None,  # noqa: ARG002 -- see above
+        stream: Any = None,
+    ) -> Any:
+        return await self._async_request_once(http_request, bool(stream))
