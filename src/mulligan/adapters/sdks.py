@@ -8,11 +8,14 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from ..calls.notes import attach, story
 from ..errors import SettingError
 from . import httpx
 from .classes import made_class
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
     from .sender import Sender
 
 __all__ = ("guarded_google", "guarded_stainless", "is_google", "is_stainless")
@@ -97,9 +100,10 @@ class _Once:
 
     _request_once: Any
     _async_request_once: Any
+    _streams: list[Any] | None = None  # the responses of one streamed call
 
     def _request(self, http_request: Any, http_options: Any = None, stream: Any = None) -> Any:  # noqa: ARG002 -- a call's own options may ask for retries
-        return self._request_once(http_request, bool(stream))
+        return self._opened(self._request_once(http_request, bool(stream)))
 
     async def _async_request(
         self,
@@ -107,4 +111,42 @@ class _Once:
         http_options: Any = None,  # noqa: ARG002 -- see above
         stream: Any = None,
     ) -> Any:
-        return await self._async_request_once(http_request, bool(stream))
+        return self._opened(await self._async_request_once(http_request, bool(stream)))
+
+    def _opened(self, response: Any) -> Any:
+        if self._streams is not None:
+            self._streams.append(response.response_stream)
+        return response
+
+    # The exception for an error event carries no httpx response, hence no story: it is added here.
+
+    def request_streamed(self, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        own = self._for_one_call()
+        try:
+            yield from super(_Once, own).request_streamed(*args, **kwargs)  # type: ignore[misc]
+        except Exception as error:
+            own._tell(error)
+            raise
+
+    async def async_request_streamed(self, *args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        own = self._for_one_call()
+        items = await super(_Once, own).async_request_streamed(*args, **kwargs)  # type: ignore[misc]
+
+        async def told() -> AsyncIterator[Any]:
+            try:
+                async for item in items:
+                    yield item
+            except Exception as error:
+                own._tell(error)
+                raise
+
+        return told()
+
+    def _for_one_call(self) -> _Once:
+        own = copy.copy(self)
+        own._streams = []
+        return own
+
+    def _tell(self, error: Exception) -> None:
+        if self._streams and story(error) is None:
+            attach(error, self._streams[-1].extensions.get("mulligan"))

@@ -100,7 +100,7 @@ class Sender:
     def __init__(self, guard: Guard, *, keys: bool = False) -> None:
         options = guard._engine.options
         for name in _FOR_FUNCTIONS:
-            if options.get(name) not in (None, False):
+            if options.get(name) or (name == "fallback" and name in options):
                 raise SettingError(
                     f"{name}= is for functions, and a wrapped client has requests: wrap the client "
                     f"with a guard without it, and call your function with guard.call"
