@@ -107,6 +107,8 @@ def is_unentered_manager(answer: Any) -> bool:
         return name.endswith("GeneratorContextManager")
     if root == "aiohttp":
         return name.endswith("RequestContextManager")
+    if root == "agents":
+        return name == "RunResultStreaming"  # openai-agents: its run goes on while it is iterated
     return root in ("anthropic", "openai") and name.endswith("Manager")
 
 
@@ -122,9 +124,9 @@ def refuse_unstarted(answer: Any, name: str) -> None:
     if is_unentered_manager(answer):
         raise SettingError(
             f"{name}() returned a {cls.__name__} that has not been entered: its "
-            f"request is sent by the with statement, which this guard does not see; put the with "
-            f"statement into a function and guard that function, as a generator for guard.stream "
-            f"if it delivers items"
+            f"request is sent by the with statement, which this guard does not see; guard the "
+            f"client itself, guard.wrap(client), or put the with statement into a function and "
+            f"guard that function, as a generator for guard.stream if it delivers items"
         )
     if cls in (_GENERATOR_TYPE, _ASYNC_GENERATOR_TYPE):
         if _has_begun(answer):
