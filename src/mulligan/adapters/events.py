@@ -48,7 +48,6 @@ class SseReader:
         is_complete: Whether the event has been seen that ends an answer.
         is_known: Whether the API was recognised; only then is a missing end a failure.
         error: The body of an error event; None if there was none.
-        is_raised: Whether the SDKs raise for that error event themselves.
         contents: How many events with content have been seen.
         tool_calls: The names of the tool calls that are complete, in order.
     """
@@ -56,7 +55,6 @@ class SseReader:
     def __init__(self, encoding: str | None = None) -> None:
         self.is_committed = self.is_complete = self.is_known = False
         self.error: dict[str, Any] | None = None
-        self.is_raised = True
         self.contents = 0
         self.tool_calls: list[str] = []
         self._inflate: Any = None
@@ -70,10 +68,6 @@ class SseReader:
             self._inflate = zlib.decompressobj(wbits=47)
         elif encoding != "identity":
             self.is_committed = True
-
-    @property
-    def is_failed(self) -> bool:
-        return self.error is not None
 
     def feed(self, chunk: bytes) -> bool:
         """Read on; whether there was more than pings."""
@@ -171,7 +165,7 @@ class SseReader:
         self.is_known = True
         response, item = _dict(body.get("response")), _dict(body.get("item"))
         if kind == "response.failed":
-            self.error, self.is_raised = {"error": response.get("error")}, False
+            self.error = {"error": response.get("error")}
         elif kind not in _ANNOUNCEMENTS:
             self._content()
         if kind in ("response.completed", "response.incomplete"):

@@ -182,18 +182,18 @@ class ResponseSource:
         self.response.stream = body
         return self.response
 
-    def told(self, error: Exception) -> bytes | None:
-        """Put the story of `error` where the caller finds it; the piece that the SDK raises for."""
+    def tell(self, error: Exception) -> None:
+        """Put the story of `error` where the caller finds it."""
         self.call.exchange.broken(error, self.reader)
         if isinstance(error, FailedAnswer):
             is_final(self.response, error)
-            return self.last
-        return None
 
-    def silent_error(self, over: FailedAnswer) -> Exception | None:
-        """What to raise after an error event that SDKs pass on as if it were any other."""
-        if self.reader is None or self.reader.is_raised:
-            return None
+    def after_error_event(self, over: FailedAnswer) -> Exception:
+        """What is raised once the error event is handed over.
+
+        Most SDKs raise an exception of their own for the event, and do not come that far. That of
+        OpenAI passes `response.failed` on like any other, and a plain client knows no events.
+        """
         error = self._cut_short(f"with a failure: {over.failure}")
         error.__cause__ = over
         return error
@@ -217,9 +217,7 @@ class _FinalBody:
 
     def __iter__(self) -> Iterator[bytes]:
         yield from (*self._source.held, self._source.last)
-        error = self._source.silent_error(self._over)
-        if error is not None:
-            raise error
+        raise self._source.after_error_event(self._over)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for chunk in self:
@@ -244,14 +242,11 @@ class CommittedBody:
         try:
             yield from self._items
         except FailedAnswer as over:
-            last = source.told(over)
-            if last is not None:
-                yield last
-            silent = source.silent_error(over)
-            if silent is not None:
-                raise silent from over
+            source.tell(over)
+            yield source.last
+            raise source.after_error_event(over) from over
         except Exception as error:
-            source.told(error)
+            source.tell(error)
             raise
 
     def close(self) -> None:
@@ -281,14 +276,11 @@ class AsyncCommittedBody:
             async for chunk in self._items:
                 yield chunk
         except FailedAnswer as over:
-            last = source.told(over)
-            if last is not None:
-                yield last
-            silent = source.silent_error(over)
-            if silent is not None:
-                raise silent from over
+            source.tell(over)
+            yield source.last
+            raise source.after_error_event(over) from over
         except Exception as error:
-            source.told(error)
+            source.tell(error)
             raise
 
     async def aclose(self) -> None:

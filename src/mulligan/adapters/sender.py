@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from ..api.guard import Guard
     from ..classify.classifier import Classifier
+    from ..core.story import Story
     from .events import SseReader
 
 __all__ = (
@@ -46,6 +47,8 @@ __all__ = (
     "Sender",
     "answer_error",
     "as_client_error",
+    "hear",
+    "heard",
     "is_final",
 )
 
@@ -81,6 +84,10 @@ class _Ended(NamedTuple):
     mark: tuple[str, str, int]
     error: Exception
 
+
+# Where to put the stories of calls that end in this context or a child of it. For callers whose
+# exception keeps no trace of the request, and who may wait in another task than the one that sends.
+heard: ContextVar[list[Story] | None] = ContextVar("mulligan.heard", default=None)
 
 # The last request of this context that ended with an exception: what an SDK may be about to repeat.
 _ended: ContextVar[_Ended | None] = ContextVar("mulligan.ended", default=None)
@@ -228,6 +235,7 @@ class Exchange:
 
     def raised(self, error: Exception) -> Exception:
         """`error`, which ends the call; a repeat of the request will get it, too."""
+        hear(story(error))
         try:
             # Without its frames, which hold the request and more; the story comes along.
             twin = copy.copy(error)
@@ -289,6 +297,7 @@ def answer_error(failure: Failure, response: object) -> FailedAnswer:
 def is_final(response: Any, over: Exception) -> Any:
     """`response` with the story of its call, and with the request not to repeat it."""
     told = story(over)
+    hear(told)
     if told is not None:
         for each in (response, getattr(response, "request", None)):
             attach(each, told)
@@ -298,6 +307,13 @@ def is_final(response: Any, over: Exception) -> Any:
     with suppress(TypeError):  # aiohttp's headers cannot be changed; no SDK that obeys uses it
         response.headers["x-should-retry"] = "false"
     return response
+
+
+def hear(told: Story | None) -> None:
+    """Tell whoever listens in this context how a call ended."""
+    listening = heard.get()
+    if listening is not None and told is not None:
+        listening.append(told)
 
 
 def _key(facts: RequestFacts) -> str:

@@ -22,7 +22,8 @@ _OTHER_WAYS = {
     "litellm": "pass client=guard.wrap(openai.OpenAI()) to litellm.completion",
     "agents": "give the model openai_client=guard.wrap(openai.AsyncOpenAI())",
     "pydantic_ai": "give the provider http_client=guard.wrap(httpx2.AsyncClient())",
-    "mcp": "use mulligan.adapters.mcp.guarded_session(session, guard)",
+    "mcp": "connect with http_client=guard.wrap(httpx2.AsyncClient()), and let "
+    "mulligan.adapters.mcp.guarded_session(session) read the hints of its tools",
 }
 
 

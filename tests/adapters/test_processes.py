@@ -1,0 +1,51 @@
+"""Guarded SDK clients of several processes that share one account."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mulligan.faults.limits import ClientLimits
+from mulligan.testing import FaultServer
+
+pytestmark = pytest.mark.real
+
+WORKER = Path(__file__).with_name("sdk_worker.py")
+
+
+def start(server: FaultServer, store: str, calls: int, at_once: int = 1) -> subprocess.Popen[str]:
+    arguments = [server.url, store, str(calls), str(at_once)]
+    return subprocess.Popen(
+        [sys.executable, str(WORKER), *arguments], stdout=subprocess.PIPE, text=True
+    )
+
+
+def ended(worker: subprocess.Popen[str]) -> list[str]:
+    said, _ = worker.communicate(timeout=60)
+    assert worker.returncode == 0
+    return said.split()
+
+
+def test_the_second_process_stays_out_of_the_window_that_the_first_was_told_of(tmp_path):
+    store = f"sqlite:{tmp_path / 'shared.db'}"
+    with FaultServer("429(retry-after=3), ok") as server:
+        first = start(server, store, 1)
+        while not server.totals.requests:  # the first has been told to stay away
+            assert first.poll() is None
+        second = start(server, store, 3)
+        assert ended(second) == ["assistant"] * 3
+        assert ended(first) == ["assistant"]
+        assert (server.totals.requests, server.totals.early) == (5, 0)
+
+
+def test_twenty_calls_of_two_processes_under_a_stated_limit_meet_no_refusal(tmp_path):
+    store = f"sqlite:{tmp_path / 'shared.db'}"
+    with FaultServer(limits=ClientLimits.parse(requests="8/1s")) as server:
+        workers = [start(server, store, 10, at_once=10) for _ in range(2)]
+        for worker in workers:
+            assert ended(worker) == ["assistant"] * 10
+        assert server.totals.requests == 20
+        assert server.totals.outcomes == {"ok": 20}
