@@ -196,8 +196,9 @@ def _plain_pydantic_ai(url: str, guard: Guard | None) -> Any:
 def _plain_langchain_openai(url: str, guard: Guard | None) -> Any:
     from langchain_openai import ChatOpenAI
 
-    settings: Any = {"base_url": f"{url}/v1", "api_key": "k", "http_client": _httpx2(guard)}
-    return ChatOpenAI(model="m", **settings).invoke("hi")
+    with _httpx2(guard) as http:
+        settings: Any = {"base_url": f"{url}/v1", "api_key": "k", "http_client": http}
+        return ChatOpenAI(model="m", **settings).invoke("hi")
 
 
 def _plain_langchain_anthropic(url: str, guard: Guard | None) -> Any:
@@ -205,7 +206,8 @@ def _plain_langchain_anthropic(url: str, guard: Guard | None) -> Any:
 
     settings: Any = {"model": "m", "base_url": url, "api_key": "k", "default_request_timeout": 5}
     model = ChatAnthropic(**settings)
-    return (model if guard is None else guard.wrap(model)).invoke("hi")
+    with model._client:
+        return (model if guard is None else guard.wrap(model)).invoke("hi")
 
 
 def _plain_langgraph(url: str, guard: Guard | None) -> Any:

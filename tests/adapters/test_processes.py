@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -31,14 +32,14 @@ def ended(worker: subprocess.Popen[str]) -> list[str]:
 
 def test_the_second_process_stays_out_of_the_window_that_the_first_was_told_of(tmp_path):
     store = f"sqlite:{tmp_path / 'shared.db'}"
-    with FaultServer("429(retry-after=3), ok") as server:
+    told = Event()
+    with FaultServer("429(retry-after=5), ok", hears=lambda _entry: told.set()) as server:
         first = start(server, store, 1)
-        while not server.totals.requests:  # the first has been told to stay away
-            assert first.poll() is None
-        second = start(server, store, 3)
-        assert ended(second) == ["assistant"] * 3
+        assert told.wait(30)
+        second = start(server, store, 1)
+        assert ended(second) == ["assistant"]
         assert ended(first) == ["assistant"]
-        assert (server.totals.requests, server.totals.early) == (5, 0)
+        assert (server.totals.requests, server.totals.early) == (3, 0)
 
 
 def test_twenty_calls_of_two_processes_under_a_stated_limit_meet_no_refusal(tmp_path):

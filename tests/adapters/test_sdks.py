@@ -245,6 +245,12 @@ def test_a_google_client_is_not_closed_when_its_view_is_collected(fault_server, 
     assert fault_server.totals.requests == 2
 
 
+def test_closing_a_view_of_a_google_client_closes_the_connections(fault_server, guard):
+    plain = google(fault_server)
+    guard.wrap(plain).close()
+    assert plain._api_client._httpx_client.is_closed
+
+
 def test_chunked_answers_of_google_are_whole(fault_server, guard):
     client = guard.wrap(google(fault_server))
     chunks = list(client.models.generate_content_stream(model="m", contents="hi"))

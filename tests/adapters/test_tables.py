@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 
@@ -43,6 +44,15 @@ def test_whoever_calls_the_waits_and_the_reasons_are_the_same(cells):
 def test_the_tables_on_the_page_are_the_ones_that_were_measured(cells):
     page = tables.PAGE.read_text(encoding="utf-8")
     assert page == tables.page_with(tables.rendered(cells)), "run python tests/adapters/tables.py"
+
+
+def test_the_page_shows_what_the_bench_has_measured():
+    place = tables.ROOT / "bench" / "results" / "layers.json"
+    clients = json.loads(place.read_text(encoding="utf-8"))["clients"]
+    page = (tables.ROOT / "docs" / "which-layer-retries.md").read_text(encoding="utf-8")
+    for name, faults in clients.items():
+        counts = [faults[fault][how] for fault in faults for how in ("alone", "guarded")]
+        assert f"| {name} | {' | '.join(map(str, counts))} |\n" in page
 
 
 def test_no_request_comes_before_the_time_that_the_server_named():

@@ -66,7 +66,7 @@ def guarded_google(client: Any, sender: Sender) -> Any:
     if sync is known._httpx_client and later is known._async_httpx_client:
         return client
     api.__class__ = made_class(_Once, type(known), like=type(known))
-    api._httpx_client, api._async_httpx_client = sync, later
+    api._httpx_client, api._async_httpx_client, api._known = sync, later, known
     # Named in the options, too: without it, async calls go by aiohttp, which resends a lost POST.
     options = {"httpx_client": sync, "httpx_async_client": later, "retry_options": None}
     api._http_options = known._http_options.model_copy(update=options)
@@ -98,6 +98,7 @@ class _View:
 class _Once:
     """An API client of google-genai that leaves retrying to its HTTP client."""
 
+    _known: Any  # the client that it is a view of
     _request_once: Any
     _async_request_once: Any
     _streams: list[Any] | None = None  # the responses of one streamed call
@@ -112,6 +113,14 @@ class _Once:
         stream: Any = None,
     ) -> Any:
         return self._opened(await self._async_request_once(http_request, bool(stream)))
+
+    def close(self) -> None:
+        self._known.close()  # which knows what is its own to close
+
+    async def aclose(self) -> None:
+        await self._known.aclose()
+
+    def __del__(self) -> None: ...
 
     def _opened(self, response: Any) -> Any:
         if self._streams is not None:
