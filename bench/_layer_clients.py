@@ -31,17 +31,17 @@ __all__ = ("PLAIN", "STREAMED")
 
 MESSAGES: Any = [{"role": "user", "content": "hi"}]
 QUESTION = {"model": "m", "max_tokens": 9, "messages": MESSAGES}
-# A stream that goes silent is given up by the client's own read timeout.
-_TIMEOUT = 0.5
+# A stream that goes silent is given up by the client's own read timeout; others have time.
+_SILENCE, _TIMEOUT = 3.0, 30.0
 
 
-def _httpx2(guard: Guard | None) -> httpx2.Client:
-    client = httpx2.Client(timeout=_TIMEOUT)
+def _httpx2(guard: Guard | None, timeout: float = _TIMEOUT) -> httpx2.Client:
+    client = httpx2.Client(timeout=timeout)
     return client if guard is None else guard.wrap(client)
 
 
-def _async_httpx2(guard: Guard | None) -> httpx2.AsyncClient:
-    client = httpx2.AsyncClient(timeout=_TIMEOUT)
+def _async_httpx2(guard: Guard | None, timeout: float = _TIMEOUT) -> httpx2.AsyncClient:
+    client = httpx2.AsyncClient(timeout=timeout)
     return client if guard is None else guard.wrap(client)
 
 
@@ -57,7 +57,7 @@ def _plain_httpx(url: str, guard: Guard | None) -> Any:
 def _streamed_httpx(url: str, guard: Guard | None) -> Any:
     body = {**QUESTION, "stream": True}
     with (
-        _httpx2(guard) as client,
+        _httpx2(guard, _SILENCE) as client,
         client.stream("POST", f"{url}/v1/messages", json=body) as response,
     ):
         return len(list(response.iter_bytes()))
@@ -99,7 +99,8 @@ def _plain_anthropic(url: str, guard: Guard | None) -> Any:
 
 
 def _streamed_anthropic(url: str, guard: Guard | None) -> Any:
-    with anthropic.Anthropic(base_url=url, api_key="k", http_client=_httpx2(guard)) as client:
+    http = _httpx2(guard, _SILENCE)
+    with anthropic.Anthropic(base_url=url, api_key="k", http_client=http) as client:
         stream = client.messages.create(model="m", max_tokens=9, messages=MESSAGES, stream=True)
         return len(list(stream))
 
@@ -115,7 +116,7 @@ def _plain_async_anthropic(url: str, guard: Guard | None) -> Any:
 
 def _streamed_async_anthropic(url: str, guard: Guard | None) -> Any:
     async def main() -> Any:
-        http = _async_httpx2(guard)
+        http = _async_httpx2(guard, _SILENCE)
         async with (
             anthropic.AsyncAnthropic(base_url=url, api_key="k", http_client=http) as client,
             client.messages.stream(model="m", max_tokens=9, messages=MESSAGES) as stream,
@@ -125,8 +126,9 @@ def _streamed_async_anthropic(url: str, guard: Guard | None) -> Any:
     return asyncio.run(main())
 
 
-def _openai(url: str, guard: Guard | None) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{url}/v1", api_key="k", http_client=_httpx2(guard))
+def _openai(url: str, guard: Guard | None, timeout: float = _TIMEOUT) -> openai.OpenAI:
+    http = _httpx2(guard, timeout)
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="k", http_client=http)
 
 
 def _plain_chat(url: str, guard: Guard | None) -> Any:
@@ -135,7 +137,7 @@ def _plain_chat(url: str, guard: Guard | None) -> Any:
 
 
 def _streamed_chat(url: str, guard: Guard | None) -> Any:
-    with _openai(url, guard) as client:
+    with _openai(url, guard, _SILENCE) as client:
         return len(list(client.chat.completions.create(model="m", messages=MESSAGES, stream=True)))
 
 
@@ -145,13 +147,13 @@ def _plain_responses(url: str, guard: Guard | None) -> Any:
 
 
 def _streamed_responses(url: str, guard: Guard | None) -> Any:
-    with _openai(url, guard) as client:
+    with _openai(url, guard, _SILENCE) as client:
         return len(list(client.responses.create(model="m", input="hi", stream=True)))
 
 
-def _google(url: str, guard: Guard | None) -> genai.Client:
+def _google(url: str, guard: Guard | None, timeout: float = _TIMEOUT) -> genai.Client:
     retries = types.HttpRetryOptions(attempts=3, initial_delay=0.01, max_delay=0.02, jitter=0.01)
-    options = types.HttpOptions(base_url=url, retry_options=retries, timeout=round(_TIMEOUT * 1000))
+    options = types.HttpOptions(base_url=url, retry_options=retries, timeout=round(timeout * 1000))
     client = genai.Client(api_key="k", http_options=options)
     return client if guard is None else guard.wrap(client)
 
@@ -162,7 +164,7 @@ def _plain_google(url: str, guard: Guard | None) -> Any:
 
 
 def _streamed_google(url: str, guard: Guard | None) -> Any:
-    with _google(url, guard) as client:
+    with _google(url, guard, _SILENCE) as client:
         return len(list(client.models.generate_content_stream(model="m", contents="hi")))
 
 
@@ -206,7 +208,7 @@ def _plain_langchain_anthropic(url: str, guard: Guard | None) -> Any:
 
     settings: Any = {"model": "m", "base_url": url, "api_key": "k", "default_request_timeout": 5}
     model = ChatAnthropic(**settings)
-    with model._client:
+    with model._client:  # noqa: SLF001 -- LangChain closes it never
         return (model if guard is None else guard.wrap(model)).invoke("hi")
 
 
