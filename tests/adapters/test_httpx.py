@@ -174,6 +174,7 @@ def test_a_connection_lost_behind_a_redirect_is_doubtful_too(client, fault_serve
 
 
 def test_a_pool_of_one_connection_survives_fifty_retries(client, fault_server, clock):
+    """E-E3."""
     fault_server.set("503x50, ok")
     limits = client.library.Limits(max_connections=1, max_keepalive_connections=1)
     answer = client.send(

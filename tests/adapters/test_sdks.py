@@ -36,6 +36,7 @@ def made(server: Any, **options: Any) -> anthropic.Anthropic:
 
 @pytest.mark.parametrize("fault", ["503", "reset", "close", "429"])
 def test_a_wrapped_client_makes_as_many_requests_as_the_policy_allows(fault, fault_server, guard):
+    """R-B17."""
     fault_server.set(fault)
     with guard.wrap(made(fault_server)) as client, pytest.raises(anthropic.APIError) as caught:
         ask(client)

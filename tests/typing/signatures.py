@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any, assert_type
 
+import anthropic
+import httpx
+import httpx2
+import openai
+import requests
+from google import genai
+
 import mulligan
 from mulligan import Guard
 
@@ -110,6 +117,15 @@ async def check() -> None:
     async for attempt in guard.attempts():
         with attempt:
             break
+    assert_type(guard.wrap(httpx.Client()), httpx.Client)
+    assert_type(guard.wrap(httpx2.AsyncClient(), keys=True), httpx2.AsyncClient)
+    assert_type(guard.wrap(requests.Session()), requests.Session)
+    assert_type(guard.wrap(openai.AsyncOpenAI()), openai.AsyncOpenAI)
+    assert_type(guard.wrap(anthropic.Anthropic()), anthropic.Anthropic)
+    assert_type(guard.wrap(genai.Client()), genai.Client)
+    assert_type(guard.but(attempts=3), Guard)
+    with mulligan.effects("read"):
+        assert_type(mulligan.is_unjudged(ValueError()), bool)
     story = mulligan.story(ValueError())
     if story is not None:
         assert_type(story.retry_at, float | None)
@@ -124,4 +140,5 @@ def wrong() -> None:
     mulligan.retry(effects="reads")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType,reportCallIssue]
     guard.once("k", plain, 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     guard.once_per(exclud=())  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    mulligan.effects("reads")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
     Guard("api", attempt=3)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
