@@ -361,6 +361,17 @@ def test_options_for_functions_are_refused(options):
         guard(**options).wrap(httpx.Client())
 
 
+def test_a_transport_that_retries_by_itself_is_named_once(caplog):
+    with httpx.Client(transport=httpx.HTTPTransport(retries=7)) as client:
+        guard().wrap(client)
+        guard().wrap(client)
+    [record] = caplog.records
+    assert record.getMessage() == (
+        "HTTPTransport(retries=7) retries by itself, and a guard cannot switch it off: "
+        "its requests are not counted as attempts; make the client without it"
+    )
+
+
 # What callers share
 
 

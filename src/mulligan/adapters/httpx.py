@@ -8,6 +8,7 @@ module imports neither.
 
 from __future__ import annotations
 
+import logging
 import sys
 from math import inf
 from typing import TYPE_CHECKING, Any
@@ -40,12 +41,34 @@ def guarded(client: Any, sender: Sender) -> Any:
         if known[0].guard is sender.guard and known[0].keys == sender.keys:
             return client
         client = known[1]
+    for transport in (client._transport, *client._mounts.values()):
+        _report_retries(transport)
     cls = type(client)
     mixin = _AsyncView if issubclass(cls, _library(cls).AsyncClient) else _View
     view = object.__new__(made_class(mixin, cls, like=cls, __slots__=("_mulligan",)))
     view.__dict__ = client.__dict__
     view._mulligan = (sender, client)  # keeps the client: SDKs close theirs when it is collected
     return view
+
+
+_reported: set[str] = set()
+
+
+def _report_retries(transport: Any) -> None:
+    """Say once which transport retries by itself: it stands inside `send`, out of reach."""
+    name = type(transport).__name__
+    connects = getattr(getattr(transport, "_pool", None), "_retries", 0)
+    if connects:
+        name += f"(retries={connects})"
+    elif not any(word in name.lower() for word in ("retry", "tenacity")):
+        return
+    if name not in _reported:
+        _reported.add(name)
+        logging.getLogger("mulligan").warning(
+            "%s retries by itself, and a guard cannot switch it off: its requests are not counted "
+            "as attempts; make the client without it",
+            name,
+        )
 
 
 def _base(cls: type) -> type | None:
