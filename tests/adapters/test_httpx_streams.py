@@ -131,6 +131,14 @@ def test_a_final_refusal_can_be_streamed_by_the_caller(client, fault_server, clo
     assert b"prompt is too long" in body
 
 
+def test_a_streamed_refusal_behind_a_redirect_is_doubtful(client, fault_server, clock):
+    fault_server.set("POST /invoices -> 303(/invoices); GET /invoices -> 503")
+    url, options = f"{fault_server.url}/invoices", {"follow_redirects": True}
+    response, _ = client.stream(mulligan.Guard("shop"), url, {"eur": 7}, **options)
+    assert response.extensions["mulligan"].ending == "maybe_applied"
+    assert [entry.method for entry in fault_server.requests] == ["POST", "GET"]
+
+
 def test_a_stream_that_the_caller_leaves_is_neither_success_nor_failure(fault_server, clock):
     fault_server.set("drip(0.01)")
     counters = mulligan.Counters()

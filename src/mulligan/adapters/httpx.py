@@ -221,7 +221,7 @@ class HttpxCall:
             cut, error = error, library.ReadTimeout(str(error))
             error.__cause__ = cut
         if isinstance(error, library.RequestError):
-            error.request = self.request
+            setattr(error, "request", self.request)  # noqa: B010 -- a property of the library's class
         return self.exchange.raised(error)
 
 

@@ -202,9 +202,6 @@ class Exchange:
         failure = self.sender.judge(response) or _cut_json(response)
         if failure is None:
             return response
-        history = (getattr(each, "status_code", None) for each in response.history)
-        if any(status in _DONE for status in history):
-            failure = replace(failure, reach=Reach.MAYBE_APPLIED)
         raise answer_error(failure, response)
 
     def lost(self, error: Exception, sent: object) -> Exception:
@@ -287,8 +284,14 @@ def _cut_json(response: Any) -> Failure | None:
     )
 
 
-def answer_error(failure: Failure, response: object) -> FailedAnswer:
-    """What an attempt raises whose response is a failure."""
+def answer_error(failure: Failure, response: Any) -> FailedAnswer:
+    """What an attempt raises whose response is a failure.
+
+    Behind a redirect the first request may have been applied, whatever the last one met.
+    """
+    history = getattr(response, "history", ())
+    if any(getattr(each, "status_code", None) in _DONE for each in history):
+        failure = replace(failure, reach=Reach.MAYBE_APPLIED)
     error = FailedAnswer(failure, response)
     error.response = response  # type: ignore[attr-defined]  # where the gate looks for headers
     return error
