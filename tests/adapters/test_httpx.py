@@ -277,14 +277,15 @@ def test_the_timeout_of_the_client_is_for_each_attempt(client, fault_server, clo
     assert (answer.status_code, fault_server.totals.requests) == (200, 3)
 
 
-def test_a_policy_shortens_the_timeouts_of_the_client_and_never_lengthens_them(fault_server, clock):
+def test_a_service_shortens_the_timeouts_of_the_client_and_never_lengthens_them(
+    fault_server, clock
+):
     seen: list[Any] = []
-    policy = mulligan.Policy(timeouts=mulligan.SERVICE_TIMEOUTS["anthropic"])
     with httpx.Client(
         timeout=httpx.Timeout(30, connect=2),
         event_hooks={"request": [lambda request: seen.append(request.extensions["timeout"])]},
     ) as client:
-        view = mulligan.Guard("timed", policy=policy).wrap(client)
+        view = mulligan.Guard("timed", service="anthropic").wrap(client)
         view.get(f"{fault_server.url}/invoices")
         view.get(f"{fault_server.url}/invoices", timeout=200)
     assert seen[0] == {"connect": 2, "read": 30, "write": 30, "pool": 30}
