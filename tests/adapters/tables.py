@@ -100,15 +100,18 @@ def measure(client: str, fault: str, ask: Any) -> Cell:
 
 def measured() -> list[Cell]:
     """All cells of the tables."""
-    logging.getLogger("mulligan").setLevel(logging.CRITICAL)
     known = clients()
     work = [
         (client, fault, ask)
         for fault, (_, is_streamed) in FAULTS.items()
         for client, ask in (known.STREAMED if is_streamed else known.PLAIN).items()
     ]
+    log = logging.getLogger("mulligan")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda each: measure(*each), work))
+    log.setLevel(level)
     with warnings.catch_warnings():
         # Frameworks leave clients to the collector; what it says about them is not ours to judge.
         warnings.simplefilter("ignore")
