@@ -65,6 +65,7 @@ class Voice(StrEnum):
     ANYWHERE = "anywhere"  # any line that contains them; for notices, never for limits
     STATED = "stated"  # a line that says them early, and when it resets
     WEAK = "weak"  # like LINE, but only where nothing else in the output matched
+    GUESS = "guess"  # any of the last lines of a run that is known to have failed, if none of these
 
 
 class Meaning(StrEnum):

@@ -149,7 +149,7 @@ def _asked(
     for pack, entry in context.packs.entries(context.agent):
         if is_plain and entry.is_foreign:
             continue
-        if entry.voice is Voice.ERROR and not is_error:
+        if entry.voice is Voice.GUESS or (entry.voice is Voice.ERROR and not is_error):
             continue
         if entry.voice is Voice.WEAK and not is_weak:
             continue

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...core.failure import Failure, Kind
+from ...core.hint import Confidence
 from ...core.redaction import presentable
 from ..status_kinds import verdict
 from ..times.fields import reset_in_fields
@@ -33,6 +34,7 @@ from .meaning import (
 from .printed_objects import failure_lines
 from .shown import is_fence, is_survival, is_trailer, outside, prose_words
 from .timeline import Stream, Timeline, judged, split_stream
+from .weak_reading import weak_reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +60,7 @@ class Outcome:
             caller may hold against the exit code.
         is_progress: Whether the last word was that the program is trying again by itself.
         is_done: Whether the program itself reported that it did well.
+        confidence: LOW where the kind was guessed from the last words of a run that failed.
     """
 
     failure: Failure | None
@@ -69,6 +72,7 @@ class Outcome:
     is_structured: bool = False
     is_progress: bool = False
     is_done: bool = False
+    confidence: Confidence = Confidence.HIGH
 
 
 # More prose than this around an error body, and the body is an example in an answer.
@@ -116,9 +120,26 @@ def read_output(
         found = said if said is not None and said.failure is not None else found
     if found is None or (has_failed and found.failure is None):
         found = _from_words(streams, context, exit_code) or _from_progress(story, context) or found
-    if found is not None and (found.failure is not None or not has_failed):
-        return found
-    return _from_exit(story, context, exit_code, found)
+    if found is None or (found.failure is None and has_failed):
+        found = _from_exit(story, context, exit_code, found)
+    if has_failed and found.failure is not None and found.failure.kind is Kind.UNKNOWN:
+        return _guessed(streams, context, found) or found
+    return found
+
+
+def _guessed(
+    streams: Sequence[Stream], context: ReadingContext, found: Outcome
+) -> Outcome | None:
+    """What the last words of a run that failed hint at, where no rule knows them."""
+    words = found.message.split("\n") if found.is_structured else []
+    for lines in (words, streams[1].lines, streams[0].lines):
+        if (guess := weak_reading(lines, context)) is not None:
+            judgement, line = guess
+            heard = Evidence(
+                role=Role.FAILED, text=line, source="last words", is_event=found.is_structured
+            )
+            return replace(_outcome(judgement, heard, context), confidence=Confidence.LOW)
+    return None
 
 
 def _timeline(

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ("is_fence", "is_frame", "is_survival", "is_trailer", "outside", "prose_words", "shown")
+__all__ = (
+    "is_fence",
+    "is_frame",
+    "is_survival",
+    "is_test_report",
+    "is_trailer",
+    "outside",
+    "prose_words",
+    "shown",
+)
 
 # ~~~~~^^^ is how Python marks a place in a trace.
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
@@ -152,6 +161,17 @@ _SURVIVED = re.compile(
     r"|moved|ran|updated|went on|wrote)\b|\ball (?:the )?tests pass",
     re.IGNORECASE,
 )
+# FAIL src/a.test.ts > retries   AssertionError: …   --- FAIL: TestQuota   12:3  error  … no-undef
+_TEST_REPORT = re.compile(
+    r"\s{0,8}(?:FAIL(?:ED|URES?)?:?\s+\S{0,160}[./:>]|={3,} (?:FAILURES|ERRORS|short test summary)"
+    r"|={3,} [^\n]{0,80}\d+ failed|_{3,} [\w.\[\]-]{1,120} _{3,}|--- FAIL: |not ok \d|● [^\n]{1,200} › "
+    r"|(?:E\s{3,})?AssertionError\b|assertion(?:Error)?[^\n]{0,40} failed|thread '[^']{1,80}' panicked at"
+    r"|tests?:?\s+\d{1,6} (?:failed|failing)|\d{1,6} (?:failing|tests? failed)\b|test result: FAILED"
+    r"|error TS\d{4}|error\[E\d{4}\]|[\w./-]{1,160}\.\w{1,5}(?::\d{1,6}){2}:? (?:error|warning)\b"
+    r"|[\w./\\-]{1,160}\.\w{1,5}\(\d{1,6},\d{1,6}\): error|\d{1,6}:\d{1,6}\s{2,}(?:error|warning)\s{2,}"
+    r"|✖ \d{1,6} problems?|Found \d{1,6} errors?\b|npm ERR! Test failed|error Command failed with)",
+    re.IGNORECASE,
+)
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -270,6 +290,11 @@ def is_fence(line: str) -> bool:
 def is_frame(line: str) -> bool:
     """Whether `line` is a frame of a stack trace."""
     return _FRAME.match(line[:400]) is not None
+
+
+def is_test_report(line: str) -> bool:
+    """Whether a test runner, a linter or a compiler wrote `line` about what it found wrong."""
+    return _TEST_REPORT.match(line[:400]) is not None
 
 
 def is_survival(line: str) -> bool:
