@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ("BareError", "as_bare_error", "is_person", "is_quoting", "may_introduce")
+from .talk import is_person, is_quoting
+
+__all__ = ("BareError", "as_bare_error", "may_introduce")
 
 _STATUS = re.compile(
     r"\b(?:HTTP|status|status_code|code|error|returned|got|received|responded(?: with)?"
@@ -28,29 +30,6 @@ _CODE = re.compile(
     r"|usage_limit_(?:reached|exceeded)|(?:E|ERR_)?(?:RATE_LIMIT(?:ED|_EXCEEDED|_REACHED)"
     r"|TOO_MANY_REQUESTS|QUOTA_EXCEEDED|USAGE_LIMIT_(?:REACHED|EXCEEDED)))(?![\"'%\w])"
 )
-_PERSON = re.compile(
-    r"\b(?:i|i'm|i've|i'll|we|we've|my|our|he|she|they|when|whenever|unless|should|would|might|fix\w*"
-    r"|add(?:s|ed)?|handl\w*|detect\w*|pars\w+|match\w*|patterns?|regex\w*|tests?|tested|docs?|readme"
-    r"|documentation|example|e\.g|caused|implement\w*|refactor\w*|limiter|limiting|classif\w*|treat\w*"
-    r"|counts?|counted|summary|now|then|instead|survived"
-    r"|recovered|twice|succeeded|completed|eventually|means|listed|documented|described|section|passed|passes|works?|worked"
-    r"|because the|resolved|incident|some|between|yesterday"
-    r"|which|what|how|why|select|where|const|let|var|def"
-    r"|der|das|und|wenn|wird|ich|wir|les|quand|cuando|los|quando|para|que"
-    r"|retry:|retrying|retried|will retry|retry in|are|were|responses)(?!\w)"
-    r"|^(?:if|when|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
-    r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\*\*|^@\w|\w=\w{1,60}\(|\(\)|\w\(\{|\)\.\w+\(|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']"
-    r"|^\[(?![\s\w.:/-]{1,40}\] )",
-    re.IGNORECASE,
-)
-# Addresses and names of modules say nothing about who speaks.
-_ASIDE = re.compile(
-    r"[\"']?https?://\S{1,400}|\bwhen calling the \w{1,60} operation\b"
-    # Caused by: …   proxy/handler.go:412   acme::agent::llm: …
-    r"|\bCaused by: |\b[\w./-]{1,80}\.\w{1,5}:\d{1,6}\b|\b\w{1,60}(?:::\w{1,60}){1,8}:?"
-)
-# The program prints `API Error: {…}`: a quotation is not an error.
-_QUOTES = re.compile(r"(?:^|\s)[\"'`](?!\s)")
 # A quotation that has begun and has not ended.
 _QUOTED = re.compile(r"(?:^|\s)(?:'(?!\s)[^']{0,200}|\"(?!\s)[^\"]{0,200}|`[^`]{0,200})$")
 # A statement, not an essay.
@@ -67,16 +46,6 @@ class BareError:
     """
 
     status: int | None = None
-
-
-def is_person(text: str) -> bool:
-    """Whether `text` sounds like a person who talks, or like code."""
-    return _PERSON.search(_ASIDE.sub(" ", text)) is not None
-
-
-def is_quoting(text: str) -> bool:
-    """Whether a quotation begins in `text`."""
-    return _QUOTES.search(_ASIDE.sub(" ", text)) is not None
 
 
 def as_bare_error(text: str) -> BareError | None:

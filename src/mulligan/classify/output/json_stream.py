@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .error_bodies import body_evidence
+from .failed_objects import failure_lines
 from .printed_objects import (
     LARGEST_LITERAL,
-    failure_lines,
     inspected_object,
     may_be_inspected,
     python_object,
 )
+from .stamps import LEVEL, TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,8 +37,7 @@ _OPENINGS = ("{", "[", '"{', '"[')
 _LOGGED = re.compile(
     r"\W{0,4}(?:summary|result|output|stdout|stderr|details?|response|error|body|last \w{1,10})"
     r"\W{1,6}"
-    r"|\s*(?:\[[^\[\]\n]{1,40}\]\s*|\d[\d:.,TZ+-]{5,40}\s+|(?:INFO|DEBUG|WARN|ERROR|TRACE)[:\s]\s*"
-    r"|[\w.-]{1,30}\s*\|\s*){1,5}",
+    rf"|\s*(?:\[[^\[\]\n]{{1,40}}\]\s*|{TIME}\s*|{LEVEL}[:\s]\s*|[\w.-]{{1,30}}\s*\|\s*){{1,5}}",
     re.IGNORECASE,
 )
 # data: …: a server-sent event, shown as it came

@@ -27,11 +27,11 @@ from .meaning import (
     judge,
     judge_status,
     one_line,
-    talks_about_it,
     with_status,
 )
 from .shown import is_frame, is_survival, is_trailer, prose_words, shown
 from .speaker import SpokenLine, read_line
+from .talk import explains
 from .wrapping import continues, is_rest, message_at, rejoined
 
 if TYPE_CHECKING:
@@ -364,7 +364,7 @@ def _zone_above(lines: Sequence[str], index: int) -> tzinfo | None:
 
 def _is_talk(spoken: SpokenLine, judgement: Judgement) -> bool:
     """Whether the sentence goes on about the limit instead of stating it."""
-    return judgement.means in LIMITS and talks_about_it(spoken.text, judgement.end)
+    return judgement.means in LIMITS and explains(spoken.text, judgement.end)
 
 
 def _with_headers(

@@ -26,6 +26,7 @@ from ..times.reset_time import find_reset
 from ..times.server_formats import ResetTime
 from ..times.zones import named_zone
 from ..vocabulary import FROM_WORDS, room_beside
+from .talk import is_condition, is_talk
 
 __all__ = (
     "LIMITED_MODELS",
@@ -38,7 +39,6 @@ __all__ = (
     "limited_model",
     "one_line",
     "reach_in_words",
-    "talks_about_it",
     "with_status",
 )
 
@@ -121,7 +121,7 @@ def judge(
         fields: JSON around the message, for reset times under known keys.
         zone: What a time without a zone means here; the host's if None.
     """
-    if not (is_error or is_over) and _CONDITION.match(text):
+    if not (is_error or is_over) and is_condition(text):
         return None
     asked = (text, is_error, is_weak, is_over, zone) if fields is None else None
     if asked in context.known:
@@ -174,7 +174,7 @@ def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[s
         found = None if found is not None and _is_talk(text, found, pack) else found
     else:
         found = entry.match.match(text)
-        if found is not None and entry.voice is Voice.WEAK and _TALK.search(found[0]):
+        if found is not None and entry.voice is Voice.WEAK and is_talk(found[0]):
             return None
     is_foreign = found is not None and entry.means is Kind.QUOTA and _FOREIGN.search(found[0])
     return None if is_foreign else found
@@ -183,19 +183,6 @@ def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[s
 # Limits of other worlds.
 _FOREIGN = re.compile(
     r"\b(?:speed|velocity|weight|age|storage|disk|upload|character) limit\b", re.IGNORECASE
-)
-# "When the weekly limit is reached, …" tells what would happen, not what did.
-_CONDITION = re.compile(
-    r"(?:if|when|whenever|once|until|unless|before|while|because|since|how|why|whether)\b",
-    re.IGNORECASE,
-)
-# Words in front of a banner that make it a subject of conversation.
-_TALK = re.compile(
-    r"\b(?:if|when|once|whenever|unless|how|why|detect\w*|handle\w*|patterns?|should|would|could"
-    r"|tests?|says?|said|answer\w*|prints?|printed|shows?|showed|mentions?|match\w*|e\.g|example|like|parse\w*|added"
-    r"|fix\w*|docs?|readme|regex|string|we|our|i|my|they|he|she|after|treats?|counts?|banners?|reads?"
-    r"|quot(?:e|es|ed|ing)|wordings?|means|meant)\b",
-    re.IGNORECASE,
 )
 _QUOTED = re.compile(r"(?:^|[\s(,\[])'|[{}=<]|\bif\b", re.IGNORECASE)
 # A sentence that is over before the words begin; a program's own wording may come second.
@@ -215,7 +202,7 @@ def _is_talk(text: str, found: re.Match[str], pack: Pack) -> bool:
         return True
     # A wording of no particular program must not look like prose.
     is_generic = not pack.agents
-    return is_generic and bool(_TALK.search(text, 0, start) or _SENTENCE.search(text, 0, start))
+    return is_generic and (is_talk(text, 0, start) or _SENTENCE.search(text, 0, start) is not None)
 
 
 def _reset(
@@ -239,26 +226,6 @@ def _judgement(
     return Judgement(
         means=means, because=because, pack=pack.name, begin=found.start(), end=end, reset=reset
     )
-
-
-_ANSWERS_ON = re.compile(
-    r"\W{0,3}\s(?:is|was|were|means?|meant|which|when|because|instead|should|would|twice|if|unless|appears?|indicates?|says?"
-    r"|pattern|banner|string|message|text|regex)\b",
-    re.IGNORECASE,
-)
-
-
-# Programs do not write so: a person explains a banner.
-_PERSON_TALKS = re.compile(
-    r"(?-i:\bI(?:'m|'ve|'ll)?) (?:believe|think|guess|suggest|recommend|fixed|added|found|noticed"
-    r"|tried|would|am closing|changed|updated|see|saw)\b",
-    re.IGNORECASE,
-)
-
-
-def talks_about_it(text: str, end: int) -> bool:
-    """Whether the sentence that ends its banner at `end` goes on to talk about it."""
-    return _ANSWERS_ON.match(text, end) is not None or _PERSON_TALKS.search(text, end) is not None
 
 
 def judge_status(

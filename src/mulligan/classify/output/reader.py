@@ -19,6 +19,7 @@ from ..times.fields import reset_in_fields
 from ..times.server_formats import ResetTime
 from .dumps import dumped_error
 from .evidence import Evidence, Role
+from .failed_objects import failure_lines
 from .header_lines import headers_reset, is_plan_limit, response_at
 from .last_error import last_error, tries_again
 from .meaning import (
@@ -29,10 +30,9 @@ from .meaning import (
     limited_model,
     one_line,
     reach_in_words,
-    talks_about_it,
 )
-from .printed_objects import failure_lines
 from .shown import is_fence, is_survival, is_trailer, outside, prose_words
+from .talk import explains
 from .timeline import Stream, Timeline, judged, split_stream
 from .weak_reading import weak_reading
 
@@ -127,9 +127,7 @@ def read_output(
     return found
 
 
-def _guessed(
-    streams: Sequence[Stream], context: ReadingContext, found: Outcome
-) -> Outcome | None:
+def _guessed(streams: Sequence[Stream], context: ReadingContext, found: Outcome) -> Outcome | None:
     """What the last words of a run that failed hint at, where no rule knows them."""
     words = found.message.split("\n") if found.is_structured else []
     for lines in (words, streams[1].lines, streams[0].lines):
@@ -164,7 +162,7 @@ def _from_words(
     if found is None and has_failed:
         found = _from_bodies(streams, context, has_failed=True, is_fenced=True)
     found = found or _from_headers(streams, context)
-    return found if found is not None or exit_code == 0 else _from_objects(streams, context)
+    return found or _from_objects(streams, context, has_failed=has_failed)
 
 
 def _from_events(story: Timeline, context: ReadingContext) -> Outcome | None:
@@ -215,7 +213,7 @@ def _banner_as_answer(evidence: Evidence, context: ReadingContext) -> Judgement 
     found = judge(text, context, is_error=False)
     if found is None or found.means is not Kind.QUOTA or found.reset is None:
         return None
-    is_all = found.begin < 12 and len(text) - found.end < 60 and not talks_about_it(text, found.end)
+    is_all = found.begin < 12 and len(text) - found.end < 60 and not explains(text, found.end)
     return found if is_all else None
 
 
@@ -324,10 +322,17 @@ def _from_headers(streams: Sequence[Stream], context: ReadingContext) -> Outcome
     return None
 
 
-def _from_objects(streams: Sequence[Stream], context: ReadingContext) -> Outcome | None:
-    """What objects of an unknown shape say about a failure."""
+def _from_objects(
+    streams: Sequence[Stream], context: ReadingContext, *, has_failed: bool
+) -> Outcome | None:
+    """What objects of an unknown shape say about a failure.
+
+    Where the exit code does not tell of one, only the last object counts, and none among prose.
+    """
     for stream in reversed(streams):
-        for data in reversed(stream.objects):
+        if not has_failed and any(map(prose_words, stream.lines)):
+            continue
+        for data in reversed(stream.objects if has_failed else stream.objects[-1:]):
             said = last_error(failure_lines(data), context, has_failed=True)
             if said is None or not isinstance(said.judgement.means, Kind):
                 continue

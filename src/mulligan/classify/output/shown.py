@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from .stamps import STAMP, without_stamp
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -142,11 +144,7 @@ _TASKS = re.compile(
     r"|[›❯※$]\s|[^\n]{0,60}·\s\d{1,3}% (?:context )?left\b)"
 )
 # [2026-07-06 12:00:00] [error] …   12:00:00 ERROR …: another error is not an answer
-_LOGGED_ERROR = re.compile(
-    r"\s{0,8}\[?\d[\d:./T -]{6,30}(?:[.,]\d{1,9})?Z?\]?\s+(?:\[\w{1,20}\]\s+)?"
-    r"\[?(?:error|fatal|critical)\b",
-    re.IGNORECASE,
-)
+_LOGGED_ERROR = re.compile(rf"\s{{0,8}}{STAMP}\[?(?i:error|fatal|critical)\b")
 _STATUS_LINE = re.compile(r"\s{0,8}HTTP/\d(?:\.\d)? \d{3}\b")
 # 402 Payment Required   HTTP status code: 429
 _LISTED = re.compile(r"(?P<label>[A-Za-z :|*-]{0,40})(?P<status>[45]\d\d)\b(?![.,:]?\d)")
@@ -163,13 +161,14 @@ _SURVIVED = re.compile(
 )
 # FAIL src/a.test.ts > retries   AssertionError: …   --- FAIL: TestQuota   12:3  error  … no-undef
 _TEST_REPORT = re.compile(
-    r"\s{0,8}(?:FAIL(?:ED|URES?)?:?\s+\S{0,160}[./:>]|={3,} (?:FAILURES|ERRORS|short test summary)"
-    r"|={3,} [^\n]{0,80}\d+ failed|_{3,} [\w.\[\]-]{1,120} _{3,}|--- FAIL: |not ok \d|● [^\n]{1,200} › "
-    r"|(?:E\s{3,})?AssertionError\b|assertion(?:Error)?[^\n]{0,40} failed|thread '[^']{1,80}' panicked at"
-    r"|tests?:?\s+\d{1,6} (?:failed|failing)|\d{1,6} (?:failing|tests? failed)\b|test result: FAILED"
+    r"\s{0,8}(?:FAIL(?:ED|URES?)?:?\s+\S{0,160}[./:>]|--- FAIL: |not ok \d|● [^\n]{1,200} › "
+    r"|={3,} (?:FAILURES|ERRORS|short test summary)|={3,} [^\n]{0,80}\d+ failed"
+    r"|_{3,} [\w.\[\]-]{1,120} _{3,}|(?:E\s{3,})?AssertionError\b|assertion [^\n]{0,80}failed"
+    r"|thread '[^']{1,80}' panicked at|test result: FAILED|npm ERR! Test failed"
+    r"|tests?:?\s+\d{1,6} (?:failed|failing)|\d{1,6} (?:failing|tests? failed)\b"
     r"|error TS\d{4}|error\[E\d{4}\]|[\w./-]{1,160}\.\w{1,5}(?::\d{1,6}){2}:? (?:error|warning)\b"
-    r"|[\w./\\-]{1,160}\.\w{1,5}\(\d{1,6},\d{1,6}\): error|\d{1,6}:\d{1,6}\s{2,}(?:error|warning)\s{2,}"
-    r"|✖ \d{1,6} problems?|Found \d{1,6} errors?\b|npm ERR! Test failed|error Command failed with)",
+    r"|[\w./\\-]{1,160}\.\w{1,5}\(\d{1,6},\d{1,6}\): error|✖ \d{1,6} problems?"
+    r"|\d{1,6}:\d{1,6}\s{2,}(?:error|warning)\s{2,}|Found \d{1,6} errors?\b)",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_]{2,}")
@@ -294,7 +293,7 @@ def is_frame(line: str) -> bool:
 
 def is_test_report(line: str) -> bool:
     """Whether a test runner, a linter or a compiler wrote `line` about what it found wrong."""
-    return _TEST_REPORT.match(line[:400]) is not None
+    return _TEST_REPORT.match(without_stamp(line[:400])) is not None
 
 
 def is_survival(line: str) -> bool:

@@ -11,8 +11,9 @@ import re
 from dataclasses import dataclass
 
 from ..times.plain_text import level
-from .bare_errors import is_person, is_quoting
 from .introductions import ERROR_INTRODUCTION
+from .stamps import STAMP
+from .talk import is_condition, is_person, is_quoting, is_talk
 
 __all__ = ("SpokenLine", "read_line")
 
@@ -20,13 +21,7 @@ __all__ = ("SpokenLine", "read_line")
 _ORNAMENTS = re.compile(r"[^\w\"'`#+<{\[($@%/\\=~^&-]+")
 # Time stamps, levels, tags that come before what is said.
 _STAMP = re.compile(
-    r"(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?"
-    r"(?:Z|\s?[+-]\d\d:?\d\d)?\]?(?:(?:\s-)?\s+|(?=\[))"
-    r"|\[?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:\s[AP]M)?\]?\s+)"
-    # [agent/embedded]: who logs it, unless it is the level
-    r"(?:\[(?!(?i:error|err|fatal|critical|warn|warning|info|debug|trace|notice|verbose)\])"
-    r"[\w./:@-]{1,40}\]\s*){0,3}"
-    r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}(?:\[\d{1,7}\])?: "  # syslog
+    rf"{STAMP}"
     r"|[EWIF]\d{4} \d\d:\d\d:\d\d\.\d{1,9}\s+\d{1,9} [\w./-]{1,60}:\d{1,6}\] "  # glog
     r"|[\w.-]{1,40} {1,20}\| "  # docker compose
     r"|[\w.]{1,60}:[\w<>.]{1,60}:\d{1,6} - "  # loguru
@@ -148,9 +143,7 @@ _DEBUG = re.compile(r"\b(?:DEBUG|TRACE)\b")
 # gh: We could not answer in time. (HTTP 504)
 _ENDED = re.compile(r"\(HTTP (?P<status>[45]\d\d)\)$")
 # If you see Error 429, …: advice, whatever it quotes.
-_CONDITION = re.compile(
-    r"(?:if|when|whenever|once|unless) (?:you|we|i|the|an?|your|it|this|there)\b", re.IGNORECASE
-)
+_ADVICE = re.compile(r"\w{2,8} (?:you|we|i|the|an?|your|it|this|there)\b", re.IGNORECASE)
 # acme-code: usage limit reached: a program's name in front of its banner
 _PROGRAM = re.compile(
     r"[a-z][\w./-]{1,40}:\s+"
@@ -163,10 +156,6 @@ _PEEL = (_PICTURE, _PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 _MARKED = re.compile(r"'(?=[\w.]{1,80}(?:Error|Exception): )")
 _BLANKS = re.compile(r"\s+")
 _ERRORS = (_RUBY, _LOGGED, ERROR_INTRODUCTION)
-# "I handled the error: …": a person reports it.
-_TELLER = re.compile(
-    r"(?i:\b(?:we|why|when|note on|handled|fixed|tests?|things?|cases?|docs?)\b)|\bI (?!error)"
-)
 _PEELS = 7
 
 
@@ -197,7 +186,7 @@ def read_line(line: str) -> SpokenLine:
         if parts:
             inner = read_line(" ".join(parts).replace('\\"', '"'))
             return SpokenLine(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
-    if _CONDITION.match(whole):
+    if is_condition(whole) and _ADVICE.match(whole):
         return SpokenLine(text=whole, whole=whole)
     position = _skip(_MARKED, plain, _behind_answer(plain, position))
     is_error, position, status = _peeled(plain, position)
@@ -224,7 +213,7 @@ def _peeled(plain: str, position: int) -> tuple[bool, int, int | None]:
             is_mere = name == "DEBUG"
         elif found := next((one for form in _ERRORS if (one := form.match(plain, position))), None):
             told = found.groupdict().get("told")
-            if told and _TELLER.search(told):
+            if told and is_talk(told):
                 break
             is_error = True
         elif found := _STATUS.match(plain, position):

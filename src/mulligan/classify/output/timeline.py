@@ -96,9 +96,7 @@ def split_stream(text: str) -> Stream:
                 in_fence, fences = not in_fence, fences - 1
             above = piece.text.strip() or above
             continue
-        data = piece.data
-        if isinstance(data, str):  # a body that was quoted once more
-            data = next((one.data for one in pieces(data) if not isinstance(one, Line)), None)
+        data = _unquoted(piece.data)
         found = event_evidence(data)
         for one in found:
             agent = agent or one.agent
@@ -107,13 +105,16 @@ def split_stream(text: str) -> Stream:
             told = replace(one, is_doubtful=is_doubtful, is_introduced=is_introduced, line=count)
             is_event = one.is_event and not in_fence
             evidence.append(replace(told, is_event=is_event, is_fenced=in_fence))
-        if all(one.role is Role.OTHER for one in found):
-            said = logged(data)
-            record = (said, data) if said or is_record(data) else record
-            if not in_fence and isinstance(data, Mapping) and "type" not in data:
-                objects.append(data)
-        elif any(one.role in (Role.DONE, Role.WORK) for one in found):
-            objects.clear()
+        if not all(one.role is Role.OTHER for one in found):
+            if any(one.role in (Role.DONE, Role.WORK) for one in found):
+                objects.clear()
+            continue
+        said = logged(data)
+        record = (said, data) if said or is_record(data) else record
+        if is_record(data):
+            objects.clear()  # a log has an order of its own
+        elif not in_fence:
+            objects.append(data)
     if not any(map(str.strip, lines)):
         # A log in JSON, and nothing else; in any other text it is shown, not said.
         lines.extend(record[0])
@@ -122,6 +123,13 @@ def split_stream(text: str) -> Stream:
     dropped = max(0, count - len(lines))
     placed = tuple(replace(one, line=max(0, one.line - dropped)) for one in evidence)
     return Stream(placed, tuple(lines), agent, record[1], tuple(objects))
+
+
+def _unquoted(data: object) -> object:
+    """`data`, or the body in it that was quoted once more."""
+    if not isinstance(data, str):
+        return data
+    return next((one.data for one in pieces(data) if not isinstance(one, Line)), None)
 
 
 class Timeline:

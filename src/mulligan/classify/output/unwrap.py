@@ -12,8 +12,10 @@ import re
 from ..bodies import status_in
 from ..times.plain_text import without_escapes
 from .error_bodies import body_evidence
+from .failed_objects import failure_lines
 from .json_stream import completed
-from .printed_objects import failure_lines, inspected_object
+from .printed_objects import inspected_object
+from .stamps import LEVEL, STAMP
 
 __all__ = ("ONE_STRING", "unwrapped")
 
@@ -24,16 +26,9 @@ _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "`": "`"}
 _FRAGMENT = re.compile(
     r"\s{0,16}(?:\"[\w.-]{1,40}\"\s?:|(?:status|statusCode|code|error|type|message): )"
 )
-# 2026-07-06T12:00:01.1234567Z …   Jul 06 12:00:01 host agent[312]: …
-_STAMP = re.compile(
-    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z\s"
-    r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}(?:\[\d{1,7}\])?: "
-)
-# [2026-07-06T12:00:01.123Z] [INFO] {: a log that stamps the lines of one value, too
-_LOGGED = re.compile(
-    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|\s?[+-]\d\d:?\d\d)?\]?"
-    r"(?:\s+\[?[A-Za-z]{4,8}\]?:?)?\s"
-)
+_STAMP = re.compile(STAMP)
+_LEVEL = re.compile(rf"(?i:\[?{LEVEL}\b\]?:?\s?)")
+_LEVELED = re.compile(rf"[^\n]{{0,60}}?(?<![A-Za-z]){LEVEL}(?![A-Za-z])|\[?(?i:{LEVEL})\b")
 _SHORTEST_WRAPPED = 40
 # A spinner goes back to the begin of its line, and what comes next stands there alone.
 _OVERWRITTEN = re.compile(r"(?<!\r)\r++(?!\n)")
@@ -49,9 +44,7 @@ _CURL = re.compile(r"^(?:[>*] [^\n]{0,400}|[>*]|[{}] \[\d{1,9} bytes data\])\r?$
 def unwrapped(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
     plain = _without_blank_lines(_without_box(_OVERWRITTEN.sub("\n", without_escapes(text))))
-    plain = _value_without_stamps(
-        _without_stamps(_without_quote_marks(_without_curl(_without_pieces(plain))))
-    )
+    plain = _without_stamps(_without_quote_marks(_without_curl(_without_pieces(plain))))
     return _braced(_without_quotes(plain))
 
 
@@ -102,30 +95,25 @@ def _without_quote_marks(text: str) -> str:
 
 
 def _without_stamps(text: str) -> str:
-    """A log that stamps each of its lines, also those of one message, without the stamps."""
+    """A log that stamps each physical line, or the lines of a printed value, without the stamps.
+
+    Where a level stands behind the time, a logger made records: their lines keep their stamps,
+    which tell where one record ends; only the lines of a value lose them.
+    """
     if not _STAMP.match(text):
         return text
-    lines = text.split("\n")
-    if not all(_STAMP.match(line) or not line.strip() for line in lines):
-        return text
-    return "\n".join(_STAMP.sub("", line, count=1) for line in lines)
-
-
-def _value_without_stamps(text: str) -> str:
-    """A log with a printed value, whose lines were stamped one by one, as the value itself.
-
-    Any other line keeps its stamp: it tells where one record ends.
-    """
-    if not _LOGGED.match(text):
-        return text
     lines, is_inside = text.split("\n"), False
-    for index, line in enumerate(lines):
-        found = _LOGGED.match(line)
-        rest = line[found.end() :] if found else ""
-        is_inside = found is not None and (is_inside or rest.strip() in ("{", "["))
+    found = [_STAMP.match(line) for line in lines]
+    rests = [line[one.end() :] if one else line for line, one in zip(lines, found, strict=True)]
+    is_each = all(one or not line.strip() for line, one in zip(lines, found, strict=True))
+    if is_each and not any(map(_LEVELED.match, rests)):
+        return "\n".join(rests)
+    for index, (one, rest) in enumerate(zip(found, rests, strict=True)):
+        bare = _LEVEL.sub("", rest, count=1) if _LEVEL.match(rest) else rest
+        is_inside = one is not None and (is_inside or bare.strip() in ("{", "["))
         if is_inside:
-            lines[index] = rest
-            is_inside = rest.rstrip() not in ("}", "]")
+            lines[index] = bare
+            is_inside = bare.rstrip() not in ("}", "]")
     return "\n".join(lines)
 
 

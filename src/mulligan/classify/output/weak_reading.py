@@ -1,4 +1,4 @@
-"""A weak reading of a run that is known to have failed: its last lines, by the stems of their words.
+"""A weak reading of a run that failed: its last lines, by the stems of their words.
 
 It is asked only where the exit code says that the program failed and no rule knows why. It does not
 ask whose voice a line is, so what it says is a guess (`Confidence.LOW`). A failed test, a linter or

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from .shown import is_frame, is_survival
+from .stamps import TIME, is_stamped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,15 +19,9 @@ _BRACKETS = re.compile(r"\s{0,40}[\[\](){},;]{1,8}\s*")
 # Lower case, and yet no rest of anything: error=…   acme.RateLimitError: …   last words: You …
 _BEGINS = re.compile(
     r"\s{0,16}(?:error|fatal|failed|panic|[\w.]{1,80}(?:Error|Exception))\s?[:=(](?!\s?[\"'])"
-    r"|\[?\d\d(?:\d\d[-/]\d\d[-/]\d\d|:\d\d:\d\d\b)"
+    rf"|{TIME}\s"
     r"|\s{0,16}[a-z][\w()-]{0,24}(?: [\w()-]{1,24}){0,4}: (?-i:[A-Z])",
     re.IGNORECASE,
-)
-# Each line of a log is a message of its own.
-_LOGGED = re.compile(
-    r"\s{0,8}(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d"
-    r"|[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d "
-    r"|\[?(?:DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)[\]:\s])"
 )
 # It will reset at / 2026-07-06 12:00:00
 _ANNOUNCES = re.compile(r"\b(?:at|on|by|until|after|resets?)\s*$", re.IGNORECASE)
@@ -76,7 +71,7 @@ def continues(line: str, following: str) -> bool:
 
 def _is_record(line: str, following: str) -> bool:
     """Whether `following` is a line of a log, and no date that `line` announces."""
-    return _LOGGED.match(following) is not None and _ANNOUNCES.search(line[-40:]) is None
+    return is_stamped(following) and _ANNOUNCES.search(line[-40:]) is None
 
 
 def is_rest(lines: Sequence[str], echoed: Sequence[bool], index: int) -> bool:
