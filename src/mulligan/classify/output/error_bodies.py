@@ -23,6 +23,7 @@ from .evidence import Evidence, Role
 __all__ = ("body_evidence",)
 
 _PROBLEM_TYPE = re.compile(r"about:blank|https?://|urn:|/|[45]\d\d ")
+_FEWEST_TEXTS = 3
 # Beside a message, these make an object an error body.
 _SIGNS = ("documentation_url", "__type", "code", "request_id", "stack")
 
@@ -58,7 +59,7 @@ def body_evidence(data: dict[Any, Any]) -> Evidence | None:
     is_doubtful = not is_error and (
         (says and is_error_type(str(data.get("type", "")))) or (set(data) == {"message"} and says)
     )
-    if not (is_error or is_doubtful) or _is_success(data):
+    if not (is_error or is_doubtful) or _is_success(data) or _is_locale(data):
         return None
     said = read_body(data)
     return Evidence(
@@ -86,6 +87,15 @@ def _is_success(data: dict[Any, Any]) -> bool:
         return False
     code = data.get("code", data.get("status"))
     return data.get("success") is True or str(code).lower() in ("0", "200", "ok", "success")
+
+
+def _is_locale(data: dict[Any, Any]) -> bool:
+    """Whether `data` holds the texts of a program by their names, as files of a language do."""
+    inner = data.get("error") or data.get("errors")
+    if not isinstance(inner, dict) or len(inner) < _FEWEST_TEXTS:
+        return False
+    is_said = any(key in inner for key in ("message", "msg", "type", "code", "status", "detail"))
+    return not is_said and all(isinstance(value, str) for value in inner.values())
 
 
 def _is_problem(data: dict[Any, Any]) -> bool:

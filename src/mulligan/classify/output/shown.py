@@ -27,8 +27,21 @@ __all__ = (
 # ~~~~~^^^ is how Python marks a place in a trace.
 _FENCE = re.compile(r"\s{0,8}(?:```|~~~(?!~{0,400}\s?\^))")
 _COMMENT = re.compile(r"\s{0,16}/\*")
-_DIFF = re.compile(r"\s{0,8}(?:diff --git |@@ |@@$|--- \S(?![^\n]{0,200}---\s*$)|\+\+\+ \S)")
-_DIFF_LINE = re.compile(r"[+\- @\\]|$|index |similarity |rename |new file|deleted file")
+# A commit with its message is shown like its diff.
+_DIFF = re.compile(
+    r"\s{0,8}(?:diff --git |@@ |@@$|--- \S(?![^\n]{0,200}---\s*$)|\+\+\+ \S)"
+    r"|commit [0-9a-f]{7,40}\b"
+)
+_DIFF_LINE = re.compile(
+    r"[+\- @\\]|$|index |similarity |rename |new file|deleted file|Author: |Date: |Merge: "
+)
+# ## [1.4.0] - 2026-07-06   v1.4.0   ### Fixed: what stands in the list below is told of a release
+_RELEASE = re.compile(
+    r"\s{0,3}(?:#{1,4}\s|v?\d{1,4}\.\d{1,4}(?:\.\d{1,4})?(?:\s[-—(]|\s*$)|change ?log\b"
+    r"|what's new\b)",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"\s{0,8}(?:[*•+-]|\d{1,2}\.)\s|\s{2,}\S|\s*$")
 # A subagent's answer is told in a line of totals; what else stands under it is about the run.
 _TOOL = re.compile(
     r"\s{0,8}[⏺●•✻]\s{0,4}(?!(?:Task|Agent)\()[A-Z]\w{1,40}\("
@@ -42,7 +55,10 @@ _SHELL = re.compile(
     r"(?![^\n]{0,400}\|\s*(?:claude|codex|gemini|opencode|qwen|copilot)\b)"
     r"\s{0,8}(?:\S{0,60}[$%]|[+>])\s+(?:cat|grep|egrep|rg|ag|head|tail|less|more|sed|awk|git|diff"
     r"|curl\b[^\n]{0,200}(?:localhost|127\.0\.0\.1)"
-    r"|echo|printf|find|ls|jq|bat|zcat|journalctl|date|wc|man|gh (?:issue|pr) (?:list|view))\b"
+    r"|echo|printf|find|ls|jq|bat|zcat|journalctl|date|wc|man|gh (?:issue|pr) (?:list|view)"
+    r"|(?:docker|kubectl|podman|gh run|pm2) (?:-\S+ )?(?:logs?|view))\b"
+    # ==> app.log <==   -- Journal begins at …
+    r"|==> [^\n]{1,200} <==$|-- (?:Logs|Journal) begins? "
 )
 # + claude -p go   $ make
 _PROMPT = re.compile(r"\s{0,8}(?:\S{0,60}[$%]|\+)\s+\S")
@@ -59,6 +75,13 @@ _SHOWN_LINE = re.compile(
     r"|(?:(?:issue|pr) )?(?:title|subject):\s"
     r"|(?:#\d{1,6}:?\s{1,4})?\[(?:bug|feature|question|docs|enhancement)[^\[\]\n]{0,20}\]"
     r"|//|#\s|/\*|\*/|--\s|<!--"  # a comment, a heading
+    # 3f2a91c (HEAD) Mend the reset: a commit; errors.limit=…, msgid "…": a text to be translated
+    r"|(?:[*|\\/] ){0,4}(?=[0-9a-f]{0,11}[a-f])(?=[a-f]{0,11}\d)[0-9a-f]{7,12} "
+    r"(?:\([^()\n]{1,80}\) )?[A-Za-z]"
+    r"|msg(?:id|str)(?:\[\d\])? \"|[a-z][\w-]{0,40}(?:\.[\w-]{1,40}){1,6}\s?=\s?[A-Z\"']"
+    # detected "rate limit" in the output: a wrapper that quotes what it looks for
+    r"|[^\n]{0,120}\b(?:detected|matched|found|looking for|searching for|contains)\b[^\n]{0,40}"
+    r"[\"'`][^\n]{1,200}[\"'`] in (?:the |its |agent )?(?:output|logs?|std(?:err|out)|text|file)\b"
     # feat(acme): read the reset: a commit
     r"|(?:feat|fix|docs|chore|refactor|test|perf|ci|build|style)(?:\([\w./-]{1,40}\))?!?:\s"
     r"(?!(?:API )?Error\b)"
@@ -161,8 +184,8 @@ _SURVIVED = re.compile(
 )
 # FAIL src/a.test.ts > retries   AssertionError: …   --- FAIL: TestQuota   12:3  error  … no-undef
 _TEST_REPORT = re.compile(
-    r"\s{0,8}(?:FAIL(?:ED|URES?)?:?\s+\S{0,160}[./:>]|--- FAIL: |not ok \d|● [^\n]{1,200} › "
-    r"|={3,} (?:FAILURES|ERRORS|short test summary)|={3,} [^\n]{0,80}\d+ failed"
+    r"\s{0,8}(?:(?-i:FAIL(?:ED)?)\s+[\w./\\-]{1,160}(?:\.\w{1,5}\b|::)|--- FAIL: |not ok \d"
+    r"|● [^\n]{1,200} › |={3,} (?:FAILURES|ERRORS|short test summary)|={3,} [^\n]{0,80}\d+ failed"
     r"|_{3,} [\w.\[\]-]{1,120} _{3,}|(?:E\s{3,})?AssertionError\b|assertion [^\n]{0,80}failed"
     r"|thread '[^']{1,80}' panicked at|test result: FAILED|npm ERR! Test failed"
     r"|tests?:?\s+\d{1,6} (?:failed|failing)|\d{1,6} (?:failing|tests? failed)\b"
@@ -214,7 +237,7 @@ class _Reader:
         self._in_comment = self._in_body = self._in_chain = self._in_example = self._in_fence = (
             self._in_diff
         ) = False
-        self._under_tool = self._in_shell = self._is_after_blank = False
+        self._under_tool = self._in_shell = self._in_release = self._is_after_blank = False
         self._corner: str | None = None
         self._heading = ""
 
@@ -236,11 +259,15 @@ class _Reader:
                 self._in_shell = True
             elif self._in_shell and (not head.strip() or _PROMPT.match(head)):
                 self._in_shell = False
+        self._in_release = _RELEASE.match(head) is not None or (
+            self._in_release and _ITEM.match(head) is not None
+        )
         self._follow_comment(head)
         is_quoted = self._in_fence or self._under_tool or self._in_example or self._in_comment
         if is_quoted or self._in_chain:
             return is_quoted
-        return self._in_diff or self._in_shell or _SHOWN_LINE.match(head) is not None
+        is_inside = self._in_diff or self._in_shell or self._in_release
+        return is_inside or _SHOWN_LINE.match(head) is not None or is_test_report(head)
 
     @property
     def is_inside(self) -> bool:

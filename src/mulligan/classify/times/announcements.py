@@ -32,7 +32,8 @@ _ENGLISH = (
     r"|can (?:send|use|start|make|ask|access)"
     r"|requested(?=\s(?:an?\s)?\d{1,9}\s?(?:ms|s|seconds?|minutes?)\s(?:wait|delay)\b)"
     r"|(?:cycle|period|window|cooldown|block|ban|limit|quota|restriction)"
-    r" (?:opens|ends|expires|starts|begins|clears)|cool-?down(?=\s*[:=])"
+    r" (?:opens|ends|expires|starts|begins|clears)|cool-?down(?=\s*[:=]| (?:for|of) )"
+    r"|cooling down"
     r"|next (?:allowance|window|period|cycle|block|slot)"
     r"(?=:| (?:is|starts|begins|opens|at|in|on)\b)"
     r"|allowed(?= (?:again )?in )"
@@ -53,7 +54,10 @@ _FRENCH = r"attendez|r[ée]essaye\w*|r[ée]initialis\w*|(?:de )?nouveau(?: dispo
 _ITALIAN = r"riprova\w*|ripristin\w*|reimposta\w*|azzera\w*"
 _DUTCH = r"probeer(?: het)?(?: opnieuw)?|opnieuw"
 _RUSSIAN = r"сброс\w*|повторите(?: попытку)?|попробуйте(?: снова| ещё раз)?|обнов\w*"
-_EAST = r"重置|重试|恢复|刷新|解除|リセット|再試行|再開|재설정|초기화|다시 시도"
+_EAST = (
+    r"重置|重试|恢复|刷新|解除|等待|剩余时间|还有|还需|还剩|リセット|再試行|再開|残り(?:時間)?|あと"
+    r"|재설정|초기화|다시 시도|까지|남은 시간"
+)
 
 # A terminal may have wrapped the line at any blank, and put a border there.
 ANNOUNCED = lazy(
@@ -91,6 +95,7 @@ _BETWEEN = (
     *("es", "bis", "nach", "em", "às", "as", "até", "dia", "a", "las?", "el", "los", "en", "de"),
     *("dentro de", "após", "sobre", "partir de", "del", "dans", "à", "le", "vers", "il", "alle"),
     *("tra", "fra", "op", "om", "over", "через", "в", "на", "于", "在", "将", "會", "会", "に"),
+    *("时间", "時間", "日時", "시각", "시간", r"\(?(?:utc|gmt)\)?(?=\s*:)"),
     *("l(?=')", "は", "에", r"\{?\s*seconds?(?=\s*[:=])", r"ms(?=\s*[:=])"),
 )
 JOINERS = lazy(

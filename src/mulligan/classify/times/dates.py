@@ -75,6 +75,8 @@ _ISO = lazy(rf"(?P<y>{_YEAR})(?P<sep>[-/.])(?P<m>\d{{1,2}})(?P=sep)(?P<d>\d{{1,2
 _EAST = lazy(
     rf"(?:(?P<y>{_YEAR})\s?[年년]\s?)?(?P<m>\d{{1,2}})\s?[月월]\s?(?P<d>\d{{1,2}})\s?[日号일]"
 )
+# 07-27 09:25:00: a month and a day, where a time of day follows
+_DASHES = lazy(r"(?P<m>\d{2})-(?P<d>\d{2})(?=[T ,]{1,2}\d{1,2}:\d{2})(?P<y>)")
 _SLASHES = lazy(rf"(?P<a>\d{{1,2}})/(?P<b>\d{{1,2}})(?:/(?P<y>{_YEAR}|\d{{2}}))?(?![\d/])")
 _DOTS = lazy(rf"(?P<d>\d{{1,2}})\.\s?(?P<m>\d{{1,2}})\.(?:\s?(?P<y>{_YEAR}))?(?!\d)")
 _MONTH_DAY = lazy(
@@ -99,9 +101,9 @@ _AHEAD = lazy(rf"(?:{_names(_SOON, 's')})\b", re.IGNORECASE)
 
 def day_at(text: str, start: int) -> Day | None:
     """The day that begins at `start`, or None."""
-    for pattern in (_ISO, _EAST, _DOTS):
+    for pattern in (_ISO, _EAST, _DOTS, _DASHES):
         if found := pattern.match(text, start):
-            return _dated(found["y"], int(found["m"]), int(found["d"]), found.end())
+            return _dated(found["y"] or None, int(found["m"]), int(found["d"]), found.end())
     if found := _SLASHES.match(text, start):
         first, second = int(found["a"]), int(found["b"])
         month, day = (second, first) if first > 12 else (first, second)

@@ -15,11 +15,13 @@ __all__ = ("Length", "duration_at")
 
 _UNIT_WORDS = {
     0.001: "milliseconds?|millisekunden?|millis|msecs?|ms|毫秒",
-    1.0: "seconds?|segundos?|sekunden?|secondes?|second[oi]|secondi|secs?|sek|seg|s|秒钟?|초",
-    60.0: "minutes?|minutos?|minuten?|minut[oi]|mins?|m|分钟?|分間?|분",
-    3600.0: "hours?|horas?|stunden?|heures?|or[ae]|hrs?|std|h|小时|小時|時間|시간",
-    86400.0: "days?|d[ií]as?|tage?n?|jours?|giorn[oi]|d|天|日間?|일",
-    604800.0: "weeks?|semanas?|wochen?|semaines?|settiman[ae]|wks?|w|周|週間?|주",
+    1.0: "seconds?|segundos?|sekunden?|secondes?|second[oi]|seconden|secs?|sek|seg|s"
+    "|секунд[ыу]?|сек|秒钟?|초",
+    60.0: "minutes?|minutos?|minuten?|minut[oi]|mins?|m|минут[ыу]?|мин|分钟?|分間?|분",
+    3600.0: "hours?|horas?|stunden?|heures?|or[ae]|uren|uur|hrs?|std|h|час(?:а|ов)?"
+    "|小时|小時|時間|시간",
+    86400.0: "days?|d[ií]as?|tage?n?|jours?|giorn[oi]|dagen|d|дн(?:я|ей)|день|天|日間?|일",
+    604800.0: "weeks?|semanas?|wochen?|semaines?|settiman[ae]|wks?|w|недел[яиюь]|周|週間?|주",
     2592000.0: "months?|mes(?:es)?|monate?n?|mois|mes[ei]|个月|か月|개월",
 }
 _NUMBER_WORDS = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...core.hint import Precision
+from ...core.lazy_pattern import lazy
 from ..bodies import opened
 from ..quotas import limit_hint
 from .server_formats import ResetTime, number, read_value
@@ -48,6 +49,7 @@ _KEYS = {
         _INSTANT,
     ),
 }
+_THOUSANDS = lazy(r"(?<=\d),(?=\d{3}(?!\d))")
 _LONGEST_KEY = 40
 _DEPTH = 8
 _MOST_NODES = 4000
@@ -116,7 +118,7 @@ def _reset(
     rank: int, key: str, value: str | float, *, now: float, zone: tzinfo | None
 ) -> ResetTime | None:
     if isinstance(value, str):
-        text = value.strip()[:_LONGEST_VALUE]
+        text = _THOUSANDS.sub("", value.strip()[:_LONGEST_VALUE])
     elif 0 <= value < 1e18:
         text = f"{value:.6f}"
     else:

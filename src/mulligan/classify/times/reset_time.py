@@ -7,6 +7,7 @@ program says about its own next attempt counts only where the server stated noth
 from __future__ import annotations
 
 import re
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 from ...core.hint import Confidence, Precision
@@ -32,6 +33,8 @@ __all__ = ("find_reset",)
 
 
 _SECONDS = lazy(r"(?P<n>\d{1,8}(?:\.\d{1,9})?)(?![\d:./-])(?!\s*[A-Za-z%])")
+# Reset time (UTC): 2026-07-27 09:25
+_UTC = lazy(r"\b(?:UTC|GMT)\)?\s*:\s*$", re.IGNORECASE)
 # "After 00:01:30" is a length of time; just after midnight a clock time has no seconds.
 _SPAN = lazy(r"00:\d{2}:\d{2}(?![:\d])")
 # "total retry wait time: 13.84 seconds" has been waited already.
@@ -91,6 +94,7 @@ def _time(plain: str, start: int, begin: int, *, now: float, zone: tzinfo | None
         if ASKS_CLOCK.search(lead)
         else Lead.NONE
     )
+    zone = UTC if _UTC.search(lead) else zone
     when = when_at(plain, begin, now=now, zone=zone, lead=asks)
     named = BARE_SECONDS.search(lead) if when is None else None
     if named is not None and (bare := _SECONDS.match(plain, begin)):
