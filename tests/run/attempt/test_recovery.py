@@ -69,6 +69,34 @@ def test_a_stated_reset_is_waited_for_and_the_session_goes_on():
     assert (verdict.then, verdict.until) == ("again", NOW + 2 * HOUR)
 
 
+def guessed(kind, **more):
+    return replace(said(failure(kind, because="it said quota"), **more), confidence=Confidence.LOW)
+
+
+def test_a_guessed_limit_gets_one_attempt_after_a_minute_then_the_usual_waits():
+    verdict = judged(guessed(Kind.QUOTA))
+    assert (verdict.then, verdict.until, verdict.is_probe) == ("again", NOW + 60, True)
+    again = judged(guessed(Kind.QUOTA), before=(past(Kind.QUOTA, is_probe=True),))
+    assert (again.then, again.is_probe) == ("again", False)
+
+
+def test_a_guessed_limit_does_not_restart_a_program_without_a_session():
+    verdict = judged(guessed(Kind.RATE_LIMIT), can_resume=False, code=3)
+    assert (verdict.then, verdict.exit, verdict.advice) == ("stop", 3, HARMLESS)
+    assert judged(guessed(Kind.RATE_LIMIT), can_resume=False, may_restart=True).then == "again"
+
+
+def test_a_guessed_final_error_has_an_exit_code_of_its_own():
+    for kind in (Kind.AUTH, Kind.BILLING, Kind.CONTEXT_LENGTH):
+        verdict = judged(guessed(kind), code=1)
+        assert (verdict.then, verdict.exit) == ("stop", 76)
+
+
+def test_a_guessed_fault_of_the_network_is_not_repeated():
+    verdict = judged(guessed(Kind.NETWORK), code=3)
+    assert (verdict.then, verdict.exit) == ("stop", 3)
+
+
 def test_a_clock_time_gets_its_margin():
     verdict = judged(said(failure(Kind.QUOTA, after=HOUR, precision=Precision.MINUTE)))
     assert verdict.until == NOW + HOUR + 60

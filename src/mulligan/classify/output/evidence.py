@@ -8,6 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ..bodies import opened, read_body
+from .failed_objects import failure_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -91,7 +92,7 @@ def ended(
     said = read_body(inner)
     return Evidence(
         role=role,
-        text=said.words,
+        text=said.words or "\n".join(failure_lines(event)),
         codes=said.codes,
         source=source,
         agent=agent,

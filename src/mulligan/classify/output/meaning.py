@@ -182,7 +182,9 @@ def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[s
 
 # Limits of other worlds.
 _FOREIGN = re.compile(
-    r"\b(?:speed|velocity|weight|age|storage|disk|upload|character) limit\b", re.IGNORECASE
+    r"\b(?:speed|velocity|weight|age|storage|disk|upload|character|execution|turn|step|iteration"
+    r"|recursion|depth|budget|time|memory|size|line) limit\b",
+    re.IGNORECASE,
 )
 _QUOTED = re.compile(r"(?:^|[\s(,\[])'|[{}=<]|\bif\b", re.IGNORECASE)
 # A sentence that is over before the words begin; a program's own wording may come second.

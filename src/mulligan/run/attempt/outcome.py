@@ -73,8 +73,17 @@ def read_torn(
 
 def read_retry(log: Path, reason: str, adapter: AgentAdapter, now: float) -> Outcome:
     """Why a program tries again by itself: by `reason`, else as if it had died of it now."""
+    from dataclasses import replace
+
+    from ...core.failure import Kind
+    from ...core.hint import Confidence
+
     stdout, stderr = (b"", reason.encode()) if reason else tail(log, _LAST_NOTICES)
-    return _read(stdout, stderr, adapter, now, 1)
+    outcome = _read(stdout, stderr, adapter, now, 1)
+    if outcome.failure is None or outcome.confidence is Confidence.HIGH:
+        return outcome
+    # It still runs: a guess is no reason to end it.
+    return replace(outcome, failure=replace(outcome.failure, kind=Kind.UNKNOWN, hint=None))
 
 
 # Where a program tells why it tries again; read while it runs, so no more than needed.

@@ -55,6 +55,8 @@ __all__ = (
 )
 
 EX_TEMPFAIL = 75
+# The program failed in words that no rule knows, and they look like a failure for good.
+EX_GUESSED = 76
 _INTERRUPTED, _PIPE, _NOT_FOUND = 130, 141, 127
 
 # A run that fails this often without a model having answered in between goes nowhere.
@@ -224,7 +226,9 @@ def _judge(
         return _followed_by(end, "done", "the program succeeded", exit=end.code or 0)
     is_said = outcome is not None and failure is outcome.failure
     reset = outcome.reset if outcome is not None and is_said else None
-    return _answer(failure, reset, end, terms, before, roll=roll)
+    is_guess = outcome is not None and is_said and outcome.confidence is Confidence.LOW
+    answer = _guessed if is_guess else _answer
+    return answer(failure, reset, end, terms, before, roll=roll)
 
 
 def judge_torn(
@@ -451,6 +455,43 @@ def _in_doubt(
     return _followed_by(
         end, "stop", because, failure, exit=_exit(end), advice=UNSURE, is_doubt=True
     )
+
+
+# How long a guessed limit is left alone before the one attempt that finds out.
+_PATIENCE = 60.0
+
+
+def _guessed(
+    failure: Failure,
+    reset: ResetTime | None,
+    end: AttemptEnd,
+    terms: RecoveryTerms,
+    before: tuple[AttemptEnd, ...],
+    *,
+    roll: float,
+) -> Judged:
+    """What follows from a failure whose kind is guessed: no rule knows the program's words.
+
+    A limit gets one attempt after a minute, then the usual waits. Anything else is not repeated,
+    and neither is a program without a session: a guess does not say that its work may be repeated.
+    """
+    is_limit = failure.kind.is_limit or failure.kind is Kind.OVERLOADED
+    if is_limit and not (terms.can_resume or terms.may_restart):
+        because = f"{failure.because}; that may be a limit, but restarting could repeat its work"
+        return _followed_by(end, "stop", because, failure, exit=_exit(end), advice=HARMLESS)
+    if is_limit:
+        judged, _ = _answer(failure, reset, end, terms, before, roll=roll)
+        worked = max((at for at, each in enumerate(before) if each.is_work), default=0)
+        if judged.then != "again" or any(each.is_probe for each in before[worked:]):
+            return judged, failure
+        because = f"{failure.because}; that may be a limit: one attempt in a minute"
+        until = terms.now + _PATIENCE * (1 + roll / 2)
+        return judged._replace(because=because, until=until, is_probe=True), failure
+    is_final = failure.kind in _FINAL
+    because = f"the failure is not known for sure: {failure.because}"
+    advice = advice_for(replace(failure, kind=Kind.UNKNOWN), terms.program)
+    code = EX_GUESSED if is_final else _exit(end)
+    return _followed_by(end, "stop", because, failure, exit=code, advice=advice)
 
 
 def _answer(
