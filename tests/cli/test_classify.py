@@ -79,6 +79,7 @@ def test_json_is_one_object_with_the_message():
         "reset_at": "2026-07-06T15:00:00Z",
         "confidence": "high",
         "agent": "claude",
+        "model": None,
         "source": "banner",
         "because": "claude: hit-your-limit",
         "message": "You've hit your limit · resets 5pm",
@@ -106,7 +107,17 @@ def test_json_lines_answer_each_line_by_its_id():
     ]
     assert [answer["reset_in"] for answer in answers] == [10800.0, 18000.0, None, None, None]
     assert set(answers[0]) == {
-        *("id", "kind", "reset_in", "reset_at", "confidence", "agent", "source", "because"),
+        *(
+            "id",
+            "kind",
+            "reset_in",
+            "reset_at",
+            "confidence",
+            "agent",
+            "model",
+            "source",
+            "because",
+        ),
     }
 
 
@@ -176,3 +187,37 @@ def test_the_command_is_in_the_table(capsys):
     help_ = capsys.readouterr().out
     assert "classify" in help_
     assert "packs" in help_
+
+
+def test_a_guess_is_called_one():
+    words = "the weekly cap was eaten\nthe quota of this seat"
+    told = json.loads(run("--json", "--exit-code", "1", words=words).stdout)
+    assert (told["kind"], told["confidence"]) == ("quota", "low")
+    shown = run("--exit-code", "1", words=words).stdout
+    assert shown.startswith("kind      quota (a guess)\n")
+    assert "resumes the session once after a minute" in shown
+    assert json.loads(run("--json", "--exit-code", "0", words=words).stdout)["kind"] is None
+
+
+def test_the_model_of_a_limit_is_told():
+    told = json.loads(run("--json", words="You've hit your Opus limit · resets 5pm").stdout)
+    assert told["model"] == "opus"
+
+
+def test_explain_names_the_line_the_rule_and_why_others_do_not_count():
+    words = "- a regex for rate limit exceeded\nYou've hit your limit · resets 5pm\n"
+    told = run("--explain", words=words).stdout
+    assert "line      2: You've hit your limit · resets 5pm\n" in told
+    assert "rule      claude: hit-your-limit (seen: Claude Code" in told
+    assert "not read  1: - a regex for rate limit exceeded (shown, not said" in told
+
+
+def test_explain_of_a_miss_says_that_no_rule_knows_it():
+    told = run("--explain", words="the weekly cap was eaten").stdout
+    assert "not read  1: the weekly cap was eaten (no rule knows it; --exit-code 1" in told
+
+
+def test_explain_is_text():
+    result = run("--explain", "--json")
+    assert result.exit_code == 2
+    assert "--explain prints text" in result.output

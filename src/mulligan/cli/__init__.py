@@ -57,6 +57,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
     "git": (".commands.git", "List changes that runs have set aside in git, and restore them."),
     "lint": (".commands.lint", "Check plans and policies before they run."),
     "packs": (".commands.packs", "List or check pattern packs."),
+    "report": (".commands.report", "Write a masked sample of output that was misread, to send."),
     "reset": (
         ".commands.reset",
         "Forget the limits of runs, or the shared state of a target.",

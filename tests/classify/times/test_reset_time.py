@@ -426,3 +426,33 @@ def test_noise_has_no_time_or_one_that_is_not_in_the_past(text):
 @given(st.text(max_size=200))
 def test_plain_text_keeps_every_position(text):
     assert len(level(text)) == len(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("resets at 07-07 09:25:00 UTC", 77100),
+        ("重置时间：07-07 09:25:00", 77100),
+        ("Reset time (UTC): 2026-07-07 09:25", 77100),
+        ("请在 3 小时 20 分钟后重试", 12000),
+        ("剩余时间：2小时15分钟", 8100),
+        ("距离重置还有 1小时5分", 3900),
+        ("等待 13570s", 13570),
+        ("残り時間: 3時間20分", 12000),
+        ("30秒後にもう一度お試しください", 30),
+        ("리셋까지 2시간 30분 남았습니다", 9000),
+        ("Повторите попытку через 5 минут", 300),
+        ("Please wait 1,200 seconds before retrying", 1200),
+        ("Cooling down for 90s", 90),
+    ],
+)
+def test_times_without_a_year_and_lengths_in_other_languages(words, seconds):
+    now = datetime(2026, 7, 6, 12, tzinfo=UTC).timestamp()
+    found = find_reset(words, now=now, zone=UTC)
+    assert found is not None
+    assert abs(found.seconds - seconds) <= 60
+
+
+@pytest.mark.parametrize("words", ["还有 3 个任务", "range 07-27 items", "重试（剩余 2 次）"])
+def test_a_count_is_no_time(words):
+    assert find_reset(words, now=0.0, zone=UTC) is None

@@ -333,7 +333,11 @@ def _from_objects(
         if not has_failed and any(map(prose_words, stream.lines)):
             continue
         for data in reversed(stream.objects if has_failed else stream.objects[-1:]):
-            said = last_error(failure_lines(data), context, has_failed=True)
+            lines = failure_lines(data)
+            said = last_error(lines, context, has_failed=True)
+            if said is None:  # the object says that it is an error, so its sentences need not
+                errors = [f"Error: {line}" for line in lines]
+                said = last_error(errors, context, has_failed=True)
             if said is None or not isinstance(said.judgement.means, Kind):
                 continue
             reset = said.judgement.reset or reset_in_fields(data, now=context.now)

@@ -60,9 +60,10 @@ def _guess(text: str, near: str, context: ReadingContext) -> Judgement | None:
         found = entry.match.search(text) if entry.voice is Voice.GUESS else None
         if found is None:
             continue
-        if entry.means is Meaning.NOT_FAILURE:
+        means: Kind | Meaning = entry.means
+        if means is Meaning.NOT_FAILURE:
             return None
-        means, reset = entry.means, None
+        reset = None
         if means in LIMITS or entry.with_reset is not None:
             reset = find_reset(near, now=context.now, zone=context.zone)
         if reset is not None and entry.with_reset is not None:

@@ -45,6 +45,7 @@ _HEAD = 64 << 10
     metavar="ZONE",
     help="The time zone of the host, if not the local one.",
 )
+@click.option("--explain", "is_explain", is_flag=True, help="Say which line and rule decided.")
 @click.option("--json", "is_json", is_flag=True, help="Print one JSON object.")
 @click.option("--jsonl", "is_jsonl", is_flag=True, help="Read and print one JSON object per line.")
 @click.argument("file", type=click.File("rb"), default="-")
@@ -53,6 +54,7 @@ def command(  # noqa: PLR0917 -- click passes options by name
     exit_code: int | None,
     now_text: str | None,
     zone_name: str | None,
+    is_explain: bool,  # noqa: FBT001 -- same
     is_json: bool,  # noqa: FBT001 -- same
     is_jsonl: bool,  # noqa: FBT001 -- same
     file: BinaryIO,
@@ -65,8 +67,11 @@ def command(  # noqa: PLR0917 -- click passes options by name
     With --jsonl each input line is an object with `id` and `text` (or `stdout` and `stderr`), and
     where known `agent`, `now`, `local_tz`, `exit_code`, `stream`. Each output line has `id`,
     `kind` (null if it is not a failure), `reset_in` (seconds to the stated reset, without any
-    margin), `reset_at`, `confidence`, `agent`, `source` and `because`.
+    margin), `reset_at`, `confidence` (of the kind and of the reset, the lower one), `agent`,
+    `model` (that the limit is about), `source` and `because`.
     """
+    if is_explain and (is_json or is_jsonl):
+        raise click.UsageError("--explain prints text; use it without --json and --jsonl")
     loaded = load_packs()
     for problem in loaded.problems:
         click.echo(f"warning: {problem}", err=True)
@@ -84,6 +89,10 @@ def command(  # noqa: PLR0917 -- click passes options by name
         end, packs=loaded.packs, now=now, zone=zone, agent=agent, exit_code=exit_code
     )
     click.echo(as_json(outcome) if is_json else as_text(outcome, now=now, zone=zone))
+    if is_explain:
+        from ..ui.explanations import explained
+
+        click.echo(explained(outcome, end.decode("utf-8", "replace"), loaded.packs))
 
 
 def _ends_of(file: BinaryIO) -> tuple[bytes, bytes]:

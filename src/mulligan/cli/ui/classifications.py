@@ -53,7 +53,9 @@ def as_lines(
 
 def as_text(outcome: Outcome, *, now: float, zone: tzinfo) -> str:
     """A few aligned lines."""
-    rows = [("kind", str(outcome.failure.kind) if outcome.failure else "not a failure")]
+    doubt = " (a guess)" if outcome.confidence is Confidence.LOW else ""
+    kind = str(outcome.failure.kind) + doubt if outcome.failure else "not a failure"
+    rows = [("kind", kind)]
     if outcome.message:
         rows.append(("message", outcome.message))
     if outcome.reset is not None and outcome.failure is not None:
@@ -70,21 +72,22 @@ def outlook(outcome: Outcome, *, now: float, zone: tzinfo) -> str:
     """What Mulligan would do about it, with its defaults."""
     failure = outcome.failure
     if failure is None:
-        return (
-            ("does nothing: the program is retrying by itself")
-            if outcome.is_progress
-            else "does nothing"
-        )
+        by_itself = ": the program is retrying by itself" if outcome.is_progress else ""
+        return f"does nothing{by_itself}"
+    if outcome.confidence is Confidence.LOW:
+        is_limit = failure.kind.is_limit or failure.kind is Kind.OVERLOADED
+        once = "resumes the session once after a minute, then waits longer each time"
+        return once if is_limit else "stops: what failed is not known for sure"
     if failure.kind.is_limit:
         if failure.hint is None:
             return "retries, waiting longer each time: the server named no time"
         wait = _about_wait(failure.hint.floor, now=now, zone=zone)
         is_sure = failure.hint.confidence is Confidence.HIGH
         return wait if is_sure else f"tries once first, the time may have passed; then {wait}"
-    if failure.kind is Kind.UNKNOWN:
-        return "stops: unknown failures are not retried"
     if failure.retryability is Retryability.NON_RETRYABLE:
-        return "stops: waiting cannot fix it"
+        is_unknown = failure.kind is Kind.UNKNOWN
+        why = "unknown failures are not retried" if is_unknown else "waiting cannot fix it"
+        return f"stops: {why}"
     return "retries a few times, waiting longer each time"
 
 
@@ -103,11 +106,20 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
         "kind": None if outcome.failure is None else str(outcome.failure.kind),
         "reset_in": None if reset is None else round(reset.seconds, 6),
         "reset_at": None if reset is None else _iso(reset.at),
-        "confidence": None if reset is None else str(reset.confidence),
+        "confidence": _confidence(outcome),
         "agent": outcome.agent or None,
+        "model": (outcome.failure.model or None) if outcome.failure is not None else None,
         "source": outcome.source or None,
         "because": outcome.because,
     }
+
+
+def _confidence(outcome: Outcome) -> str | None:
+    """How sure the answer is: low if the kind is a guess, else as sure as the stated reset."""
+    if outcome.confidence is Confidence.LOW:
+        return str(outcome.confidence)
+    has_reset = outcome.failure is not None and outcome.reset is not None
+    return str(outcome.reset.confidence) if has_reset and outcome.reset is not None else None
 
 
 def _iso(at: float) -> str:
