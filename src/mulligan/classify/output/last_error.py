@@ -29,8 +29,9 @@ from .meaning import (
     one_line,
     with_status,
 )
-from .shown import is_frame, is_survival, is_trailer, prose_words, shown
+from .shown import is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
 from .speaker import SpokenLine, read_line
+from .stamps import STAMP
 from .talk import explains
 from .wrapping import continues, is_rest, message_at, rejoined
 
@@ -106,7 +107,9 @@ def last_error(
     """
     echoed = list(shown(lines))
     after = _prose_after(lines, echoed)
-    for is_weak in (False, True):
+    # What a test runner prints mentions much; only errors that introduce themselves count there.
+    is_tested = any(map(is_test_report, lines[-_LOOKS:]))
+    for is_weak in (False,) if is_tested else (False, True):
         looks = _LOOKS
         for index in range(len(lines) - 1, -1, -1):
             if looks == 0 or (after[index] > _PROSE_AFTER_ALL and not has_failed):
@@ -409,6 +412,8 @@ def _introduces(line: str) -> bool:
 
 # ⏺ I went on where I had stopped, …: an answer, so whatever stands above it was survived.
 _BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
+# 12:00:01 INFO turn finished: a program that logs goes on
+_WENT_ON = re.compile(rf"{STAMP}\[?(?:INFO|DEBUG)\b")
 _ANSWER = 12
 # "Estimated usage" is a heading, no answer.
 _LABEL = 3
@@ -427,7 +432,7 @@ def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
     for index in range(len(lines) - 1, -1, -1):
         after[index] = total
         line = lines[index]
-        if is_survival(line):
+        if is_survival(line) or _WENT_ON.match(line):
             total += _PROSE_AFTER_ERROR + 1
         is_continued = index > 0 and continues(lines[index - 1], line)
         if not is_continued and not is_advice[index]:
