@@ -80,6 +80,7 @@ def test_json_is_one_object_with_the_message():
         "confidence": "high",
         "agent": "claude",
         "model": None,
+        "work_left": False,
         "source": "banner",
         "because": "claude: hit-your-limit",
         "message": "You've hit your limit · resets 5pm",
@@ -115,6 +116,7 @@ def test_json_lines_answer_each_line_by_its_id():
             "confidence",
             "agent",
             "model",
+            "work_left",
             "source",
             "because",
         ),
@@ -221,3 +223,14 @@ def test_explain_is_text():
     result = run("--explain", "--json")
     assert result.exit_code == 2
     assert "--explain prints text" in result.output
+
+
+def test_a_turn_that_ended_early_before_a_limit_is_told_as_work_left():
+    notice = "Approaching your 5-hour usage limit — Claude will wrap up the current step."
+    words = f"Step 2 done.\n⏺ {notice}\n"
+    told = json.loads(run("--json", "--exit-code", "0", words=words).stdout)
+    assert (told["kind"], told["work_left"]) == (None, True)
+    quoted = (
+        "It prints `Approaching your 5-hour usage limit — Claude will wrap up`, says the issue."
+    )
+    assert json.loads(run("--json", words=quoted).stdout)["work_left"] is False

@@ -73,6 +73,7 @@ class Meaning(StrEnum):
 
     NOT_FAILURE = "not_failure"
     PROGRESS = "progress"  # the program goes on by itself
+    WORK_LEFT = "work_left"  # no failure, but it ended its turn early because a limit is near
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,12 @@ def test_a_stated_reset_is_waited_for_and_the_session_goes_on():
     assert (verdict.then, verdict.until) == ("again", NOW + 2 * HOUR)
 
 
+def test_a_program_that_says_that_work_is_left_is_done_and_the_run_says_so():
+    verdict = judged(replace(said(None), is_work_left=True), code=0)
+    assert (verdict.then, verdict.exit) == ("done", 0)
+    assert "work is left" in verdict.because
+
+
 def guessed(kind, **more):
     return replace(said(failure(kind, because="it said quota"), **more), confidence=Confidence.LOW)
 

@@ -121,7 +121,7 @@ def last_error(
                 continue
             looks -= 1
             said, end = _at(lines, echoed, index, context, is_weak=is_weak, is_over=has_failed)
-            if said is None or said.judgement.means is Meaning.NOT_FAILURE:
+            if said is None or said.judgement.means in (Meaning.NOT_FAILURE, Meaning.WORK_LEFT):
                 continue
             is_marked = said.is_error or _MARK.match(line) is not None
             is_marked = is_marked and not line.startswith("> ")  # a quotation

@@ -167,7 +167,7 @@ def _asked(
 
 def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[str] | None:
     """Where the words of `entry` are said in `text`, by whom they must be said."""
-    if entry.voice is Voice.ANYWHERE or (is_error and entry.means is not Meaning.NOT_FAILURE):
+    if entry.voice is Voice.ANYWHERE or (is_error and entry.means not in _HARMLESS):
         found = entry.match.search(text)
     elif entry.voice is Voice.STATED:
         found = entry.match.search(text, 0, 4 * _EARLY)
@@ -180,6 +180,7 @@ def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[s
     return None if is_foreign else found
 
 
+_HARMLESS = (Meaning.NOT_FAILURE, Meaning.WORK_LEFT)
 # Limits of other worlds.
 _FOREIGN = re.compile(
     r"\b(?:speed|velocity|weight|age|storage|disk|upload|character|execution|turn|step|iteration"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ...core.failure import Failure, Kind
 from ...core.hint import Confidence
 from ...core.redaction import presentable
+from ..pattern_packs import Meaning
 from ..status_kinds import verdict
 from ..times.fields import reset_in_fields
 from ..times.server_formats import ResetTime
@@ -32,6 +33,7 @@ from .meaning import (
     reach_in_words,
 )
 from .shown import is_fence, is_survival, is_trailer, outside, prose_words
+from .speaker import read_line
 from .talk import explains
 from .timeline import Stream, Timeline, judged, split_stream
 from .weak_reading import weak_reading
@@ -61,6 +63,7 @@ class Outcome:
         is_progress: Whether the last word was that the program is trying again by itself.
         is_done: Whether the program itself reported that it did well.
         confidence: LOW where the kind was guessed from the last words of a run that failed.
+        is_work_left: Whether it did not fail, but says that it ended early because a limit is near.
     """
 
     failure: Failure | None
@@ -73,6 +76,7 @@ class Outcome:
     is_progress: bool = False
     is_done: bool = False
     confidence: Confidence = Confidence.HIGH
+    is_work_left: bool = False
 
 
 # More prose than this around an error body, and the body is an example in an answer.
@@ -80,6 +84,7 @@ _PROSE_AROUND_A_BODY = 12
 _PROSE_AROUND_AN_ERROR = 40
 _LONGEST_BANNER = 160
 _BODIES = 8
+_NOTICES = 40
 # ✔ reads a 529: a test that shows what it read
 _TESTED = re.compile(r"\s{0,8}(?:[✓✔] |PASS |ok \d)")
 _INCOMPLETE = re.compile(r"stream ended|finish[_ ]reason|truncated|empty response", re.IGNORECASE)
@@ -124,7 +129,20 @@ def read_output(
         found = _from_exit(story, context, exit_code, found)
     if has_failed and found.failure is not None and found.failure.kind is Kind.UNKNOWN:
         return _guessed(streams, context, found) or found
+    if found.failure is None and _leaves_work(streams, context):
+        return replace(found, is_work_left=True)
     return found
+
+
+def _leaves_work(streams: Sequence[Stream], context: ReadingContext) -> bool:
+    """Whether a line in the program's own voice says that it stops early, before a limit."""
+    entries = [one for _, one in context.packs.entries("") if one.means is Meaning.WORK_LEFT]
+    for stream in streams:
+        lines = [line for line in stream.lines if "limit" in line][-_NOTICES:]
+        spoken = (read_line(line).text for line in outside(lines))
+        if any(one.match.match(text) for text in spoken for one in entries):
+            return True
+    return False
 
 
 def _guessed(streams: Sequence[Stream], context: ReadingContext, found: Outcome) -> Outcome | None:

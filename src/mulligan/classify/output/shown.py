@@ -188,7 +188,8 @@ _TEST_REPORT = re.compile(
     r"|● [^\n]{1,200} › |={3,} (?:FAILURES|ERRORS|short test summary)|={3,} [^\n]{0,80}\d+ failed"
     r"|_{3,} [\w.\[\]-]{1,120} _{3,}|(?:E\s{3,})?AssertionError\b|assertion [^\n]{0,80}failed"
     r"|thread '[^']{1,80}' panicked at|test result: FAILED|npm ERR! Test failed"
-    r"|tests?(?: files| suites?)?:?\s+\d{1,6} (?:failed|failing)|error: test failed|\d{1,6} (?:failing|tests? failed)\b"
+    r"|tests?(?: files| suites?)?:?\s+\d{1,6} (?:failed|failing)|error: test failed"
+    r"|\d{1,6} (?:failing|tests? failed)\b"
     r"|error TS\d{4}|error\[E\d{4}\]|[\w./-]{1,160}\.\w{1,5}(?::\d{1,6}){2}:? (?:error|warning)\b"
     r"|[\w./\\-]{1,160}\.\w{1,5}\(\d{1,6},\d{1,6}\): error|✖ \d{1,6} problems?"
     r"|\d{1,6}:\d{1,6}\s{2,}(?:error|warning)\s{2,}|Found \d{1,6} errors?\b)",

@@ -68,7 +68,7 @@ def command(  # noqa: PLR0917 -- click passes options by name
     where known `agent`, `now`, `local_tz`, `exit_code`, `stream`. Each output line has `id`,
     `kind` (null if it is not a failure), `reset_in` (seconds to the stated reset, without any
     margin), `reset_at`, `confidence` (of the kind and of the reset, the lower one), `agent`,
-    `model` (that the limit is about), `source` and `because`.
+    `model` (that the limit is about), `work_left`, `source` and `because`.
     """
     if is_explain and (is_json or is_jsonl):
         raise click.UsageError("--explain prints text; use it without --json and --jsonl")

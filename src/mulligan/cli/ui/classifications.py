@@ -60,6 +60,8 @@ def as_text(outcome: Outcome, *, now: float, zone: tzinfo) -> str:
         rows.append(("message", outcome.message))
     if outcome.reset is not None and outcome.failure is not None:
         rows.append(("resets", _reset_text(outcome, zone)))
+    if outcome.is_work_left:
+        rows.append(("work left", "yes: it says that it ended early because a limit is near"))
     if outcome.agent:
         rows.append(("agent", outcome.agent))
     why = outcome.because if not outcome.source else f"{outcome.because} ({outcome.source})"
@@ -109,6 +111,7 @@ def _plain(outcome: Outcome) -> dict[str, Any]:
         "confidence": _confidence(outcome),
         "agent": outcome.agent or None,
         "model": (outcome.failure.model or None) if outcome.failure is not None else None,
+        "work_left": outcome.is_work_left,
         "source": outcome.source or None,
         "because": outcome.because,
     }

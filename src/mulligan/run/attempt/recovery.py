@@ -59,6 +59,8 @@ EX_TEMPFAIL = 75
 EX_GUESSED = 76
 _INTERRUPTED, _PIPE, _NOT_FOUND = 130, 141, 127
 
+_LEFT = ", and says that work is left: it ended early because a limit is near"
+
 # A run that fails this often without a model having answered in between goes nowhere.
 _MOST_IN_A_ROW = 50
 
@@ -214,7 +216,8 @@ def _judge(
 ) -> Judged:
     if outcome is not None and outcome.is_done and (end.stopped or not end.code):
         # It reported its success. That it hung or died afterwards is no reason to do it again.
-        return _followed_by(end, "done", "the program reported its success")
+        because = "the program reported its success" + (_LEFT if outcome.is_work_left else "")
+        return _followed_by(end, "done", because)
     if end.stopped and end.stopped not in _FOR_ITS_OWN_SAKE:
         return _ended_by_us(end, terms)
     if end.error:
@@ -223,7 +226,9 @@ def _judge(
     if failure is None and end.is_unreported:
         return _in_doubt(end, terms, before, roll=roll)
     if failure is None:
-        return _followed_by(end, "done", "the program succeeded", exit=end.code or 0)
+        is_left = outcome is not None and outcome.is_work_left
+        because = "the program succeeded" + (_LEFT if is_left else "")
+        return _followed_by(end, "done", because, exit=end.code or 0)
     is_said = outcome is not None and failure is outcome.failure
     reset = outcome.reset if outcome is not None and is_said else None
     is_guess = outcome is not None and is_said and outcome.confidence is Confidence.LOW
