@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mulligan.api.agent_output import load_packs, read_output
-from mulligan.classify.output.bare_errors import as_bare_error
+from mulligan.classify.output.bare_errors import bare_error
 from mulligan.config.packs import find_packs
 
 NOW = datetime(2026, 7, 6, 12, 0, tzinfo=UTC).timestamp()
@@ -95,4 +95,4 @@ def test_a_program_that_is_called_generic_does_not_change_the_order_of_the_packs
 
 
 def test_an_essay_is_not_terse():
-    assert as_bare_error("status 429 " + "and so on " * 100) is None
+    assert bare_error("status 429 " + "and so on " * 100) == (False, None)

@@ -8,11 +8,10 @@ acting subject, a condition) or like code is not an error.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from .talk import is_person, is_quoting
 
-__all__ = ("BareError", "as_bare_error", "may_introduce")
+__all__ = ("bare_error", "may_introduce")
 
 _STATUS = re.compile(
     r"\b(?:HTTP|status|status_code|code|error|returned|got|received|responded(?: with)?"
@@ -37,28 +36,15 @@ _LONGEST = 600
 _INTRODUCTION = 120
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BareError:
-    """An error that nothing introduced.
-
-    Args:
-        status: The HTTP status in it, if any.
-    """
-
-    status: int | None = None
-
-
-def as_bare_error(text: str) -> BareError | None:
-    """`text` as an error that nothing introduces; None if it may be a person who talks."""
+def bare_error(text: str) -> tuple[bool, int | None]:
+    """Whether `text` is an error that nothing introduces, with its status, if it has one."""
     if len(text) > _LONGEST:
-        return None
+        return False, None
     status, code = _STATUS.search(text), _CODE.search(text)
     stated = status or code
-    if stated is None or is_person(text):
-        return None
-    if _QUOTED.search(text[: stated.start()]):
-        return None
-    return BareError(status=int(status["status"] or status["first"]) if status else None)
+    if stated is None or is_person(text) or _QUOTED.search(text[: stated.start()]):
+        return False, None
+    return True, int(status["status"] or status["first"]) if status else None
 
 
 def may_introduce(message: str) -> bool:

@@ -134,17 +134,6 @@ INTRODUCTIONS = (
         "labelled messages, November 2026",
     ),
     Introduction(
-        r"(?:[\w-]{1,20}+ ){1,8}error(?: code)? (?=[45]\d\d\s*(?:[-:]\s|\{))",
-        "the language model failed with internal error 429 - {}",
-        "earlier rounds of messages, November 2026; none in the present corpus",
-    ),
-    Introduction(
-        r"max(?:imum)? (?:number of )?(?:retry )?(?:attempts|retries|tries)(?: was| were)? "
-        r"(?:reached|exceeded|exhausted)\b[^:{}\"'\n]{0,40}?(?::|\bfor)\s+",
-        "maximum retry attempts reached for acme",
-        "earlier rounds of messages, November 2026; none in the present corpus",
-    ),
-    Introduction(
         r"[^:{}\"'\n]{0,60}\b(?:exhausted retries|retries exhausted|gave up|giving up)\b"
         r"[^:{}\"'\n]{0,40}:\s+",
         "(acme) exhausted retries: rate limit reached",
@@ -180,12 +169,6 @@ INTRODUCTIONS = (
         r"(?:[\w.:/-]{1,30}+ ){0,6}(?:errors?|failed|failure) (?=\{\s?[\"'])",
         'error run failed {"message": "slow down"}',
         "loggers that put fields behind the message",
-    ),
-    Introduction(
-        r"(?:[\w-]{1,20}+ ){1,4}(?:skipped|paused|stopped|blocked|aborted|interrupted|suspended)"
-        r"\s?[—·]\s",
-        "Code review skipped — usage limit reached",
-        "earlier rounds of messages, November 2026; none in the present corpus",
     ),
     Introduction(
         r"[^{}\"'\n]{0,80}?\s[—–|]\s'?(?:failed|failure|error)'?\s[—–|:]\s\"?",

@@ -15,7 +15,7 @@ from ..bodies import read_body
 from ..pattern_packs import Meaning
 from ..times.reset_time import find_reset
 from ..times.zones import named_zone
-from .bare_errors import as_bare_error, may_introduce
+from .bare_errors import bare_error, may_introduce
 from .error_bodies import body_evidence
 from .evidence import bracketed
 from .header_lines import headers_reset, is_plan_limit, response_at
@@ -280,14 +280,17 @@ def _read(
     if judgement is None and spoken.whole != spoken.text:
         judgement = _from_introduction(spoken, context, is_weak=is_weak, is_over=is_over, zone=zone)
     is_error = spoken.is_error
-    if judgement is None and is_weak and (terse := as_bare_error(spoken.whole)) is not None:
-        is_error, text, status = True, spoken.whole, status or terse.status
+    is_bare, bare_status = (
+        bare_error(spoken.whole) if judgement is None and is_weak else (False, None)
+    )
+    if is_bare:
+        is_error, text, status = True, spoken.whole, status or bare_status
         fields = _body(message) if "{" in message else None
         judgement = judge(
             text, context, is_error=True, is_weak=True, is_over=is_over, fields=fields, zone=zone
         )
-    is_bare = _NUMBERED.match(spoken.whole) is not None and not _ERROR_WORD.search(text)
-    if judgement is None and is_error and status is not None and not is_bare:
+    is_count = _NUMBERED.match(spoken.whole) is not None and not _ERROR_WORD.search(text)
+    if judgement is None and is_error and status is not None and not is_count:
         judgement = judge_status(status, text, context, fields=fields, zone=zone)
     if judgement is None or (not is_error and _is_talk(spoken, judgement)):
         return None, index
@@ -413,7 +416,9 @@ def _introduces(line: str) -> bool:
 # ⏺ I went on where I had stopped, …: an answer, so whatever stands above it was survived.
 _BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
 # 12:00:01 INFO turn finished: a program that logs goes on
-_WENT_ON = re.compile(rf"{STAMP}\[?(?:INFO|DEBUG)\b")
+_WENT_ON = re.compile(
+    rf"{STAMP}\[?(?:INFO|DEBUG)\b(?![^\n]{{0,200}}(?i:shut|stop|exit|clos|end|abort|terminat|clean))"
+)
 _ANSWER = 12
 # "Estimated usage" is a heading, no answer.
 _LABEL = 3

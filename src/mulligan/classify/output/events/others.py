@@ -1,4 +1,4 @@
-"""Events of Copilot, Cline, pi, Gemini, Continue: a few shapes each."""
+"""Events of Copilot, Cline, pi, Gemini: a few shapes each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ __all__ = (
     "agent_event",
     "answer_json",
     "completion",
-    "continue_json",
     "gemini_json",
     "pi_message",
     "pi_retry_end",
@@ -84,13 +83,6 @@ def gemini_json(event: Event) -> Evidence | None:
     if event.get("error"):
         return ended(event, event["error"], "gemini json output", "gemini")
     return Evidence(role=Role.DONE, source="gemini json output", agent="gemini")
-
-
-def continue_json(event: Event) -> Evidence | None:
-    """Continue: one object on stderr."""
-    if event.get("status") == "error" and isinstance(event.get("message"), str):
-        return ended(event, event["message"], "json output", "")
-    return None
 
 
 def completion(event: Event) -> Evidence | None:
