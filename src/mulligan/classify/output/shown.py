@@ -175,11 +175,13 @@ _A_LIST = 3
 # … - Success   … so I wrote a test for it   BUILD SUCCESS
 _SURVIVED = re.compile(
     r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$"
-    r"|\b(?:request|call|job|task|run|build|upload|sync|retry) (?:has )?(?:succeeded|passed)\b"
-    r"|\bBUILD SUCCESS|\bexit(?:ed)?(?: with)?(?: code)? 0\b|(?<!\d )\b200 OK\b|\bdone: \d"
+    r"|\b(?:request|call|job|task|run|build|upload|sync|retry) (?:has )?"
+    r"(?:succeeded|passed|finished)\b|\bBUILD SUCCESS"
+    r"|\bexit(?:ed)?(?: with)?(?: code)? 0\b|(?<!\d )\b200 OK\b|\bdone: \d"
     r"|\bassertions passed|\bcompleted successfully|\bfinished successfully"
-    r"|\b(?:I|we)(?:'ve| have)?(?: (?:also|now|then))? (?:added|changed|fixed"
-    r"|moved|ran|updated|went on|wrote)\b|\ball (?:the )?tests pass",
+    r"|\b(?:I|we)(?:'ve| have)?(?: (?:also|now|then))? (?:added|changed|fixed|lowered|moved"
+    r"|raised|ran|reduced|removed|replaced|reran|retried|switched|updated|went on|wrote)\b"
+    r"|\ball (?:the )?tests pass",
     re.IGNORECASE,
 )
 # FAIL src/a.test.ts > retries   AssertionError: …   --- FAIL: TestQuota   12:3  error  … no-undef

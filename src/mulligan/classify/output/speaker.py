@@ -105,6 +105,9 @@ _LOGFMT_ERROR = re.compile(
     r"\b(?:error(?:[_.](?!param|type)\w+)?|err|cause|msg|detail|reason|output|stdout|stderr|rawError)="
     r"(?:\"(?P<quoted>(?:[^\"\\]|\\.){4,2000})\"|(?P<bare>\S[^=\n]{0,2000}?)(?=\s[\w.]{1,30}=|$))"
 )
+_RESET_KEY = re.compile(
+    r"(?<![\w.])(?:retry|resets?)_?(?:after|at|delay|in)(?:_\w{1,8})?=[^\s=]{1,40}"
+)
 _STATUS_ANYWHERE = re.compile(
     r"(?:\bHTTP(?:/\d(?:\.\d)?)?|\b(?:error)?status(?:[ _]?code)?|error(?: code)?|'code'|\"code\""
     r"|\brejected|\bcode)(?:\W{1,4}|\sof\s)(?P<status>[45]\d\d)\b|^\W{0,3}(?P<first>[45]\d\d)\b",
@@ -184,6 +187,7 @@ def read_line(line: str) -> SpokenLine:
     if _LOGFMT.search(plain[:400]) or _has_error_key(plain[:2000]):
         parts = [found["quoted"] or found["bare"] for found in _LOGFMT_ERROR.finditer(plain)]
         if parts:
+            parts += [found[0] for found in _RESET_KEY.finditer(plain)]
             inner = read_line(" ".join(parts).replace('\\"', '"'))
             return SpokenLine(text=inner.text, is_error=True, status=inner.status, whole=inner.text)
     if is_condition(whole) and _ADVICE.match(whole):

@@ -30,6 +30,7 @@ _STAMP = re.compile(STAMP)
 _LEVEL = re.compile(rf"(?i:\[?{LEVEL}\b\]?:?\s?)")
 _LEVELED = re.compile(rf"[^\n]{{0,60}}?(?<![A-Za-z]){LEVEL}(?![A-Za-z])|\[?(?i:{LEVEL})\b")
 _SHORTEST_WRAPPED = 40
+_NUMBERED = re.compile(r"\s{0,6}\d{1,5}\s?[:|→│]?\s")
 # A spinner goes back to the begin of its line, and what comes next stands there alone.
 _OVERWRITTEN = re.compile(r"(?<!\r)\r++(?!\n)")
 # 'Please retry in 34s.\n' +   '    at run (main.js:1:2)\n' +
@@ -45,7 +46,7 @@ def unwrapped(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
     plain = _without_blank_lines(_without_box(_OVERWRITTEN.sub("\n", without_escapes(text))))
     plain = _without_stamps(_without_quote_marks(_without_curl(_without_pieces(plain))))
-    return _braced(_without_quotes(plain))
+    return _braced(_without_quotes(_without_numbers(plain)))
 
 
 def _without_box(text: str) -> str:
@@ -115,6 +116,15 @@ def _without_stamps(text: str) -> str:
             lines[index] = bare
             is_inside = bare.rstrip() not in ("}", "]")
     return "\n".join(lines)
+
+
+def _without_numbers(text: str) -> str:
+    """A body that was listed with the numbers of its lines, without them."""
+    lines = text.strip("\n").split("\n")
+    if len(lines) < 3 or not all(_NUMBERED.match(line) for line in lines):
+        return text
+    rest = [_NUMBERED.sub("", line, count=1) for line in lines]
+    return "\n".join(rest) if rest[0].strip() in ("{", "[", "[{") else text
 
 
 def _without_quotes(text: str) -> str:

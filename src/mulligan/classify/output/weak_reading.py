@@ -27,6 +27,8 @@ __all__ = ("weak_reading",)
 # A program says near its end why it failed.
 _LINES = 40
 _LONGEST = 600
+# A limit that lasts longer is a plan's window.
+_A_BURST = 3600.0
 # How far below a limit its time may stand.
 _NEAR = 4
 # rate_limit: 60   --timeout 30   quota="daily",: what a program is told, not what it met
@@ -76,4 +78,5 @@ def _guess(text: str, near: str, context: ReadingContext) -> Judgement | None:
     if stated is None:
         return None
     because = f'the run failed, and it said "{stated.source}"'
-    return Judgement(means=Kind.RATE_LIMIT, because=because, reset=stated)
+    means = Kind.QUOTA if stated.seconds > _A_BURST else Kind.RATE_LIMIT
+    return Judgement(means=means, because=because, reset=stated)

@@ -64,9 +64,13 @@ def _error(event: Event) -> Evidence | None:
     )
 
 
+# What a tool answered is not how the run ended.
+_TOOL_KEYS = ("tool_result", "tool_use_id", "tool", "tool_name", "toolName")
+
+
 def _conversation(event: Event) -> Evidence | None:
     """A message of a transcript: what was said, not what happened."""
-    if event.get("role") in ("user", "tool") or "tool_result" in event or "tool_use_id" in event:
+    if event.get("role") in ("user", "tool") or any(key in event for key in _TOOL_KEYS):
         return Evidence(role=Role.OTHER)
     if event.get("role") == "assistant" and not event.get("error"):
         return Evidence(role=Role.WORK)
