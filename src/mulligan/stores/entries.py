@@ -1,7 +1,5 @@
 """Entries of a journal, and the epochs that may write them."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 __all__ = ("JournalLine", "StreamLease")

@@ -13,8 +13,6 @@ process drives the run from there on. What an older process writes after that is
 journal, and `over` does the same to the process that drives the run.
 """
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from types import NoneType, UnionType
