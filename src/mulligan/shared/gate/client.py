@@ -296,7 +296,10 @@ class GateAdmission:
         after = advanced(state, moment)
         if self._may_pass(after, now, tokens) or (self._block.left and now < self._block.until):
             return None
-        enter = EnterGate(id="?", holder=view.worker, settings=self.settings, tokens=tokens)
+        roll = self._roll() / (1 + len(self.waiting.queue))
+        enter = EnterGate(
+            id="?", holder=view.worker, settings=self.settings, tokens=tokens, roll=roll
+        )
         _, answer = enter(state, moment)
         return answer if isinstance(answer, GateWait) else None
 
