@@ -1,6 +1,6 @@
 """The engine behind guards and decorators: checked options, ready to run calls.
 
-Loaded with the first decorated function, so nothing of the core or the drivers is imported here
+Loaded with the first decorated function, so nothing of the core or the loop is imported here
 before it is needed: at the first failure, or when an option is given that only they can check.
 
 A failure may happen inside an event loop, which stands still while modules are loaded. So what

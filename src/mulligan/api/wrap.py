@@ -3,8 +3,8 @@
 Calm means that a success need not be reported: no judge, no deadline, no timeout, no context,
 no listener for successes, no admissions, no task around the call, and nothing amiss at the place
 where callers of the target meet, which has answered before. A calm call costs a check before, a
-check after and a `try`; drivers and core load at the first failure, or with the first call to a
-target. Keywords are handed on where there are any: handing on none costs as much as a check.
+check after and a `try`; the loop and the core load at the first failure, or with the first call to
+a target. Keywords are handed on where there are any: handing on none costs as much as a check.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Context:
         *("attempt", "failures", "key", "metadata", "name", "target"),
     )
 
-    def __init__(  # noqa: PLR0917 -- keywords cost on every attempt, and only drivers make one
+    def __init__(  # noqa: PLR0917 -- keywords cost on every attempt; internal
         self,
         name: str,
         target: str,

@@ -84,7 +84,7 @@ class Raised:
 
 
 class ToBeAwaited(NamedTuple):
-    """A plain function has returned a coroutine: who awaits it runs the rest of the loop."""
+    """A plain function has returned a coroutine; the caller that awaits it runs the rest."""
 
     steps: Steps
 

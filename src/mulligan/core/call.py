@@ -48,7 +48,7 @@ class Call:
     fastest = inf  # the shortest attempt so far, where measured
     spent = 0.0  # waits, and attempts after the first
     waited = 0.0
-    allowance = inf  # what the task still allows; drivers keep it current
+    allowance = inf  # what the task still allows; the session keeps it current
     is_down = False  # whether the target is down, and the call waits for it to come back
     has_gate = False  # whether a gate paces the calls to the target
     believes = inf  # the longest wait for a limit that the gate believes, in seconds

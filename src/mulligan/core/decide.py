@@ -11,7 +11,7 @@ The questions are asked in a fixed order, and the first one that ends the call g
     7. Has the condition changed?                        the validator, where a rule asks for it
     8. Which band: wait here, park, or give up?
 
-Cancellation never comes here: it is no `Exception`, and drivers catch nothing else.
+Cancellation never comes here: it is not an `Exception`, and the loop catches nothing else.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Decisions after a failure, each with its reason in one sentence.
 
-The union is closed: drivers match on it and end with `assert_never`.
+The union is closed: the loop of attempts matches on it and ends with `assert_never`.
 """
 
 from __future__ import annotations

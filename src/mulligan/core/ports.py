@@ -1,6 +1,6 @@
 """Protocols that the core expects: clock, listener, store, journal.
 
-Implementations live in drivers, stores, telemetry and testing. A contract suite under
+Implementations live in calls, stores, telemetry and testing. A contract suite under
 tests/contracts runs against every implementation of a port.
 """
 
