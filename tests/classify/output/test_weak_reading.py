@@ -37,7 +37,7 @@ def read(text, exit_code=1, stderr="", agent=""):
         ("слишком много запросов за минуту", Kind.RATE_LIMIT),
         ("本周额度没有了", Kind.QUOTA),
         ("モデルが混み合っています", Kind.OVERLOADED),
-        ("come back, it resets in 2h", Kind.RATE_LIMIT),
+        ("come back, it resets in 2h", Kind.QUOTA),
     ],
 )
 def test_a_failed_run_in_words_that_no_rule_knows_is_guessed(text, kind):
