@@ -238,7 +238,11 @@ def judge(claim: Claim, found: dict[str, list[float]]) -> Row:
         found=f"{claim.baseline.split('.')[0].split()[0]} is not installed",
     )
     if claim.ours not in found:
-        row.found = "a package that it needs is not installed"
+        needed = {
+            "PrometheusListener": "prometheus-client",
+            "OpenTelemetryListener": "opentelemetry",
+        }
+        row.found = f"{needed.get(claim.ours, 'trio')} is not installed"
         return row
     if claim.baseline not in found:
         return row
