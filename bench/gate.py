@@ -140,7 +140,7 @@ def goal(seen: Seen) -> Row:
         verdict="reported",
         found=f"{requests:.2f}",
         why=f"{burst:.2f} of them are sent before a limit has been heard of; a first burst begins "
-        f"with 20 calls, and doubles with each round of answers",
+        f"with 10 calls, and doubles with each round of answers",
         numbers={"requests_median": round(requests, 3), "burst_median": round(burst, 3)},
     )
 
