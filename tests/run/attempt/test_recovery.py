@@ -92,15 +92,10 @@ def test_a_guessed_limit_does_not_restart_a_program_without_a_session():
     assert judged(guessed(Kind.RATE_LIMIT), can_resume=False, may_restart=True).then == "again"
 
 
-def test_a_guessed_final_error_has_an_exit_code_of_its_own():
-    for kind in (Kind.AUTH, Kind.BILLING, Kind.CONTEXT_LENGTH):
-        verdict = judged(guessed(kind), code=1)
-        assert (verdict.then, verdict.exit) == ("stop", 76)
-
-
-def test_a_guessed_fault_of_the_network_is_not_repeated():
-    verdict = judged(guessed(Kind.NETWORK), code=3)
-    assert (verdict.then, verdict.exit) == ("stop", 3)
+def test_a_guessed_failure_that_is_no_limit_stops_with_the_program_s_own_exit_code():
+    for kind in (Kind.AUTH, Kind.BILLING, Kind.CONTEXT_LENGTH, Kind.NETWORK):
+        verdict = judged(guessed(kind), code=3)
+        assert (verdict.then, verdict.exit) == ("stop", 3)
 
 
 def test_a_clock_time_gets_its_margin():

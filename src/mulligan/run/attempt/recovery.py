@@ -55,8 +55,6 @@ __all__ = (
 )
 
 EX_TEMPFAIL = 75
-# The program failed in words that no rule knows, and they look like a failure for good.
-EX_GUESSED = 76
 _INTERRUPTED, _PIPE, _NOT_FOUND = 130, 141, 127
 
 _LEFT = ", and says that work is left: it ended early because a limit is near"
@@ -492,11 +490,9 @@ def _guessed(
         because = f"{failure.because}; that may be a limit: one attempt in a minute"
         until = terms.now + _PATIENCE * (1 + roll / 2)
         return judged._replace(because=because, until=until, is_probe=True), failure
-    is_final = failure.kind in _FINAL
     because = f"the failure is not known for sure: {failure.because}"
     advice = advice_for(replace(failure, kind=Kind.UNKNOWN), terms.program)
-    code = EX_GUESSED if is_final else _exit(end)
-    return _followed_by(end, "stop", because, failure, exit=code, advice=advice)
+    return _followed_by(end, "stop", because, failure, exit=_exit(end), advice=advice)
 
 
 def _answer(
