@@ -154,8 +154,8 @@ def _is_unsure(before: tuple[BelievedLimit, ...], after: list[BelievedLimit | No
         if new is None:
             if old.remaining < 1 and old.unit == "requests":
                 return True  # nothing was left, and no answer has said that there is again
-        elif new.is_guessed and new.turn > old.turn:
-            return True
+        elif new.is_guessed and new.turn > old.turn and 2 * old.remaining < new.remaining:
+            return True  # where most was left, a reset lets through little more than was stated
     return False
 
 
