@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import gc
 import io
 import logging
 import os
@@ -15,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,6 +98,10 @@ def test_every_python_block_runs_and_prints_what_the_page_says(page, monkeypatch
             elif block.language == "text" and printed is not None:
                 assert printed.rstrip() == block.body.rstrip(), f"{name(page)}:{block.line}"
                 printed = None
+    with warnings.catch_warnings():  # pages leave clients open; the next test must not hear of it
+        warnings.simplefilter("ignore", ResourceWarning)
+        namespace.clear()
+        gc.collect()
 
 
 def run(page: Path, block: Block, namespace: dict[str, Any], output: io.StringIO) -> str:
