@@ -1,9 +1,9 @@
-"""Agent programs that survive limits, crashes, reboots.
+"""Runs agent programs through limits, crashes and reboots.
 
     plan = Plan(phases=(Phase(name="review", agents=(Agent(program="claude", prompt="Review"),)),))
     report = run_plan(plan)
 
-Names load when they are first used: `mulligan run` of a bare command pays for none of them.
+Names are imported at first use, so `mulligan run` of a bare command does not import plans.
 """
 
 from __future__ import annotations

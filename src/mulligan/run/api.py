@@ -1,4 +1,4 @@
-"""`run_plan`: plans that Python code runs."""
+"""`run_plan`: runs a plan from Python code."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run_plan(
     is_shown: bool = True,
     is_parked: bool = False,
 ) -> Report:
-    """Run `plan`; what came of it.
+    """Run `plan` and return its report.
 
     It is a run like those of ``mulligan run``: in the same journal, listed by ``mulligan runs``,
     and resumed by ``mulligan resume`` with the `run` of its report. A plan that fails raises
@@ -50,22 +50,24 @@ def run_plan(
         environ: The environment that its agents inherit; ours by default.
         name: What it is called in ``mulligan runs``; the plan's name by default.
         is_shown: Whether it shows itself on stderr while it runs.
-        is_parked: Whether to return where all that is left has to wait, instead of waiting here.
+        is_parked: Whether to return when every remaining agent has to wait, instead of waiting
+            here.
 
     Raises:
-        SettingError: Something in it cannot be meant, or is not here; nothing was started.
-        GitError: A phase wants its tree cleaned, and there is none that can be.
-        KeyboardInterrupt: Ctrl-C was pressed in the main thread. The agents were ended, and can be
-            resumed.
+        SettingError: The plan is invalid, or something that it needs is missing; nothing was
+            started.
+        GitError: A phase wants its tree cleaned, and there is no such tree.
+        KeyboardInterrupt: Ctrl-C was pressed in the main thread. The agents were stopped, and can
+            be resumed.
 
-    SIGTERM, SIGHUP and SIGQUIT end the agents in the same way, and are then passed on to the
-    handler before this one: by default they end the process.
+    SIGTERM, SIGHUP and SIGQUIT stop the agents in the same way, and are then passed on to the
+    previous handler: by default they end the process.
     """
     own = dict(os.environ if environ is None else environ)
     home = Path(folder or ".").absolute()
     with MaskingSecretsOf(own), open_context(own) as context:
         stop = context.stop
-        # Python has signals in the main thread only.
+        # Python handles signals in the main thread only.
         is_main = current_thread() is main_thread()
         with signals(stop) if is_main else nullcontext():
             claimed = make_plan(context, plan, folder=home, cwd=home / cwd, name=name)

@@ -1,4 +1,4 @@
-"""What driving runs uses, opened and closed together: store, clocks, processes, listeners."""
+"""`RunContext`: store, clocks, processes and listeners of runs, opened and closed together."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 __all__ = ("Platform", "PlatformClock", "RunContext", "open_context", "real_platform")
 
-# How often a holder looks whether its run is still its own, and renews its lease, in seconds.
+# Seconds between two renewals of a run's lease.
 _LOOK, _RENEW = 1.0, LEASE / 6
 
 
 class PlatformClock(Protocol):
-    """What time it is; a `Clock` says so as well."""
+    """Monotonic and wall time; a `Clock` has the same methods."""
 
     def now(self) -> float:
         """Seconds on a clock that never goes back; its zero means nothing."""
@@ -47,7 +47,7 @@ class Platform(NamedTuple):
         wait: (stop, seconds) → whether it was stopped; returns after so many seconds.
         roll: A random number in [0, 1).
         supervise: Runs a program to its end.
-        end_leftovers: Ends what a dead supervisor left running, by the mark of its run.
+        end_leftovers: Stops processes that a dead supervisor left running, by the mark of its run.
     """
 
     clock: PlatformClock
@@ -63,7 +63,7 @@ def real_platform() -> Platform:
 
 
 class _Clock:
-    """The machine's clocks, without what the clock of calls loads."""
+    """The machine's clocks, with fewer imports than the clock of `calls`."""
 
     now = staticmethod(time.monotonic)
     wall = staticmethod(time.time)
@@ -93,7 +93,7 @@ class RunContext(NamedTuple):
         stop: Set to interrupt what is driven.
         platform: Clocks, random generator and processes.
         listeners: Told what happens to a run: of each step in this order, of its end in reverse.
-        output: Gets what a program prints for its user: (stream, bytes).
+        output: Called with a program's output: (stream, bytes).
     """
 
     environ: Mapping[str, str]
@@ -134,8 +134,8 @@ def open_context(environ: Mapping[str, str], *, ends_process: bool = False) -> I
 
     Args:
         environ: The environment that programs inherit.
-        ends_process: Whether the process ends with it. Then the store is left to the system:
-            closing its files would undo what the next command has to do again.
+        ends_process: Whether the process ends with it. Then the store is not closed: SQLite would
+            remove the files that the next command creates again.
     """
     with ExitStack() as stack:
         runs = RunStore()
@@ -145,7 +145,7 @@ def open_context(environ: Mapping[str, str], *, ends_process: bool = False) -> I
 
 
 def _keep_lease(runs: RunStore, claimed: ClaimedRun, stop: Stop, done: Event) -> None:
-    """Renew the lease of a run until `done`; stop the run once it was taken or cancelled."""
+    """Renew the lease of a run until `done`; stop the run once it was claimed or cancelled."""
     renewed = boot_time()
     while not done.wait(_LOOK):
         try:

@@ -1,6 +1,6 @@
 """Listeners: told what happens to a run or a plan while this process drives it.
 
-A listener overrides what it wants to hear. Several are told one after the other; none forwards to
+A listener overrides the methods that it needs. Listeners are called one after the other; none calls
 another.
 """
 
@@ -25,35 +25,35 @@ class RunListener:
     """Told what happens to a run."""
 
     def step(self, step: JournalEntry) -> None:
-        """A step was written down, and is about to be taken."""
+        """A step was written to the journal, and is about to be taken."""
 
     def noted(self, note: OutputNote, facts: AttemptFacts) -> None:
-        """The program told something about itself."""
+        """The reader of the program's output found a note."""
 
     def waiting(self, until: float, left: float) -> None:
-        """Still waiting; told about once a second."""
+        """The run still waits; called about once a second."""
 
     def over(self, state: RunState) -> None:
-        """This process does no more: the run has ended, is parked, or was interrupted."""
+        """This process is done: the run has ended, is parked, or was interrupted."""
 
 
 class PlanListener:
     """Told what happens to a plan."""
 
     def changed(self, key: str, state: RunState, now: float) -> None:
-        """An agent, ``phase/agent``, may have taken a step; told from any thread."""
+        """An agent, ``phase/agent``, may have taken a step; called from any thread."""
 
     def phases(self, states: Mapping[str, PhaseState], because: Mapping[str, str]) -> None:
-        """What has become of the phases, and why."""
+        """The states of the phases, with reasons."""
 
     def tick(self, now: float) -> None:
-        """Time has passed; told about once a second."""
+        """Called about once a second."""
 
     def held(self, key: str, because: str) -> None:
-        """An agent cannot be claimed, and why; told from any thread."""
+        """An agent's run cannot be claimed, and why; called from any thread."""
 
     def notified(self, error: str) -> None:
         """The notify command was run; what went wrong with that, or nothing."""
 
     def over(self, report: Report) -> None:
-        """This process does no more: the plan has ended, is parked, or was interrupted."""
+        """This process is done: the plan has ended, is parked, or was interrupted."""

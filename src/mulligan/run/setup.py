@@ -45,7 +45,7 @@ def make_run(
 
     Raises:
         CommandRefused: The command cannot be run unattended.
-        SettingError: Something was asked for that cannot be meant.
+        SettingError: An option is invalid.
         MissingExtra: The client of the store that limits are shared in is not installed.
         StoreError: That store cannot be used.
     """
@@ -53,7 +53,7 @@ def make_run(
 
     runs, environ = context.runs, context.environ
     adapter = recognise(command, options.agent or None)
-    # Refused here, before anything is written: a worker would start what is.
+    # Refuse before anything is written: a worker would start a run in the journal.
     adapter.start(command, LaunchRequest(environ=environ))
     if adapter.name != "generic":
         from .attempt.limit_store import shared_store
@@ -123,7 +123,7 @@ def drive_run(
 
 
 def _masked(command: tuple[str, ...]) -> str:
-    """The command as it may be shown and stored."""
+    """The command with secrets masked."""
     if all(word.isalnum() and len(word) < _SHORTEST_SECRET for word in command):
         return " ".join(command)  # nothing to quote, and too short to be a secret
     import shlex
@@ -134,7 +134,7 @@ def _masked(command: tuple[str, ...]) -> str:
 
 
 def _shown(name: str) -> str:
-    """The name of a run as it may be shown and stored."""
+    """The name of a run, cleaned and masked."""
     if not name or (name.isalnum() and len(name) < _SHORTEST_SECRET):
         return name
     from ..core.redaction import presentable

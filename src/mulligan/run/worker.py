@@ -1,15 +1,15 @@
-"""Wakes the runs that are due.
+"""`Worker`: resumes parked runs when they are due.
 
-A parked run is a few lines in a journal. A worker looks through them, takes what is due, or what a
-dead supervisor left behind, and drives it until it ends or has to wait again. Any number of workers
-may look through one journal: the claim lets exactly one of them wake a run.
+A worker scans the journal, claims runs that are due or whose supervisor died, and drives each until
+it ends or has to wait again. Any number of workers may share one journal: only one of them can
+claim a run.
 
 A run that waits for a limit is woken early if the limit is lifted meanwhile: by a model's answer to
 another run of the account, or by ``mulligan reset`` or ``allow``. A limit counts as lifted only if
 this worker has seen it before: a run may wait for a limit that is shared with no other.
 
-A run that cannot be driven is told of and left alone until it changes. One that met a trouble that
-passes, such as a full disk, is tried again later, with growing waits.
+A run that cannot be driven is reported and left alone until it changes. After a transient error,
+such as a full disk, it is tried again later, with growing waits.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 __all__ = ("Worker", "is_due", "is_passing")
 
-# Seconds until a run that met a trouble is tried again: at first, and at most.
+# Seconds until a run is tried again after an error: at first, and at most.
 _FIRST, _MOST = 5.0, 600.0
 
 
 def is_due(state: RunState, now: float) -> bool:
     """Whether a run should go on by itself now: it is due, or its supervisor died.
 
-    A limit beyond the horizon is not waited for by the process that started the run; a worker goes
-    on when it is due. What its user interrupted goes on when its user says so.
+    The process that started a run does not wait for a limit beyond the horizon; a worker resumes
+    the run when it is due. A run that its user interrupted is resumed only by its user.
     """
     if state.made.parent:
         return False  # its plan wakes it
@@ -51,10 +51,10 @@ def is_due(state: RunState, now: float) -> bool:
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the same may work later though nothing about the run has changed."""
+    """Whether the error is transient: the same may work later without a change of the run."""
     if isinstance(error, OSError):
         return error.errno in TRANSIENT
-    # A store that is down or full is so for every run; a thread is refused where there are many.
+    # Out of memory or threads, or the store is down or full: not the fault of this run.
     is_full = isinstance(error, MemoryError) or "start new thread" in str(error)
     return is_full or (isinstance(error, StoreError) and not isinstance(error, Fenced))
 
@@ -63,7 +63,7 @@ class _Trouble(NamedTuple):
     """Why a run is left alone.
 
     Args:
-        changes: What had changed about it then: once that is more, it is looked at again.
+        changes: Its `RunState.changes` then; once that rises, the run is tried again.
         until: When it is tried again, on the monotonic clock; None for never.
         wait: Seconds that it waits until then.
     """
@@ -74,10 +74,10 @@ class _Trouble(NamedTuple):
 
 
 class _Watched(NamedTuple):
-    """What is known of the limit that a run waits for.
+    """The last check of the limit that a run waits for.
 
     Args:
-        changes: What had changed about the run when it was looked at.
+        changes: The run's `RunState.changes` at the check.
         at: When that was, on the monotonic clock.
         is_limited: Whether the limit held.
     """
@@ -88,7 +88,7 @@ class _Watched(NamedTuple):
 
 
 class Worker:
-    """Wakes runs, a few at a time.
+    """Resumes runs that are due, a few at a time.
 
     Args:
         context: The store of the runs; its stop ends the worker, and interrupts what it drives.
@@ -120,7 +120,7 @@ class Worker:
         self._known: dict[str, tuple[int, RunState | None]] = {}
 
     def work(self, *, is_once: bool, glance: float) -> int:
-        """Wake what is due, until stopped; how many runs were woken.
+        """Resume runs that are due, until stopped; returns how many were resumed.
 
         Args:
             is_once: Whether to return once nothing is due.
@@ -145,7 +145,7 @@ class Worker:
         return woken
 
     def _wake(self) -> int:
-        """Take what is due, as far as there is room."""
+        """Claim and start runs that are due, up to `jobs`."""
         woken, now = 0, self._platform.clock.wall()
         if len(self._under_way) >= self._jobs:
             return 0
@@ -182,7 +182,7 @@ class Worker:
         try:
             is_here = self._runs.is_here(state.made) and not self._runs.is_held(id_)
             is_limited = self._is_limited(id_, state) if is_here else None
-        except (MulliganError, OSError):  # told where the run is due
+        except (MulliganError, OSError):  # reported when the run is due
             is_limited = None
         was_limited = before is not None and before.is_limited
         self._watched[id_] = _Watched(
@@ -210,7 +210,7 @@ class Worker:
             self._runs.release(claimed)
 
     def _look(self, id_: str, count: int) -> RunState | None:
-        """Where a run with so many steps stands; read once, most of them have ended long ago."""
+        """The state of a run with so many steps; cached, because most runs have ended."""
         known = self._known.get(id_)
         if known is not None and known[0] == count:
             return known[1]
@@ -223,7 +223,7 @@ class Worker:
         return state
 
     def _start(self, id_: str, state: RunState, now: float) -> bool:
-        """Take a run that is due, and drive it in a thread; False if that cannot be."""
+        """Claim a run that is due, and drive it in a thread; False if that fails."""
         try:
             if lacking := self._lacking(id_, state):
                 self._leave_parked(id_, state, lacking)
@@ -254,7 +254,7 @@ class Worker:
         try:
             self._run(claimed, state)
             self._troubles.pop(claimed.id, None)
-        except Exception as error:  # noqa: BLE001 -- one run's trouble must not end the others
+        except Exception as error:  # noqa: BLE001 -- an error of one run must not stop the others
             found = None
             with suppress(MulliganError, OSError):
                 found = self._runs.look(claimed.id)
@@ -269,7 +269,7 @@ class Worker:
         return trouble.until is None or self._platform.clock.now() < trouble.until
 
     def _leave_parked(self, id_: str, state: RunState, lacking: str) -> None:
-        """Leave a run as it is that needs what this process does not have; noted once."""
+        """Leave a run parked that needs what this process lacks; noted once in the journal."""
         note = f"a worker did not wake it: {lacking}"
         if all(each.text != note for each in state.remarks):
             self._runs.note(
@@ -279,7 +279,7 @@ class Worker:
         self._later(id_, (found or state).changes, MulliganError(f"it stays parked: {lacking}"))
 
     def _give_up(self, id_: str, changes: int, error: Exception) -> None:
-        """Tell of a run that cannot go on, now or at all."""
+        """Report a run that cannot be driven, now or at all."""
         if is_passing(error):
             self._later(id_, changes, error)
             return
@@ -287,7 +287,7 @@ class Worker:
         self._failed(id_, error)
 
     def _later(self, id_: str, changes: int, error: Exception) -> None:
-        """Try a run again in a while; told once while nothing about it changes."""
+        """Try a run again later; reported once until the run changes."""
         before = self._troubles.get(id_)
         is_new = before is None or before.changes != changes or not before.wait
         wait = _FIRST if before is None or is_new else min(2 * before.wait, _MOST)

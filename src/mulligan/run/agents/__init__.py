@@ -1,1 +1,1 @@
-"""What is known of each agent program: one file a program, mostly data."""
+"""Adapters for agent programs: one file per program, mostly data."""

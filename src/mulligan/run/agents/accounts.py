@@ -1,9 +1,9 @@
 """Which account of which provider a program uses.
 
-A limit is the account's, not the program's: two programs with one key of one provider share it. An
-account is known by its credential, which is hashed before it is stored, or by the login that the
-program keeps in a file. If it is unclear which provider a program asks, the account is that
-of the program alone.
+Limits belong to an account, not to a program: two programs with one key of one provider share it.
+An account is identified by its credential, which is hashed before it is stored, or by the login
+that the program keeps in a file. If the provider cannot be determined, the account counts as used
+by this program only.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = (
 
 
 class AgentAccount(NamedTuple):
-    """An account, as limits are shared by it.
+    """An account at a provider; programs that use the same one share its limits.
 
     Args:
         provider: The provider's name; the program's own where the provider is not known.
-        secret: What tells it from other accounts. Hashed before it is stored, never shown.
+        secret: Identifies the account. Hashed before it is stored, never shown.
         label: Where the credential was found, for people; nothing secret.
     """
 
@@ -44,7 +44,7 @@ class AgentAccount(NamedTuple):
 
 
 class Credential(NamedTuple):
-    """What a program shows to a provider.
+    """A credential that a program sends to a provider.
 
     Args:
         secret: A key, or the account's id at the provider.
@@ -55,7 +55,7 @@ class Credential(NamedTuple):
     label: str
 
 
-# By the variable that holds a key.
+# Environment variable of a key → provider.
 _PROVIDERS = {
     "ANTHROPIC_API_KEY": "anthropic",
     "ANTHROPIC_AUTH_TOKEN": "anthropic",
@@ -77,7 +77,7 @@ _PROVIDERS = {
     "GITHUB_TOKEN": "github",
 }
 
-# Names that programs give to providers, where they differ from ours.
+# Provider names used by programs, where they differ from ours.
 _ALIASES = {"gemini": "google", "openai-codex": "openai", "github-copilot": "github"}
 
 _FAMILIES = {
@@ -103,7 +103,7 @@ def provider_of_option(name: str) -> str:
 def provider_of_model(model: str) -> str | None:
     """The provider that ``anthropic/claude-opus-4`` names; empty for one that is not known.
 
-    None where the model's name says nothing, or only hints at it.
+    None if the name has no provider prefix.
     """
     prefix, slash, _ = model.partition("/")
     return provider_of_option(prefix) if slash else None
@@ -129,8 +129,8 @@ def key_credentials(names: tuple[str, ...], environ: Mapping[str, str]) -> dict[
 def file_entries(file: str, environ: Mapping[str, str]) -> dict[str, Credential]:
     """The credentials in a file with an entry for each provider, as opencode and pi keep them.
 
-    A key may be the name of a variable that holds it. Tokens of a login change by the hour, so a
-    login counts only where it names its account.
+    A key may be the name of a variable that holds it. Login tokens are renewed hourly and do not
+    identify an account, so a login is used only if it names its account.
     """
     label, found = short_path(file, environ), {}
     for name, entry in read_json(file).items():

@@ -1,8 +1,8 @@
 """The interface between a run and an agent program: start, resume, read its output.
 
-An adapter is asked twice: how to start the program so that it can be understood and resumed, and
-what a line of its output says while it runs. How a run ended is not asked here: `classify` reads
-that from the whole output, for all programs alike.
+An adapter builds the command line (structured output, a session that can be resumed) and reads
+output lines while the program runs. It does not judge how the run ended: `classify` reads that from
+the whole output, for all programs.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class CommandRefused(MulliganError):
 
 
 class LaunchRequest(NamedTuple):
-    """What the run wants of a start.
+    """What the runner asks an adapter for when it starts the program.
 
     Args:
-        session: An id for a new session, where the program lets us choose: a UUID that no start
-            before has used, or Gemini refuses it.
-        own_retries: How often the program may retry by itself; None for what is good for it.
-        environ: The environment it will inherit; read, never changed.
-        prompt: What to tell a session that goes on; empty for the usual words.
+        session: An id for a new session, if the program lets us choose it: a UUID never used
+            before, because Gemini refuses a used one.
+        own_retries: How often the program may retry by itself; None for the adapter's default.
+        environ: The environment that the program will inherit; the adapter does not change it.
+        prompt: The prompt for a resumed session; empty for the default one.
         pending: The tool calls that were under way when the session was interrupted, in words.
     """
 
@@ -68,12 +68,12 @@ class Launch(NamedTuple):
     """One start of the program.
 
     Args:
-        argv: What to execute; the first is the program.
+        argv: The command to execute, program first.
         environ: Variables to set on top of the inherited ones.
-        session: The id that was chosen for it, as far as we chose one.
-        is_translated: Whether stdout was made structured by us, so that the user sees what the
-            reader shows instead of its bytes.
-        is_structured: Whether stdout tells each step as an event: made so by us, or by the user.
+        session: The session id that we chose; empty if the program chooses.
+        is_translated: Whether we switched stdout to structured output, so that the user sees what
+            the reader shows instead of the raw bytes.
+        is_structured: Whether stdout is a stream of events, requested by us or by the user.
     """
 
     argv: tuple[str, ...]
@@ -89,19 +89,21 @@ class OutputNote(NamedTuple):
     Args:
         session: The id of the session under way; only ids that fit the adapter's pattern.
         is_retry: Whether the program says that it tries again by itself.
-        reason: Why it does, in its words, where they stand in the notice; a structured event has
-            them in its fields.
-        quiet: Seconds for which it announced to be silent.
-        is_work: Whether a model has answered: something was achieved.
+        reason: The reason that the program printed in its retry message; empty if a structured
+            event carries it in its fields.
+        quiet: Seconds of silence that the program announced.
+        is_work: Whether a model has answered.
         pending: The tool calls that are under way after this line, in words; None if that did
             not change.
         cost: US dollars that this attempt has cost so far.
         tokens: Tokens that this attempt has used so far, in and out.
         shown: What the user would have seen of it: (stream, text) in order.
-        is_lost: Whether the program says that there is no session to go on with: nothing was saved
-            of it, so a new start repeats nothing. Never after work in the same attempt.
-        is_futile: Whether it goes on with what leads nowhere, at a price: it is to be ended.
-        is_event: Whether this was the first event on stdout: the output is structured.
+        is_lost: Whether the program reports that the session to resume does not exist. Nothing was
+            saved, so a restart repeats no work. Never set after work in the same attempt.
+        is_futile: Whether the program repeats paid requests that cannot succeed; the supervisor
+            stops it.
+        is_event: Whether this line was the first event on stdout, which proves that the output is
+            structured.
     """
 
     session: str = ""
@@ -119,14 +121,14 @@ class OutputNote(NamedTuple):
 
 
 class OutputReader(Protocol):
-    """Reads one attempt's output, line by line. Never raises, whatever the bytes."""
+    """Reads one attempt's output, line by line. Never raises on malformed output."""
 
     def line(self, stream: Stream, line: bytes, /) -> OutputNote | None:
-        """What `line`, without its end, says; None for nothing."""
+        """The note for `line`, given without its newline; None if it says nothing."""
         ...
 
     def end(self) -> OutputNote | None:
-        """What is still to be told now that the output is over."""
+        """The last note, after the end of the output."""
         ...
 
 
@@ -135,17 +137,17 @@ class AgentAdapter(Protocol):
 
     @property
     def name(self) -> str:
-        """As packs know it: ``claude``; ``generic`` for unknown programs."""
+        """The program's name in pattern packs: ``claude``; ``generic`` for unknown programs."""
         ...
 
     @property
     def can_resume(self) -> bool:
-        """Whether a session can go on where it stopped."""
+        """Whether an interrupted session can be resumed."""
         ...
 
     @property
     def idle(self) -> float | None:
-        """Seconds without a sign of life after which it hangs; None where that means nothing."""
+        """Seconds without a sign of life after which it counts as hung; None for no limit."""
         ...
 
     @property
@@ -172,9 +174,9 @@ class AgentAdapter(Protocol):
         ...
 
     def resume(self, command: tuple[str, ...], session: str, wish: LaunchRequest, /) -> Launch:
-        """How to go on with `session` of `command`: its flags, another prompt.
+        """How to resume `session` of `command`: the same flags, another prompt.
 
-        What came by stdin was part of the first prompt; a resumed program gets an empty one.
+        The first attempt has already read stdin, so a resumed program gets an empty one.
         """
         ...
 

@@ -1,6 +1,7 @@
-"""Antigravity's ``agy``: known by its words alone.
+"""Antigravity's ``agy``: recognised only by the text that it prints.
 
-It exits 0 even when its quota is used up, so those words are believed; nothing is added to it.
+It exits with 0 even when its quota is used up, so its text outranks the exit code. No options are
+added.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """aider: ``aider --message``.
 
-It has no sessions: what it did is in the files, and in a history that it does not go on with.
+It has no sessions to resume: its work is in the files, and it does not read its history back.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class AiderAdapter(KnownProgram):
 
     name = "aider"
     can_resume = False
-    # Exit 0 after every failure that it ended by itself.
+    # It exits with 0 after every failure that it handles.
     is_exit_trusted = False
     grammar = ArgvGrammar(
         values="""--message --msg -m --message-file -f --model --api-key --set-env --config -c

@@ -36,7 +36,7 @@ __all__ = (
 )
 
 
-# By the names of commands, packages, modules; the value is the module that knows the program.
+# Names of commands, packages and modules → the module with the adapter.
 NAMES = {
     "claude": "claude",
     "claude-code": "claude",
@@ -68,7 +68,7 @@ NAMES = {
     "antigravity": "agy",
 }
 
-# Who starts another program, with its options that take a value.
+# Launchers that start another program, with their options that take a value.
 _WRAPPERS = {
     "env": ("-u", "--unset", "-C", "--chdir"),
     "nice": ("-n", "--adjustment"),
@@ -103,9 +103,9 @@ _WRAPPERS = {
     "op": ("--env-file",),
     "doppler": ("-p", "-c", "--project", "--config"),
 }
-# Words of theirs that come before the program.
+# Subcommands of launchers that stand before the program.
 _WORDS = frozenset({"exec", "x", "run", "dlx", "tool"})
-# Who takes assignments for it.
+# Launchers that accept NAME=value before the program.
 _SETTERS = frozenset({"env", "sudo"})
 _PYTHONS = ("python", "pypy")
 
@@ -114,7 +114,7 @@ _PYTHONS = ("python", "pypy")
 def recognise(command: tuple[str, ...], name: str | None = None) -> AgentAdapter:
     """The adapter for `command`: by the program's name, or the one that is named.
 
-    What is no agent's work (``claude --version``, ``codex login``) is a program like any other.
+    Commands that do no agent work (``claude --version``, ``codex login``) get the generic adapter.
 
     Raises:
         SettingError: No program is called `name`.
@@ -131,13 +131,13 @@ def recognise(command: tuple[str, ...], name: str | None = None) -> AgentAdapter
 
 
 def program(module: str) -> KnownProgram:
-    """The program that a module knows, whatever it is asked to do."""
+    """The adapter in a module, for any command."""
     found: KnownProgram = import_module(f".{module}", __package__).PROGRAM
     return found
 
 
 def asking(name: str) -> KnownProgram:
-    """The program that an agent of a plan names, which can be asked unattended.
+    """The adapter for the program that an agent of a plan names; it must be able to run unattended.
 
     Raises:
         SettingError: There is none; names the nearest one.
@@ -161,7 +161,7 @@ def askable() -> dict[str, KnownProgram]:
 
 
 def known() -> tuple[str, ...]:
-    """The names that `recognise` takes, one a program, in alphabetical order."""
+    """The names that `recognise` accepts, one per program, in alphabetical order."""
     return tuple(sorted(program(module).name for module in set(NAMES.values())))
 
 
@@ -176,7 +176,7 @@ def _unknown(name: str) -> Exception:
 
 
 def find(command: tuple[str, ...], wanted: str = "") -> tuple[str, int]:
-    """The module that knows the program, and where in `command` the program stands.
+    """The module with the program's adapter, and the program's index in `command`.
 
     An empty name and 0 if it is unknown. With `wanted` only that program is looked for.
     """
@@ -236,7 +236,7 @@ def _behind(command: tuple[str, ...], at: int, valued: tuple[str, ...]) -> int:
 
 
 def _is_argument(arg: str) -> bool:
-    """Words of wrappers that are no program: ``timeout 5m``, ``mise exec node@20``, ``nvm 20``."""
+    """Arguments of launchers, not programs: ``timeout 5m``, ``mise exec node@20``, ``nvm 20``."""
     return arg[:1].isdigit() or "@" in arg[1:] or arg in (".", "lts", "latest")
 
 
@@ -246,7 +246,7 @@ def _known(arg: str) -> str:
     package = name[:1] + name[1:].partition("@")[0]
     if found := NAMES.get(package):
         return found
-    # node_modules/@openai/codex/bin/codex.js: the folder tells, if the file's name does not.
+    # node_modules/@openai/codex/bin/codex.js: the folder names the program if the file does not.
     _, _, inside = arg.rpartition("node_modules/")
     if inside and inside != arg:
         parts = inside.split("/")

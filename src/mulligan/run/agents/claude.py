@@ -62,7 +62,7 @@ class ClaudeAdapter(KnownProgram):
     session_option = "--session-id"
     forks = ("--fork-session",)
     unsaved = ("--no-session-persistence",)
-    # Messages that come by stdin have been given.
+    # The first attempt has already read the messages on stdin.
     prompts = ("--input-format", "--replay-user-messages")
     provider = "anthropic"
     keys = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
@@ -119,7 +119,7 @@ class ClaudeReader(EventReader):
         if event.get("error") or event.get("isApiErrorMessage"):
             return
         self.worked()
-        # Only the result knows the output tokens; until then the request's size must do.
+        # Only the result event has the output tokens; until then count the request's tokens.
         name, tokens = text(message, "id"), _tokens(message)
         self._total += tokens - self._usage.get(name, 0.0)
         self._usage[name] = tokens
@@ -132,7 +132,7 @@ class ClaudeReader(EventReader):
         said = self._printed(event)
         if said.strip():
             self.show("stdout", self._gap + said)
-            # Background work can bring a second result: it is set apart from the first.
+            # Background work can produce a second result; separate it from the first.
             self._gap = "\n" if said.endswith("\n") else "\n\n"
 
     def _printed(self, event: Event) -> str:
@@ -158,7 +158,7 @@ class ClaudeReader(EventReader):
                 return said if said.endswith("\n") else said + "\n"
 
     def ended(self) -> None:
-        # The result stood in a line that was broken: the answer must not be lost with it.
+        # The line with the result was cut off; show the answer from the messages before it.
         if not self._is_told and self.is_broken and self._last:
             self.show("stdout", self._last + "\n")
 

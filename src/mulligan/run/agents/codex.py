@@ -55,7 +55,7 @@ class CodexAdapter(KnownProgram):
     format = ("--json",)
     sessions = ("--last", "--all")
     unsaved = ("--ephemeral",)
-    # They have been given.
+    # The first attempt has already received them.
     prompts = ("-i", "--image")
     keys = ("CODEX_API_KEY", "OPENAI_API_KEY")
     is_file_first = True
@@ -69,7 +69,7 @@ class CodexAdapter(KnownProgram):
             raise self.refused("without exec is interactive")
 
     def is_saved(self, parts: tuple[Argument, ...]) -> bool:
-        # A review's own options mean nothing to the session that goes on.
+        # ``resume`` does not take the options of ``review``.
         behind = [part.values[0] for part in parts[self.place(parts) :] if not part.name]
         return behind[:1] != ["review"] and super().is_saved(parts)
 
@@ -95,7 +95,7 @@ class CodexAdapter(KnownProgram):
         found = super().account(command, environ)
         if named in {"", "openai"}:
             return found
-        # The user has described another provider: its key and its place are in that description.
+        # The user configured another provider, with its own key and endpoint.
         return found._replace(provider=named, secret=f"{named} {found.secret}")
 
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
@@ -252,7 +252,7 @@ def _file(path: Path) -> Mapping[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        # Codex will say what is wrong with it better than we can.
+        # Codex itself reports what is wrong with the file.
         return {}
 
 

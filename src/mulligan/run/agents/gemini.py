@@ -38,7 +38,7 @@ class GeminiAdapter(KnownProgram):
     headless = ("-p", "--prompt")
     interactive = ("-i", "--prompt-interactive")
     usage = 'gemini -p "…"'
-    # What comes by stdin is put before the prompt, and it does without neither.
+    # Gemini puts stdin before the prompt; a prompt is needed even with stdin.
     asked = ("gemini", "-p", "{prompt}", "{args}")
     asked_on_stdin = ("gemini", "-p", "Do what is asked above.", "{args}")
     resumed = ("--resume", "{session}", "-p", "{prompt}")

@@ -1,6 +1,6 @@
 """The adapter for unknown programs: started as they are, their output is not interpreted.
 
-It is on the path of every ``mulligan run -- true``, so it imports next to nothing.
+Every ``mulligan run -- true`` imports this module, so it imports almost nothing itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ("PROGRAM", "GenericAdapter")
 
 
 class GenericAdapter:
-    """No flags, no sessions; silence means nothing, and its exit code is believed."""
+    """Adds no flags, has no sessions and no idle limit, and trusts the exit code."""
 
     __slots__ = ()
 
@@ -33,29 +33,29 @@ class GenericAdapter:
         return Launch(argv=command)
 
     def resume(self, command: tuple[str, ...], session: str, wish: LaunchRequest, /) -> Launch:  # noqa: ARG002 -- the port's
-        """The same again: there is no session to go on with."""
+        """Start the same command: there is no session to resume."""
         return Launch(argv=command)
 
     def reader(self, launch: Launch, /) -> OutputReader:  # noqa: ARG002 -- the port's
         return NullReader()
 
     def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> None:
-        """It may ask anybody, with any credential."""
+        """None: the provider and credential of an unknown program are not known."""
 
     def model(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> str:  # noqa: ARG002 -- the port's
         return ""
 
 
 class NullReader:
-    """Sees nothing in any line."""
+    """A reader that returns no notes."""
 
     __slots__ = ()
 
     def line(self, stream: Stream, line: bytes, /) -> None:
-        """Nothing is known of it."""
+        """Always None."""
 
     def end(self) -> None:
-        """Nothing is left to tell."""
+        """Always None."""
 
 
 PROGRAM = GenericAdapter()

@@ -23,7 +23,8 @@ class OpencodeAdapter(KnownProgram):
     """Measured with 1.18.33. Its own retries have no option, and it says nothing of them."""
 
     name = "opencode"
-    # A tool is told of when it has ended, and a subagent is one tool: ten minutes would end it.
+    # opencode reports a tool only when it has ended, and a subagent is one tool: the usual idle
+    # limit would stop it while it works.
     idle = 1800.0
     grammar = ArgvGrammar(
         values="""--log-level --command -s --session -m --model --agent --format --title --attach
@@ -51,7 +52,7 @@ class OpencodeAdapter(KnownProgram):
     session_values = ("--session", "-s")
     session_pattern = re.compile(r"ses_[A-Za-z0-9]{4,60}")
     forks = ("--fork",)
-    # A command is a prompt with a name, and its files have been given.
+    # ``--command`` is a named prompt; the first attempt has already received its files.
     prompts = ("--command", "-f", "--file")
     keys = (
         *("OPENCODE_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"),
@@ -77,8 +78,9 @@ class OpencodeAdapter(KnownProgram):
         return OpencodeReader(launch)
 
 
-# A stream that ends without saying why is followed by another request, one message longer, without
-# end: 44 in 50 seconds (1.18.33). So many in a row are its own retries; the next one ends it.
+# After a stream that ends without a reason opencode sends another request, one message longer,
+# without end: 44 in 50 seconds (1.18.33). This many in a row count as its own retries; after one
+# more the supervisor stops it.
 _CUT_OFF = 3
 
 
@@ -100,7 +102,7 @@ class OpencodeReader(EventReader):
                 self.show("stdout", said + "\n" if said else "")
             case "tool_use":
                 self.worked()
-                self._cut_off = -1  # a step that used a tool goes on whatever it ends with
+                self._cut_off = -1  # a step that used a tool is always followed by another
                 self._tool(part)
             case "step_finish":
                 self._finished(text(part, "reason"))

@@ -1,7 +1,7 @@
-"""Base of the readers of programs' output: events become notes on what the program does.
+"""Base class of output readers: turns a program's events into `OutputNote`s.
 
-A program's output is data of others: a line may be cut, doubled, several megabytes long, or not
-what it seems. Whatever does not have the expected shape says nothing; nothing here raises.
+A program's output is untrusted: a line may be cut, doubled or several megabytes long. A line
+without the expected shape is ignored; nothing here raises.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = (
 Event = Mapping[str, object]
 
 _ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{7,63}")
-# A block of pretty-printed JSON longer than this is no report of a program about itself.
+# Longer blocks of pretty-printed JSON are not treated as events.
 _LONGEST_BLOCK = 4_000_000
-# More of a tool call than this is not needed to recognise it.
+# Longest description of a tool call, in characters.
 _LONGEST_CALL = 300
 
 
 def fits(session: object) -> bool:
-    """Whether it can be given to a program as a session's id, and as nothing else."""
+    """Whether it is safe to pass to a program as a session id, not as an option."""
     return isinstance(session, str) and _ID.fullmatch(session) is not None
 
 
@@ -78,10 +78,10 @@ def contents(event: Event, *path: str) -> Iterator[Event]:
 
 
 def parsed(line: bytes) -> tuple[list[Event] | None, str]:
-    """The events in a line: None if it is no JSON, none if it is broken; and what is left over.
+    """The events in a line (None if it is not JSON, empty if broken), and the text left over.
 
-    Claude 2.1.74 could put an event into the middle of another line. The event is whole; what
-    stands before it goes on in the next line.
+    Claude 2.1.74 could put an event into the middle of another line. The event is complete; the
+    text before it continues in the next line.
     """
     if line.lstrip()[:1] not in (b"{", b"["):
         return None, ""
@@ -108,11 +108,11 @@ def _events(said: str) -> list[Event] | None:
 class EventReader:
     """Reads one attempt of a program that prints events; a subclass knows what they mean.
 
-    A subclass's `read` looks at one event of stdout, `words` at a line that is none; both tell
-    what they find by the methods below, and the note is made of it.
+    A subclass's `read` handles one event of stdout, `words` a line that is not an event; both
+    report through the methods below, which build the note.
     """
 
-    # How it says on stderr that the session to go on with does not exist.
+    # What the program prints on stderr if the session to resume does not exist.
     lost: re.Pattern[str] | None = None
 
     _quiet: float
@@ -142,42 +142,42 @@ class EventReader:
         self.ended()
         return self._note()
 
-    # For subclasses to say.
+    # Overridden by subclasses.
 
     def read(self, event: Event) -> None:
-        """What an event of its output says."""
+        """Handle one event of the output."""
 
     def words(self, stream: Stream, line: str) -> None:
-        """What a line says that is no event."""
+        """Handle a line that is not an event."""
 
     def ended(self) -> None:
-        """What is left to show when the output is over."""
+        """Show what is left after the end of the output."""
 
     def skips(self, line: bytes) -> bool:  # noqa: ARG002 -- for subclasses
         """Whether a line is not worth parsing."""
         return False
 
-    # For subclasses to tell.
+    # Called by subclasses to report.
 
     def session(self, found: object) -> None:
         if fits(found):
             self._session = str(found)
 
     def retry(self, quiet: float = 0.0, reason: str = "") -> None:
-        """It tries again by itself, after `quiet` seconds."""
+        """The program retries by itself after `quiet` seconds."""
         self._is_retry, self._reason = True, reason
         self.silent(quiet)
 
     def silent(self, seconds: float) -> None:
-        """It announced to be silent for so long."""
+        """The program announced that it will be silent for so many seconds."""
         self._quiet = max(self._quiet, seconds)
 
     def futile(self) -> None:
-        """It goes on with what leads nowhere, and would not end by itself."""
+        """The program repeats requests that cannot succeed, and would not stop by itself."""
         self._is_futile = True
 
     def worked(self) -> None:
-        """Something was achieved: a tool is used, an answer is whole. Half an answer is nothing."""
+        """The model used a tool or completed an answer. A partial answer does not count."""
         self._is_work = self._has_worked = True
 
     def tool_began(self, tool: str, name: str, arguments: object = None) -> None:
@@ -192,7 +192,7 @@ class EventReader:
             self._is_changed = True
 
     def spent(self, *, cost: float | None = None, tokens: float | None = None) -> None:
-        """What the attempt has used so far; what was told is never taken back."""
+        """Cost and tokens of the attempt so far; the totals never decrease."""
         if cost is not None:
             self._cost = max(cost, self._cost or 0.0)
         if tokens is not None:
@@ -206,15 +206,15 @@ class EventReader:
         )
 
     def show(self, stream: Stream, text: str) -> None:
-        """What the user would have seen; only where we changed the output's form."""
+        """Show text to the user; has an effect only if we switched the output to structured."""
         if not self._is_translated or not text:
             return
         if not text.isascii():
-            # JSON can hold halves of characters that no terminal takes.
+            # JSON can contain lone surrogates, which cannot be encoded for a terminal.
             text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         self._shown.append((stream, text))
 
-    # How lines become events.
+    # From lines to events.
 
     def _take(self, stream: Stream, line: bytes) -> None:
         if whole := self._gather(stream, line):
@@ -243,7 +243,7 @@ class EventReader:
         self.words(stream, said)
 
     def _gather(self, stream: Stream, line: bytes) -> bytes:
-        """A pretty-printed object is gathered until its last line, which stands at the margin."""
+        """Collect a pretty-printed object up to its last line, which is not indented."""
         block = self._block.get(stream)
         bare = line.rstrip()
         if block is None:
@@ -287,7 +287,7 @@ class EventReader:
 
 
 def _described(name: str, arguments: object) -> str:
-    """A tool call in words, short enough for a prompt: its command, else all it was given."""
+    """A short description of a tool call for a prompt: its command, else all its arguments."""
     command = mapping(arguments).get("command")
     if isinstance(command, list):  # an argv
         command = " ".join(word for word in command if isinstance(word, str))

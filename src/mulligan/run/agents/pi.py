@@ -62,7 +62,7 @@ class PiAdapter(KnownProgram):
     models = ("--model",)
 
     def check(self, parts: tuple[Argument, ...]) -> None:
-        # Its json mode is for programs as it is.
+        # ``--mode json`` is unattended even without ``-p``.
         if value_of(parts, "--mode") != "json":
             super().check(parts)
 
@@ -83,7 +83,7 @@ class PiReader(EventReader):
         self._answer, self._error = "", ""
 
     def skips(self, line: bytes) -> bool:
-        # Each update repeats the whole message so far: to parse them all would be quadratic.
+        # Each update repeats the whole message so far; parsing all of them would be quadratic.
         return line.startswith(b'{"type":"message_update"')
 
     def read(self, event: Event) -> None:

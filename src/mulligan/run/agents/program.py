@@ -1,13 +1,13 @@
 """A known agent program: how its command line is read, and how it is started and resumed.
 
-What the user wrote is kept: nothing is added that they chose themselves, and a resumed session gets
-their flags, permissions included, as they are. Only the prompt is replaced: the first one has been
-given, and so has what came with it by stdin or as files.
+The user's flags are kept: an option that they set is not added again, and a resumed session gets
+the same flags, permissions included. Only the prompt is replaced: the first attempt has already
+received it, with its stdin and files.
 
-To replace a prompt one must know what is a prompt: ``--allowedTools Bash "fix it"`` gives Claude
-two tools, no prompt. So each program says which of its options take a value, which take as many as
-follow, which take one if it is there. An unknown option is taken for a flag; the word behind it is
-taken for its value only if another word can be the prompt.
+To replace the prompt we must find it: ``--allowedTools Bash "fix it"`` gives Claude two tools, no
+prompt. So each adapter lists which options take one value, which take many and which take an
+optional one. An unknown option counts as a flag; the word after it counts as its value only if
+another word can be the prompt.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = (
     "words",
 )
 
-# It must not sound like a new task, nor like a reproach: models start over for less.
+# Must not read like a new task or a complaint, or the model starts over.
 CONTINUE = (
     "You were interrupted by a technical failure that is over now. Go on with the same task exactly"
     " where you stopped. Do not repeat steps that are finished; if you cannot tell whether the last"
@@ -69,8 +69,8 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
 _WORKTREES = ("--worktree", "-w")
 
-# The bound for forms that print only when they are done: their processor time and network tell
-# whether they live, and these may rest for longer than what is printed while it happens.
+# Idle limit for output forms that print only at the end: only processor time and network show that
+# the program lives, and these may pause for longer than live output does.
 _AT_ITS_END = 1800.0
 
 
@@ -79,7 +79,7 @@ class Argument(NamedTuple):
 
     Args:
         name: The option as it was written, without an attached value; empty for a word.
-        tokens: What stands in the command line for it.
+        tokens: Its words in the command line.
         values: What it was given.
         is_sure: False for a word that may be the value of an unknown option.
     """
@@ -96,7 +96,7 @@ class ArgvGrammar:
     Args:
         values: Options that take one value.
         lists: Options that take every word up to the next option.
-        maybes: Options that take a value if the next word is no option.
+        maybes: Options that take a value if the next word is not an option.
         flags: Options that take none.
     """
 
@@ -112,7 +112,7 @@ class ArgvGrammar:
 
 
 def cut(args: tuple[str, ...], grammar: ArgvGrammar) -> tuple[Argument, ...]:
-    """The parts of a command line behind the program's name, in order, nothing lost."""
+    """All parts of a command line after the program's name, in order."""
     parts: list[Argument] = []
     rest, is_unknown = list(reversed(args)), False
     while rest:
@@ -241,7 +241,7 @@ def _filled(
 
 
 def go_on(pending: str = "") -> str:
-    """What a session is told that goes on, with the tool calls that were under way."""
+    """The prompt for a resumed session, with the tool calls that were interrupted."""
     return f"{CONTINUE}{_PENDING}{pending}" if pending else CONTINUE
 
 
@@ -255,58 +255,58 @@ def _parsed(
 
 
 class KnownProgram:
-    """What is common to the known programs; a subclass is one of them, mostly as data."""
+    """Base class of the adapters for known programs; a subclass is mostly data."""
 
     name = ""
     module = ""
     can_resume = True
-    # Longer than any model thinks in silence, shorter than a lost night.
+    # Longer than a model thinks without output.
     idle = 600.0
     is_exit_trusted = True
     is_end_reported = False
 
     grammar = ArgvGrammar()
-    # No agent's work: options and subcommands that are passed through as they are.
+    # Options and subcommands without agent work; such commands are passed through unchanged.
     asides: tuple[str, ...] = ("--help", "-h", "--version", "-v", "-V")
     commands = ""
-    # Work for a person at a terminal: one of `headless` must be there, none of `interactive`.
+    # An unattended command has one of `headless` and none of `interactive`.
     headless: tuple[str, ...] = ()
     interactive: tuple[str, ...] = ()
     usage = ""
-    # Options by which a user chooses how it prints, and what we choose if they did not.
+    # Options that set the output format, and the ones that we add if the user set none.
     formats: tuple[str, ...] = ()
     format: tuple[str, ...] = ()
-    # The forms that show what it does while it does it; the others print at their end.
+    # Output formats that print while the program works; the others print at the end.
     live: tuple[str, ...] = ()
-    # Options by which a user chooses a session: any, those with an id, that by which we choose.
+    # Options that choose a session: all of them, those that take an id, the one that we add.
     sessions: tuple[str, ...] = ()
     session_values: tuple[str, ...] = ()
     session_option = ""
     session_pattern = _UUID
     forks: tuple[str, ...] = ()
-    # Options that keep a session from being saved.
+    # Options that turn off saving the session.
     unsaved: tuple[str, ...] = ()
-    # Options that belong to the first prompt: not repeated when the session goes on.
+    # Options that belong to the first prompt; left out when the session is resumed.
     prompts: tuple[str, ...] = ()
-    # The words that go on with a session, before the user's own and where they must come last.
+    # Words that resume a session, placed before the user's own, and those that must come last.
     resumed: tuple[str, ...] = ()
     resumed_last: tuple[str, ...] = ()
-    # Subcommands behind which our options belong.
+    # Subcommands after which our options are inserted.
     subcommands: tuple[str, ...] = ()
     # The command line that asks it something, with the prompt as an argument, and on stdin; empty
     # if it reads none there. Options of the user's that take any number of words would swallow a
     # prompt behind them, so the prompt stands before them, or behind ``--``.
     asked: tuple[str, ...] = ()
     asked_on_stdin: tuple[str, ...] = ()
-    # Whose account it uses. The provider; empty for a program that knows several. Variables that
-    # hold keys, in the program's own order. Variables that name another endpoint. Where it keeps a
+    # The account. The provider; empty for a program that supports several. Variables that hold
+    # keys, in the program's own order. Variables that name another endpoint. Where it keeps a
     # login: the variable that names the folder, else a folder in the home.
     provider = ""
     keys: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
     home_variable = ""
     folder = ""
-    # Whether a key in a file of its own goes before those in variables.
+    # Whether a key in the program's own file outranks variables.
     is_file_first = False
     # Options that name the provider, and a key for it.
     provider_options: tuple[str, ...] = ()
@@ -314,7 +314,7 @@ class KnownProgram:
     # Options that name the model, and variables that do so without them.
     models: tuple[str, ...] = ("--model", "-m")
     model_variables: tuple[str, ...] = ()
-    # The variable that bounds its own retries, and how many are good for it.
+    # The variable that limits the program's own retries, and our default for it.
     retries_variable = ""
     retries = 0
 
@@ -403,7 +403,7 @@ class KnownProgram:
         if provider and provider in found:
             secret, label = found[provider]
             return AgentAccount(provider, f"{provider} {where} {secret}", f"{label}{at}")
-        # It is unclear which account it is, so it is shared with no other program or machine.
+        # The account is unknown, so its limits are not shared with other programs or machines.
         home, keys = self.home(environ), [environ[each] for each in self.keys if environ.get(each)]
         secret = " ".join([self.name, os.uname().nodename, where, home, *keys])
         label = f"keys of {self.name}" if keys else f"login in {short_path(home, environ)}"
@@ -448,7 +448,7 @@ class KnownProgram:
         environ: Mapping[str, str],
         found: Mapping[str, Credential],
     ) -> str:
-        """The provider that it asks, of those that it knows; empty if that cannot be told."""
+        """The provider that the program calls; empty if that cannot be determined."""
         if named := value_of(parts, *self.provider_options):
             return provider_of_option(named)
         model = self._model(parts, environ)
@@ -461,7 +461,7 @@ class KnownProgram:
         return next(iter(found)) if len(found) == 1 else ""
 
     def fitted(self, command: tuple[str, ...]) -> AgentAdapter:
-        """The adapter for this one command: what it cannot do in this form is taken from it."""
+        """The adapter for this command, without the abilities that it lacks in this form."""
         _, parts = self._read(command)
         if self._is_aside(parts):
             return GENERIC
@@ -473,10 +473,10 @@ class KnownProgram:
         found.can_resume, found.idle = can_resume, idle
         return found
 
-    # What a subclass says where data is not enough.
+    # Hooks for subclasses that need more than data.
 
     def check(self, parts: tuple[Argument, ...]) -> None:
-        """Refuses what waits for a person."""
+        """Refuse a command that waits for a user."""
         asked = next((part.name for part in parts if part.name in self.interactive), "")
         if asked:
             raise self.refused(f"{asked} waits for a person")
@@ -488,14 +488,14 @@ class KnownProgram:
         return CommandRefused(f"{self.name} {because}", hint)
 
     def place(self, parts: tuple[Argument, ...]) -> int:
-        """Behind how many parts our options belong: behind the subcommand, if there is one."""
+        """The index at which our options are inserted: after the subcommand, if there is one."""
         for at, part in enumerate(parts, 1):
             if not part.name and part.values[0] in self.subcommands:
                 return at
         return 0
 
     def resume_words(self, parts: tuple[Argument, ...]) -> tuple[str, ...]:  # noqa: ARG002 -- for subclasses
-        """The words that go on with a session, before the user's own."""
+        """The words that resume a session, placed before the user's own."""
         return self.resumed
 
     def bounds(self, parts: tuple[Argument, ...], wish: LaunchRequest) -> tuple[str, ...]:  # noqa: ARG002 -- for subclasses
@@ -503,13 +503,13 @@ class KnownProgram:
         return ()
 
     def is_saved(self, parts: tuple[Argument, ...]) -> bool:
-        """Whether there will be a session to go on with, in the folder where it was."""
-        # Without a name each start makes another worktree.
+        """Whether the session is saved and can be resumed in the same folder."""
+        # Without a name each start creates another worktree.
         strays = [part for part in parts if part.name in _WORKTREES and not part.values]
         return not strays and not given(parts, *self.unsaved)
 
     def is_live(self, parts: tuple[Argument, ...]) -> bool:
-        """Whether it prints while it works, so that silence says something early."""
+        """Whether the program prints while it works, so that the short idle limit applies."""
         return not given(parts, *self.formats) or value_of(parts, *self.formats) in self.live
 
     def _read(self, command: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[Argument, ...]]:
@@ -521,7 +521,7 @@ class KnownProgram:
         )
 
     def _session(self, parts: tuple[Argument, ...]) -> str:
-        """The session that the user chose, where it will keep its id."""
+        """The session that the user chose, if the program keeps its id."""
         value = value_of(parts, *self.session_values)
         is_kept = self.session_pattern.fullmatch(value) and not given(parts, *self.forks)
         return value if is_kept and fits(value) else ""

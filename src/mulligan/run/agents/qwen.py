@@ -42,7 +42,7 @@ class QwenAdapter(KnownProgram):
     commands = "mcp extensions auth hooks hook channel review"
     interactive = ("-i", "--prompt-interactive")
     usage = 'qwen "…"'
-    # What comes by stdin is put before the prompt, and it does without neither.
+    # Qwen puts stdin before the prompt; a prompt is needed even with stdin.
     asked = ("qwen", "-p", "{prompt}", "{args}")
     asked_on_stdin = ("qwen", "-p", "Do what is asked above.", "{args}")
     sessions = ("--session-id", "--resume", "-r", "--continue", "-c")

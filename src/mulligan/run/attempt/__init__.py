@@ -1,1 +1,1 @@
-"""One attempt of a run: started, read, judged."""
+"""One attempt of a run: starts the program, reads its output, decides what follows."""

@@ -5,10 +5,10 @@
       │                             └──────────it meets it again─────────┤
       └──────a model answers any run of the account, or a user resets────┘
 
-A limit is about the account, or about a model or a family of models. It is believed until the time
-that was stated, but never longer than six hours: then one run tries while the others wait for what
-becomes of it. A limit whose time is not sure is believed for minutes, and longer each time
-that it is met again. Whatever closed it, the first answer of a model opens it.
+A limit applies to the account, a model or a family of models. It holds until the stated time, but
+for six hours at most: then one run probes while the others wait for its result. A limit without a
+certain time holds for minutes, and longer each time that a run meets it again. The first answer of
+a model lifts any limit.
 """
 
 from __future__ import annotations
@@ -42,35 +42,35 @@ __all__ = (
     "plain_model",
 )
 
-# What a program prints is data that anybody may have written: one statement is believed so long.
+# Longest time that one statement holds: a program's output is untrusted.
 LONGEST_BELIEF = 21_600.0
 
-# How long a limit without a sure time is believed: at first, and at most.
+# How long a limit without a certain time holds: the first time, and at most.
 _FIRST_DOUBT, _LONGEST_DOUBT = 60.0, 1800.0
 
-# A run that tries is refused within this time, or it is let in.
+# A probing run that was not refused within this time counts as admitted.
 _PROBE = 120.0
 
-# How often those look that wait for the run that tries.
+# How often runs that wait for a probe ask again, in seconds.
 _GLANCE = 15.0
 
-# An answer may have been on its way when the limit was met.
+# Answers of attempts this recent may have been sent before the limit was met.
 _ON_ITS_WAY = 120.0
 
-# How long a limit is remembered whose time has passed: a run that meets it again waits longer.
+# How long an expired limit is kept: a run that meets it again waits longer.
 _MEMORY = 3600.0
 
-# More limits than an account has; the oldest go first.
+# Most limits kept per account; the oldest are dropped first.
 _MOST = 16
 
 
-#: What a limit is about that says "this model", and that model where the run did not name it.
+#: `AccountLimit.model` for "this model", and for the default model of a run that named none.
 THIS, OWN = "this-model", "default-model"
 
 _LONGEST = 80
 _TOKENS = re.compile(r"[a-z]+|\d+")
 _SUFFIX = re.compile(r"(?:\[[^\]]*\]|:.*)$")
-# The maker's name says nothing where another word follows.
+# Ignored when another word follows.
 _MAKERS = frozenset({"claude", "anthropic"})
 
 
@@ -81,14 +81,14 @@ class AccountLimit:
     Args:
         model: The model or the family that it is about; empty for the whole account.
         is_default: Whether it also holds for runs that name no model.
-        look: Until when no run tries.
-        resets_at: When it was said to be over, in epoch seconds; None if that is not sure.
+        look: When a run may probe.
+        resets_at: The stated reset time, in epoch seconds; None if uncertain.
         because: What the program said.
         run: The run that met it.
         program: Its program.
         met_at: When, in epoch seconds.
-        doubts: How often in a row it was met without a sure time.
-        probe: The run that tries whether it is over.
+        doubts: How often in a row it was met without a certain time.
+        probe: The run that probes whether the limit still holds.
     """
 
     model: str
@@ -103,7 +103,7 @@ class AccountLimit:
     probe: Lease | None = None
 
     def holds(self, model: str) -> bool:
-        """Whether it is about a run of `model`; an empty one is the program's default."""
+        """Whether it applies to a run of `model`; empty stands for the program's default."""
         if not self.model:
             return True
         return covers(self.model, model) if model else self.is_default
@@ -111,14 +111,14 @@ class AccountLimit:
 
 @dataclass(frozen=True, slots=True)
 class AccountState:
-    """What is known of one account, or ordered for everything of one name.
+    """Limits and user's order of one account, or the order for a whole program or provider.
 
     Args:
         label: Where its credential was found, for people.
         programs: The programs that have met a limit of it.
         limits: Its limits.
         hand: ``blocked`` or ``allowed`` by a user; empty if not.
-        hand_until: Until when; None for until it is taken back.
+        hand_until: When the order expires; None for never.
         because: Why, in their words.
     """
 
@@ -130,12 +130,12 @@ class AccountState:
     because: str = ""
 
     def ordered(self, moment: Moment) -> str:
-        """What a user has ordered, if that still holds."""
+        """The user's order, if it has not expired."""
         is_over = self.hand_until is not None and self.hand_until.left(moment) <= 0
         return "" if is_over else self.hand
 
     def blocked(self, moment: Moment) -> StartDelayed | None:
-        """How long runs are held because a user ordered it; None if they are not."""
+        """How long a user's order blocks runs; None if it does not."""
         if self.ordered(moment) != "blocked":
             return None
         left = float("inf") if self.hand_until is None else self.hand_until.left(moment)
@@ -147,7 +147,7 @@ def _keep(state: AccountState, moment: Moment) -> float:
         return float("inf")
     dues = [each.look.left(moment) for each in state.limits]
     dues += [] if state.hand_until is None else [state.hand_until.left(moment)]
-    # A limit that is not known any more was lifted: so it is known until its stated time.
+    # A missing limit counts as lifted, so keep it until its stated time.
     dues += [each.resets_at - moment.wall for each in state.limits if each.resets_at is not None]
     return _MEMORY + max(dues, default=0.0)
 
@@ -175,7 +175,7 @@ class StartDelayed:
     Args:
         delay: Seconds until it may ask again; infinite if a user blocked the account.
         because: Why, in a clause.
-        resets_at: When the limit was said to be over, in epoch seconds.
+        resets_at: The stated reset time of the limit, in epoch seconds.
     """
 
     delay: float
@@ -185,7 +185,7 @@ class StartDelayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartRequest(_Operation):
-    """May a run start? Changes nothing unless the run is the one that tries.
+    """Asks whether a run may start. Changes the state only if the run becomes the probe.
 
     Args:
         run: The run.
@@ -211,7 +211,7 @@ class StartRequest(_Operation):
     def _tried(
         self, state: AccountState, mine: list[AccountLimit], moment: Moment
     ) -> tuple[AccountState, StartAllowed | StartDelayed]:
-        """The answer where the time to look again has come: one run tries."""
+        """The answer once a probe is due: one run starts, the others wait."""
         trying = [each.probe for each in mine if each.probe is not None]
         if not trying:
             probe = Lease(self.run, moment.lease(_PROBE))
@@ -221,7 +221,7 @@ class StartRequest(_Operation):
         if (left := max(each.due.left(moment) for each in trying)) > 0:
             because = f"run {trying[0].id} checks whether the limit has been lifted"
             return state, StartDelayed(min(left, _GLANCE), because)
-        # It was not refused in all that time.
+        # The probe was not refused in time: it was admitted.
         return _without(state, mine), StartAllowed()
 
 
@@ -233,10 +233,11 @@ class LimitMet(_Operation):
         run: The run.
         program: Its program.
         label: The account's.
-        model: What the limit is about: a model, a family; empty for the whole account.
-        is_default: Whether the run named no model, so that others that name none meet it, too.
-        seconds: Until it is over; 0 if unknown.
-        is_sure: Whether that time can be meant in one way only.
+        model: The model or family that is limited; empty for the whole account.
+        is_default: Whether the run named no model; then the limit also holds for other runs that
+            name none.
+        seconds: Seconds until the reset; 0 if unknown.
+        is_sure: Whether that time is unambiguous.
         because: What the program said.
     """
 
@@ -250,12 +251,12 @@ class LimitMet(_Operation):
     because: str
 
     def __call__(self, state: AccountState, moment: Moment) -> tuple[AccountState, float]:
-        """The result is for how many seconds no run tries."""
+        """Returns for how many seconds no run probes."""
         before = next((each for each in state.limits if each.model == self.model), None)
         others = [each for each in state.limits if each is not before]
         is_sure = self.is_sure and self.seconds > 0
         left = 0.0 if before is None else before.look.left(moment)
-        # Several runs that meet it together have met it once.
+        # Runs that meet the limit at the same time count as one.
         doubts = 0 if before is None else before.doubts
         doubts = 0 if is_sure else doubts if left > 0 else doubts + 1
         wait = self._belief(doubts, is_sure=is_sure)
@@ -286,18 +287,18 @@ class LimitMet(_Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswered(_Operation):
-    """A model has answered a run: no limit that is about it holds any more.
+    """A model has answered a run: lifts the limits that apply to it.
 
     Args:
         model: The run's model.
-        age: For how many seconds its attempt has been under way.
+        age: Seconds since its attempt started.
     """
 
     model: str
     age: float
 
     def __call__(self, state: AccountState, moment: Moment) -> tuple[AccountState, bool]:
-        """The result is whether this lifted a limit."""
+        """Returns whether this lifted a limit."""
         began = moment.wall - self.age
         refuted = [
             each
@@ -310,7 +311,7 @@ class ModelAnswered(_Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeReleased(_Operation):
-    """A run that tried has ended, and it is still unknown whether the limit holds.
+    """The probing run ended without showing whether the limit holds.
 
     Args:
         run: The run.
@@ -325,12 +326,12 @@ class ProbeReleased(_Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverrideLimit(_Operation):
-    """A user blocks or allows an account, whatever is known of its limits.
+    """A user blocks or allows an account, regardless of its limits.
 
     Args:
         move: What they order.
-        because: Why; told to runs that are held.
-        seconds: For how long; None for until it is taken back.
+        because: The reason shown by blocked runs.
+        seconds: For how long; None for until the user revokes it.
     """
 
     move: Literal["blocked", "allowed"]
@@ -344,7 +345,7 @@ class OverrideLimit(_Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetLimits(_Operation):
-    """A user resets what is known of an account.
+    """A user deletes the stored limits of an account.
 
     Args:
         model: Only limits about this model or family; None for everything, orders included.
@@ -355,7 +356,7 @@ class ForgetLimits(_Operation):
     def __call__(
         self, state: AccountState, moment: Moment
     ) -> tuple[AccountState, tuple[AccountState, ...]]:
-        """The result is what was known and is forgotten, if there was anything."""
+        """Returns what was deleted."""
         if self.model is None:
             is_known = bool(state.limits or state.ordered(moment))
             return ACCOUNT.start, (state,) if is_known else ()

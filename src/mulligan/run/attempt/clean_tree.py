@@ -1,8 +1,7 @@
 """A clean tree for every retry of a run (R-P5).
 
-What the run has changed is set aside before an attempt that is not its first, in the way that its
-user chose; a stash is given back after it. Nothing is lost on the way: what conflicts stays set
-aside, and the run says where.
+Before each retry the run's changes are set aside, in the mode that the user chose; a stash is given
+back after the attempt. Changes that conflict stay set aside, and the run says where.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
 __all__ = ("TreeCleaner", "last_words")
 
 
-# Events, or parts of them, that are of a tool, the user, or the program itself.
+# Event types whose text is a tool's, the user's or the program's, not the agent's.
 _NOT_SAID = frozenset({
     *("user", "tool_result", "tool_use", "tool", "system", "error", "result", "thinking"),
     *("reasoning", "command_execution", "file_change"),
 })  # fmt: skip
-# A document that nests deeper is no event of a program's.
+# More deeply nested JSON is not an event.
 _DEEPEST = 8
 
 
@@ -46,7 +45,7 @@ class TreeCleaner:
         run: Whose changes they are.
         since: Whose baseline tells them from the user's; the run's own by default.
         prefix: Stands before the message of a commit.
-        is_for_restarts_only: Whether a session that goes on finds the tree as it left it.
+        is_for_restarts_only: Whether the tree is left alone when a session is resumed.
     """
 
     def __init__(
@@ -68,30 +67,30 @@ class TreeCleaner:
     def begins_anew(self) -> bool:
         """Whether a retry starts over.
 
-        Nothing of a snapshot comes back by itself: a session that goes on would miss its own work.
+        A snapshot is not given back, so a resumed session would miss its own work.
         """
         return self._mode == "snapshot" and not self._is_for_restarts_only
 
     def before(self, state: RunState, log: Path, stop: Stop, *, is_restart: bool) -> list[str]:
-        """An attempt is about to be made; what there is to say about that.
+        """Clean the tree before an attempt; returns remarks for the user.
 
         Args:
             state: Where the run stands.
             log: What the last attempt has printed.
             stop: Set to interrupt it.
-            is_restart: Whether the attempt starts over, and knows nothing of the one before.
+            is_restart: Whether the attempt restarts the program without its session.
 
         Raises:
             GitError: The tree cannot be cleaned; nothing is lost.
-            GitStopped: We were told to stop; a resume begins here.
+            GitStopped: The stop was set; a resume repeats this step.
         """
         if not state.attempts and self._is_for_restarts_only:
-            return []  # lent a moment ago, with its baseline
+            return []  # a tree just lent, with its baseline
         with interruptible(stop), reading(self._tree):
             said = self._begun()
             if not state.attempts or (self._is_for_restarts_only and not is_restart):
                 return said
-            # What is to be mended must be there.
+            # The agent is told to fix its work, so the work must be in the tree.
             if state.prompt and self._mode != "commit":
                 return said
             failure = state.ended[-1].message if state.ended else ""
@@ -116,7 +115,7 @@ class TreeCleaner:
         return [*said, f"git: {done}", *left]
 
     def after(self, stop: Stop) -> list[str]:
-        """The attempt has ended; what there is to say about that."""
+        """Give a stash back after the attempt; returns remarks for the user."""
         if self._mode != "stash":
             return []
         with interruptible(stop), reading(self._tree):
@@ -132,7 +131,7 @@ class TreeCleaner:
 
     def _given_back(self) -> list[str]:
         said = []
-        # A crash may have left more than one. The newest first: an older one yields to it.
+        # A crash may have left more than one. Newest first, so that it wins a conflict.
         for aside in reversed(load_all(self._tree, self._run)):
             if (aside.mode, aside.state) != ("stash", "aside"):
                 continue

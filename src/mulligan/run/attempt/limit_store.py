@@ -1,8 +1,8 @@
 """Limits that programs have met, shared by all runs of one account.
 
 A limit that one run meets holds back the others of the same account, whichever program they run,
-until it is over or a model has answered one of them. What is known, and how it changes, is in
-`account_limits`; this asks the store, before an attempt and after it.
+until it resets or a model has answered one of them. The state and its changes are in
+`account_limits`; this module asks the store before and after an attempt.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ __all__ = ("PART", "RunLimits", "account_key", "limits_of", "shared_store")
 #: The part of a key under which accounts are stored.
 PART = "account"
 
-# Runs that wait for the same limit come back spread over this part of the wait, or this long.
+# Runs that wait for the same limit resume spread over this fraction of the wait, at most this long.
 _SPREAD, _LONGEST_SPREAD = 0.05, 30.0
 
-# A program tells of each answer; the store is asked this often whether that is news, in seconds.
+# Seconds between two reports of an answer to the store; programs report every answer.
 _NEWS = 30.0
 
 
 def account_key(store: Store, account: AgentAccount) -> Key:
-    """The key under which `account` is stored; it does not give the credential away."""
+    """The key under which `account` is stored; it contains only a hash of the credential."""
     return Key(presentable(account.provider, 80), PART, store.scoped(account.secret))
 
 
@@ -66,7 +66,7 @@ def shared_store(environ: Mapping[str, str]) -> Store | None:
 def limits_of(
     context: RunContext, run: str, command: tuple[str, ...], adapter: AgentAdapter
 ) -> RunLimits | None:
-    """What is known of the limits of a run's account; None for an unknown program."""
+    """The limits of a run's account; None for an unknown program."""
     given = inherited(command, context.environ)
     account = adapter.account(command, given)
     if account is None:
@@ -83,7 +83,7 @@ def limits_of(
 
 
 class RunLimits:
-    """What one account allows to one run.
+    """Limits of one account, as seen by one run.
 
     Args:
         store: Where it is shared.
@@ -108,7 +108,7 @@ class RunLimits:
     ) -> None:
         self._store, self._state = store, FailOpen(store.state)
         self._key = account_key(store, account)
-        # What is ordered for a program or a provider holds for all of its accounts.
+        # An order for a program or a provider applies to all of its accounts.
         names = sorted({self._key.target, program})
         self._name_keys = [Key(name, PART) for name in names]
         self._label = presentable(account.label, 80)
@@ -139,7 +139,7 @@ class RunLimits:
     def is_limited(self) -> bool | None:
         """Whether a limit holds for the run, or its account is blocked; None if the store is down.
 
-        What this process last saw of a store that is down does not say that a limit was lifted.
+        Cached state is not used while the store is down: it cannot show that a limit was lifted.
         """
         try:
             rows = [self._store.state.peek(key, ACCOUNT) for key in (self._key, *self._name_keys)]
@@ -157,7 +157,7 @@ class RunLimits:
         self._told = self._began - _NEWS
 
     def answered(self) -> None:
-        """A model has answered the attempt: limits that are about it are over."""
+        """A model has answered the attempt: lift the limits that apply to it."""
         now = self._clock.now()
         if now - self._told < _NEWS:
             return
@@ -171,8 +171,8 @@ class RunLimits:
         """The attempt has ended.
 
         Args:
-            failure: The limit that it met and others should know of; any other failure is ignored.
-            is_success: Whether it did what it should.
+            failure: The limit to share with other runs; any other failure is ignored.
+            is_success: Whether the attempt succeeded.
         """
         if failure is not None and failure.kind.is_limit:
             self._state.transact(self._key, self._met(failure))

@@ -1,4 +1,4 @@
-"""Options of a run: what its user asked for, as the journal has it, and how it is driven now."""
+"""Options of a run: those stored in its journal, and those of this process alone."""
 
 from __future__ import annotations
 
@@ -70,9 +70,10 @@ class DriveOptions(NamedTuple):
     """How a run or a plan is driven this time.
 
     Args:
-        park: Where it has to wait: wait here, or return, for a worker to resume it.
-        is_now: Whether the next attempt is made whatever is known of the account's limits.
-        may_restart: Whether a program may be restarted after a crash, whatever was asked before.
+        park: What to do when the run has to wait: wait here, or return and leave it to a worker.
+        is_now: Whether the next attempt ignores the account's limits.
+        may_restart: Whether a program may be restarted after a crash; overrides the run's own
+            option.
     """
 
     park: Literal["wait", "exit"] = "wait"

@@ -1,7 +1,7 @@
-"""Reads what an attempt printed once it has ended, and has it judged.
+"""Reads the output of an ended attempt, and decides what follows.
 
-The patterns and the judgement are loaded here and only here, and only where there is something to
-judge: a program that printed nothing and exited with 0 has done well, and costs nothing to read.
+Only this module imports the patterns and the recovery rules, and only if needed: a generic program
+that exited with 0 and printed no JSON succeeded.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ def read_attempt(
     Args:
         end: How it ended.
         log: Its log, without the suffix.
-        adapter: Who knows the program.
+        adapter: The program's adapter.
         terms: What the run was told.
         before: The attempts before it.
         roll: One roll of the dice.
-        retried: What it was about to try again after, if it was ended for that.
+        retried: The failure after which it was about to retry, if we stopped it for that.
     """
     from .recovery import judge
 
     outcome = None
     if not end.error:
         if end.stopped or end.signal is not None:
-            # What it reported before it was ended holds; how it exited then says nothing.
+            # Read only the output before our signal; the exit code after it means nothing.
             outcome = _outcome(log, adapter, terms.now, None)
         if outcome is None or not outcome.is_done:
             code = 1 if end.stopped else end.code
@@ -64,7 +64,7 @@ def read_torn(
     *,
     roll: float,
 ) -> Judged:
-    """What follows from an attempt whose supervisor died, by what its log says."""
+    """Decide from its log what follows from an attempt whose supervisor died."""
     from .recovery import judge_torn
 
     outcome = _outcome(log, adapter, terms.now, None)
@@ -72,7 +72,7 @@ def read_torn(
 
 
 def read_retry(log: Path, reason: str, adapter: AgentAdapter, now: float) -> Outcome:
-    """Why a program tries again by itself: by `reason`, else as if it had died of it now."""
+    """Why a program retries by itself: from `reason`, else as if it had failed now."""
     from dataclasses import replace
 
     from ...core.failure import Kind
@@ -82,11 +82,11 @@ def read_retry(log: Path, reason: str, adapter: AgentAdapter, now: float) -> Out
     outcome = _read(stdout, stderr, adapter, now, 1)
     if outcome.failure is None or outcome.confidence is Confidence.HIGH:
         return outcome
-    # It still runs: a guess is no reason to end it.
+    # The program still runs: do not stop it because of a guess.
     return replace(outcome, failure=replace(outcome.failure, kind=Kind.UNKNOWN, hint=None))
 
 
-# Where a program tells why it tries again; read while it runs, so no more than needed.
+# How much of the output is searched for the reason of a retry; small, since the program runs.
 _LAST_NOTICES = 32 << 10
 
 
@@ -119,7 +119,7 @@ def _read(
 
 
 def is_plainly_well(end: AttemptEnd, log: Path, adapter: AgentAdapter) -> bool:
-    """Whether nothing has to be read: it exited with 0, and printed nothing like a report."""
+    """Whether it succeeded without reading its output: exit code 0 and no JSON printed."""
     if end.code != 0 or end.stopped or not adapter.is_exit_trusted:
         return False
     if adapter.name != "generic":

@@ -1,4 +1,4 @@
-"""The output of an attempt on its way to the log, the user and the reader of the program.
+"""Passes the output of an attempt to its log, the user and the program's reader.
 
 Every byte is written to the attempt's log before it is shown or read, so that after a crash the
 next process reads the same. A line is held until it is complete, up to `_LONGEST` bytes.
@@ -31,7 +31,7 @@ __all__ = (
     "tail",
 )
 
-# How an attempt's log is called after its number: up to our signal, and what it printed then.
+# Suffixes of an attempt's log: output before our stop signal, and after it.
 LOGS: Mapping[Stream, str] = {"stdout": ".out", "stderr": ".err"}
 AFTER: Mapping[Stream, str] = {"stdout": ".after.out", "stderr": ".after.err"}
 
@@ -46,20 +46,20 @@ _LONGEST = 8 << 20
 # A tool may be silent much longer than a model: a test suite, a build.
 _TOOL_QUIET = 3600.0
 
-# A longer wait that a program announces is not believed: it would never be found hanging.
+# Longest announced wait that suspends the idle limit, so that a hung program is still found.
 _LONGEST_QUIET = 21_600.0
 
 
 class AttemptFacts:
-    """What an attempt has told so far.
+    """Facts read from an attempt's output so far.
 
     Attributes:
         session: The session that the program itself named.
-        retries: How often it said that it tries again by itself.
+        retries: How often it reported a retry of its own.
         row: How many of these since a model answered last.
         is_work: Whether a model answered.
-        is_lost: Whether it knows nothing of the session that it was to go on with.
-        is_futile: Whether it goes on with what leads nowhere.
+        is_lost: Whether it reported that the session to resume does not exist.
+        is_futile: Whether it repeats requests that cannot succeed.
         has_spoken: Whether it printed anything on stdout.
         has_events: Whether it printed an event on stdout.
         pending: The tool calls that are under way, in words.
@@ -97,7 +97,7 @@ class AttemptFacts:
 
 
 class AttemptOutput:
-    """One attempt's output, on its way.
+    """Logs, reads and shows one attempt's output.
 
     Args:
         reader: Reads its lines.
@@ -105,11 +105,10 @@ class AttemptOutput:
         log: Where the raw bytes go: this path with ``.out`` and ``.err``.
         show: Told what the user sees: (stream, bytes).
         noted: Told of each note, after it was added to `facts`.
-        retrying: Asked whenever the program tries again by itself, with the words in which it
-            said why and the seconds for which it will be silent: why it is to be ended; empty to
-            let it.
-        is_tool_spared: Whether a tool may be silent longer than a model; not where the user said
-            how long is too long.
+        retrying: Called when the program retries by itself, with its reason and the seconds of
+            silence that it announced; returns why to stop the program, empty to let it retry.
+        is_tool_spared: Whether a tool may be silent longer than a model; False if the user set the
+            idle limit.
     """
 
     def __init__(
@@ -150,10 +149,10 @@ class AttemptOutput:
         self._end_what_leads_nowhere()
 
     def _end_what_leads_nowhere(self) -> None:
-        """Have the program ended if all that it said lets no good be expected of it.
+        """Stop the program if it cannot succeed or should not retry by itself.
 
         Raises:
-            StopProgram: It is to be ended.
+            StopProgram: The supervisor shall stop it.
         """
         is_retrying, self._is_retrying = self._is_retrying, False
         if self._is_ending:
@@ -167,10 +166,10 @@ class AttemptOutput:
             raise StopProgram(why)
 
     def ending(self) -> None:
-        """The program is about to be told to end: what it prints from here on is logged apart.
+        """The supervisor is about to signal the program: log later output to a separate file.
 
-        How an attempt ended is read from what it printed before. Copilot answers SIGINT with a
-        report of success.
+        Only output from before the signal is judged: Copilot answers SIGINT with a report of
+        success.
         """
         self._is_ending = True
         for stream, log in self._logs.items():
@@ -179,7 +178,7 @@ class AttemptOutput:
             self._logs[stream].trouble = log.trouble
 
     def quiet_until(self) -> float:
-        """Until when silence means nothing, on the monotonic clock."""
+        """The monotonic time until which the idle limit is suspended."""
         if self.facts.pending and self._is_tool_spared:
             return max(self._quiet_until, self._heard_at + _TOOL_QUIET)
         return self._quiet_until
@@ -195,18 +194,18 @@ class AttemptOutput:
         )
         self._reason = note.reason if note.is_retry else self._reason
         self._heard_at = monotonic()
-        # The announced time is when it asks again; then it needs a moment to be answered.
+        # The idle limit starts after the announced wait, when the program sends its request.
         quiet, self._announced = min(note.quiet, _LONGEST_QUIET), note.quiet
         self._quiet_until = self._heard_at + quiet if quiet else 0.0
         for stream, text in note.shown if self._is_translated else ():
-            if stream == "stderr" or not self._is_ending:  # the answer stood before our signal
+            if stream == "stderr" or not self._is_ending:  # the answer came before our signal
                 self._show(stream, text.encode("utf-8", "surrogateescape"))
         self._noted(note)
 
     def close(self) -> None:
-        """The output is over: what was held back is read, the logs are closed.
+        """Read the last incomplete lines and close the logs.
 
-        The program has ended: that its last line is not read does not change how.
+        If the user's stdout is closed by now, the rest is not shown; that is no error.
         """
         try:
             for stream, lines in self._parts.items():
@@ -236,7 +235,7 @@ def _nowhere(_stream: Stream, _chunk: bytes) -> None: ...
 
 
 class _Lines:
-    """Bytes on their way to becoming lines."""
+    """Splits bytes into lines."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -265,7 +264,7 @@ class _Lines:
 
 
 def tail(log: Path, most: int = TAIL) -> tuple[bytes, bytes]:
-    """The ends of what an attempt printed before it was told to end: stdout, stderr."""
+    """The ends of stdout and stderr of an attempt, from before any stop signal."""
     return _tail(log.with_suffix(LOGS["stdout"]), most), _tail(
         log.with_suffix(LOGS["stderr"]), most
     )
@@ -279,7 +278,7 @@ def _tail(path: Path, most: int) -> bytes:
             text = file.read()
     except OSError:  # it could not be kept
         return b""
-    # The first line is a part of one, unless it is the first.
+    # Drop the first line: it is probably cut.
     return text if size <= most else text.partition(b"\n")[2]
 
 
@@ -338,7 +337,7 @@ class AttemptLog:
         self.left_out = 0
         self._descriptor = -1
         self._size, self._most = 0, 0
-        # Where the middle was left out: the place of the line that says so, and its length.
+        # Offset and length of the line that marks the removed middle.
         self._begins, self._mark = 0, 0
         try:
             self._descriptor = os.open(path, new, 0o600)
@@ -359,7 +358,7 @@ class AttemptLog:
                 self._leave_out()
         except OSError as trouble:
             self.trouble = trouble.strerror or str(trouble)
-            # Half of what there was room for: the rest is left to the journal.
+            # Shrink the log to half its size: the journal needs the space.
             self._most = min(TAIL, self._size // 2)
             self._cut()
             self._squeeze(data)
@@ -367,14 +366,14 @@ class AttemptLog:
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            with suppress(OSError):  # what it could not write is known by now
+            with suppress(OSError):  # `write` has already recorded the error
                 os.close(descriptor)
 
     def _leave_out(self) -> None:
-        """Remove the middle: whole lines, where lines are not endless.
+        """Remove the middle of the log, in whole lines if possible.
 
-        The end is copied before anything is cut off: a kill in between leaves a log in
-        which something stands twice, and nothing is missing.
+        The end is copied before the file is cut: a kill in between leaves some lines twice, and
+        loses none.
         """
         rest = os.pread(self._descriptor, REST, self._size - REST)
         rest = rest[rest.find(b"\n") + 1 :]

@@ -1,7 +1,6 @@
-"""Recovery: what follows from the end of an attempt.
+"""Recovery: decides what follows from the end of an attempt.
 
-Pure: what the program printed has been read, what time it is and how the dice fell comes in as
-arguments. The order of questions:
+Pure: the output that was read, the time and the random roll are arguments. The order of questions:
 
     1. Did it report its success?                what it said before any signal of ours counts
     2. Did we end it, and why?                   an interrupted run is paused, not failed
@@ -13,8 +12,7 @@ arguments. The order of questions:
     7. What does the policy say about the kind?  the one judgement of the core
     8. Could the stated time be over already?    one try before tomorrow is believed
 
-While it runs one question is asked of it, whenever it says that it tries again by itself: is that
-better ended? (`better_ended`)
+While the program runs, `better_ended` decides at each retry of its own whether to stop it.
 """
 
 from __future__ import annotations
@@ -59,24 +57,24 @@ _INTERRUPTED, _PIPE, _NOT_FOUND = 130, 141, 127
 
 _LEFT = ", and says that work is left: it ended early because a limit is near"
 
-# A run that fails this often without a model having answered in between goes nowhere.
+# Failures in a row, without an answer of a model, after which the run gives up.
 _MOST_IN_A_ROW = 50
 
-# Runs that wait for the same reset come back spread over this part of the wait, or this long.
+# Runs that wait for the same reset resume spread over this fraction of the wait, at most this long.
 _SPREAD, _LONGEST_SPREAD = 0.05, 30.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryTerms:
-    """What the run was told, and what its program can do.
+    """The rules for a run, and what its program can do.
 
     Args:
         policy: The rules.
         program: The command's name, for people.
-        can_resume: Whether there is a session to go on with.
+        can_resume: Whether there is a session to resume.
         may_restart: Whether the user allows a restart after a crash.
-        is_exit_trusted: Whether exit code 0 outweighs words.
-        deadline_at: When the run must be over, in epoch seconds; None for never.
+        is_exit_trusted: Whether exit code 0 outranks text that looks like a failure.
+        deadline_at: The run's deadline, in epoch seconds; None for none.
         is_known: Whether it is an agent program that we know.
         now: Epoch seconds.
     """
@@ -91,14 +89,14 @@ class RecoveryTerms:
     now: float = 0.0
 
 
-# The end of an attempt, with what follows from it, and what went wrong; None if nothing did.
+# The end of an attempt with the decision on it, and the failure; None if there was none.
 Judged: TypeAlias = tuple[AttemptEnd, "Failure | None"]
 
 
 def _followed_by(
     end: AttemptEnd, then: Then, because: str, failure: Failure | None = None, **more: Any
 ) -> Judged:
-    """The end of the attempt, with what follows from it."""
+    """The end of the attempt, with the decision filled in."""
     if failure is not None:
         reset_at = None if failure.hint is None else end.at + failure.hint.delay
         more |= {"kind": str(failure.kind), "status": failure.status, "reset_at": reset_at}
@@ -127,15 +125,15 @@ _ADVICE = {
 
 
 def advice_for(failure: Failure, program: str) -> str:
-    """What to do about `failure`; empty where waiting is all there is to do."""
+    """What the user can do about `failure`; empty if the run only has to wait."""
     return _ADVICE.get(failure.kind, "").format(program=program)
 
 
 def run_policy(name: str = "default") -> Policy:
     """The preset for whole programs.
 
-    `default` is made for calls. A program has tried several times by itself before it fails, it is
-    started again for every attempt, and no user waits at a screen: so the waits are longer, and
+    `default` is made for calls. A program has retried several times by itself before it fails,
+    every attempt starts it again, and no user waits at a screen: so the waits are longer, and
     patience lasts as long as the horizon.
     """
     policy = preset(name)
@@ -148,7 +146,7 @@ def run_policy(name: str = "default") -> Policy:
     for kind in (Kind.OVERLOADED, Kind.NETWORK, Kind.SERVER):
         rules[kind] = replace(rules[kind], attempts=_FAULTS)
     rules[Kind.TIMEOUT] = replace(rules[Kind.TIMEOUT], attempts=_SILENCES)
-    # A program that sleeps longer than this is ended and resumed later.
+    # A program that announces a longer sleep is stopped and resumed later.
     return replace(policy, rules=rules, in_place=120.0)
 
 
@@ -157,13 +155,13 @@ def longest_wait(policy: Policy) -> tuple[float, str]:
     if all(rule.attempts == 1 for rule in policy.rules.values()):
         return 0.0, "attempts"
     bounds = [(policy.horizon, "horizon"), (policy.deadline, "deadline")]
-    if policy.horizon <= policy.in_place:  # else a longer wait is parked, whatever they say
+    if policy.horizon <= policy.in_place:  # else a longer wait is parked, and these do not apply
         bounds += [(policy.budget, "budget"), (policy.patience, "patience")]
     return min((bound, name) for bound, name in bounds if bound is not None)
 
 
 # Four to eight minutes in all: a provider that is down for longer is rare, and a stream that breaks
-# for ever costs its tokens each time. A timeout gets fewer attempts: each took its silence.
+# for ever costs its tokens each time. A timeout gets fewer attempts, because each one takes long.
 _FAULTS, _SILENCES = 8, 5
 _PASSING = Exponential(first=4, cap=300, jitter="equal")
 _BACKOFFS = {
@@ -186,7 +184,7 @@ def judge(
     *,
     roll: float,
 ) -> Judged:
-    """What follows from the end of an attempt, with the words that decided it.
+    """Decide what follows from the end of an attempt.
 
     Args:
         end: How it ended.
@@ -213,7 +211,7 @@ def _judge(
     roll: float,
 ) -> Judged:
     if outcome is not None and outcome.is_done and (end.stopped or not end.code):
-        # It reported its success. That it hung or died afterwards is no reason to do it again.
+        # It reported success; if it hung or died afterwards, its work is not repeated.
         because = "the program reported its success" + (_LEFT if outcome.is_work_left else "")
         return _followed_by(end, "done", because)
     if end.stopped and end.stopped not in _FOR_ITS_OWN_SAKE:
@@ -242,12 +240,11 @@ def judge_torn(
     *,
     roll: float,
 ) -> Judged:
-    """What follows from an attempt whose supervisor died after it was written down as begun.
+    """Decide what follows from an attempt that is `begun` in the journal and whose supervisor died.
 
-    It counts as started: its log may be missing because there was no room for it.
-    What its log says is believed: a program that reported its success is not started again, a limit
-    that it met is waited for. Of the others it is unknown how far they came, so they go on where
-    their session stands, or not at all unless the user said that a restart is harmless.
+    It counts as started even without a log: the disk may have been full. A success or a limit in
+    its log counts. Otherwise it is unknown how far it came, so its session is resumed, or the run
+    stops unless the user allowed a restart.
     """
     died = "its supervisor died"
     if outcome.is_done:
@@ -265,10 +262,9 @@ def judge_torn(
 
 
 def without_session(end: AttemptEnd, before: tuple[AttemptEnd, ...]) -> AttemptEnd:
-    """What follows where the program knows nothing of the session it was to go on with.
+    """Decide what follows if the program does not know the session that it was to resume.
 
-    It was killed before it kept anything of it; or the session was removed, and with it all
-    that was done.
+    The program was killed before it saved the session, or the session was deleted.
     """
     message = "the program does not know its session"
     was_lost = bool(before) and before[-1].is_lost
@@ -284,41 +280,42 @@ def without_session(end: AttemptEnd, before: tuple[AttemptEnd, ...]) -> AttemptE
     return end._replace(message=message, is_lost=True, then="again", until=end.at, because=because)
 
 
-# Why the watch ends a program of its own accord; all other reasons are a request.
+# Reasons for which the watchdog stops a program; all other reasons are requests.
 _FOR_ITS_OWN_SAKE = frozenset({"idle", "timeout", "futile", "announced", "final"})
 
-# What neither waiting nor asking again mends.
+# Failures that neither waiting nor retrying fixes.
 _FINAL = frozenset({
     *(Kind.AUTH, Kind.BILLING, Kind.CONTEXT_LENGTH, Kind.CONTENT_POLICY, Kind.CLIENT),
 })  # fmt: skip
 
-# A key may be renewed between the first refusal and the second; an account is not refilled.
+# Refusals before the program is stopped, if not two: a key may be renewed meanwhile, credit is not.
 _FINAL_REFUSALS = {Kind.BILLING: 1}
 
 
 def better_ended(
     outcome: Outcome, terms: RecoveryTerms, *, quiet: float, row: int, is_mute: bool
 ) -> Literal["", "announced", "final"]:
-    """Why a program that tries again by itself is better ended; empty to let it.
+    """Why to stop a program that retries by itself; empty to let it retry.
 
     Args:
-        outcome: What its output would say, had it died now.
+        outcome: The reading of its output, as if it had exited now.
         terms: What the run was told.
         quiet: Seconds for which it will be silent, as it announced.
-        row: How often it tried again since a model answered last.
-        is_mute: Whether it tells each step, and has told none.
+        row: How often it retried since the last answer of a model.
+        is_mute: Whether it prints each step as an event, and has printed none.
     """
     failure, policy = outcome.failure, terms.policy
     kind = Kind.UNKNOWN if failure is None else failure.kind
     if kind in _FINAL and kind not in policy.rules and row >= _FINAL_REFUSALS.get(kind, 2):
         return "final"
-    # What cannot go on where it stopped is left asleep: its work would be lost.
+    # A program that can be neither resumed nor restarted is left sleeping: stopping it loses its
+    # work.
     can_go_on = terms.can_resume or terms.may_restart or is_mute
     return "announced" if quiet > policy.in_place and can_go_on else ""
 
 
 def _ended_by_us(end: AttemptEnd, terms: RecoveryTerms) -> Judged:
-    """What follows if its end was requested."""
+    """Decide what follows if the stop was requested."""
     if end.stopped == "input":
         return _followed_by(end, "stop", end.error or "its input could not be kept", exit=1)
     if end.stopped in UNASKED and (terms.can_resume or terms.may_restart):
@@ -340,7 +337,7 @@ def _not_started(
     *,
     roll: float,
 ) -> Judged:
-    """What follows where the program could not be started, or not be watched to its end."""
+    """Decide what follows if the program could not be started, or not be watched to its end."""
     because = end.error
     if end.is_unstarted:
         lacking = Failure(
@@ -366,8 +363,8 @@ def trouble(end: AttemptEnd, outcome: Outcome | None, terms: RecoveryTerms) -> F
     if end.stopped:
         return _ended_early(end, said, is_report=is_report)
     if end.code == 0 and not is_report and terms.is_exit_trusted:
-        # Words alone prove nothing against a program that says it did well: they could be quoted.
-        # Where an agent has no answer, or its output lacks its end, they say why.
+        # Text alone does not outrank exit code 0: the program may be quoting it. It counts if an
+        # agent has no answer, or its output lacks its end.
         is_bare = end.is_unreported or (terms.is_known and not end.has_answer)
         return said if is_bare else None
     died_by = _death(end, terms)
@@ -377,7 +374,7 @@ def trouble(end: AttemptEnd, outcome: Outcome | None, terms: RecoveryTerms) -> F
     return said
 
 
-# How a launcher that stands between tells of its program's death: 128 and the signal.
+# Exit codes of a launcher whose program was killed: 128 + the signal.
 _DEATHS = frozenset({signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL})
 _LAUNCHED_DEATHS = {128 + number: int(number) for number in (*_DEATHS, signal.SIGSEGV)}
 
@@ -397,13 +394,13 @@ def _signal_name(number: int) -> str:
 
 
 def _ended_early(end: AttemptEnd, said: Failure | None, *, is_report: bool) -> Failure:
-    """What went wrong where we ended it."""
+    """The failure of an attempt that we stopped."""
     if end.stopped == "announced":
         return _announced(said, end)
     if end.stopped == "final" and said is not None:
         return said
     if end.stopped == "idle" and is_report and said is not None and said.kind.is_limit:
-        # It sleeps until the limit is over, and does not say how long: Codex does.
+        # It slept until the reset without announcing it, as Codex does.
         return replace(said, because=f"{said.because}; then it was idle, and was stopped")
     kind, words = {
         "idle": (Kind.TIMEOUT, f"it was idle for {duration_text(end.silent or 0)}"),
@@ -416,7 +413,7 @@ def _ended_early(end: AttemptEnd, said: Failure | None, *, is_report: bool) -> F
 
 
 def _announced(said: Failure | None, end: AttemptEnd) -> Failure:
-    """What the program was about to sleep through, with the time that it named."""
+    """The failure that the program was about to wait for, with the time that it announced."""
     source = f"it announced a wait of {duration_text(end.announced)}"
     because = f"{source}, and was stopped"
     if said is None or said.kind is Kind.UNKNOWN:
@@ -435,10 +432,10 @@ def _in_doubt(
     *,
     roll: float,
 ) -> Judged:
-    """What follows from exit code 0 where the structured output lacks its end.
+    """Decide what follows from exit code 0 if the structured output lacks its end.
 
-    A session that the program itself named knows what was done: to go on with it repeats nothing.
-    It is asked to once. A start from the beginning needs the user's word.
+    A session that the program itself named contains its work, so resuming it repeats nothing; this
+    is done once. A restart needs the user's permission.
     """
     what = "it exited with 0, but " + (
         "printed nothing" if end.is_mute else "its output ends without the report of its end"
@@ -460,7 +457,7 @@ def _in_doubt(
     )
 
 
-# How long a guessed limit is left alone before the one attempt that finds out.
+# Seconds before the one attempt that tests a guessed limit.
 _PATIENCE = 60.0
 
 
@@ -473,10 +470,10 @@ def _guessed(
     *,
     roll: float,
 ) -> Judged:
-    """What follows from a failure whose kind is guessed: no rule knows the program's words.
+    """Decide what follows from a failure whose kind is guessed because no pattern matched its text.
 
-    A limit gets one attempt after a minute, then the usual waits. Anything else is not repeated,
-    and neither is a program without a session: a guess does not say that its work may be repeated.
+    A limit gets one attempt after a minute, then the usual waits. Any other failure is not retried,
+    nor is a program without a session: a guess does not prove that its work may be repeated.
     """
     is_limit = failure.kind.is_limit or failure.kind is Kind.OVERLOADED
     if is_limit and not (terms.can_resume or terms.may_restart):
@@ -509,7 +506,7 @@ def _answer(
         because = f"{failure.message or failure.kind}: restarting it could repeat its work"
         return _followed_by(end, "stop", because, failure, exit=code, advice=HARMLESS)
     if probe := _could_be_over(failure, reset, before):
-        # An attempt like others: it needs one that is left, and time for it.
+        # The probe counts as an attempt: attempts and time must be left for it.
         soon = replace(failure, hint=Hint(delay=1 + roll, source=probe))
         asked = _call(terms, before).failed(soon, now=now, wall=now, roll=roll)
         if not isinstance(asked, GiveUp):
@@ -541,8 +538,8 @@ def _answer(
 def _could_be_over(
     failure: Failure, reset: ResetTime | None, before: tuple[AttemptEnd, ...]
 ) -> str:
-    """Why a limit could be over already; empty if it is not, or that was tried."""
-    # Once in a row of failures: a second try at once finds out nothing new.
+    """Why a limit may have reset already; empty if not, or if a probe was made."""
+    # One probe per series of failures.
     worked = max((at for at, each in enumerate(before) if each.is_work), default=0)
     if not failure.kind.is_limit or any(each.is_probe for each in before[worked:]):
         return ""
@@ -554,19 +551,20 @@ def _could_be_over(
 
 
 def _is_cut_off(end: AttemptEnd) -> bool:
-    """Whether a restart could do something twice.
+    """Whether a restart could repeat work.
 
-    Wrapping a command permits starting it again after a limit, an overload or a network failure
-    that it reported. A crash, or a program that we had to end, may have done any part of its work,
-    unless it tells each step and was silent from its start: opencode is, until a model answers.
+    `mulligan run` may start a command again after a limit, an overload or a network failure that it
+    reported. A program that crashed or was stopped may have done any part of its work, unless it
+    prints each step and printed none: opencode is silent until a model answers.
     """
     return not end.is_mute and (end.signal is not None or bool(end.stopped))
 
 
 def _exit(end: AttemptEnd) -> int:
-    """The exit code that tells of a failure: the program's own, wherever that is one.
+    """The exit code for a failure: the program's own, unless that is 0 or none.
 
-    How it answers our own signal says nothing, and 130 would say that a user interrupted us.
+    1 if we stopped the program: its code then says nothing, and 130 would mean an interrupt by the
+    user.
     """
     if end.stopped:
         return 1
@@ -576,11 +574,10 @@ def _exit(end: AttemptEnd) -> int:
 
 
 def _call(terms: RecoveryTerms, before: tuple[AttemptEnd, ...]) -> Call:
-    """The memory of this run as the core's judgement wants it.
+    """The earlier attempts of this run as the `Call` that the core's `decide` takes.
 
-    An attempt in which a model answered got through: what is counted per kind, and patience, begin
-    again behind it. So does patience behind a wait that the server asked for. Attempts in total are
-    never forgotten.
+    An attempt in which a model answered resets the counts per kind, and patience. A wait that the
+    server asked for resets patience, too. The total of attempts is never reset.
     """
     policy = terms.policy
     if policy.patience is None:
@@ -604,6 +601,6 @@ def _call(terms: RecoveryTerms, before: tuple[AttemptEnd, ...]) -> Call:
             call.first_failed_at = ended.at
     if before:
         call.spent = max(0.0, terms.now - before[0].at)  # waits, and attempts after the first
-    # An entry that only says why no attempt was made carries the number of the one before.
+    # An entry for a refused attempt has the number of the attempt before it.
     call.attempt = len({each.attempt for each in before if each.attempt}) + 1
     return call

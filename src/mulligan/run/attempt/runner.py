@@ -3,8 +3,8 @@
     look ─▶ waiting ──time──▶ account open? ──▶ attempt ─▶ read ─▶ look …
              └─parked: exit      └─later: moved
 
-It knows nothing that the journal does not: each round begins with what is written there. So a
-process that resumes a run after a crash does what the one before it would have done.
+All state is in the journal, which is read at the start of each round. So a process that resumes a
+run after a crash does what the previous one would have done.
 """
 
 from __future__ import annotations
@@ -52,48 +52,48 @@ EX_TEMPFAIL, _INTERRUPTED = 75, 130
 
 EVIDENCE = "MULLIGAN_EVIDENCE"
 
-# A hold that is shorter than this is no news.
+# Shorter waits for the account are not written to the journal.
 _SHORT_HOLD = 5.0
 
-# How often a run that waits for a limit looks whether it was lifted, in seconds, and how far its
-# time must be for that to matter. Runs that find it lifted go on spread over the last of these.
+# Seconds between two checks whether an awaited limit was lifted, the shortest remaining wait for
+# which to check, and the seconds over which runs resume once it was.
 GLANCE, FAR, SPREAD = 15.0, 120.0, 30.0
 LIFTED = "the limit was lifted"
 
-# So many tool calls that were under way are told to a session that goes on.
+# Most interrupted tool calls named in the prompt of a resumed session.
 _MOST_CALLS = 5
 
-# How often a run looks whether it is still blocked manually.
+# Seconds between two checks whether a user still blocks the account.
 _BLOCKED = 600.0
 
 
 class _Attempt:
-    """What is known of an attempt under way, beside what it printed.
+    """State of a running attempt, beside its output.
 
     Args:
         number: Its number.
-        chosen: The session that was chosen for it, or that it goes on with.
+        chosen: The session chosen for it, or the one that it resumes.
         launch: How it was started.
-        facts: What it has told so far.
+        facts: Facts read from its output so far.
     """
 
     def __init__(self, number: int, chosen: str, launch: Launch, facts: AttemptFacts) -> None:
         self.number, self.facts = number, facts
         self._chosen, self._launch = chosen, launch
-        #: Seconds for which it announced to be silent, and why, where it was ended for that.
+        #: The silence that it announced, in seconds, and its failure, if it was stopped for that.
         self.announced = 0.0
         self.retried: Outcome | None = None
 
     @property
     def is_mute(self) -> bool:
-        """Whether it tells each step, and has told none: it has done nothing."""
+        """Whether it prints each step as an event and printed none, so it has done nothing."""
         return self._launch.is_structured and not self.facts.has_spoken
 
     def session(self, *, is_cut_short: bool) -> str:
-        """The session to go on with: the one that it named, else the one chosen for it.
+        """The session to resume: the one that it named, else the one chosen for it.
 
-        The chosen one holds where its output names none, or was cut short before it could. It
-        does not where words came in place of events: then another program stands behind the name.
+        The chosen one is used if the output names none or was cut short before it could. It is not
+        used if text came instead of events: then another program has that name.
         """
         if self.facts.session:
             return self.facts.session
@@ -104,7 +104,7 @@ class _Attempt:
 
 
 def _told(end: AttemptEnd, facts: AttemptFacts, session: str) -> AttemptEnd:
-    """The end of an attempt, with what it told while it ran."""
+    """The end of an attempt, with the facts read from its output."""
     pending = ""
     if facts.pending:
         from ...core.redaction import presentable
@@ -121,7 +121,7 @@ def _told(end: AttemptEnd, facts: AttemptFacts, session: str) -> AttemptEnd:
 
 
 def _new_session() -> str:
-    """An id for a session that was never used: a UUID, without the module that makes them."""
+    """A new session id: a UUID, made without importing `uuid`."""
     raw = bytearray(os.urandom(16))
     raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80
     text = raw.hex()
@@ -153,7 +153,7 @@ class Runner:
         cleaner: TreeCleaner | None,
     ) -> None:
         made, options = state.made, RunOptions.from_journal(state.made.terms)
-        # What is left of the timeout after an attempt that took too long.
+        # Factor on the timeout of the next attempt after one that timed out.
         self._shrink = 1.0
         if how.may_restart:
             options = options._replace(may_restart=True)
@@ -181,10 +181,10 @@ class Runner:
             self._limits = limits_of(context, claimed.id, self._command, self._adapter)
 
     def go(self) -> int:
-        """Run it until it ends, is parked, or is stopped; the exit code.
+        """Drive the run until it ends, is parked or is stopped; returns the exit code.
 
         Raises:
-            SettingError: Another process has taken it over.
+            SettingError: Another process has claimed the run.
         """
         try:
             return self._driven()
@@ -222,14 +222,14 @@ class Runner:
             state = self._runs.look(self._claimed.id, state)
 
     def _stopped(self, state: RunState) -> int:
-        """Tell that nothing more happens here; the exit code says whether it goes on by itself."""
+        """Report that this process stops; the exit code says whether a worker continues the run."""
         if state.status == "paused":
             self._over(state)
             return state.exit
         if self._stop.reason not in UNASKED:
             self._over(state._replace(because=INTERRUPTED))
             return _INTERRUPTED
-        # Whatever it was doing, the next worker goes on with it.
+        # The next worker continues it.
         due = self._clock.wall() if state.until is None else state.until
         self._over(state._replace(status="waiting", until=due))
         return EX_TEMPFAIL
@@ -237,11 +237,11 @@ class Runner:
     # Waiting
 
     def _wait(self, until: float, state: RunState, *, is_watching: bool = False) -> None:
-        """Wait until then, until stopped or woken, or until the awaited limit was lifted."""
+        """Wait until `until`, a stop, a wake-up by another process, or the lifting of the limit."""
         clock, limits = self._clock, self._limits if is_watching else None
         watched = limits if limits is not None and limits.is_limited() else None
         looked = clock.wall()
-        # In steps: a machine that slept wakes to a calendar that went on without it.
+        # In steps of a second: the machine may sleep, and the wall clock goes on.
         while (left := until - clock.wall()) > 0:
             for listener in self._context.listeners:
                 listener.waiting(until, left)
@@ -257,7 +257,7 @@ class Runner:
                 return
 
     def _was_woken(self, state: RunState) -> bool:
-        """Whether another process has written down that the next attempt is made at once."""
+        """Whether another process has written to the journal that the next attempt is due now."""
         found = self._runs.look(self._claimed.id, state)
         if found is None or found.steps == state.steps or found.because != WOKEN:
             return False
@@ -265,7 +265,7 @@ class Runner:
         return True
 
     def _is_open(self, state: RunState) -> bool:
-        """Whether the account lets us in; if not, when it will is written down."""
+        """Whether the account's limits allow an attempt; if not, reschedule or refuse the run."""
         held = None if self._limits is None else self._limits.held()
         is_now, self._is_now = self._is_now, False
         if held is None or is_now:
@@ -310,13 +310,13 @@ class Runner:
             self._limits.began()
         begun = AttemptBegun(self._clock.wall(), number, how, session, state.because)
         try:
-            # Last before the start: from here on it counts as started, whatever is found later.
+            # Last before the start: from here on the attempt counts as started.
             self._write(begun, f"begun-{number}")
             result = self._platform.supervise(
                 launch.argv,
                 cwd=self._cwd,
                 environ=self._marked(launch, number),
-                # A session that goes on has read it.
+                # A resumed session has already read it.
                 stdin=None if how == "resume" else self._stdin,
                 sink=printed,
                 idle=self._idle,
@@ -327,7 +327,7 @@ class Runner:
         finally:
             printed.close()
         if result.stopped or result.signal is not None:
-            # What it detached may still be at work on the same files as its successor.
+            # Processes that it detached could change the same files as the next attempt.
             self._platform.end_leftovers(f"{self._claimed.id}.{number}")
         facts, is_cut_short = printed.facts, bool(result.stopped) or result.signal is not None
         is_reported = not (launch.is_structured and self._adapter.is_end_reported)
@@ -352,7 +352,7 @@ class Runner:
             attempt.session(is_cut_short=is_cut_short),
         )
         given = self._given_back()
-        # A session that the user named is the user's to mend.
+        # Not for a session that the user named: only the user can fix that.
         is_lost = facts.is_lost and how == "resume"
         self._ended(state, end, is_lost=is_lost, retried=attempt.retried)
         self._remark([*given, *printed.remarks()])
@@ -362,7 +362,7 @@ class Runner:
         from .recovery import better_ended
 
         now, facts = self._clock.wall(), attempt.facts
-        if facts.pending:  # a tool is at work beside
+        if facts.pending:  # a tool is still running
             return ""
         retried = read_retry(self._log(attempt.number), reason, self._adapter, now)
         session = "" if self._begins_anew else attempt.session(is_cut_short=True)
@@ -378,7 +378,7 @@ class Runner:
         return why
 
     def _is_refused(self, state: RunState) -> bool:
-        """Whether the next attempt must not be made; then why is written down."""
+        """Whether the next attempt must not be made; the reason is written to the journal."""
         because, advice = "", ""
         if self._deadline_at is not None and self._clock.wall() >= self._deadline_at:
             because = "its deadline has passed"
@@ -420,23 +420,24 @@ class Runner:
         self._write(step, f"refused-{state.steps}")
 
     def _is_tree_clean(self, state: RunState) -> bool:
-        """Ready the tree for an attempt, clean if it is not the first; False if that failed."""
+        """Prepare the tree for an attempt, cleaned unless it is the first; False if that failed."""
         if self._cleaner is None:
             return True
         try:
             log, is_restart = self._log(state.attempts), not self._can_resume(state)
             said = self._cleaner.before(state, log, self._stop, is_restart=is_restart)
         except GitError as error:
-            if not isinstance(error, GitStopped):  # a resume goes on with that
+            if not isinstance(error, GitStopped):  # a resume repeats this step
                 self._refuse(state, f"the tree could not be made clean for the retry: {error}")
             return False
         self._remark(said)
         return True
 
     def _given_back(self) -> list[str]:
-        """Give back what was set aside for the attempt; what there is to say about that.
+        """Give back what was set aside for the attempt; returns remarks for the user.
 
-        Before its end is written down: a run that has ended is not looked at again.
+        Called before the end is written to the journal, because no process looks at an ended run
+        again.
         """
         if self._cleaner is None:
             return []
@@ -466,7 +467,7 @@ class Runner:
         session = _new_session() if adapter.can_resume else ""
         wish = LaunchRequest(session=session, own_retries=own_retries, environ=environ)
         launch = adapter.start(command, wish)
-        if state.prompt:  # a program without a session is told by its environment
+        if state.prompt:  # a program without a session gets it as a variable
             launch = launch._replace(environ={**launch.environ, EVIDENCE: state.prompt})
         return "restart" if state.attempts else "start", launch
 
@@ -480,7 +481,7 @@ class Runner:
         return self._cleaner is not None and self._cleaner.begins_anew
 
     def _marked(self, launch: Launch, number: int) -> dict[str, str]:
-        """The environment of an attempt, with the marks of its run and its own."""
+        """The environment of an attempt, with the marks by which its processes are found."""
         environ = marked({**self._context.environ, **launch.environ}, self._claimed.id)
         return marked(environ, f"{self._claimed.id}.{number}")
 
@@ -493,7 +494,7 @@ class Runner:
     def _ended(
         self, state: RunState, end: AttemptEnd, *, is_lost: bool, retried: Outcome | None
     ) -> None:
-        """Write down how the attempt ended, with what follows."""
+        """Write to the journal how the attempt ended and what follows."""
         log, adapter, failure = self._log(end.attempt), self._adapter, None
         if is_lost:
             from .recovery import without_session
@@ -508,7 +509,7 @@ class Runner:
         self._write_end(end, failure, f"ended-{end.attempt}")
 
     def _mend(self, state: RunState) -> None:
-        """Find out how an attempt ended whose supervisor died, and write it down."""
+        """Find out how an attempt ended whose supervisor died, and write that to the journal."""
         from ..agents.adapter import LaunchRequest
 
         self._platform.end_leftovers(self._claimed.id)
@@ -528,7 +529,7 @@ class Runner:
 
     def _write_end(self, end: AttemptEnd, failure: Failure | None, name: str) -> None:
         if self._limits is not None:
-            # Others need not believe a limit that the next attempt only probes.
+            # Do not share a limit that the next attempt only probes.
             limit = None if end.is_probe else failure
             self._limits.ended(limit, is_success=end.then == "done")
         self._write(end, name)
@@ -542,11 +543,11 @@ class Runner:
             listener.step(step)
 
     def _over(self, state: RunState) -> None:
-        """Tell that this process does no more; a notification goes out before the summary."""
+        """Tell the listeners that this process is done, in reverse: notification before summary."""
         for listener in reversed(self._context.listeners):
             listener.over(state)
 
-    # What the options and the adapter make of an attempt
+    # Settings of an attempt, from the options and the adapter
 
     @property
     def _idle(self) -> float | None:

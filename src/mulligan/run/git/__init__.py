@@ -1,4 +1,4 @@
-"""A clean tree for every retry, with nothing lost.
+"""Sets a run's changes aside before a retry, and gives them back.
 
     tree = Tree.find()                            refuses clearly what it cannot work on
     record_baseline(tree, run)                    when the run begins: what was the user's already

@@ -1,8 +1,8 @@
 """Moving a tree from one state to another, so that a crash leaves every path in one of the two.
 
-A step knows what it expects at its path and what it leaves there. A path that has what it should
-have is done; a path that has neither has newer work of others, and is not touched. So the same
-steps can be taken again after a crash, any number of times, and change nothing that is done.
+A step has the content that it expects at its path and the content that it leaves there. A path with
+the latter is done; a path with neither was changed by others, and is not touched. So the steps are
+idempotent, and can be repeated after a crash.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 __all__ = ("PathStep", "outward", "stage", "take")
 
-# Files that are written at once.
+# Files written at the same time.
 _AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathStep:
-    """One path on its way.
+    """One path to be changed.
 
     Args:
         path: In the tree.
         before: What is expected there.
-        after: What is to stand there.
+        after: The content to write.
         staged: What the index should have, as (expected, wanted); None leaves it alone.
     """
 
@@ -64,9 +64,9 @@ def outward(moves: Iterable[Move]) -> list[PathStep]:
 
 
 def take(tree: Tree, steps: Sequence[PathStep], keep: Collection[str] = ()) -> list[str]:
-    """Take every step; the paths where something else was found, and left as it is.
+    """Apply every step; returns the paths with unexpected content, which are left alone.
 
-    Folders in `keep` stay, be they empty, or come back.
+    Folders in `keep` are not removed when empty, and are created if missing.
 
     The work tree goes first and the index second: a crash between the two is seen by git as a
     change that is not staged, never as one that is staged and cannot be found.
@@ -81,7 +81,7 @@ def take(tree: Tree, steps: Sequence[PathStep], keep: Collection[str] = ()) -> l
         elif now != step.after:
             strange.add(step.path)
     folders = _folders(step.path for step in to_do if step.after is not None)
-    # Deepest first, and all before the first file comes: a folder may become a file.
+    # Remove first, deepest first: a folder may become a file.
     for step in sorted(to_do, key=lambda each: each.path.count("/"), reverse=True):
         if step.after is None or step.path in folders:
             files.remove(step.path, keep)
@@ -93,9 +93,9 @@ def take(tree: Tree, steps: Sequence[PathStep], keep: Collection[str] = ()) -> l
 
 
 def _put(tree: Tree, steps: list[PathStep]) -> set[str]:
-    """Write the files that come; the paths where a folder with files that are not ours is.
+    """Write the new files; returns the paths that are blocked by a folder with other files.
 
-    Several at once: each waits for the disk, and the disk takes many in the time of one.
+    Several at once: each write waits for fsync.
     """
     strange: set[str] = set()
 
@@ -112,7 +112,7 @@ def _put(tree: Tree, steps: list[PathStep]) -> set[str]:
     with reading(tree) as reader, ThreadPoolExecutor(_AT_ONCE) as pool:
         begun: deque[Future[None]] = deque()
         for step in steps:
-            assert step.after is not None  # noqa: S101 -- what goes is not put
+            assert step.after is not None  # noqa: S101 -- removals are not put
             begun.append(pool.submit(put, step, step.after, reader.read(step.after.oid)))
             if len(begun) > 2 * _AT_ONCE:  # contents are in memory until they are written
                 begun.popleft().result()
@@ -122,7 +122,7 @@ def _put(tree: Tree, steps: list[PathStep]) -> set[str]:
 
 
 def _folders(paths: Iterable[str]) -> set[str]:
-    """Every folder that has to be one for these files to stand in it."""
+    """Every parent folder of these files."""
     found = set()
     for path in paths:
         folder = path.rpartition("/")[0]
@@ -133,7 +133,7 @@ def _folders(paths: Iterable[str]) -> set[str]:
 
 
 def stage(tree: Tree, steps: Iterable[PathStep]) -> None:
-    """Do what the steps say about the index, where it is as they expect."""
+    """Apply the steps to the index, where it has what they expect."""
     staged = {step.path: step.staged for step in steps if step.staged is not None}
     if not staged:
         return

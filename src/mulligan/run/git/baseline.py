@@ -1,4 +1,4 @@
-"""What a run has changed, told from what the user had changed before.
+"""Tells what a run has changed from what the user had changed before.
 
     now, but not at the baseline            the run's: set aside
     at the baseline, and the same now       the user's: not touched
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 __all__ = ("MOST_BYTES", "Changes", "changes", "record_baseline")
 
-# More than this was not written by an agent: a forgotten node_modules, a data set. Refused, with
-# nothing touched, rather than copied into the repository.
+# More than this is probably a node_modules that is not ignored, or a data set: refused instead of
+# copied into the repository.
 MOST_BYTES = 2 << 30
-# Among more than these, empty folders are not remembered.
+# Beyond this many folders, empty ones are not recorded.
 _MOST_FOLDERS = 10_000
 
 
@@ -47,7 +47,7 @@ class Changes:
         moves: Every path, with what it is to become.
         left: Paths that are changed and must not be touched.
         shared: Paths among the moves that the user had changed before.
-        folders: Folders of the user's that stay, be they empty.
+        folders: The user's folders, which are kept even if empty.
     """
 
     moves: tuple[Move, ...]
@@ -64,12 +64,12 @@ def record_baseline(
     author: str = "",
     folders: tuple[str, ...] | None = None,
 ) -> Baseline:
-    """Remember the tree as it is when the run begins; asked again, the first answer stays.
+    """Record the tree as it is when the run begins. Idempotent: the first baseline stays.
 
     Args:
         tree: The tree.
         run: The run.
-        instead_of: The commit of a baseline that shall stay no longer.
+        instead_of: The commit of a baseline to replace.
         author: ``Name <mail>``, for commits of the run where git does not know who commits by then.
         folders: Its folders with nothing in them that git tracks, if they were just made.
 
@@ -186,7 +186,7 @@ def stored(
 
 
 def _check_case(tree: Tree, paths: list[str], status: TreeStatus) -> None:
-    """Refuse names that this disk takes for one: moving the one would move the other."""
+    """Refuse paths that are one file on this disk (case): moving one would move the other."""
     if not tree.ignores_case:
         return
     known: dict[str, str] = {}
@@ -203,8 +203,8 @@ def smudged(
 ) -> dict[str, TreeEntry]:
     """Committed files as git would check them out, after filters; their bytes are in `objects`.
 
-    They are checked out into an empty folder, so that attributes are those of the commit and not
-    what an agent has made of them.
+    They are checked out into an empty folder, so that the attributes of the commit apply, not those
+    that an agent has changed.
     """
     wanted = {path: each for path, each in entries.items() if each.is_file or each.mode == LINK}
     if not wanted:
@@ -231,7 +231,7 @@ def smudged(
         for path, each in found.items():
             if each.is_file and each != entries[path]:
                 objects.file(files.place(path), each.oid)
-        objects.write()  # these files are gone in a moment
+        objects.write()  # the temporary files are removed next
     return found
 
 
@@ -267,7 +267,7 @@ def _ignored_before(
             os.makedirs(os.path.dirname(place), exist_ok=True)
             with open(place, "wb") as file, reading(tree) as reader:
                 file.write(reader.read(entry.oid))
-        # This command knows no literal names; behind a dot nothing is magic.
+        # This command has no literal pathspecs; after "./" no character is special.
         git = git.having(GIT_LITERAL_PATHSPECS="0")
         listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in asked)
         answer = git.ask("check-ignore", "--no-index", "-z", "--stdin", stdin=listed)

@@ -41,21 +41,21 @@ __all__ = (
 # Longer than any of these commands takes on a large tree; a hung network drive ends it.
 TIMEOUT = 300.0
 
-# How soon a request to stop is seen, and how long a git that was told to end may take for each of
-# its three last chances. It removes its locks on the first two.
+# How often to look for a stop, and how long git may take after SIGINT and after SIGTERM, on which
+# it removes its locks.
 _GLANCE, _GRACE = 0.1, 0.3
 
 _SETTINGS = (
     "core.quotepath=off",
     "core.fsmonitor=false",
-    "core.fsync=committed,reference",  # what is set aside must outlive a power cut
+    "core.fsync=committed,reference",  # what is set aside must survive a power failure
     "core.fsyncMethod=batch",
     "commit.gpgsign=false",
     "gc.auto=0",
     "maintenance.auto=false",
     "advice.detachedHead=false",
 )
-# No questions are asked.
+# Never prompt.
 _ALONE = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_ASKPASS": "false",
@@ -64,13 +64,13 @@ _ALONE = {
     "GIT_EDITOR": "false",
     "GIT_PAGER": "cat",
 }
-# Who commits: by name, or by the configuration that names them.
+# The committer's identity, or the configuration that contains it.
 _IDENTITY = {
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"),
     *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"),
     *("GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE"),
 }
-# What we say and hear is meant literally. Hooks are spared these: they have their own habits.
+# Literal pathspecs and fixed output for our own commands; not set for hooks.
 _LITERAL = {
     "LC_ALL": "C",
     "GIT_OPTIONAL_LOCKS": "0",
@@ -80,19 +80,19 @@ _LITERAL = {
 
 
 class Stoppable(Protocol):
-    """A request to end what is under way, or none yet."""
+    """A stop flag, as `Stop` implements it."""
 
-    #: How often it was made.
+    #: How often the stop was requested.
     count: int
 
     def wait(self, seconds: float, /) -> bool:
-        """Wait until it is made, at most so long."""
+        """Wait until the stop is requested, at most so many seconds."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """What may be interrupted. A request that was there before it began is no news to it."""
+    """A stop that counts only requests made after the block began."""
 
     stop: Stoppable
     known: int
@@ -107,13 +107,13 @@ _watch: ContextVar[_Watch | None] = ContextVar("watch", default=None)
 
 @contextmanager
 def interruptible(stop: Stoppable) -> Iterator[None]:
-    """Let `stop` end every git command and every wait in here.
+    """Let `stop` interrupt every git command and every wait in this block.
 
-    What is left half done is what a crash would leave: `recover` goes on with it. What begins
-    when the stop was asked for already is there to tidy up; it ends when it is asked for again.
+    An interrupted block leaves what a crash would leave, and `recover` finishes it. A block that
+    starts after the stop cleans up; only a further request interrupts it.
 
     Raises:
-        GitStopped: It was asked for.
+        GitStopped: A stop was requested.
     """
     token = _watch.set(_Watch(stop, stop.count))
     try:
@@ -123,10 +123,10 @@ def interruptible(stop: Stoppable) -> Iterator[None]:
 
 
 def check_stop(what: str) -> None:
-    """Go on, unless we were told to stop.
+    """Raise if a stop was requested.
 
     Raises:
-        GitStopped: We were.
+        GitStopped: A stop was requested.
     """
     watch = _watch.get()
     if watch is not None and watch.is_over:
@@ -153,11 +153,11 @@ _locks: ContextVar[tuple[int, ...]] = ContextVar("locks", default=())
 
 @contextmanager
 def holding_lock(handle: int) -> Iterator[None]:
-    """Let every git in here inherit the descriptor of a lock.
+    """Let every git process in this block inherit the descriptor of a lock.
 
-    The kernel keeps the lock until the last process that has it open is gone. So the lock of a
-    Mulligan that was killed is free only when the git that it had started has ended, too: that git
-    may still move a reference or write an index.
+    The kernel keeps the lock until the last process that has it open exits. So after Mulligan was
+    killed, the lock stays until the git that it started has ended, which may still move a reference
+    or write an index.
     """
     token = _locks.set((*_locks.get(), handle))
     try:
@@ -168,7 +168,7 @@ def holding_lock(handle: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitOutput:
-    """What a git command said."""
+    """Result of a git command."""
 
     code: int
     out: bytes
@@ -176,7 +176,7 @@ class GitOutput:
 
     @property
     def words(self) -> str:
-        """Both streams, fit to be shown."""
+        """Both streams, cleaned for display."""
         return presentable((self.err + b"\n" + self.out).decode("utf-8", "replace"))
 
 
@@ -195,7 +195,7 @@ class Git:
     nothing: str = "0" * 40
 
     def having(self, **variables: str) -> Git:
-        """The same, with these variables: another index, another work tree."""
+        """A copy with further variables: another index, another work tree."""
         return replace(self, environment=(*self.environment, *variables.items()))
 
     def ask(
@@ -205,7 +205,7 @@ class Git:
         timeout: float = TIMEOUT,
         has_hooks: bool = False,
     ) -> GitOutput:
-        """Run a command; its exit code is for the caller to judge.
+        """Run a command; the caller checks the exit code.
 
         Raises:
             GitError: It took longer than `timeout` seconds; it and its children were ended.
@@ -214,7 +214,7 @@ class Git:
         """
         what = f"git {arguments[0]}"
         check_stop(what)
-        # Files, not pipes: a hook may leave something running that holds the pipes open for ever.
+        # Files, not pipes: a hook may leave a process that keeps the pipes open for ever.
         with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
             given.write(stdin)
             given.seek(0)
@@ -246,7 +246,7 @@ class Git:
                 stdin=streams[0],
                 stdout=streams[1],
                 stderr=streams[2],
-                # A hook may leave a program running that would keep the lock for ever.
+                # A hook may leave a process that would keep the lock for ever.
                 pass_fds=() if has_hooks else _locks.get(),
             )
         except FileNotFoundError as trouble:
@@ -282,9 +282,9 @@ class Git:
 def watched(
     child: subprocess.Popen[bytes], timeout: float, *, since: Callable[[], float] | None = None
 ) -> Iterator[threading.Event]:
-    """End the command when its time is over, or when its user is interrupted; whether it was late.
+    """Stop the command at its timeout or at a stop request; yields whether it timed out.
 
-    A thread, and not `wait(timeout)`: that one polls, and every command would be late by a nap.
+    Uses a thread because `wait(timeout)` polls, which would delay every command.
 
     Args:
         child: The command.
@@ -319,11 +319,11 @@ def _end(child: subprocess.Popen[bytes], is_done: threading.Event) -> None:
         _tell(child, number)
         if is_done.wait(_GRACE):
             break
-    _tell(child, signal.SIGKILL)  # a hook may have told its children not to listen
+    _tell(child, signal.SIGKILL)  # children of a hook may ignore SIGTERM
 
 
 def _tell(child: subprocess.Popen[bytes], number: int) -> None:
-    """Signal a command with everything it started: a hook's children outlive it otherwise."""
+    """Signal the command's whole process group, because children of hooks would survive."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, number)
 

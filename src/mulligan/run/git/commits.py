@@ -1,8 +1,8 @@
-"""Committing what a run has changed, nothing else.
+"""Commits what a run has changed, nothing else.
 
-The commit is made from an index of its own: the last commit plus the run's files. What the user
-has staged is not in it, and if a hook refuses it nothing has to be undone. Hooks run as they would
-for the user; their refusal is an error with their words.
+The commit is made from an index of its own: the last commit plus the run's files. What the user has
+staged is not in it, and if a hook refuses it nothing has to be undone. Hooks run as they would for
+the user; if one fails, the error has its output.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ROLES = ("AUTHOR", "COMMITTER")
 
 
 def commit_changes(tree: Tree, aside: SetAside) -> SetAside:
-    """Commit what was prepared, on whatever is checked out. Done again, it changes nothing.
+    """Commit what was prepared, on the current HEAD. Idempotent.
 
     Raises:
         GitRefused: Git does not know who commits.
@@ -64,7 +64,7 @@ def _commit(tree: Tree, aside: SetAside) -> str:
         options = ("--add", "--remove", "--replace", "-z", "--stdin")
         git.run("update-index", *options, stdin=listed)
         if head and git.ask("diff-index", "--cached", "--quiet", head, "--").code == 0:
-            return ""  # staged and taken back: there is nothing in it to commit
+            return ""  # no difference to the last commit
         name = f"{aside.run}/{aside.number}"
         words = message_of(aside.words, paths, name=name, prefix=aside.prefix)
         note = os.path.join(folder, "message")
@@ -79,8 +79,8 @@ def _commit(tree: Tree, aside: SetAside) -> str:
         return tree.head
     made = made_before(tree, aside)
     if made:
-        return made  # a post-commit hook failed, or a twin of this process was faster
-    # A hook's no is 1; git's own troubles, an author without a mail among them, are 128.
+        return made  # a post-commit hook failed, or another process made it
+    # Exit code 1: a hook failed. 128: git itself did, for example without an author's mail.
     kind = HookFailed if answer.code == 1 else GitError
     raise kind(
         f"the commit was refused with exit code {answer.code}: {answer.words}; nothing is "
@@ -90,7 +90,7 @@ def _commit(tree: Tree, aside: SetAside) -> str:
 
 
 def identity(git: Git, author: str = "") -> str:
-    """Who commits, as ``Name <mail>``: the author that git knows, else `author`.
+    """The author as ``Name <mail>``: the one that git is configured with, else `author`.
 
     Raises:
         GitRefused: Git knows none, and none was given.
@@ -114,7 +114,7 @@ def _known(git: Git) -> str:
 
 
 def _with_identity(git: Git, author: str) -> Git:
-    """Git that knows who commits: `author`, where it does not know by itself."""
+    """Git with `author` as its identity, unless it has one configured."""
     if _known(git) or not author:
         return git
     name, _, mail = author.partition("<")
@@ -123,7 +123,7 @@ def _with_identity(git: Git, author: str) -> Git:
 
 
 def made_before(tree: Tree, aside: SetAside) -> str:
-    """The commit, if it was made and that was not written down."""
+    """The commit, if it was made by a process that died before recording it."""
     head = tree.head
     if not head or head == aside.head:
         return ""
@@ -134,7 +134,7 @@ def made_before(tree: Tree, aside: SetAside) -> str:
 
 
 def _settle(tree: Tree, aside: SetAside) -> None:
-    """Let the real index know what the commit has; the user's own staging stays."""
+    """Update the real index to the commit; what the user has staged stays."""
     head = tree.head
     entries = entries_of(tree, head) if head else {}
     stage(
@@ -158,7 +158,7 @@ def message_of(words: str, paths: Sequence[str], *, name: str, prefix: str = PRE
     no secrets, cut.
 
     Args:
-        words: The agent's last words; empty to speak of the files instead.
+        words: The agent's last message; empty to name the files instead.
         paths: What was changed.
         name: ``RUN/NUMBER``.
         prefix: Stands before the subject.

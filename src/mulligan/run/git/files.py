@@ -1,4 +1,4 @@
-"""Files of a work tree, byte by byte.
+"""Reads and writes files of a work tree as raw bytes, without git's filters.
 
 Git's own ways to write a file pass it through filters (line endings, keywords, large files), and
 what comes back need not be what was there. Here a file is its bytes and its mode, the name of its
@@ -25,7 +25,7 @@ __all__ = ("FILE", "LINK", "PROGRAM", "Files", "TreeEntry")
 
 FILE, PROGRAM, LINK = "100644", "100755", "120000"
 
-# Something that git cannot hold stands at the path: a socket, a device.
+# The mode of a path that git cannot store: a socket, a device.
 OTHER = "other"
 
 _CHUNK = 1 << 20
@@ -57,8 +57,8 @@ class Files:
         scratch: A private folder, on the same disk if possible, where files are written before
             they are moved into place.
         algorithm: ``sha1`` or ``sha256``, as the repository has it.
-        is_durable: Whether what is written must outlive a power cut. In a tree that an agent is
-            lent it need not: the agent's own files do not either.
+        is_durable: Whether what is written must outlive a power cut. False in a tree lent to an
+            agent: what the agent writes there is not synced either.
     """
 
     root: str
@@ -81,7 +81,7 @@ class Files:
         if stat.S_ISLNK(found.st_mode):
             return TreeEntry(LINK, self.name(os.readlink(os.fsencode(place))))
         if stat.S_ISDIR(found.st_mode):
-            return None  # git knows files; those in the folder speak for themselves
+            return None  # a folder: its files are entries of their own
         if not stat.S_ISREG(found.st_mode):
             return TreeEntry(OTHER, "")
         return TreeEntry(PROGRAM if found.st_mode & stat.S_IXUSR else FILE, self._name_of(place))
@@ -102,7 +102,7 @@ class Files:
         return None
 
     def remove(self, path: str, keep: Collection[str] = ()) -> None:
-        """Remove a file, and the folders that are empty without it, but for those in `keep`."""
+        """Remove a file, and the folders that become empty, except those in `keep`."""
         if self._blocker(path):
             return
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -123,7 +123,7 @@ class Files:
     def put(
         self, path: str, entry: TreeEntry, content: bytes, permissions: int | None = None
     ) -> None:
-        """Make `path` this content, in one step: a reader sees the old file or the new one.
+        """Replace `path` with this content atomically: a reader sees the old file or the new one.
 
         Raises:
             GitError: A file, a symbolic link or a folder with files stands in the way.
@@ -166,7 +166,7 @@ class Files:
             self._write(os.path.dirname(place), place, entry, content, permissions)
 
     def _blocker(self, path: str) -> str:
-        """The first part of the path that is no folder."""
+        """The first parent of the path that is not a folder."""
         parts = path.split("/")[:-1]
         for count in range(1, len(parts) + 1):
             folder = "/".join(parts[:count])

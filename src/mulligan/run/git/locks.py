@@ -1,9 +1,9 @@
-"""Locks on an index or a reference: held by a git that runs, or left by one that died.
+"""Git's lock files on an index or a reference: held by a running git, or left by a dead one.
 
-Git makes ``index.lock`` and removes it at the end; a git that was killed leaves it, and every
-later git refuses to work. The file does not say whose it is. It is taken for dead only if no
-process has it open, no git runs in this tree, and it is old: during a hook a living git holds the
-lock without having it open.
+Git makes ``index.lock`` and removes it at the end; a git that was killed leaves it, and every later
+git refuses to work. The file does not name its owner. It counts as stale only if no process has it
+open, no git runs in this tree, and it is old: during a hook a running git holds the lock without
+having it open.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 
 __all__ = ("free_locks",)
 
-# Nothing that holds a lock and lives leaves it alone for so long without a process to show for it.
+# Age in seconds from which a lock without a visible process is stale.
 _OLD = 10.0
-# Where processes cannot be seen, age is the only witness; it has to be a strong one.
+# The same where processes cannot be listed, so that age is the only evidence.
 _VERY_OLD = 6 * 3600.0
-# A git that is finishing is waited for: one of ours may have outlived a Mulligan that was killed.
+# Seconds to wait for a running git: one that we started may have survived a killed Mulligan.
 _WAIT, _PAUSE = 2.0, 0.05
-# Looking through all processes is not cheap; a lock that seems free is looked at rarely.
+# Seconds between two scans of all processes, which are slow.
 _LONG_PAUSE = 0.5
 
 
 def free_locks(tree: Tree, branch: str) -> bool:
-    """Wait for locks that are about to go, move dead ones out of the way, refuse living ones.
+    """Wait for locks to be released, move stale ones away, refuse if one is held.
 
-    Whether there were any.
+    Returns whether there were any.
 
     A lock that no process seems to hold is watched for `_OLD` seconds.
 
@@ -64,7 +64,7 @@ def _locks(tree: Tree, branch: str) -> Iterator[str]:
 
 
 def _free(tree: Tree, lock: str) -> bool:
-    """Whether there was such a lock; it is gone now."""
+    """Free one lock; whether it existed."""
     began = seen = time.monotonic()
     was_there = False
     while True:
@@ -76,7 +76,7 @@ def _free(tree: Tree, lock: str) -> bool:
         holder, now = _holder(tree, lock), time.monotonic()
         if holder:
             seen = now
-        # Also one from a future that is not ours is old once it was watched for so long.
+        # A lock with a time in the future counts as old after it was watched for that long.
         if holder == "" and max(age, now - seen) >= _OLD:
             break
         if holder is None and age >= _VERY_OLD:
@@ -85,7 +85,7 @@ def _free(tree: Tree, lock: str) -> bool:
             raise GitRefused(_refusal(lock, holder, age))
         is_long = now - began >= _WAIT
         pause(_LONG_PAUSE if is_long else _PAUSE, f"waiting for {presentable(lock)}")
-    # Moved, not removed: it may be half an index, and its user may want to look at it.
+    # Moved, not removed: the user may want to look at it.
     os.makedirs(tree.scratch, mode=0o700, exist_ok=True)
     with suppress(FileNotFoundError):
         os.replace(lock, os.path.join(tree.scratch, f"{os.path.basename(lock)}.dead"))
@@ -103,7 +103,7 @@ def _refusal(lock: str, holder: str | None, age: float) -> str:
 
 
 def _holder(tree: Tree, lock: str) -> str | None:
-    """Which process holds the lock; empty for none, None if it cannot be seen."""
+    """The process that holds the lock; empty for none, None if processes cannot be seen."""
     from ..process.table import can_see_files
 
     if can_see_files():

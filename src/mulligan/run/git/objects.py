@@ -1,8 +1,7 @@
-"""Objects of a repository: content, trees, commits.
+"""Writes and reads objects of a repository: blobs, trees, commits.
 
-Written in one step by one git, as a pack, that touches neither the work tree nor the index. An
-object that no reference reaches is swept by git after two weeks, so each is given a
-reference soon.
+One git process writes them as a pack, and touches neither the work tree nor the index. Git deletes
+unreachable objects after two weeks, so the caller gives each a reference soon.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ __all__ = ("ROOT", "ObjectReader", "Objects", "edited_tree", "entries_of", "inde
 # The author of commits that are in no history.
 _NOBODY = "mulligan <mulligan@localhost>"
 
-# Up to so many objects are files of their own; git draws the line here for what it fetches, too.
+# Up to this many objects are unpacked into loose files; git's own limit for fetches.
 _LOOSE = 100
 _CHUNK = 1 << 20
 _TYPES = {"commit": 1, "tree": 2, "blob": 3}
@@ -46,7 +45,7 @@ ROOT = "refs/mulligan"
 
 @dataclass(slots=True)
 class Objects:
-    """Objects that are to be written. Their ids are known before they are.
+    """Objects to be written. Their ids are known before.
 
     Args:
         git: Git of the repository.
@@ -128,7 +127,7 @@ class Objects:
         return hashlib.new(name, start, usedforsecurity=False)
 
     def _forget_known(self) -> None:
-        """Leave out what the repository has already: the same files are stored again and again."""
+        """Drop objects that the repository already has."""
         asked = [*self._made, *self._files]
         said = self.git.run(
             "cat-file",
@@ -217,7 +216,7 @@ def _edited(
         if entry is not None:
             entries[name] = entry
         elif name in entries and entries[name].mode != _TREE:
-            del entries[name]  # a folder that has come instead stays
+            del entries[name]  # a folder that replaced it stays
     return objects.tree(entries) if entries else ""
 
 
@@ -236,9 +235,9 @@ def _sorted_as(name: str, entry: TreeEntry) -> str:
 
 
 def index_lines(git: Git, changes: Mapping[str, TreeEntry | None]) -> bytes:
-    """Changes as ``git update-index --index-info`` reads them: what goes stands first.
+    """Changes in the format of ``git update-index --index-info``, removals first.
 
-    A file that becomes a folder has to go before the files in that folder can come.
+    A file that becomes a folder must be removed before files in that folder are added.
     """
     gone = [path for path, entry in changes.items() if entry is None]
     lines = [b"0 %s\t%s\0" % (git.nothing.encode(), os.fsencode(path)) for path in gone]
@@ -278,9 +277,9 @@ class Found(NamedTuple):
 
 
 class ObjectReader:
-    """Answers questions about objects and references, over one git that starts with the first.
+    """Reads objects and references through one long-running git, started at the first use.
 
-    It works in no tree: a search for a git that runs there does not find it.
+    Its working directory is not in a tree, so `locks` does not take it for a git at work there.
     """
 
     def __init__(self, tree: Tree) -> None:
@@ -357,7 +356,7 @@ class ObjectReader:
 
 
 def _close(pipe: IO[bytes]) -> None:
-    with suppress(BrokenPipeError):  # what it was asked and did not read
+    with suppress(BrokenPipeError):  # git has exited already
         pipe.close()
 
 

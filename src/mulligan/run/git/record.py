@@ -1,4 +1,4 @@
-"""What is set aside, as data: files, the baseline of a run, and the record with its states.
+"""Data classes: files that were set aside, the baseline of a run, and the record with its states.
 
 prepared ──▶ aside ──▶ returning ──▶ returned          stash, snapshot, worktree
 │                      └──────▶ partly             what conflicts stays here
@@ -34,7 +34,7 @@ __all__ = (
 Mode = Literal["commit", "stash", "worktree", "snapshot"]
 State = Literal["prepared", "aside", "returning", "returned", "partly", "committed", "kept"]
 
-# What a run may still want back.
+# States from which a run can still be given its changes back.
 OPEN: frozenset[State] = frozenset({"prepared", "aside", "returning", "partly"})
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -48,8 +48,8 @@ class FileState:
     Args:
         tree: The bytes on disk, as they are.
         index: What is staged.
-        is_intended: ``git add --intent-to-add`` was said, and nothing is staged yet.
-        permissions: Of the file on disk, where git's two modes cannot say them.
+        is_intended: Whether the path was added by ``git add --intent-to-add`` only.
+        permissions: Permissions on disk that git's two modes cannot store.
     """
 
     tree: TreeEntry | None = None
@@ -112,8 +112,8 @@ class Move:
         """The move that `to_json` described.
 
         Raises:
-            GitError: Its path leads out of the tree; who can write into a repository could
-                have us write anywhere else.
+            GitError: Its path leads out of the tree. Otherwise a crafted repository could make us
+                write anywhere.
         """
         return cls(
             path=inside(data["path"]),
@@ -155,7 +155,7 @@ class Baseline:
         commit: The whole tree at that moment.
         places: Every path that differed from the last commit.
         folders: Folders with nothing in them that git tracks; it does not hold empty ones.
-        author: Who commits where git does not know by then; empty if none was named.
+        author: The author for commits if git has no identity configured; empty if unknown.
     """
 
     run: str
@@ -168,7 +168,7 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetAside:
-    """Something that was set aside: all that is needed to give it back.
+    """Changes that were set aside, with all that is needed to give them back.
 
     Args:
         run: Whose it is.
@@ -184,8 +184,8 @@ class SetAside:
         since: For a tree of an agent's own, the baseline it was lent with.
         words: The agent's last words, for a commit's message.
         prefix: Stands before them.
-        author: Who commits if git does not know.
-        state: How far it is.
+        author: The author if git has no identity configured.
+        state: Its state.
         commit: The object that holds it.
         tip: What the reference points to.
         made: The commit made on the branch, or the branch it is kept on.

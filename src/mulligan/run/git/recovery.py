@@ -1,11 +1,11 @@
-"""Setting a tree aside before a retry, giving it back afterwards.
+"""Sets a run's changes aside before a retry, gives them back afterwards.
 
     aside = set_aside(tree, "stash", run)       the tree is as it was when the run began
     …                                           the retry
     give_back(tree, aside)                      what was set aside is there again
 
-`prepare` writes everything down before `finish` touches the first file. A process that dies
-anywhere in between is caught up by `recover`, in either direction.
+`prepare` records everything before `finish` touches the first file. If the process dies in between,
+`recover` finishes or undoes it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def set_aside(
     prefix: str = PREFIX,
     author: str = "",
 ) -> SetAside | None:
-    """Make the tree as it was when the run began; None if it is already.
+    """Restore the tree to its state when the run began; None if nothing has changed.
 
     Args:
         tree: The tree.
@@ -65,7 +65,7 @@ def set_aside(
     Raises:
         GitRefused: The tree is in the middle of something, or a commit would not leave it clean;
             nothing was touched.
-        GitError: Git failed; what was set aside so far is reachable, `recover` goes on.
+        GitError: Git failed; what was set aside so far is reachable, and `recover` finishes it.
     """
     _forget_refused_commits(tree, run)
     recover(tree, run)
@@ -74,7 +74,7 @@ def set_aside(
 
 
 def _forget_refused_commits(tree: Tree, run: str) -> None:
-    """A commit that a hook refused has touched nothing; what it was for is prepared again."""
+    """Drop records of commits that a hook refused: they changed nothing and are prepared again."""
     for aside in load_all(tree, checked_name(run)):
         if (aside.mode, aside.state) == ("commit", "prepared") and not made_before(tree, aside):
             give_back(tree, aside)
@@ -90,7 +90,7 @@ def prepare(
     prefix: str = PREFIX,
     author: str = "",
 ) -> SetAside | None:
-    """Write down what is to be set aside, and touch nothing; None if there is nothing."""
+    """Record what is to be set aside, without touching a file; None if there is nothing."""
     checked_name(run)
     if mode == "worktree":
         raise SettingError("mode worktree lends each agent a tree of its own; use lend()")
@@ -119,7 +119,7 @@ def prepare(
 
 
 def finish(tree: Tree, aside: SetAside) -> SetAside:
-    """Do what was prepared. Done again, it changes nothing, whatever has become of it since."""
+    """Do what was prepared. Idempotent, also after it was given back."""
     with tree.held(), reading(tree):
         aside = load(tree, aside.run, aside.number) or aside
         if aside.state != "prepared":
@@ -161,7 +161,7 @@ class Caught:
 
 
 def recover(tree: Tree, run: str, *, is_undone: bool = False) -> Caught:
-    """Bring to an end what a process that died had begun; nothing to do is the usual case.
+    """Finish what a process that died had begun.
 
     Args:
         tree: The tree.
@@ -170,7 +170,7 @@ def recover(tree: Tree, run: str, *, is_undone: bool = False) -> Caught:
     """
     finished: list[SetAside] = []
     returned: list[GivenBack] = []
-    with tree.held():  # a git of the process that died has ended, or is waited for
+    with tree.held():  # waits for a git that the dead process started
         found = load_all(tree, run)
     for aside in found:
         if aside.folder != tree.folder:
@@ -186,7 +186,7 @@ def recover(tree: Tree, run: str, *, is_undone: bool = False) -> Caught:
 def _catch_up(tree: Tree, aside: SetAside, *, is_undone: bool) -> SetAside | GivenBack | None:
     match aside.state:
         case "prepared" if aside.mode == "worktree":
-            return None  # its changes are in a tree of their own; taking it back goes on there
+            return None  # `take_back` finishes changes of an agent's own tree
         case "prepared" if is_undone and not made_before(tree, aside):
             return give_back(tree, aside)
         case "prepared":

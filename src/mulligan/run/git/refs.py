@@ -1,13 +1,13 @@
-"""What is set aside, written down in the repository itself.
+"""Records of what is set aside, stored as references in the repository.
 
     refs/mulligan/RUN/baseline    the tree when the run began
     refs/mulligan/RUN/1           the first thing set aside, then 2, 3 …
     refs/mulligan/RUN/agents/A/   the same, for an agent with a tree of its own
 
 Each points to a commit whose tree is the whole work tree at that moment, so that ``git diff`` and
-``git show`` work on it, and whose last parent holds the record: every path, both contents, and
-what has to stand there instead. A reference is made before anything is touched, and each step
-from then on moves it in one atomic comparison: of two processes that recover one run, one loses.
+``git show`` work on it, and whose last parent holds the record: every path, both contents, and what
+has to stand there instead. The reference is created before a file is touched, and each step moves
+it with a compare-and-swap: of two processes that recover one run, one fails.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = (
 
 
 class Overtaken(GitError):
-    """Another process has moved the reference; what was read of it is old."""
+    """Another process has moved the reference since it was read."""
 
 
 def write_baseline(
@@ -61,7 +61,7 @@ def write_baseline(
     instead_of: str = "",
     author: str = "",
 ) -> Baseline:
-    """Write the baseline of a run down, once, or in one step instead of the one that was.
+    """Record the baseline of a run once, or replace the previous one atomically.
 
     Args:
         status: The tree as it is.
@@ -79,7 +79,7 @@ def write_baseline(
     record = add_record(objects, about, entries)
     with reading(tree) as reader:
         whole = _whole(reader, objects, head, {path: each.tree for path, each in places.items()})
-        # The time, so that no two are one, be they made in one second.
+        # The time, so that two baselines of the same second differ.
         facts = {"baseline": run, "at": time.time(), "record": record}
         commit = _add_commit(objects, whole, [head, record], facts)
         objects.write()
@@ -121,7 +121,7 @@ def write(
     prefix: str = "",
     author: str = "",
 ) -> SetAside:
-    """Write down what is to be set aside. From here on nothing of it can be lost.
+    """Record what is to be set aside; from here on its contents are reachable.
 
     Args:
         status: The tree that it is taken from, as it is.
@@ -180,7 +180,7 @@ def advance(
     plan: str = "",
     objects: Objects | None = None,
 ) -> SetAside:
-    """Say how far it is, in one atomic step.
+    """Move the record to a new state, atomically.
 
     Args:
         tree: Any work tree of the repository.
@@ -201,7 +201,7 @@ def advance(
         facts.update(state=state, made=made, first=aside.commit, plan=plan)
         parents = [aside.commit, plan]
         if state == "committed":
-            parents.append(made)  # reachable, whatever becomes of the branch
+            parents.append(made)  # stays reachable if the branch is deleted
         tip = _add_commit(objects, whole, parents, facts)
         objects.write()
         answer = tree.git.ask("update-ref", "--", aside.ref, tip, aside.tip)
@@ -217,7 +217,7 @@ def advance(
 
 
 def withdraw(tree: Tree, aside: SetAside) -> None:
-    """Forget what was written down, and nothing was done with."""
+    """Delete a record of changes that were not set aside yet."""
     with reading(tree) as reader:
         tree.git.run("update-ref", "-d", "--", aside.ref, aside.tip)
         reader.moved(aside.ref, "")

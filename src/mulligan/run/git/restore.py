@@ -1,4 +1,4 @@
-"""Giving back what was set aside, path by path, against whatever stands there by now.
+"""Gives back what was set aside, merging each path with its current content.
 
 as it was left           what was set aside comes back
 as it was set aside      nothing to do
@@ -92,7 +92,7 @@ def bring_back(
 
 
 def go_on_bringing(tree: Tree, aside: SetAside) -> GivenBack:
-    """Go on with what a process that died had announced."""
+    """Finish the plan that a process recorded before it died."""
     data = plan_of(tree, aside)
     moves = {move.path: move for move in aside.moves}
     steps = [
@@ -171,7 +171,7 @@ def _plan(
 
 
 def _staged(aside: SetAside, move: Move) -> Any:
-    # What an agent staged in a tree of its own says nothing about the user's index.
+    # What an agent staged in its own tree does not apply to the user's index.
     return None if aside.mode == "worktree" else (move.base, move.aside)
 
 

@@ -1,9 +1,8 @@
 """Files that look like secrets, by name.
 
-What stands here is never committed and never moved: it stays where it is, and is reported. A list
-of names has false alarms, and a false alarm costs a line in a report; a key in the history of a
-repository costs a key. So names are judged generously, source code excepted:
-``credentials.py`` is a module.
+These files are never committed and never moved: they stay where they are, and are reported. A false
+alarm costs a line in a report, a committed key costs the key, so the patterns are broad. Source
+code is excepted: ``credentials.py`` is a module.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ SECRETS: tuple[Secret, ...] = (
     Secret("kubeconfig*", "cluster credentials", excepted=_PLAIN),
 )
 
-# Whatever its name is. Source code may quote the words, in a test or in a parser.
+# Keys in files of any name, except source code, which may quote these words.
 _KEY_INSIDE = re.compile(rb"\A\s*-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 
 

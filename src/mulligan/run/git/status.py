@@ -112,7 +112,7 @@ class TreeStatus:
         """
         tree.check_under_way()
         status = cls.of(tree)
-        if free_locks(tree, status.branch):  # a git was at work: what was seen may be over
+        if free_locks(tree, status.branch):  # a git was at work: the status may have changed
             return cls.checked(tree)
         if status.unresolved:
             path = presentable(status.unresolved[0], 200)
@@ -137,7 +137,7 @@ class TreeStatus:
 
 
 def ignored(tree: Tree) -> tuple[Left, ...]:
-    """What git ignores here, but for caches, which anybody can make again."""
+    """Ignored paths, except caches, which can be rebuilt."""
     asked = ("status", "--porcelain=v2", "-z", "--ignored=traditional", "--untracked-files=normal")
     found = [line[2:] for line in tree.git.fields(*asked) if line.startswith("! ")]
     return tuple(

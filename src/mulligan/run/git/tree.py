@@ -1,7 +1,7 @@
-"""The work tree that a run changes: found, or refused with the reason.
+"""Finds the work tree that a run changes, or refuses it with the reason.
 
-Refused are states in which setting something aside would break what is under way there:
-a merge, a rebase, unresolved paths, a git that is running. Nothing has been touched then.
+A tree is refused, untouched, while setting files aside would break an operation in it: a merge, a
+rebase, unresolved paths, a running git.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ class Tree:
         repository: Its ``.git`` folder; for a linked work tree, its own part of it.
         common: The ``.git`` folder that all work trees of the repository share.
         git: Git in `folder`.
-        store: Git for objects and references alone. It works in no tree, so it delays no other.
+        store: Git for objects and references alone. Its working directory is not in a tree, so it
+            holds up no other git.
         scratch: A private folder beside the repository's own files; its contents may be deleted.
         files: The files in `folder`.
         ignores_case: Whether names that differ only in case are one file here.
@@ -148,10 +149,10 @@ class Tree:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep every other thread and process of Mulligan's out of this tree; see `tree_lock`.
+        """Lock this tree against all other threads and processes of Mulligan; see `tree_lock`.
 
         Raises:
-            GitRefused: Another process has it, and shows no progress.
+            GitRefused: Another process holds the lock, and shows no progress.
             GitStopped: We were told to stop while we waited.
         """
         private_folder(Path(self.scratch))

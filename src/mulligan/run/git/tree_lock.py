@@ -51,7 +51,7 @@ _guard = threading.Lock()
 
 @contextmanager
 def locked(place: str, folder: str) -> Iterator[None]:
-    """Have the lock.
+    """Hold the lock in this block.
 
     Args:
         place: The lock's file, in a private folder.
@@ -76,7 +76,7 @@ def locked(place: str, folder: str) -> Iterator[None]:
 
 @contextmanager
 def _turn(place: str) -> Iterator[_Queue]:
-    """Be the first of our own threads."""
+    """Wait until this thread is first in the queue of this process."""
     mine = threading.Event()
     with _guard:
         queue = _queues[place]
@@ -142,15 +142,15 @@ def _beating(handle: int) -> Iterator[None]:
 
 @contextmanager
 def leased(tree: Tree, run: str, *, is_shared: bool = False) -> Iterator[None]:
-    """Have `tree` as long as a run works in it; the kernel releases it when the process dies.
+    """Hold `tree` for as long as a run works in it; the kernel releases it if the process dies.
 
-    Two runs in one tree take each other's edits for their own: the retry of one would set aside
-    what the other has just written.
+    Two runs in one tree cannot tell their edits apart: a retry of one would set aside what the
+    other has just written.
 
     Args:
         tree: The tree.
         run: Who works in it.
-        is_shared: Whether others may as well who share it: those that only bring changes from
+        is_shared: Whether other shared holders are allowed: runs that only deliver changes from
             trees of their own.
 
     Raises:
@@ -163,7 +163,7 @@ def leased(tree: Tree, run: str, *, is_shared: bool = False) -> Iterator[None]:
             fcntl.flock(handle, (fcntl.LOCK_SH if is_shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             other = os.pread(handle, 200, 0).decode("utf-8", "replace")
-            if other != run:  # a run that was taken over from a process that does not let go
+            if other != run:  # same run: claimed from a process that still holds the lock
                 raise TreeBusy(
                     f"{presentable(tree.folder)}: run {presentable(other, 80)} works in this tree, "
                     f"and each would set the other's edits aside; wait until it ends"

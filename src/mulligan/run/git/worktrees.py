@@ -1,8 +1,8 @@
-"""Linked work trees: a tree of its own for every agent that works beside others.
+"""Linked work trees: one for every agent that works in parallel with others.
 
-Agents that share one tree cannot be told apart: setting one's changes aside takes a sibling's with
-them. So each is lent a linked work tree, as the user's tree is at that moment, uncommitted
-changes included. What it did is given back as a change to the user's tree, or kept on a branch.
+In a shared tree the changes of two agents cannot be told apart, so setting one's aside would take
+the other's, too. So each agent is lent a linked work tree, a copy of the user's tree with its
+uncommitted changes. Its changes are merged into the user's tree, or kept on a branch.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ __all__ = (
     "would_lose",
 )
 
-# Nothing more becomes of it: what its agent does from then on is other work.
+# Final states: later changes of the agent get a new record.
 _CLOSED: frozenset[State] = frozenset({"returned", "kept"})
 
-# A folder that is being removed is called so, with a random number and its old name behind.
+# Prefix of a folder that is being removed, before a random number and its old name.
 _GONE = ".gone-"
 
 
@@ -110,13 +110,13 @@ class TakenBack:
     """What became of an agent's changes.
 
     Args:
-        given: What is in the user's tree now, or what conflicts with it; None if nothing was
-            changed, or it is kept.
+        given: What was given to the user's tree, with conflicts; None if nothing was changed, or
+            all is kept.
         branch: The branch on which the changes are kept, if they are.
-        folder: The agent's folder if it still exists, because of what would be lost with it.
-        left: What that is.
-        is_gone: Whether the folder was removed by others: what was not committed is lost, and
-            what was is not in the user's tree.
+        folder: The agent's folder, if it was not removed because work in it would be lost.
+        left: The paths of that work.
+        is_gone: Whether another program removed the folder: uncommitted work is lost, commits are
+            not in the user's tree.
     """
 
     given: GivenBack | None = None
@@ -127,10 +127,10 @@ class TakenBack:
 
 
 def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
-    """A work tree for `agent`, as the user's tree is now. Idempotent, until it is taken back.
+    """A work tree for `agent`, a copy of the user's tree now. Idempotent, until it is taken back.
 
-    A folder that stayed when it was taken back is lent as it is, and what was taken before counts
-    no more. Ignored files (installed packages, ``.env``) are not in it; git does not know them.
+    A folder that stayed when it was taken back is lent again unchanged, with a new baseline.
+    Ignored files (installed packages, ``.env``) are not in it; git does not know them.
 
     Args:
         tree: The user's tree.
@@ -160,7 +160,7 @@ def _lend(tree: Tree, lent: Lent) -> Lent:
             f"{presentable(place)}, the tree of agent {lent.agent!r}, is gone: it was "
             f"removed while the agent was using it; what was not committed there is lost"
         )
-    _remove(tree, lent)  # half made, or half removed, by a process that died: no agent has it
+    _remove(tree, lent)  # left incomplete by a process that died; no agent uses it
     with tree.held():
         status, objects = TreeStatus.checked(tree), Objects(tree.store)
         if not status.commit:
@@ -173,7 +173,7 @@ def _lend(tree: Tree, lent: Lent) -> Lent:
         folders = untracked_folders(tree)
         private_folder(Path(place).parent)
         tree.git.run("worktree", "add", "--quiet", "--detach", "--", place, status.commit)
-    # From here on others may have the user's tree: this one is the agent's.
+    # The lock on the user's tree is released here: the rest happens in the agent's own tree.
     own = tree.new_linked(place)
     _dress(own, places, status.head)
     for each in folders:
@@ -183,7 +183,7 @@ def _lend(tree: Tree, lent: Lent) -> Lent:
 
 
 def lent_to(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
-    """What `agent` is lent, was lent, or would be: nothing is made or looked at."""
+    """The `Lent` of `agent`, whether it exists or not: nothing is created or read."""
     checked_name(run)
     checked_name(agent, "an agent")
     base = Path(under) if under else home() / "worktrees"
@@ -269,7 +269,7 @@ def would_lose(tree: Tree, run: str) -> bool:
 
 
 def _unsettled(tree: Tree, aside: SetAside) -> tuple[Conflict, ...]:
-    """Why something is on a branch: a conflict is one until that is merged, or deleted."""
+    """The conflicts because of which changes are on a branch, until it is merged or deleted."""
     if aside.state != "kept" or not _exists(tree, aside.made):
         return ()
     conflicts = tuple(Conflict(**each) for each in plan_of(tree, aside)["conflicts"])
@@ -315,7 +315,7 @@ def lent_out(tree: Tree, run: str = "") -> list[Lent]:
 
 
 def _is_ours(tree: Tree, lent: Lent) -> bool:
-    with suppress(SettingError):  # a folder of the user's that cannot be a run's
+    with suppress(SettingError):  # a folder whose name is not a run id
         return os.path.isdir(lent.folder) and load_baseline(tree, lent.key) is not None
     return False
 
@@ -398,7 +398,7 @@ def _cleared(tree: Tree, lent: Lent, result: TakenBack) -> TakenBack:
 
 
 def _remove(tree: Tree, lent: Lent) -> None:
-    # With its baseline, and without the folder, it would look as if it was removed by others.
+    # With a baseline but no folder, it would look as if another program removed it.
     _move_out(lent.folder)
     forget_baselines(tree, lent.key)
     _clear(tree, lent.folder)
@@ -416,7 +416,7 @@ def _linked(tree: Tree) -> list[tuple[str, str]]:
 
 
 def _move_out(place: str) -> None:
-    """Move a folder away in one step: a kill on the way leaves no half of one."""
+    """Rename a folder away atomically, so that a kill leaves no partly removed one."""
     above, name = os.path.split(place)
     if os.path.isdir(place):
         os.rename(place, os.path.join(above, f"{_GONE}{os.urandom(4).hex()}-{name}"))
@@ -433,10 +433,10 @@ def _clear(tree: Tree, place: str) -> None:
     `git worktree prune` would also forget the work trees of the user whose drive is not mounted.
     """
     if _is_known(tree, place):
-        # Held, for git takes the last tree's folder away, where a sibling's may be coming.
+        # Locked: git removes the shared folder with the last tree, and a sibling's may be created.
         with tree.held():
             if _is_known(tree, place):
-                # Twice, for one that its agent has locked.
+                # --force twice, for a work tree that its agent has locked.
                 tree.git.run("worktree", "remove", "--force", "--force", "--", place)
     for each in list(_moved_out(place)):
         shutil.rmtree(each, ignore_errors=True)
@@ -467,10 +467,10 @@ def _moved_out(place: str) -> Iterator[str]:
 def _collect(
     own: Tree, key: str, baseline: Baseline, last: SetAside | None, *, folder: str
 ) -> SetAside | None:
-    """Write down what the agent has done in its tree, unless just that was written down before.
+    """Record what the agent has done in its tree, unless the last record has the same.
 
     A tree is lent, taken back, and perhaps lent again: each time with a baseline of its own, which
-    every record names. So nothing that was taken before stands for work that was done later.
+    every record names. So an earlier record is never mistaken for later work.
 
     Args:
         own: The agent's tree.
@@ -484,7 +484,7 @@ def _collect(
     if last is not None and last.state != "returned" and _same(last.moves, moves):
         return last
     if last is not None and last.state == "prepared":
-        withdraw(own, last)  # nothing of it was given, and what is in the folder is newer
+        withdraw(own, last)  # not given to the user's tree yet, and outdated
         last = None
     if not moves:
         return last
@@ -528,7 +528,7 @@ def _moves(
 def _fresh(
     own: Tree, key: str, baseline: Baseline, status: TreeStatus | None = None
 ) -> tuple[Move, ...]:
-    """What the agent's tree has that was neither given to anybody nor kept."""
+    """Changes in the agent's tree that were neither given to the user's tree nor kept."""
     moves = _moves(own, key, baseline, status or TreeStatus.of(own), Objects(own.store))
     last = _last_of(own, key, baseline)
     is_kept = last is not None and last.state in _CLOSED and _same(last.moves, moves)
@@ -536,7 +536,7 @@ def _fresh(
 
 
 def _same(some: tuple[Move, ...], others: tuple[Move, ...]) -> bool:
-    """Whether they leave the same files; how those are staged is not looked at."""
+    """Whether both leave the same files, regardless of staging."""
     one, other = (
         {move.path: (move.base.tree, move.aside.tree) for move in moves} for moves in (some, others)
     )
@@ -544,7 +544,7 @@ def _same(some: tuple[Move, ...], others: tuple[Move, ...]) -> bool:
 
 
 def _written(tree: Tree, key: str, baseline: Baseline | None = None) -> list[SetAside]:
-    """What was written down, be it since `baseline`: another each time the tree is lent."""
+    """The records since `baseline`, which is another each time the tree is lent."""
     return [
         each
         for each in load_all(tree, key)
@@ -553,5 +553,5 @@ def _written(tree: Tree, key: str, baseline: Baseline | None = None) -> list[Set
 
 
 def _last_of(tree: Tree, key: str, baseline: Baseline | None) -> SetAside | None:
-    """What was written down last since `baseline`, or at all if that is forgotten."""
+    """The last record since `baseline`; the last of all if that is None."""
     return next(reversed(_written(tree, key, baseline)), None)

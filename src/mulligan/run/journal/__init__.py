@@ -1,1 +1,1 @@
-"""The journal of runs: who holds a run, and what becomes of runs that have ended."""
+"""The journal of runs: entries, state, leases, retention."""

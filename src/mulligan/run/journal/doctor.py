@@ -1,7 +1,6 @@
 """`mulligan doctor`: checks the files that runs are kept in. Nothing is changed or created.
 
-It reads files as they are, without the store: what is to be found may be just what the store
-refuses to open.
+It reads the files directly, not through the store, which refuses to open damaged ones.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ _MOST = 5
 
 
 class Check(NamedTuple):
-    """One thing that was looked at.
+    """The result of one check.
 
     Args:
-        about: What was looked at, in a word.
+        about: What was checked, in a word.
         what: What was found.
         advice: What to do about it; empty where nothing is wrong.
     """
@@ -56,7 +55,7 @@ class Check(NamedTuple):
 
 
 def examine(folder: Path, now: float) -> Iterator[Check]:
-    """Everything about the runs in `folder`, in the order in which to mend it.
+    """All checks of the runs in `folder`, in the order in which to fix problems.
 
     Args:
         folder: Where state is kept.
@@ -114,7 +113,7 @@ def _permissions(path: Path, mask: int, remedy: str) -> Iterator[Check]:
 
 
 def _journal_kept(folder: Path, file: Path) -> Iterator[Check]:
-    """Whether there is a journal, where there are runs."""
+    """Check that the journal exists if there are folders of runs."""
     runs = folder / "runs"
     count = sum(each.is_dir() for each in runs.iterdir()) if runs.is_dir() else 0
     if file.exists() and file.stat().st_size:
@@ -135,7 +134,7 @@ def _opened(file: Path) -> sqlite3.Connection:
 
 
 def _database(about: str, file: SqliteFile) -> Iterator[Check]:
-    """Whether a SQLite file is whole, and of a version that this one reads."""
+    """Check that a SQLite file is intact, and of a supported version."""
     path = file.path
     if not path.exists() or not path.stat().st_size:
         yield Check(about, f"{path} holds nothing yet")
@@ -214,7 +213,7 @@ def _folded(journal: sqlite3.Connection) -> tuple[dict[str, RunState], dict[str,
 def _orphans(
     runs: Path, names: set[str], journal: sqlite3.Connection, now: float
 ) -> Iterator[Check]:
-    """Folders that no run of the journal has."""
+    """Check for folders without a run in the journal."""
     row = journal.execute("SELECT value FROM meta WHERE name = 'made_at'").fetchone()
     made_at = float(row[0]) if row else now
     older = sorted(name for name in names if (runs / name).stat().st_mtime <= made_at)
@@ -234,7 +233,7 @@ def _orphans(
 def _leases(
     folder: Path, journal: sqlite3.Connection, states: dict[str, RunState]
 ) -> Iterator[Check]:
-    """Who drives runs."""
+    """Report which processes drive runs."""
     try:
         rows = journal.execute("SELECT stream, holder, boot, seen FROM lease").fetchall()
     except sqlite3.OperationalError:  # of a schema before leases

@@ -1,4 +1,4 @@
-"""The steps of a run, as its journal has them.
+"""Entries of a run's journal.
 
     made ─▶ begun ─▶ ended ──done──▶ the end, unless `reopened`
               ▲        ├──stop──▶ failed or limited: `moved` if its user resumes it
@@ -43,16 +43,16 @@ __all__ = (
     "unpacked",
 )
 
-# Reasons of a machine that shuts down, or a service that is restarted: the run goes on later.
+# Stop reasons that no user asked for (shutdown, service restart): a worker continues the run.
 UNASKED = frozenset({"terminate", "hangup"})
 
-# Why a run that waits is not waited for any more.
+# `because` of a run that its user interrupted.
 INTERRUPTED = "interrupted"
 
-# Why a run that waits is tried at once, whatever is known of its account's limits.
+# `because` of a waiting run that is due now, regardless of its account's limits.
 WOKEN = "woken by the user"
 
-# The name of the adapter that stands for none: the run is a plan.
+# The adapter's name of a run that is a plan.
 PLAN = "plan"
 
 How = Literal["start", "resume", "restart"]
@@ -69,12 +69,12 @@ class RunMade(NamedTuple):
         cwd: The folder it runs in.
         host: The machine that its sessions and files are on.
         user: The user id that it runs as.
-        name: What the user calls it; may be empty.
-        terms: How it was asked to be run, as plain data.
+        name: The name that the user gave it; may be empty.
+        terms: Its `RunOptions`, as plain data.
         variables: The names of the variables it was started with; never their values.
-        holder: Who took it first.
-        parent: The run of the plan that it belongs to; empty if it stands alone.
-        machine: The id of the state folder that it was made in; empty in journals of before.
+        holder: The first holder.
+        parent: The run of the plan that it belongs to; empty for none.
+        machine: The id of the state folder that it was made in; empty in old journals.
         path: The PATH it was started with: a process that resumes it finds the same programs.
     """
 
@@ -98,7 +98,7 @@ class RunTaken(NamedTuple):
 
     Args:
         at: When, in epoch seconds.
-        holder: Who.
+        holder: The holder.
     """
 
     at: float
@@ -106,7 +106,7 @@ class RunTaken(NamedTuple):
 
 
 class RunAdopted(NamedTuple):
-    """The run belongs to another machine or user than it was made by, because its user said so.
+    """The user moved the run to another machine or user.
 
     Args:
         at: When.
@@ -140,7 +140,7 @@ class AttemptBegun(NamedTuple):
 
 
 class AttemptEnd(NamedTuple):
-    """An attempt has ended, and this follows.
+    """An attempt has ended, with the decision on what follows.
 
     Args:
         at: When, in epoch seconds.
@@ -148,9 +148,9 @@ class AttemptEnd(NamedTuple):
         took: Seconds it took.
         code: Its exit code; None if a signal ended it, or nothing was started.
         signal: The signal that ended it.
-        stopped: Why we ended it: ``idle``, ``futile``, ``timeout``, ``interrupt``, ``announced``
+        stopped: Why we stopped it: ``idle``, ``futile``, ``timeout``, ``interrupt``, ``announced``
             (it would have slept for long), ``final`` (it kept repeating a request that cannot
-            succeed); ``refused`` if it was not even begun; empty if we did not.
+            succeed); ``refused`` if it was not begun; empty if it ended by itself.
         session: The session it reported.
         cost: US dollars, as far as it said so.
         tokens: Tokens, as far as it said so.
@@ -159,15 +159,15 @@ class AttemptEnd(NamedTuple):
         kind: The kind of failure; empty for none.
         status: The HTTP status behind it, where there was one.
         message: The words that decided it.
-        reading: Why it was read that way, with its source.
-        reset_at: When the limit was said to be over.
+        reading: Why its output was classified that way, with the source.
+        reset_at: The stated reset time of the limit.
         then: What follows.
         until: When the next attempt is due, or when a stopped run could go on.
-        exit: The exit code of the run, if this is its end.
+        exit: The exit code of the run, if it ends here.
         because: Why that follows.
         advice: What the user can do about it.
-        is_probe: Whether the next attempt only finds out if the limit is over.
-        is_lost: Whether the program knows nothing of the session it was to go on with.
+        is_probe: Whether the next attempt only probes the limit.
+        is_lost: Whether the program did not know the session that it was to resume.
         is_doubt: Whether it is unclear if it did its work.
         pending: The tool calls that were under way when it ended, in words fit to be shown;
             empty for none.
@@ -175,7 +175,7 @@ class AttemptEnd(NamedTuple):
         error: Why it could not be started, or watched to its end; `code` is then what a shell says.
         silent: Seconds without output after which it would have been stopped; None for any.
         announced: Seconds that it would have slept, as it announced.
-        is_mute: Whether it printed nothing at all, though it tells each step: it has done nothing.
+        is_mute: Whether it printed nothing though it prints each step, so it has done nothing.
         has_answer: Whether it printed anything on stdout.
         is_unreported: Whether its structured output lacks the report of its end.
         is_session_named: Whether it named its session itself.
@@ -217,7 +217,7 @@ class AttemptEnd(NamedTuple):
 
 
 class RunRescheduled(NamedTuple):
-    """The next attempt is due at another time than was said.
+    """The next attempt is due at another time.
 
     Args:
         at: When this was found out.
@@ -235,7 +235,7 @@ class RunRescheduled(NamedTuple):
 
 
 class WorkVerified(NamedTuple):
-    """What an attempt did was verified.
+    """The work of an attempt was verified.
 
     Args:
         at: When.
@@ -251,11 +251,11 @@ class WorkVerified(NamedTuple):
 
 
 class WorkDelivered(NamedTuple):
-    """What the run did was delivered: its answer, its changes.
+    """The run's answer and changes were delivered.
 
     Args:
         at: When.
-        trouble: Why it could not be verified or given; empty if it was given.
+        trouble: Why it could not be verified or delivered; empty if it was.
     """
 
     at: float
@@ -263,10 +263,9 @@ class WorkDelivered(NamedTuple):
 
 
 class RunReopened(NamedTuple):
-    """A run that was over goes on: the only way out of ``done`` and ``cancelled``.
+    """An ended run continues: the only way out of ``done`` and ``cancelled``.
 
-    Without `until` its work is done, and only what comes after the work is repeated: verified, and
-    delivered.
+    Without `until` its work is done, and only verification and delivery are repeated.
 
     Args:
         at: When.
@@ -282,7 +281,7 @@ class RunReopened(NamedTuple):
 
 
 class RunRemark(NamedTuple):
-    """Something happened beside the run that its user should know.
+    """A remark for the user about something beside the attempts.
 
     Args:
         at: When.
@@ -298,7 +297,7 @@ class RunCancelled(NamedTuple):
 
     Args:
         at: When.
-        because: By what.
+        because: Why.
         is_for_good: Whether nothing can reopen it; not so for an agent whose phase has failed.
     """
 

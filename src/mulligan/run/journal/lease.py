@@ -1,9 +1,8 @@
-"""Who holds a run: the pure judgement of a lease.
+"""Decides whether a lease on a run still holds. Pure.
 
-A holder renews the lease of its run in the store. How far another process can judge it depends on
-what that one can see. Process ids mean something only within one boot, one pid namespace and one
-view of /proc: there a dead holder is known to be dead at once, and one that is alive but stopped
-(Ctrl-Z, SIGSTOP) is known to be alive. From anywhere else only the age of the lease counts.
+A holder renews the lease of its run in the store. Process ids are valid only within one boot, one
+pid namespace and one view of /proc: there another process sees at once that a holder is dead, or
+alive but stopped (Ctrl-Z, SIGSTOP). From anywhere else only the age of the lease counts.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ __all__ = ("LEASE", "Holder", "Standing", "holder_of", "standing")
 # Seconds after its last renewal for which a lease holds.
 LEASE = 30.0
 
-# held: its holder drives the run. silent: its holder lives, and has not renewed it in time; it may
-# be taken by hand, never unasked. free: anybody may take it.
+# held: the holder drives the run. silent: the holder is alive but has not renewed the lease in
+# time; only a user may claim the run. free: any process may claim it.
 Standing = Literal["held", "silent", "free"]
 
 
@@ -29,7 +28,7 @@ class Holder(NamedTuple):
     """One process that holds a run.
 
     Args:
-        token: Drawn for this taking: one process may take a run twice.
+        token: Random, per claim: one process may claim a run twice.
         pid: Its process id, as its /proc shows it.
         began: When the process began, as the system says it; with `pid` it is no other process.
         pids: Where `pid` means this process: its pid namespace and its view of /proc.
@@ -64,8 +63,8 @@ def standing(
     """How a lease stands, as seen by `me`.
 
     Args:
-        lease: What the store has; None if no process holds the run.
-        me: Who looks.
+        lease: The lease in the store; None if no process holds the run.
+        me: The process that asks.
         now: Seconds since this machine booted.
         is_alive: Whether the process with this id, begun at this time, exists.
     """

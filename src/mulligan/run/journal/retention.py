@@ -1,10 +1,10 @@
 """Removes old runs: their journal, their logs, their folders, what git keeps for them.
 
-A run that has ended stays for 30 days, one that can go on stays for good. A plan also stays as
-long as git keeps work for it that was never given back: only its user may throw that away, with
-``mulligan git drop``. The agents of a plan stay as long as the plan: a resumed plan builds on what
-they have done. Runs that cannot be read are left alone. A folder of logs without a run, left by a
-crash, goes after a day.
+A run that has ended is kept for 30 days, one that can be resumed is kept for ever. A plan is also
+kept as long as git holds work of it that was never given back: only its user may delete that, with
+``mulligan git drop``. The agents of a plan are kept as long as the plan, because a resumed plan
+uses their results. Runs that cannot be read are left alone. A folder of logs without a run, left by
+a crash, is removed after a day.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _DAY = 86_400.0
 
 
 def prune(runs: RunStore, now: float, *, kept: float = KEPT) -> tuple[str, ...]:
-    """Remove what ended more than `kept` seconds before `now`; the ids of what went."""
+    """Remove runs that ended more than `kept` seconds before `now`; returns their ids."""
     gone = []
     known = set(runs.ids())
     for id_ in sorted(known):
         plan = id_.partition(".")[0]
         if plan != id_ and plan in known:
-            continue  # it goes with its plan
+            continue  # removed with its plan
         with contextlib.suppress(UnreadableRun):
             state = runs.look(id_)
             if state is None or state.is_open or _ended_at(state) > now - kept:
@@ -51,12 +51,12 @@ def prune(runs: RunStore, now: float, *, kept: float = KEPT) -> tuple[str, ...]:
 
 
 def _ended_at(state: RunState) -> float:
-    """When nothing more was to be expected of it: a limited run goes on when its limit is over."""
+    """When the run ended; for a limited run, when it could have resumed."""
     return state.at if state.until is None else max(state.at, state.until)
 
 
 def _trees(runs: RunStore, id_: str, state: RunState) -> list[Tree]:
-    """The git trees that a plan has worked in; none if one of them is gone."""
+    """The git trees that a plan has worked in; empty if one of them is gone."""
     if state.made.agent != PLAN:
         return []
     from ..git import Tree
@@ -70,7 +70,7 @@ def _trees(runs: RunStore, id_: str, state: RunState) -> list[Tree]:
 
 
 def _keeps_work(runs: RunStore, id_: str, trees: list[Tree]) -> bool:
-    """Whether git keeps work of a run that is nowhere else, or may: what cannot be read counts."""
+    """Whether git holds work of a run that exists nowhere else; True if that cannot be read."""
     folder = runs.folder / "worktrees" / id_
     left = {os.path.realpath(each) for each in folder.iterdir()} if folder.is_dir() else set()
     if not trees:
@@ -99,11 +99,10 @@ def _forget_trees(id_: str, trees: list[Tree]) -> None:
 
 
 def _sweep(runs: RunStore, now: float) -> None:
-    """Remove folders of logs that no journal knows: a crash left them of a run never made.
+    """Remove folders of logs without a run in the journal, left by a crash before the run was made.
 
-    Folders that are older than the journal belonged to another one, and stay: it was lost, and
-    they are all that is left of its runs. Trees of agents stay as well: `git.lend` can be used
-    without a run.
+    Folders older than the journal are kept: they belonged to a journal that was lost, and are all
+    that is left of its runs. Trees of agents stay as well: `git.lend` can be used without a run.
     """
     import shutil  # which loads three compressors, and this is done once a day
 

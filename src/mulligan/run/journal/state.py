@@ -32,39 +32,39 @@ __all__ = ("RunState", "Status", "state_of")
 Status = Literal["new", "running", "waiting", "paused", "done", "failed", "limited", "cancelled"]
 
 OPEN: frozenset[str] = frozenset({"new", "running", "waiting", "paused"})
-# What nothing but `RunReopened` ends: no other step makes such a run go on.
+# Only `RunReopened` makes a run in one of these states continue.
 _FINAL: frozenset[str] = frozenset({"done", "cancelled"})
 
 
-# Ended by us for what the program itself reported: as if it had ended with that by itself.
+# Stopped by us for a failure that the program reported: treated as its own exit.
 _AS_REPORTED = frozenset({"announced", "final"})
 
 
 class RunState(NamedTuple):
-    """A run as it stands.
+    """The state of a run.
 
     Args:
-        made: How it was asked for.
+        made: The entry that made it.
         status: Where it is.
         begun: The attempts that were begun.
         ended: The attempts that have ended.
         until: When it is due, or could go on.
-        because: Why it stands there.
-        session: The session to go on with; empty if there is none.
-        prompt: What the program is told when it goes on; empty for the usual.
+        because: Why it is in this state.
+        session: The session to resume; empty if there is none.
+        prompt: The prompt for the resumed session; empty for the default one.
         horizon: The longest reset to wait for, in seconds, where its user changed it since.
-        checks: How what it did was verified.
-        checked_from: The first of them that counts: those before were reopened.
-        remarks: What happened beside it.
-        is_torn: Whether the last attempt was begun, and its end was not written down.
+        checks: Results of its verifications.
+        checked_from: Index of the first that counts: the run was reopened after those before.
+        remarks: Remarks for the user.
+        is_torn: Whether the last attempt has a `begun` entry without its end.
         is_delivered: Whether its answer and its changes were delivered.
         undelivered: Why it could not be.
-        is_worked: Whether its last attempt ended well, and none was asked for since.
-        holder: Who took it last.
-        epoch: The newest epoch of its entries: what an older one says does not count.
-        is_final: Whether it was cancelled for good: nothing reopens it.
+        is_worked: Whether its last attempt succeeded, and no other was requested since.
+        holder: The last holder.
+        epoch: The newest epoch of its entries: entries of an older one are ignored.
+        is_final: Whether it was cancelled finally and cannot be reopened.
         steps: How many steps the journal has.
-        changes: How many of them are more than a taking.
+        changes: How many of them are more than a claim.
         at: When the last of them was written, in epoch seconds.
     """
 
@@ -97,12 +97,12 @@ class RunState(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it will go on by itself, or can be resumed where it is."""
+        """Whether it continues by itself or can be resumed."""
         return self.status in OPEN
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether its last attempt ended in the middle, so that it is unclear what it did."""
+        """Whether its last attempt was interrupted, so that it is unclear what it did."""
         last = next((each for each in reversed(self.ended) if each.stopped != "refused"), None)
         # The journal already has a decision for this attempt: it is not judged again.
         if last is None or last.then in {"done", "again"}:
@@ -121,7 +121,7 @@ class RunState(NamedTuple):
 
     @property
     def needs_restart(self) -> bool:
-        """Whether it can only go on if its user allows a restart."""
+        """Whether it can continue only if its user allows a restart."""
         if self.is_final or self.made.terms.get("may_restart"):
             return False
         return self.is_cut_off and not self.session
@@ -166,8 +166,8 @@ def state_of(
 
     Args:
         steps: The entries, in their order.
-        epochs: The epoch of each. The journal refuses an older one after a newer one; an entry that
-            got there all the same is counted and changes nothing.
+        epochs: The epoch of each. The journal refuses an older one after a newer one; such an entry
+            is counted here, and changes nothing else.
         before: The state after the entries before these; None if these are all.
     """
     state = before
@@ -224,7 +224,7 @@ def _after(  # noqa: C901, PLR0911, PLR0912 -- one a case
         case RunRemark():
             return state._replace(remarks=(*state.remarks, step))
         case RunCancelled():
-            # Work that is done cannot be cancelled; its phase can still do without it.
+            # Finished work is not cancelled; its phase can still ignore it.
             if state.is_final or (state.status == "done" and step.is_for_good):
                 return state
             after = state._replace(status="cancelled", until=None, because=step.because)
@@ -253,7 +253,7 @@ def _ended(state: RunState, step: AttemptEnd) -> RunState:
     after = state._replace(ended=(*state.ended, step), session=session, is_torn=False)
     if state.status == "done":
         return after
-    # What it was told stands until it has worked on that: an attempt may be cut off before.
+    # Keep the prompt until an attempt has worked on it: one may be interrupted before.
     is_worked = step.then == "done"
     after = after._replace(is_worked=is_worked, prompt="" if is_worked else state.prompt)
     if state.status == "cancelled":  # its attempt ended because of that

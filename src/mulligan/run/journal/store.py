@@ -52,7 +52,7 @@ __all__ = (
 
 _PREFIX = "run/"
 MACHINE_ID = "machine-id"
-# Without vowels, so that no id is a word; without what looks alike.
+# Without vowels, so that no id is a word, and without look-alike characters.
 _LETTERS = "bcdfghjkmnpqrstvwxz23456789"
 _REMOVED = "the folder of run {} was removed: it cannot be resumed"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -84,8 +84,8 @@ class ClaimedRun(NamedTuple):
 
     Args:
         id: The run.
-        holder: Who has it, as `Holder.text` says it.
-        epoch: The number of this taking.
+        holder: The holder, as `Holder.text` writes it.
+        epoch: The epoch of this claim.
     """
 
     id: str
@@ -98,7 +98,7 @@ class RunStore:
 
     Args:
         folder: Where they are kept; ``$MULLIGAN_HOME`` or the platform's by default.
-        moments: Says what time it is for what runs share; the machine's clocks by default.
+        moments: The clock for state that runs share; the machine's clocks by default.
     """
 
     def __init__(
@@ -114,9 +114,9 @@ class RunStore:
         self._machine = ""
 
     def _check_kept(self) -> None:
-        """Refuse a journal that is gone or empty while its runs are there: it was lost.
+        """Refuse to work if the journal is missing or empty while folders of runs exist.
 
-        Folders of runs are made after the journal, so they are looked for before it.
+        Folders of runs are created after the journal, so this looks for them before it.
         """
         runs, file = self.folder / "runs", self._file.path
         has_runs = runs.is_dir() and any(each.is_dir() for each in runs.iterdir())
@@ -129,7 +129,7 @@ class RunStore:
             )
 
     def store(self) -> Store:
-        """The store that the journal is a part of, for what runs share; closed with this one."""
+        """The store that contains the journal, for state that runs share; closed with this one."""
         from ...stores.sqlite.store import Sqlite
 
         with self._opening:
@@ -149,10 +149,10 @@ class RunStore:
         """Whether a run was made on this machine by this user: its sessions and files are here."""
         if made.user != os.geteuid():
             return False
-        # Journals of before name the host alone.
+        # Old journals have only the host's name.
         return made.machine == self.machine if made.machine else made.host == os.uname().nodename
 
-    # What there is
+    # Reading
 
     def ids(self) -> tuple[str, ...]:
         """Every run there is, in no order."""
@@ -163,7 +163,7 @@ class RunStore:
 
         Those that cannot be read are left out: see `unreadable`.
         """
-        # The agents of a plan are called like it, with a dot behind.
+        # The ids of a plan's agents are the plan's id, a dot and more.
         prefix = f"{parent}." if parent else ""
         ids = [each for each in self.ids() if each.startswith(prefix)]
         if not parent:
@@ -176,11 +176,11 @@ class RunStore:
         yield from sorted(found, key=lambda each: -each[1].made.at)
 
     def look(self, id_: str, before: RunState | None = None) -> RunState | None:
-        """Where the run stands; None if there is no such run.
+        """The state of the run; None if there is no such run.
 
         Args:
             id_: The run.
-            before: What its holder saw last: only what was written since is read.
+            before: The last known state: only entries written since are read.
 
         Raises:
             UnreadableRun: This version cannot read it.
@@ -209,7 +209,7 @@ class RunStore:
         return found
 
     def steps_of(self, parent: str = "") -> dict[str, int]:
-        """How many steps each run, or each agent of a plan, has taken: what to look at again."""
+        """The number of steps of each run, or of each agent of a plan; shows which have changed."""
         found = self._journal.lengths(f"{_PREFIX}{parent}." if parent else _PREFIX)
         return {name[len(_PREFIX) :]: count for name, count in found.items()}
 
@@ -226,7 +226,7 @@ class RunStore:
         ids = self.ids()
         if name in ids:
             return name
-        # A name that a user gave means that run, whatever else begins like it.
+        # A full name given by a user outranks prefixes of ids.
         found = [id_ for id_, state in self.all() if name and state.made.name == name][:1]
         if not found:
             found = [id_ for id_ in ids if name and id_.startswith(name) and "." not in id_]
@@ -255,16 +255,17 @@ class RunStore:
             raise NoSuchRun(_REMOVED.format(id_)) from None
         return tuple(data)
 
-    # What changes it
+    # Writing
 
     def room(self, command: tuple[str, ...], name: str = "") -> str:
-        """Room for the bytes of a new run of `command`; the id that it will have.
+        """Create the folder of a new run of `command`; returns the run's id.
 
-        The journal is made before the first folder: folders without one were lost by it.
+        The journal is created before the first folder: a folder without a journal means that it was
+        lost.
 
         Args:
             command: What it will run.
-            name: The id, where it follows from something else; else it is drawn.
+            name: The id, if it is determined by a plan; random by default.
         """
         self._journal.newest(_PREFIX)
         while True:
@@ -274,7 +275,7 @@ class RunStore:
                 folder.mkdir(mode=0o700)
                 break
             except FileExistsError:
-                if name:  # of a process that died before it wrote the run down
+                if name:  # left by a process that died before it wrote the run to the journal
                     (folder / "command.json").unlink(missing_ok=True)
                     break
         with os.fdopen(
@@ -284,10 +285,11 @@ class RunStore:
         return id_
 
     def make(self, id_: str, made: RunMade) -> ClaimedRun:
-        """A new run, for which there is room, claimed by this process."""
+        """A new run, whose folder exists, claimed by this process."""
         lease = _leased(self._me())
         made = made._replace(holder=lease.holder, machine=self.machine)
-        # Before the first attempt there is nothing to lose; its `begun` carries this to the disk.
+        # Not synced: nothing can be lost before the first attempt, whose `begun` entry syncs this
+        # one, too.
         self._journal.take(
             _PREFIX + id_,
             lambda _epoch, _lease: (JournalLine("made#1", packed(made), 1), lease),
@@ -296,13 +298,13 @@ class RunStore:
         return ClaimedRun(id_, lease.holder, 1)
 
     def claim(self, id_: str, now: float, *, is_by_hand: bool = False) -> ClaimedRun:
-        """Take the run.
+        """Claim the run for this process.
 
         Args:
             id_: The run.
             now: Epoch seconds.
-            is_by_hand: Whether its user wants it from a holder that is alive and does not renew
-                its lease, as one that was stopped by Ctrl-Z.
+            is_by_hand: Whether a user claims it, also from a holder that is alive but does not
+                renew its lease, such as one stopped by Ctrl-Z.
 
         Raises:
             RunHeld: Another process has it.
@@ -330,16 +332,16 @@ class RunStore:
         return self.standing(id_) != "free"
 
     def standing(self, id_: str) -> Standing:
-        """How the lease of the run stands."""
+        """Whether the lease of the run is held, silent or free."""
         return self._standing(self._journal.lease(_PREFIX + id_), self._me())
 
     def holder(self, id_: str) -> str:
-        """Who has the run, for people; empty if no process has."""
+        """The holder of the run, for people; empty for none."""
         lease = self._journal.lease(_PREFIX + id_)
         return "" if lease is None else _described(lease.holder, self._me())
 
     def renew(self, claimed: ClaimedRun) -> bool:
-        """Show that the holder is alive; False if the run is not its own any more."""
+        """Renew the lease; False if the run was claimed by another process or cancelled."""
         lease = _leased(holder_of(claimed.holder))
         return self._journal.renew(_PREFIX + claimed.id, lease, claimed.epoch)
 
@@ -348,11 +350,11 @@ class RunStore:
         return self._journal.newest(_PREFIX + claimed.id)[0] == claimed.epoch
 
     def release(self, claimed: ClaimedRun) -> None:
-        """Let go of the run."""
+        """Release the lease."""
         self._journal.release(_PREFIX + claimed.id, claimed.holder)
 
     def adopt(self, claimed: ClaimedRun, now: float) -> None:
-        """Bind the run to this machine and user, because its user said so."""
+        """Bind the run to this machine and user, at the user's request."""
         step = RunAdopted(now, self.machine, os.uname().nodename, os.geteuid())
         self.write(claimed, step, "adopted")
 
@@ -369,10 +371,10 @@ class RunStore:
     def write(
         self, claimed: ClaimedRun, step: JournalEntry, name: str, *, is_synced: bool = True
     ) -> None:
-        """Write down a step. Written once, however often it is asked for under one name.
+        """Write an entry to the journal. Idempotent per `name`.
 
         Raises:
-            Fenced: Another process has taken over, or the run was cancelled.
+            Fenced: Another process has claimed the run, or it was cancelled.
         """
         stream = _PREFIX + claimed.id
         entry = JournalLine(f"{name}#{claimed.epoch}", packed(step), claimed.epoch)
@@ -382,19 +384,19 @@ class RunStore:
             state = self.look(claimed.id) if isinstance(step, AttemptEnd) else None
             if state is None or not state.is_final:
                 raise
-            # What an attempt cost counts, and a run that was cancelled for good stays so.
+            # The end of an attempt counts for its cost; a finally cancelled run stays cancelled.
             self._journal.append(stream, entry._replace(epoch=state.epoch))
 
     def note(self, id_: str, step: JournalEntry, name: str) -> None:
-        """Write down something beside the run, once under each name; without a claim."""
+        """Write a remark to the journal, once per name; needs no claim."""
         epoch, _ = self._journal.newest(_PREFIX + id_)
-        with suppress(Fenced):  # another process claimed it in this moment, and finds the same
+        with suppress(Fenced):  # another process just claimed it, and will find the same
             self._journal.append(_PREFIX + id_, JournalLine(name, packed(step), epoch))
 
     def cancel(self, id_: str, over: RunCancelled) -> None:
-        """Cancel a run, driven or not: the epoch rises, so that its holder can begin no more.
+        """Cancel a run, driven or not: raises the epoch, so its holder can start no attempt.
 
-        It looks once a second, and stops what runs.
+        The holder checks once a second, and stops its program.
         """
 
         def choose(epoch: int, _lease: StreamLease | None) -> tuple[JournalLine, None]:
@@ -403,7 +405,7 @@ class RunStore:
         self._journal.take(_PREFIX + id_, choose)
 
     def forget(self, id_: str, steps: int) -> bool:
-        """Remove all there is of a run that has so many steps; False if it is claimed again."""
+        """Remove a run that has so many steps, with its folder; False if it was claimed again."""
         import shutil
 
         def is_over(place: int, lease: StreamLease | None) -> bool:
@@ -418,7 +420,7 @@ class RunStore:
         return True
 
     def forget_unreadable(self, id_: str) -> Path:
-        """Take a run that cannot be read out of the journal; where its folder is kept.
+        """Remove a run that cannot be read from the journal; returns where its folder is kept.
 
         Raises:
             NoSuchRun: There is none, or it can be read.
@@ -481,8 +483,8 @@ def _read(file: Path) -> str:
 def _made(file: Path) -> str:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(file, flags, 0o600), "r+", encoding="ascii") as opened:
-        fcntl.flock(opened, fcntl.LOCK_EX)  # the first one stays, also for those who came with it
-        # An empty file: a machine that was switched off in the middle.
+        fcntl.flock(opened, fcntl.LOCK_EX)  # the first id stays, also for processes that wait here
+        # An empty file was left by a power failure.
         found = opened.read().strip() or os.urandom(16).hex()
         opened.seek(0)
         opened.write(found)
@@ -497,7 +499,7 @@ def myself(machine: str) -> Holder:
 
 
 def is_alive(pid: str, when: str) -> bool:
-    """Whether that very process exists; one that has ended and was not reaped does not."""
+    """Whether this process, not another with its id, exists; a zombie does not count."""
     return pid.isdigit() and bool(when) and table.began(int(pid)) == when
 
 

@@ -1,1 +1,1 @@
-"""Plans: phases of agents, run as one."""
+"""Plans: phases of agents that are run, parked and resumed as one run."""

@@ -4,9 +4,8 @@
              │              └──trouble───▶ failed, until its user reopens it
              └─failed──▶ told, one more attempt; then failed, until its user reopens it
 
-An agent that has done its work is not started again because its work could not be looked at, or
-not be given to anybody: what went wrong there is repeated, never the work. All of it follows from
-the journal, so that a supervisor that is killed between two steps is no step lost.
+If verification cannot run or delivery fails, only that step is repeated, never the agent's work.
+Everything follows from the journal, so a supervisor that is killed between two steps loses none.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ __all__ = ("fell_short", "has_succeeded", "is_good", "is_owed", "lacking", "stan
 
 
 def is_good(phase: Phase, state: RunState) -> bool | None:
-    """Whether what the last attempt did holds; None if it was not verified."""
+    """Whether the last attempt passed verification; None if it was not verified."""
     return state.verdict if phase.verify else True
 
 
 def is_owed(phase: Phase, agent: Agent, state: RunState) -> bool:
-    """Whether its agent is to be told of a check that failed, and gets one more attempt (R-A2)."""
+    """Whether the agent gets one more attempt, with the output of a failed verification (R-A2)."""
     if state.status != "done" or is_good(phase, state) is not False:
         return False
     can_go_on = bool(state.session) or agent.may_restart
@@ -36,7 +35,7 @@ def is_owed(phase: Phase, agent: Agent, state: RunState) -> bool:
 
 
 def fell_short(state: RunState) -> str:
-    """Why a run that did its work has failed all the same, in two words; empty if it has not."""
+    """Why a run whose work is done counts as failed, in two words; empty if it does not."""
     if state.status != "done":
         return ""
     if state.verdict is False:
@@ -45,9 +44,9 @@ def fell_short(state: RunState) -> str:
 
 
 def lacking(phase: Phase, state: RunState) -> str:
-    """What work that is done lacks to be a success, in a few words; empty if nothing, or not done.
+    """What finished work lacks to be a success, in a few words; empty if nothing, or not finished.
 
-    It may have fallen short, or is not verified or delivered yet.
+    It may have failed verification or delivery, or both are still to come.
     """
     if state.status != "done":
         return ""
@@ -64,7 +63,7 @@ def has_succeeded(phase: Phase, state: RunState) -> bool:
 
 
 def standing(phase: Phase, agent: Agent, state: RunState | None) -> Standing:  # noqa: PLR0911 -- one a case
-    """Where an agent that does not run stands, for the schedule."""
+    """The schedule's view of an agent that is not running."""
     if state is None:
         return Standing()
     match state.status:
@@ -73,7 +72,7 @@ def standing(phase: Phase, agent: Agent, state: RunState | None) -> Standing:  #
                 return Standing("waiting", is_free=True)
             if fell_short(state):
                 return Standing("failed")
-            # Its work is done, and perhaps not verified or delivered yet.
+            # Done, but perhaps not verified or delivered yet.
             is_open = is_good(phase, state) is None or not state.is_delivered
             return Standing("waiting", is_free=True) if is_open else Standing("succeeded")
         case "failed" | "limited":
@@ -82,5 +81,5 @@ def standing(phase: Phase, agent: Agent, state: RunState | None) -> Standing:  #
             return Standing("stopped")
         case "waiting":
             return Standing("waiting", state.until or 0.0)
-        case _:  # interrupted with the plan, or cut off by a crash
+        case _:  # interrupted with the plan, or by a crash
             return Standing("waiting")

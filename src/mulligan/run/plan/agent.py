@@ -1,7 +1,7 @@
-"""One agent of a plan: a run of its own, with what its phase asks of it.
+"""Drives one agent of a plan: its run, its tree, its verification and delivery.
 
-Its run is made when it is first started, for only then is known what earlier phases have printed.
-What its program answers is kept in the run's folder, where later phases read it.
+The run is made when the agent is first started, because its prompt may need the outputs of earlier
+phases. The program's answer is kept in the run's folder, where later phases read it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PlanAgent:
     """One agent of a plan.
 
     Args:
-        context: What drives the plan.
+        context: The plan's context.
         run: The plan's run.
         plan: The plan.
         place: Its place in the plan: the number of its phase, its number in it.
@@ -87,7 +87,7 @@ class PlanAgent:
         self._context, self._runs = context._replace(environ=environ), context.runs
         self._run, self._plan = run, plan
         self._phase, self._agent = phase, agent
-        # As git knows it: names of agents are one in their phase only.
+        # Its name for git, with the phase: an agent's name is unique only in its phase.
         self._git_name = f"{place[0]}-{place[1]}-{phase.name}-{agent.name}"[:64]
         self._folder, self._home = folder, cwd
         self._now = context.platform.clock.wall
@@ -104,18 +104,18 @@ class PlanAgent:
         return after._replace(because=ended.because, steps=state.steps + 1, at=ended.at)
 
     def standing(self, state: RunState | None) -> Standing:
-        """The same for the schedule, while it does not run."""
+        """The schedule's view of it, while it is not running."""
         return standing(self._phase, self._agent, state)
 
     def drive(self, stop: Stop, changed: Callable[[RunState], None], how: DriveOptions) -> None:
-        """Run it until it ends, has to wait, or is stopped.
+        """Drive it until it ends, has to wait, or is stopped.
 
         Args:
             stop: Set to interrupt it.
             changed: Told of its state after each step.
             how: How the plan is driven.
         """
-        self._own_tree = None  # it may have been taken back since, by hand
+        self._own_tree = None  # a user may have taken it back since
         state = self.state()
         if state is None or state.status != "done":
             self._run_it(state, stop, changed, how)
@@ -132,7 +132,7 @@ class PlanAgent:
         changed: Callable[[RunState], None],
         how: DriveOptions,
     ) -> None:
-        # What can be refused is refused before the run is claimed.
+        # Refuse what can be refused before claiming the run.
         policy, cleaner = self._policy(), self._cleaner()
         if state is None:
             claimed, stdin = self._made_run()
@@ -150,9 +150,9 @@ class PlanAgent:
             stdin=stdin,
             how=how._replace(
                 park="exit",
-                # An agent that waited; no other is started into a limit.
+                # Only an agent that waited ignores limits; others are not started into one.
                 is_now=how.is_now and state is not None and state.status != "paused",
-                # Who asks for snapshots asks for attempts that start over.
+                # Snapshot mode means that every attempt starts over.
                 may_restart=how.may_restart or self._mode() == "snapshot",
             ),
             policy=policy,
@@ -160,10 +160,10 @@ class PlanAgent:
         )
 
     def give_up(self, because: str, now: float) -> None:
-        """Let it have failed, because it cannot be run, or its work not be verified or given.
+        """Mark it as failed, because it cannot be run, verified or delivered.
 
-        Where even that cannot be written down, it is remembered as long as this process lives:
-        a later resume of the plan tries again.
+        If even that cannot be written to the journal, this process remembers it; a later resume of
+        the plan tries again.
         """
         state = self.state()
         ended = AttemptEnd(now, 0, 0.0, kind="client", then="stop", exit=1, because=because)
@@ -177,12 +177,12 @@ class PlanAgent:
             step = WorkDelivered(now, because) if is_worked else ended
             self._runs.write(claimed, step, "given-up")
             self._runs.release(claimed)
-        except Exception as error:  # noqa: BLE001 -- or it would be started again without end
+        except Exception as error:  # noqa: BLE001 -- else it would be started again endlessly
             also = f"{because}; nor could that be written down: {clean(str(error))}"
             self._unwritten = ended._replace(because=also)
 
     def _made(self, now: float) -> RunMade:
-        """A run of it that was never started. Its tree may be just what cannot be had."""
+        """Its run, made without starting it; needs no tree, which may be what failed."""
         return RunMade(
             now,
             "generic",
@@ -196,7 +196,7 @@ class PlanAgent:
             parent=self._run,
         )
 
-    # How it is started
+    # Starting
 
     def _made_run(self) -> tuple[ClaimedRun, StdinSpool]:
         """Its run, made and claimed, with its input."""
@@ -242,7 +242,7 @@ class PlanAgent:
         id_ = f"{self._run}.{phase.name}.{agent.name}"
         state = self._runs.look(id_)
         file = self._runs.folder / "runs" / id_ / "answer"
-        # Half an answer, or one that was found wanting, would be taken for a whole one.
+        # Never pass on a partial answer, or one that failed verification.
         if state is None or state.status != "done" or not is_good(phase, state):
             return ""
         return output_in(file)
@@ -251,7 +251,7 @@ class PlanAgent:
     def _answer(self) -> Path:
         return self._runs.files(self.id) / "answer"
 
-    # The folder it runs in, and what git does to it
+    # Folders and trees
 
     def _base(self) -> Path:
         """The folder that the plan names for it."""
@@ -300,13 +300,13 @@ class PlanAgent:
         if lent is None:
             tree = Tree.find(self._base())
             key = f"{self._run}/agents/{self._git_name}"
-            # What no stash gives back is the plan's, whichever of its agents has made it.
+            # A commit takes all changes of the plan, whichever of its agents made them.
             since = baseline_of(tree, self._run) if mode == "commit" else ""
             return TreeCleaner(tree, mode, key, since=since, prefix=self._plan.commit_prefix)
-        # The tree is its own. A session that goes on finds it as it left it; a restart does not.
+        # The agent's own tree: cleaned for a restart, left alone for a resumed session.
         return TreeCleaner(Tree.find(lent.folder), "snapshot", lent.key, is_for_restarts_only=True)
 
-    # What becomes of its work
+    # Acceptance
 
     def _accept(self, state: RunState, stop: Stop) -> None:
         """Verify what it did, then deliver it, or tell the agent what is wrong."""
@@ -318,7 +318,7 @@ class PlanAgent:
             check = state.checks[-1]
             because = "the verification failed: one more attempt, with its output"
             told = evidence(self._phase.verify, check)
-            # Whether and when it is made is the schedule's to say: it may cost too much.
+            # The schedule decides whether and when it is made: the cost limit may forbid it.
             self._write(RunReopened(check.at, check.at, because, told))
         elif is_good(self._phase, state) and not state.is_delivered:
             self._deliver(state)
@@ -333,7 +333,7 @@ class PlanAgent:
         """Run the verification command of the phase, and write down its result."""
         cwd, token, timeout = self._cwd(), f"{self.id}.verify", self._phase.verify_timeout
         self._show_answer(cwd)
-        self._context.platform.end_leftovers(token)  # of a supervisor that was killed in the middle
+        self._context.platform.end_leftovers(token)  # left by a killed supervisor
         tail = _Tail()
         ended = self._context.platform.supervise(
             self._phase.verify,
@@ -359,22 +359,22 @@ class PlanAgent:
         self._write(WorkVerified(self._now(), state.attempts, is_good, said[-_KEPT:]))
 
     def _show_answer(self, cwd: Path) -> None:
-        """Put its answer where it is verified, for that may be about just this file.
+        """Write its answer to its output file before verification, which may check that file.
 
-        A file outside of the tree that it was lent has one place, the one that the plan names.
+        A file outside the lent tree is written to the path that the plan names.
         """
         output = self._agent.output
         is_inside = output and self.tree and target_of(cwd, output).is_relative_to(self.tree)
         self._put_answer(cwd if is_inside else self._base())
 
     def _deliver(self, state: RunState) -> None:
-        """Deliver its answer and its changes; done again, it changes nothing."""
+        """Deliver its answer and its changes. Idempotent."""
         trouble, said = self._taken_back()
         now, known = self._now(), {each.text for each in state.remarks}
         remarks = [RunRemark(now, text) for text in said if text not in known]
         try:
             self._put_answer(self._base())
-        except SettingError as wrong:  # one trouble does not hide the other
+        except SettingError as wrong:  # report both problems
             trouble = f"{trouble}; also, {wrong}" if trouble else str(wrong)
         self._write(*remarks, WorkDelivered(now, trouble))
 
@@ -389,14 +389,14 @@ class PlanAgent:
             self._runs.release(claimed)
 
     def _put_answer(self, folder: Path) -> None:
-        """Copy what it answered to the file that the plan names, as often as it is asked to."""
+        """Copy its answer to the file that the plan names. Idempotent."""
         if self._agent.output and self._answer.exists():
             put(self._answer, folder, self._agent.output)
 
     def _taken_back(self) -> tuple[str, list[str]]:
         """Bring the changes of its own tree into the plan's.
 
-        Why they did not come, if they did not, and what else there is to say about them.
+        Returns why they could not be merged, if so, and remarks for the user.
         """
         if self._mode() != "worktree":
             return "", []
@@ -415,7 +415,7 @@ class PlanAgent:
 
 
 class AnswerKeeper(RunListener):
-    """Keeps what the program prints on stdout in its last attempt, and tells of each new state.
+    """Keeps the stdout of the last attempt, and reports each new state.
 
     Args:
         file: Where it is kept.

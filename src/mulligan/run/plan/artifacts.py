@@ -1,7 +1,7 @@
-"""Output files of agents: where the answer of an agent is written.
+"""Writes the answers of agents to their output files.
 
-An agent runs before its file is written, in the folder where that lies, and can put a link there.
-Nothing is written through links that the author of the plan did not mean.
+An agent runs in that folder before its file is written, and could put a link there. Nothing is
+written through a link that leads out of the folder.
 """
 
 from __future__ import annotations

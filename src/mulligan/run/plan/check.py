@@ -1,8 +1,7 @@
 """Problems of a whole plan, found before it starts.
 
-Everything here would otherwise be noticed after the first agents were paid for: an unknown name in
-a prompt, a missing file, agents that would take each other's edits for their own. A plan with one
-of these is not started.
+A plan with one of these is not started, because otherwise they would show only after agents have
+cost money: an unknown name in a prompt, a missing file, agents that share a tree.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Problem(NamedTuple):
         path: The key it is about.
         message: What was found, in a clause that follows the key.
         hint: What to do about it.
-        is_certain: Whether nothing that the plan does before could mend it.
+        is_certain: Whether no earlier agent of the plan could fix it.
     """
 
     path: KeyPath
@@ -85,10 +84,9 @@ def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[
 
 
 def unready(plan: Plan, *, home: Path, environ: Mapping[str, str]) -> Iterator[Problem]:
-    """What this machine lacks, and no agent of the plan could have brought before it is needed.
+    """What this machine lacks, and no earlier agent of the plan could provide.
 
-    A phase that may do without some of its agents may do without their programs: each of them is a
-    failure like any other, of this agent alone.
+    In a phase that tolerates failed agents, a missing program fails only its agent.
 
     Args:
         plan: The plan.
@@ -119,7 +117,7 @@ def missing(plan: Plan, at: int, *, home: Path, environ: Mapping[str, str]) -> I
     """Programs of the agents of the phase at `at` that are not here."""
     for number, agent in enumerate(plan.phases[at].agents):
         key = "command" if agent.command else "program"
-        with suppress(SettingError):  # of an unknown program, which is told elsewhere
+        with suppress(SettingError):  # an unknown program is reported elsewhere
             first = agent.command[0] if agent.command else asking(agent.program).asked[0]
             search = {**environ, **plan.env, **agent.env}.get("PATH", os.defpath)
             path: KeyPath = ("phases", at, "agents", number, key)
@@ -134,7 +132,7 @@ def _unfound(first: str, place: Path, search: str, path: KeyPath) -> Iterator[Pr
             message = f"there is no {first} on the PATH here"
             yield Problem(path, message, "install it, or write its path")
     elif not shutil.which((place := place.absolute()) / first):
-        # Who works in the folder may make it.
+        # An agent that works in the folder may create it.
         is_certain = Path(first).is_absolute() and not Path(first).is_relative_to(place)
         hint = "" if is_certain else "an earlier agent may make it; else write where it is"
         yield Problem(path, f"there is no program {first} here", hint, is_certain)
@@ -167,7 +165,7 @@ def _before(plan: Plan, phase: Phase) -> set[str]:
 
 
 def _sharing(plan: Plan, at: int, home: Path) -> Iterator[Problem]:
-    """Agents at work in a tree whose changes an agent of this phase would take for its own."""
+    """Agents in the same tree whose changes a retry in this phase would set aside as its own."""
     phase = plan.phases[at]
     mode = phase.git or plan.git
     if mode not in ALONE:
@@ -200,7 +198,7 @@ def _apart(plan: Plan, phase: Phase, far: Phase | None) -> str:
 
 
 def _are_at_once(plan: Plan, one: Phase, other: Phase) -> bool:
-    """Whether agents of both can be at work at the same time; one that waits still is."""
+    """Whether agents of both can run at the same time; one that waits counts."""
     if one is other:
         return one.parallel
     return one.name not in _before(plan, other) and other.name not in _before(plan, one)
@@ -214,7 +212,7 @@ def _tree_of(folder: Path) -> str:
 
 
 def _policy(phase: Phase, path: KeyPath) -> Iterator[Problem]:
-    """What a policy of Python code says that means nothing for programs; a file's was refused."""
+    """Settings of a policy from Python code that do not apply to programs."""
     if isinstance(phase.policy, Policy):
         # The others differ from preset to preset, and were not set by the user.
         for field in ("store", "codes", "key_ttl"):

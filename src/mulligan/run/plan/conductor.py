@@ -1,9 +1,8 @@
-"""A plan under way: its agents are runs of their own, started as the schedule says.
+"""Drives the agents of a plan, each a run of its own, as the schedule says.
 
-The conductor decides nothing. What may run follows from the journal of every agent and the time
-(`schedule`); how an agent's failures are answered is its run's business (`runner`). An agent that
-has to wait returns, and holds neither thread nor slot. After a crash the
-agents' journals say what is left.
+`schedule` decides what may run, from the agents' journals and the time; `runner` handles an agent's
+failures. An agent that has to wait returns, and holds neither thread nor slot. After a crash the
+agents' journals show what is left to do.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ EX_TEMPFAIL, _FAILED, _INTERRUPTED = 75, 1, 130
 
 # How often the table is redrawn while nothing happens.
 _TICK = 1.0
-# So many of them an agent may be in other hands before anybody is told: most let go by then.
+# Redraws before the user is told that another process holds an agent; most release it by then.
 _NEWS_AFTER = 3
 
 
@@ -69,7 +68,7 @@ class Conductor:
     """Drives the run of one plan that this process has claimed.
 
     Args:
-        context: What drives it.
+        context: The plan's context.
         claimed: The plan's run.
         plan: The plan.
         folder: The folder that the plan's file lies in.
@@ -105,15 +104,15 @@ class Conductor:
         self._running: dict[str, tuple[Thread, Stop]] = {}
         self._driven: set[str] = set()
         self._held: dict[str, int] = {}
-        # Of each agent the steps that it had taken when we looked: one look is not one for each.
+        # Each agent's state with its number of steps, so that only changed ones are read again.
         self._known: dict[str, tuple[int, RunState | None]] = {}
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def go(self) -> int:
-        """Run it until it ends, is parked, or is stopped; the exit code.
+        """Drive the plan until it ends, is parked, or is stopped; returns the exit code.
 
         Raises:
-            SettingError: Another process has taken it over.
+            SettingError: Another process has claimed the plan.
         """
         with self._context.holding(self._claimed) as held:
             try:
@@ -145,7 +144,7 @@ class Conductor:
             self._wait(found.wake_at, own)
 
     def states(self) -> dict[str, RunState]:
-        """Where each agent that was begun stands."""
+        """The states of the agents that were started."""
         steps = self._runs.steps_of(self._claimed.id)
         for key, agent in self._agents.items():
             known, count = self._known.get(key), steps.get(agent.id, 0)
@@ -154,7 +153,7 @@ class Conductor:
         return {key: state for key, (_, state) in self._known.items() if state is not None}
 
     def report(self) -> Report:
-        """What came of it so far, with every reason."""
+        """The report of the plan so far."""
         from .report import report
 
         found = self._look()
@@ -204,14 +203,14 @@ class Conductor:
                     changed=lambda state: self._listener.changed(key, state, self._now()),
                     how=how,
                 )
-        except GitStopped:  # a resume of the plan goes on with it
+        except GitStopped:  # a resume of the plan continues it
             return
-        except RunHeld as held:  # of a conductor that was stopped, and may be so for long
+        except RunHeld as held:  # by another conductor, perhaps one stopped by Ctrl-Z
             self._held[key] = self._held.get(key, 0) + 1
             if self._held[key] == _NEWS_AFTER:
                 self._listener.held(key, f"{held}: end that process, or let it go on")
             self._platform.wait(stop, _TICK)
-        except Exception as error:  # noqa: BLE001 -- or it would be started again without end
+        except Exception as error:  # noqa: BLE001 -- else it would be started again endlessly
             is_ours = isinstance(error, MulliganError)
             why = str(error) if is_ours else f"{type(error).__name__}: {error}"
             agent.give_up(clean(why, 1000), self._now())
@@ -224,14 +223,14 @@ class Conductor:
         for key in found.stop:
             agent = self._agents[key]
             if agent.standing(agent.state()).status in {"succeeded", "failed"}:
-                continue  # it ended by itself meanwhile: that is what became of it
+                continue  # it ended by itself meanwhile: keep that
             because = found.because.get(key.partition("/")[0], "its phase has ended")
             self._runs.cancel(agent.id, RunCancelled(self._now(), because, is_for_good=False))
 
     def _halt(self, keys: list[str], reason: str) -> None:
-        """Stop agents, all of them before the first is waited for: each may take its grace."""
+        """Stop agents: signal all of them before waiting for the first."""
         for _, stop in [self._running[key] for key in keys]:
-            if not stop.is_set:  # twice would mean: faster
+            if not stop.is_set:  # a second request would shorten the grace
                 stop.set(reason)
         for key in keys:
             self._join(key)
@@ -240,10 +239,10 @@ class Conductor:
         thread, stop = self._running.pop(key)
         thread.join()
         stop.close()
-        self._known.pop(key, None)  # it may have ended in a way that could not be written down
+        self._known.pop(key, None)  # its end may not be in the journal
 
     def _wait(self, wake_at: float | None, own: Stop) -> None:
-        """Until an agent ends, the next one is due, or a second has passed."""
+        """Wait until an agent ends, the next one is due, or a second has passed."""
         now = self._now()
         self._listener.tick(now)
         left = _TICK if wake_at is None else min(_TICK, max(0.0, wake_at - now))
@@ -282,7 +281,7 @@ class Conductor:
 
     def _pause(self, own: Stop) -> int:
         self._halt(list(self._running), own.reason)
-        if own.reason in UNASKED:  # not its user's wish: the next worker continues it
+        if own.reason in UNASKED:  # not stopped by its user: the next worker continues it
             because = "its supervisor was stopped; the next one continues the run"
             self._write("again", because, EX_TEMPFAIL, self._now())
             return EX_TEMPFAIL

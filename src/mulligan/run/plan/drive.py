@@ -1,4 +1,4 @@
-"""Makes a run of a plan, drives it, and lets failed agents be tried again."""
+"""Makes the run of a plan, drives it, and revives failed agents."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = ("allow_cost", "conduct", "make_plan", "plan_of", "revive")
 
-# A wait is news from here on, in seconds: as long as a run's own, by the default policy.
+# Seconds from which a wait is reported; that of a run under the default policy.
 _NEWS_AFTER = 120.0
 # How soon a tree in which another run works is looked at again, in seconds.
 _BUSY = 60.0
-# A limit that ends in this time is waited for, unless its user says otherwise.
+# Default horizon: the longest reset to wait for, in seconds.
 _SIX_HOURS = 21_600.0
 
 
@@ -53,7 +53,7 @@ def make_plan(
 ) -> ClaimedRun:
     """A new run of `plan`, claimed by this process; nothing is started.
 
-    The run keeps a copy of the plan: what is in its file tomorrow does not change what was begun.
+    The run keeps a copy of the plan: later changes of the file do not affect it.
 
     Args:
         context: The store that it is kept in, and the environment that its agents inherit.
@@ -64,8 +64,8 @@ def make_plan(
         notify: A command to run when it begins a long wait, and when it ends.
 
     Raises:
-        SettingError: It cannot be meant, or something that it needs is not here.
-        GitError: A phase wants its tree cleaned, and there is none that can be.
+        SettingError: It is invalid, or something that it needs is missing.
+        GitError: A phase wants its tree cleaned, and there is no such tree.
     """
     runs, environ = context.runs, context.environ
     for problem in (
@@ -97,7 +97,7 @@ def make_plan(
 
 
 def _check_promised(runs: RunStore, plan: Plan, cwd: Path) -> None:
-    """Refuse a tree in which a run goes on later that takes all changes there for its own.
+    """Refuse a tree in which an unfinished run counts all changes as its own.
 
     Raises:
         TreeBusy: There is one, parked, interrupted or cut off.
@@ -109,7 +109,7 @@ def _check_promised(runs: RunStore, plan: Plan, cwd: Path) -> None:
         if state.made.agent != PLAN or not (state.is_open and state.attempts):
             continue
         shared: set[str] = set()
-        with suppress(GitError, NoSuchRun):  # it cannot go on there
+        with suppress(GitError, NoSuchRun):  # it cannot be resumed there
             other, _, home = plan_of(runs, id_)
             shared = alone_in(other, home) & mine
         if shared:
@@ -127,7 +127,7 @@ def _promised(folder: str, id_: str, state: RunState) -> str:
 
 
 def _with_prompts(plan: Plan, folder: Path) -> Plan:
-    """`plan` with the texts of its prompt files: no agent changes what the next one is asked."""
+    """`plan` with the texts of its prompt files, so that no agent can change a later prompt."""
 
     def asked(agent: Agent) -> Agent:
         if not agent.prompt_file:
@@ -153,7 +153,7 @@ def _keep(runs: RunStore, id_: str, plan: Plan, folder: Path, cwd: Path) -> None
 
 
 def allow_cost(runs: RunStore, id_: str, cost_limit: float) -> None:
-    """Give a plan that this process has claimed a new cost limit: all that may be changed."""
+    """Change the cost limit, and nothing else, of a plan that this process has claimed."""
     plan, folder, cwd = plan_of(runs, id_)
     _keep(runs, id_, replace(plan, cost_limit=cost_limit), folder, cwd)
 
@@ -255,8 +255,8 @@ def revive(
         runs: Where runs are kept.
         id_: The plan's run.
         now: Epoch seconds.
-        is_waking: Whether it is what waits that goes on, and nothing else.
-        is_now: Whether limits are tried before the time that was stated.
+        is_waking: Whether to wake waiting agents only, and leave failed ones alone.
+        is_now: Whether to ignore known limits.
         horizon: The longest reset to wait for from here on, in seconds; None for the plan's.
     """
     statuses = {"waiting"} if is_waking else {"failed", "limited", "cancelled"}
@@ -267,7 +267,8 @@ def revive(
             is_near = now < (state.until or 0.0) <= now + bound
             is_kept = state.status == "limited" and is_near and not is_now
             until = state.until if is_kept and state.until is not None else now
-            # An agent that has done its work is not started again: only what came after it is.
+            # An agent that has done its work is not started again: only verification and delivery
+            # are repeated.
             step = (
                 RunReopened(now)
                 if state.is_worked

@@ -1,8 +1,8 @@
-"""Lint for plans: what would surprise the author of one.
+"""Lint for plans: settings that are refused, harmful or without effect.
 
-Grave is what keeps the plan from being started, or does harm. The rest is allowed, and does not do
-what it says: a limit that is never reached, a setting that has no effect, a file that is not there
-on this machine.
+A grave finding keeps the plan from being started, or does harm. Others are allowed but do not do
+what the author expects: a limit that is never reached, a setting without effect, a file that is
+missing on this machine.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ __all__ = ("lint_plan",)
 
 _DEFAULTS = {each.name: each.default for cls in (Plan, Phase) for each in fields(cls)}
 
-# They say nothing of what they cost, so that no limit can be kept (docs/programs.md).
+# Programs that do not report their cost, so that a cost limit has no effect (docs/programs.md).
 _SILENT = frozenset({"codex", "gemini", "qwen", "copilot", "continue", "cn"})
 
 
 def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[PolicyFinding]:
-    """What would surprise, the grave findings first.
+    """The findings, grave ones first.
 
     Args:
         plan: The plan.
@@ -191,7 +191,7 @@ def _names(agent: Agent, folder: Path) -> set[str]:
     try:
         return set(references(prompt_of(agent, folder)))
     except SettingError:
-        return set()  # grave, and told already
+        return set()  # already reported as grave
 
 
 def _unused(

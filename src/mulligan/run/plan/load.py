@@ -1,7 +1,7 @@
 """A plan from a TOML file.
 
-The dataclasses of `plan` are the schema. A file is a program, as a Makefile is one: reading it
-executes nothing, and what cannot be meant is refused before anybody pays.
+The dataclasses of `plan` are the schema. Reading a file executes nothing, and an invalid plan is
+refused before an agent starts.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def load_plan(path: str | os.PathLike[str], *, home: Path | None = None) -> Plan
         home: The folder that its `cwd` starts from; where its file is by default.
 
     Raises:
-        FileError: It cannot be read, is no TOML, or says something that cannot be meant. The
-            error names the line, the key and the nearest known key.
+        FileError: It cannot be read, is no TOML, or is not a valid plan. The error names the line,
+            the key and the nearest known key.
     """
     source = read(path)
     plan = plan_from(source, name=Path(path).stem)
@@ -57,7 +57,7 @@ def load_plan(path: str | os.PathLike[str], *, home: Path | None = None) -> Plan
 def plan_from(source: Source, *, name: str) -> Plan:
     """The plan that `source` describes, called `name` unless it names itself.
 
-    What is wrong with the whole of it is not looked at here: see `problems`.
+    Problems of the whole plan are found by `problems`, not here.
     """
     if "phases" not in source.data:
         hint = "a plan begins with [[phases]]; a policy is read by mulligan explain"

@@ -5,7 +5,7 @@ The same classes are what a TOML file is validated against and what Python code 
     reviewer = Agent(program="claude", prompt="Review the last commit")
     plan = Plan(name="review", phases=(Phase(name="review", agents=(reviewer,)),))
 
-Nothing here is executed. What cannot be meant is refused when it is written, before anybody pays.
+Nothing here is executed. Invalid values are refused when the object is made.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Phase:
         agents: Its agents.
         needs: Phases that must have succeeded; the one before it by default, ``[]`` for none.
         parallel: Whether its agents run side by side, or one after the other.
-        on_failure: What it makes of failures (R-P2).
+        on_failure: When failures of agents fail the phase (R-P2).
         minimum: The successes that ``require_minimum`` needs.
         concurrency: How many of its agents may run at once.
         policy: How failures are answered; a policy, or the name of a preset. By default

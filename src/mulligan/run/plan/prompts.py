@@ -2,9 +2,9 @@
 
 A prompt is filled in once, from left to right: what a variable or an output brought in is text, in
 which no ``{{…}}`` means anything. The result is one argument or stdin; never a command name, a
-flag, a variable of the environment, a path or a line for a shell. Outputs are the words of programs
-that read the internet, so two more rules hold for them: control characters are removed, and no
-prompt begins with one, because ``-``, ``/`` or ``!`` there is an order to many a program.
+flag, a variable of the environment, a path or a line for a shell. Outputs are untrusted, so two
+more rules hold for them: control characters are removed, and no prompt begins with an output,
+because many programs treat ``-``, ``/`` or ``!`` there as a command.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _MOST_READ = 8 * LONGEST_OUTPUT
 # Bytes of one argument. Linux takes 32 pages, the zero at the end included (MAX_ARG_STRLEN).
 LONGEST_ARGUMENT = 131_071
 
-# A file that is asked is a page or a book, not a disk.
+# Largest prompt file, in bytes.
 _LONGEST_FILE = 1024 * 1024
 
 _MARK = re.compile(r"\\\{\{|\{\{[ \t]*([^{}\n]*?)[ \t]*\}\}")
@@ -72,13 +72,13 @@ def command_for(
     """What to execute for an agent, and what it gets on stdin; None for nothing.
 
     Args:
-        agent: Who is asked.
+        agent: The agent.
         folder: The plan's folder, where its prompt files are.
         variables: The plan's, the phase's and its own, merged.
-        outputs: Phase → agent → what it printed, of the phases that are over.
+        outputs: Phase → agent → what it printed, of the phases that have ended.
 
     Raises:
-        SettingError: The prompt names something that there is not, or is too long to be passed.
+        SettingError: The prompt names something that does not exist, or is too long to be passed.
     """
     prompt = filled(prompt_of(agent, folder), variables, outputs)
     if not prompt.strip():
@@ -89,8 +89,8 @@ def command_for(
         words = asking(agent.program).stdin_command(agent.args) if agent.program else agent.command
         return words, prompt.encode()
     if _COMMAND_LIKE.fullmatch(prompt):
-        # Every program's parser takes what begins with a blank for a word, even behind an option
-        # that wants a value; none takes it for a flag or for the name of a subcommand.
+        # Every program's parser takes an argument that begins with a blank for a word, also after
+        # an option that wants a value; never for a flag or a subcommand.
         prompt = f" {prompt}"
     size = len(prompt.encode())
     if size > LONGEST_ARGUMENT:
@@ -159,7 +159,7 @@ def filled(
     r"""`prompt` with its ``{{…}}`` filled in, once; ``\{{`` stands for the braces themselves.
 
     Raises:
-        SettingError: It names something that there is not.
+        SettingError: It names something that does not exist.
     """
     pieces: list[_Piece] = []
     end = 0
@@ -187,7 +187,8 @@ def _meant(
             if name == f"outputs.{phase}.{agent}":
                 return [_Piece(_fit(text), is_output=True)]
     if any(name.startswith(f"outputs.{phase}.") for phase in outputs):
-        # Of a phase that succeeded without it: it failed, or was stopped before it said a word.
+        # The phase succeeded without this agent: it failed, or was stopped before it printed
+        # anything.
         return [_Piece(_fit(""), is_output=True)]
     raise SettingError("the prompt " + unknown(name, variables, outputs))
 
@@ -212,7 +213,7 @@ def _together(agents: Mapping[str, str]) -> Iterator[_Piece]:
 
 
 def output_in(file: Path) -> str:
-    """What an agent printed, as far as it enters a prompt: the middle of a book is not read."""
+    """What an agent printed, as it enters a prompt; the middle of a long output is not read."""
     try:
         with file.open("rb") as opened:
             size = opened.seek(0, 2)

@@ -1,7 +1,7 @@
-"""The report of a plan: what came of it.
+"""The report of a plan: the results of its phases and agents.
 
-A pure function of the states of its agents: every attempt with how it ended, what followed from
-that, and the reason. The same report becomes lines for a terminal, a page, or plain data.
+A pure function of the states of its agents: every attempt with how it ended, what followed, and
+why. The report can be rendered as lines for a terminal, as Markdown, or as plain data.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _STATUSES = {
     "limited": "limited",
     "cancelled": "stopped",
 }
-# What work that is done may lack; the words are `acceptance.lacking`'s.
+# What finished work may lack, in the words of `acceptance.lacking`.
 _LACKS = ("not verified", "not delivered", "to be verified", "to be delivered")
 _TONES: dict[str, Tone] = {
     "succeeded": "good",
@@ -55,7 +55,7 @@ _TONES: dict[str, Tone] = {
 
 
 class Decision(NamedTuple):
-    """How an attempt ended, and what was made of it.
+    """How an attempt ended, and what was decided.
 
     Args:
         at: When, in epoch seconds.
@@ -75,7 +75,7 @@ class Decision(NamedTuple):
 
 
 class AgentReport(NamedTuple):
-    """What came of an agent.
+    """The result of an agent.
 
     Args:
         name: Its name in the phase.
@@ -86,10 +86,10 @@ class AgentReport(NamedTuple):
         cost: US dollars; None if it did not say.
         tokens: Tokens; None if it did not say.
         until: When it is due, or could go on.
-        because: Why it stands there.
+        because: Why it has this status.
         advice: What the user can do about it.
         decisions: What was decided on the way.
-        remarks: What happened beside it: to its tree, to its files.
+        remarks: Remarks for the user, about its tree and its files.
         tree: The folder of its own work tree, where that was kept because it was not taken back.
     """
 
@@ -109,13 +109,13 @@ class AgentReport(NamedTuple):
 
 
 class PhaseReport(NamedTuple):
-    """What came of a phase.
+    """The result of a phase.
 
     Args:
         name: Its name.
-        state: What became of it.
+        state: Its state.
         because: Why it failed, or was skipped.
-        agents: What came of its agents.
+        agents: The results of its agents.
     """
 
     name: str
@@ -125,18 +125,18 @@ class PhaseReport(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What came of a plan.
+    """The result of a plan.
 
     Args:
         name: The plan's name.
         is_success: Whether every phase succeeded.
         is_over: Whether nothing more happens.
         began_at: When its first agent was made; None if none was.
-        took: Seconds from then to the last thing that was written down.
-        waited: Seconds that its agents waited, one beside the other, added up.
+        took: Seconds from then to the last entry of the journal.
+        waited: Seconds that its agents waited, added up.
         cost: US dollars of all attempts; None if unknown.
         tokens: Tokens of all attempts; None if unknown.
-        phases: What came of its phases, in order.
+        phases: The results of its phases, in order.
         until: When it goes on by itself, if it is parked.
         run: The id of its run.
         aside: What git has set aside and not given back, now that it is over, in sentences.
@@ -163,7 +163,7 @@ def report(
     because: Mapping[str, str],
     trees: Mapping[str, str] | None = None,
 ) -> Report:
-    """What came of `plan`.
+    """The report of `plan`.
 
     Args:
         plan: The plan.
@@ -217,7 +217,7 @@ def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentR
         tokens=state.tokens,
         until=state.until,
         because=state.undelivered if state.status == "done" else state.because,
-        # Whether there is something to resume is the plan's to say.
+        # The plan's own line says whether there is something to resume.
         advice="" if last is None or state.status == "done" else last.advice.removesuffix(AGAIN),
         decisions=tuple(_decisions(state)),
         remarks=tuple(each.text for each in state.remarks),
@@ -275,7 +275,7 @@ def as_lines(found: Report) -> list[StatusText]:
 
 
 def _some(phase: PhaseReport) -> str:
-    """How many agents a phase has succeeded with, where it has not with all of them."""
+    """How many agents of a succeeded phase succeeded, unless all did."""
     good = sum(agent.status == "succeeded" for agent in phase.agents)
     is_whole = phase.state != "succeeded" or good == len(phase.agents)
     return "" if is_whole else f" with {good} of {len(phase.agents)} agents"
@@ -323,7 +323,7 @@ def _spent(found: Report) -> str:
 
 
 def fallen(statuses: Iterable[str]) -> list[str]:
-    """How many of the agents have done their work and not succeeded, by what it lacks."""
+    """How many agents have finished their work and not succeeded, by what it lacks."""
     counts = Counter(statuses)
     return [f"{counts[status]} {status}" for status in _LACKS if counts[status]]
 
@@ -355,7 +355,7 @@ def _which(decision: Decision) -> str:
 
 
 def _after(decision: Decision) -> str:
-    """What followed, without a reason that is what was said."""
+    """What followed; without the reason if that repeats the message."""
     return decision.then.removesuffix(f": {decision.said}")
 
 
@@ -386,5 +386,5 @@ def as_markdown(found: Report) -> str:
 
 
 def _plain(text: str) -> str:
-    """Words of others as words, whatever they mean to a reader of Markdown."""
+    """Text of others, escaped for Markdown."""
     return re.sub(r"([\\`*_{}\[\]<>#|!~$&])", r"\\\1", text)

@@ -1,7 +1,7 @@
 """Which agents of a plan may run now.
 
-Pure: the phases, where each agent stands, and the time come in; what to start, what to stop and
-when to look again comes out. An agent that waits holds no slot.
+Pure: from the phases, the state of each agent and the time it computes what to start, what to stop
+and when to look again. An agent that waits holds no slot.
 
     todo ──slot──▶ running ──▶ succeeded │ failed
                     │   ▲
@@ -51,7 +51,7 @@ class ScheduledPhase(NamedTuple):
         agents: Its agents, in order.
         needs: The phases that must have succeeded.
         is_parallel: Whether its agents run side by side.
-        mode: What it makes of failures.
+        mode: When failures of agents fail the phase.
         minimum: The successes that `require_minimum` needs.
         slots: How many of its agents may run at once; None for any number.
     """
@@ -66,12 +66,12 @@ class ScheduledPhase(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Where an agent stands.
+    """The status of an agent.
 
     Args:
         status: Where.
         until: When a waiting one is due.
-        is_free: Whether what it waits for costs nothing: its work is done.
+        is_free: Whether starting it costs nothing, because its work is done.
     """
 
     status: Status = "todo"
@@ -84,9 +84,9 @@ class Moves(NamedTuple):
 
     Args:
         start: Agents to start or wake, in this order.
-        stop: Agents that run or wait for nothing any more.
+        stop: Agents to stop, because their phase has failed.
         wake_at: When to look again, if nothing happens before; None if only an end changes things.
-        phases: What has become of each phase.
+        phases: The state of each phase.
         because: Why a phase failed or is skipped.
         is_over: Whether nothing runs and nothing will.
     """
@@ -112,7 +112,7 @@ def moves(
     providers: Mapping[str, int] | None = None,
     is_spent: bool = False,
 ) -> Moves:
-    """What may happen now.
+    """Decide what to start and what to stop now.
 
     Args:
         orders: The phases, in order.
@@ -169,7 +169,7 @@ def _busy(order: ScheduledPhase, standings: Mapping[str, Standing]) -> bool:
 def _phase(
     order: ScheduledPhase, standings: Mapping[str, Standing], states: Mapping[str, PhaseState]
 ) -> tuple[PhaseState, str]:
-    """What has become of a phase, and why it failed or is skipped."""
+    """The state of a phase, and why it failed or is skipped."""
     for need in order.needs:
         if states[need] in {"failed", "skipped"}:
             return "skipped", f"it needs {need}, which {_past(states[need])}"
@@ -179,9 +179,9 @@ def _phase(
 
 
 def _made_of(order: ScheduledPhase, found: Sequence[tuple[str, Status]]) -> tuple[PhaseState, str]:
-    """What a phase makes of its agents."""
+    """The state of a phase that follows from its agents."""
     lost = [key for key, status in found if status in {"failed", "stopped"}]
-    # Those that were stopped are no reason: they were stopped because of it.
+    # Stopped agents do not count: they were stopped because the phase failed.
     failed = [key for key, status in found if status == "failed"] or lost
     successes = sum(status == "succeeded" for _, status in found)
     left = len(found) - successes - len(lost)

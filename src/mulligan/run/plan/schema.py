@@ -50,7 +50,7 @@ UNFIT = {
     "codes": "for answers of servers; a program's words are read by packs",
     "key_ttl": "for keys of calls; a run that has finished is never run again",
 }
-# Parts of an attempt that only who makes the connection can see.
+# Timeouts that only the code that makes the connection can measure.
 _UNFIT_TIMEOUTS = ("connect", "read", "write", "pool")
 
 
@@ -118,7 +118,7 @@ def _delays(own: dict[str, Any]) -> None:
             "write retry_delays = [120, 300, 900, 1800]",
         )
     waits = [_positive(each, ("retry_delays", at)) for at, each in enumerate(delays)]
-    # A stated jitter is kept; ours does not outgrow waits that were made short.
+    # A stated jitter is kept; the default one is at most as long as the shortest wait.
     jitter = own.pop("jitter", min(_JITTER, *waits))
     jitter = _positive(jitter, ("jitter",), or_zero=True)
     backoff: dict[str, Any] = {"shape": "schedule", "waits": waits}
@@ -128,7 +128,7 @@ def _delays(own: dict[str, Any]) -> None:
         backoff.update(jitter="none")
     rules = own.get("rules", {})
     if not isinstance(rules, dict):
-        return  # said where values are checked
+        return  # reported where values are checked
     base = preset(own["preset"]).rules if own.get("preset") in PRESETS else ()
     spread: dict[str, Any] = {}
     for kind in (*map(str, base), *rules):

@@ -1,7 +1,6 @@
 """The trees that the agents of a plan work in.
 
-What git needs for what the phases ask of it is looked at before the first agent starts, and the
-trees are the plan's own for as long as it is driven.
+The trees are checked before the first agent starts, and locked for as long as the plan is driven.
 """
 
 from __future__ import annotations
@@ -96,10 +95,10 @@ def _check_lending(status: TreeStatus, folder: Path) -> None:
 
 
 def check_trees(plan: Plan, home: Path, run: str = "") -> None:
-    """Refuse what cannot work, before anybody pays.
+    """Refuse trees that cannot be used, before the first agent starts.
 
     Raises:
-        GitRefused: A phase wants its tree cleaned, and there is none that can be.
+        GitRefused: A phase wants its tree cleaned, and there is no such tree.
         TreeBusy: Another run works there.
     """
     for problem in tree_problems(plan, home):
@@ -109,7 +108,7 @@ def check_trees(plan: Plan, home: Path, run: str = "") -> None:
 
 
 def alone_in(plan: Plan, home: Path) -> set[str]:
-    """The trees whose changes the plan takes for its own, by their folders."""
+    """The trees in which all changes count as the plan's, by their folders."""
     return {folder for folder, (_, modes) in _trees(plan, home).items() if modes & ALONE}
 
 
@@ -120,7 +119,7 @@ def touched(plan: Plan, home: Path) -> set[str]:
 
 @contextmanager
 def at_work(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[None]:
-    """Have the trees of the plan, and know what was in them when it began.
+    """Hold the trees of the plan, and record their baselines.
 
     Raises:
         GitRefused: A tree is not there any more.
@@ -138,7 +137,7 @@ def at_work(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[None]:
 
 
 def baseline_of(tree: Tree, run: str) -> str:
-    """Whose baseline tells the user's changes from those of the whole plan.
+    """The run whose baseline tells the user's changes from those of the whole plan.
 
     Uncommitted changes of one agent are not the user's for the next agent.
     """
@@ -147,8 +146,8 @@ def baseline_of(tree: Tree, run: str) -> str:
 
 
 def forget(plan: Plan, home: Path, run: str) -> None:
-    """The plan has ended well: what was in its trees when it began is not needed any more."""
-    with suppress(GitError):  # no reason for anybody to worry
+    """Delete the baselines of a plan that succeeded."""
+    with suppress(GitError):  # harmless: a baseline is left over
         for tree, _ in _trees(plan, home).values():
             with reading(tree):
                 if has_baseline(tree, run):
@@ -213,10 +212,10 @@ def _lease(plan: Plan, home: Path, run: str, stack: ExitStack) -> dict[str, tupl
 
 
 def said_of(taken: TakenBack, key: str) -> tuple[str, list[str]]:
-    """Why they did not come, if they did not, and what else there is to say.
+    """Why an agent's changes could not be merged, if so, and remarks for the user.
 
     Args:
-        taken: What came.
+        taken: What `take_back` returned.
         key: The agent, as git knows it: ``RUN/agents/NAME``.
     """
     said = [f"git: left {each.path}: {each.reason}" for each in taken.left[:_FEW]]

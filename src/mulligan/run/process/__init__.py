@@ -1,1 +1,1 @@
-"""Processes of a run: started, watched, stopped."""
+"""Starts, watches and stops the processes of a run."""

@@ -1,8 +1,9 @@
 """The environment of a resumed run: what it was made with, and what is missing now.
 
 Of the environment that a run was made in, its journal keeps the PATH and the names of all
-variables, never another value. Who resumes it elsewhere, as a worker under cron does, gives it the
-same PATH, so that it finds the same programs, and knows which of its keys are missing.
+variables, never another value. A process that resumes it elsewhere, such as a worker under cron,
+gives it the same PATH, so that it finds the same programs, and reports which of its keys are
+missing.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _SECRET = ("_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_CREDENTIALS")
 
 
 def environment_of(made: RunMade, environ: Mapping[str, str]) -> dict[str, str]:
-    """`environ` with the PATH that the run was made with; folders of ours come behind."""
+    """`environ` with the PATH that the run was made with, followed by our own."""
     own = made.path.split(os.pathsep) if made.path else []
     ours = environ.get("PATH", os.defpath).split(os.pathsep)
     return {**environ, "PATH": os.pathsep.join(dict.fromkeys([*own, *ours]))}
 
 
 def credentials(names: Collection[str]) -> set[str]:
-    """Those of `names` that look as if a program could be locked out without them."""
+    """Those of `names` that look like credentials."""
     return {each for each in names if each.endswith(_SECRET)}
 
 
@@ -70,7 +71,7 @@ def lacking_of_plan(made: RunMade, plan: Plan, home: Path, environ: Mapping[str,
 def _missing(made: RunMade, adapters: Iterable[AgentAdapter], environ: Mapping[str, str]) -> str:
     """Variables that were set when a run was made and are not in `environ`, in words.
 
-    A program that is known says which variables hold its keys and its sessions. Of any other
+    The adapter of a known program names the variables of its keys and sessions. For any other
     program every variable that looks like a key is needed.
     """
     needed: set[str] = set()

@@ -1,9 +1,8 @@
 """Orphans: processes of a run whose supervisor is gone, found by the mark in their environment.
 
-A supervisor that is killed leaves its program running, and a program may leave daemons that no
-group holds together. Both carry the mark of their run in their environment. What is found is ended
-only when a run is resumed or cancelled: a server that an agent started on purpose may stay as long
-as its run goes well.
+A killed supervisor leaves its program running, and a program may leave daemons in other process
+groups. Both carry the mark of their run in their environment. They are stopped only when a run is
+resumed or cancelled: a server that an agent started on purpose may stay while its run succeeds.
 """
 
 from __future__ import annotations
@@ -46,15 +45,15 @@ def leftovers(token: str) -> list[int]:
 def end_leftovers(
     token: str, grace: tuple[float, float] = (2.0, 2.0), stop: Stop | None = None
 ) -> list[int]:
-    """End what carries the mark of the run `token`: SIGINT, SIGTERM, SIGKILL.
+    """Stop the processes with the mark of the run `token`: SIGINT, SIGTERM, SIGKILL.
 
     Args:
         token: The run.
         grace: Seconds after SIGINT, and after SIGTERM.
-        stop: Once set, there is no grace.
+        stop: Once set, the grace is skipped.
 
     Returns:
-        The ids of those that run all the same.
+        The ids of those that still run.
     """
     first, second = grace
     ladder = ((signal.SIGINT, first), (signal.SIGTERM, second), (signal.SIGKILL, _VANISH))
@@ -91,12 +90,12 @@ def _find(token: str) -> list[ProcessInfo]:
 
 
 def _tell(process: ProcessInfo, number: int) -> None:
-    # Looked at again right before: the number may belong to another process by now.
+    # Checked right before the signal: the pid may belong to another process by now.
     if _is_running(process):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process.pid, number)
             if number != signal.SIGKILL:
-                os.kill(process.pid, signal.SIGCONT)  # a stopped process cannot act on it
+                os.kill(process.pid, signal.SIGCONT)  # a stopped process does not handle signals
 
 
 def _is_running(process: ProcessInfo) -> bool:

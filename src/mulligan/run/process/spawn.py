@@ -36,7 +36,7 @@ __all__ = (
     "start",
 )
 
-# What a machine lacks for a moment: descriptors, memory, processes, room. The same may work later.
+# Transient errors: out of descriptors, memory, processes or disk space.
 TRANSIENT = frozenset(
     {
         *(errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT, errno.EAGAIN, errno.ENOMEM),
@@ -82,7 +82,7 @@ def spawn(
 
 @contextmanager
 def no_ignored_signals() -> Iterator[None]:
-    """Let children start with default signals; this process goes on ignoring what it ignored.
+    """Let children start with default signals; this process keeps ignoring what it ignored.
 
     An ignored signal is inherited through exec, a handler is not. So a signal that is ignored gets
     a handler that does nothing. In another thread than the main one this changes nothing.
@@ -101,7 +101,7 @@ def no_ignored_signals() -> Iterator[None]:
 
 @contextmanager
 def _empty_mask() -> Iterator[None]:
-    """Block no signal in this thread, but those that are waiting: they would reach us here."""
+    """Unblock the signals of this thread except pending ones, which would reach us here."""
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     if not blocked:
         yield
@@ -129,7 +129,7 @@ class CannotStart(MulliganError):
         from ...core.redaction import presentable
 
         self.code, self.is_transient = code, is_transient
-        # Whatever stands where a program should is shown and journaled: it may be anything.
+        # The program's name is shown and journaled, so it is cleaned first.
         super().__init__(presentable(because))
 
 
@@ -165,7 +165,7 @@ def start(
         return spawn(
             argv,
             executable=path,
-            cwd=str(cwd),  # comes back as it is in an error's filename
+            cwd=str(cwd),  # appears unchanged in an error's filename
             env=environ,
             stdin=subprocess.PIPE if stdin is None else stdin,
             stdout=subprocess.PIPE,
@@ -197,10 +197,10 @@ def find(program: str, *, cwd: Path, environ: Mapping[str, str]) -> Path:
         folders = environ.get("PATH", os.defpath).split(os.pathsep)
         places = [cwd / folder / program for folder in folders]
     because = "no such file" if "/" in program else "not found on the PATH"
-    # With os.path, which answers no where it may not look: a folder of the PATH that cannot be
-    # entered is no reason to look no further.
+    # With os.path, which returns False without permission: an unreadable folder of the PATH must
+    # not end the search.
     isdir, isfile, exists = os.path.isdir, os.path.isfile, os.path.exists
-    # What comes first on the PATH is most likely what was meant; a later place may still have it.
+    # Report the first match that cannot be executed, unless a later folder has one that can.
     for place in reversed(places):
         if isdir(place):
             because = f"{place} is a folder"
@@ -217,7 +217,7 @@ def find(program: str, *, cwd: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _words(trouble: OSError, argv: Sequence[str], path: Path, cwd: Path) -> str:
-    """Why the system refused, told apart by what it found."""
+    """Why the system refused to start it, in words."""
     name = argv[0]
     if trouble.filename == str(cwd):
         return f"cannot start {name} in {cwd}: {trouble.strerror}"
@@ -234,7 +234,7 @@ def _words(trouble: OSError, argv: Sequence[str], path: Path, cwd: Path) -> str:
         )
     interpreter = _interpreter(path)
     if trouble.errno == errno.ENOENT:
-        # The file is there, so what is missing is what the file asks for.
+        # The file exists, so its interpreter is missing.
         missing = interpreter or "the loader it was linked for"
         return f"cannot start {name}: {path} needs {missing}, which does not exist"
     if trouble.errno == errno.EACCES and interpreter:

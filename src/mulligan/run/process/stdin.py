@@ -1,10 +1,10 @@
-"""The input of a run: kept in a file, and fed to each attempt.
+"""The stdin of a run: spooled to a file, and fed to each attempt.
 
-A pipe can be read once, and an agent program may have to be started three times. So what arrives is
-written to a private file on its way to the program. While the input goes on, the file is called
-``NAME.part``; when its end was seen it is renamed to ``NAME``. A process that resumes after a crash
-knows by the name whether the input is complete. A program that reads slowly slows the writer down;
-one that does not read at all delays nothing.
+A pipe can be read only once, and a program may be started several times. So the input is written to
+a private file on its way to the program. While the input goes on, the file is called ``NAME.part``;
+when its end was seen it is renamed to ``NAME``. A process that resumes after a crash knows by the
+name whether the input is complete. A program that reads slowly slows the writer down; one that
+never reads delays nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class StdinSpool:
         self.is_complete = is_complete
         #: Bytes that are in the file.
         self.size = 0 if file is None else os.fstat(file).st_size
-        #: Where more will come from: a descriptor to wait for; None if no more will come.
+        #: The descriptor from which more input comes; None if no more will come.
         self.source: int | None = None
 
     @classmethod
@@ -88,7 +88,7 @@ class StdinSpool:
 
     @classmethod
     def saved(cls, path: Path) -> StdinSpool:
-        """What an earlier process kept at `path`; no more will come.
+        """The input that an earlier process kept at `path`; no more will come.
 
         Raises:
             OSError: There is a file, and it cannot be read.
@@ -136,7 +136,7 @@ class StdinSpool:
             except BlockingIOError:
                 return False
             except OSError:
-                self.source = None  # torn, not ended: the program gets its end, we know better
+                self.source = None  # a read error: the spool stays marked as incomplete
                 return True
             try:
                 if data:
@@ -144,7 +144,7 @@ class StdinSpool:
                     return True
                 self._complete()
             except OSError:
-                self.source = None  # what would follow a gap must not look like a whole
+                self.source = None  # input after a gap must not look complete
                 raise
             self.source = None
             return True
@@ -164,7 +164,7 @@ class StdinSpool:
         return b"" if self._file is None else os.pread(self._file, _CHUNK, offset)
 
     def close(self) -> None:
-        """Let go of the file; what was kept stays."""
+        """Close the file; the kept input stays."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
@@ -187,7 +187,7 @@ class StdinSpool:
     def _complete(self) -> None:
         assert self._file is not None  # noqa: S101 -- for the type checker: no source, no file
         if self.size:
-            os.fsync(self._file)  # the name must not outlive a power cut that the bytes do not
+            os.fsync(self._file)  # the bytes must be on disk before the new name is
         _part(self._path).rename(self._path)
         self.is_complete = True
 
@@ -208,13 +208,13 @@ def _is_readable(fd: int) -> bool:
 
 
 class StdinFeed:
-    """One program's way through the spool.
+    """Feeds the spool to one program.
 
     Args:
         spool: What arrives.
         pipe: The program's stdin.
         selector: Where to wait for both.
-        on_progress: Told when the program took something, or what is wrong with keeping it.
+        on_progress: Called when the program read something, and with the error if the spool fails.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class StdinFeed:
         self.adjust()
 
     def adjust(self) -> None:
-        """Wait for what matters now: other threads may have pulled, too."""
+        """Update what the selector waits for; other threads may have pulled, too."""
         is_hungry = not self._is_broken and self._spool.is_hungry(self._offset)
         if is_hungry and self._source is None:
             self._source = self._spool.source
@@ -249,7 +249,7 @@ class StdinFeed:
             elif not is_behind and self._is_pushing:
                 self._selector.unregister(self._pipe)
             self._is_pushing = is_behind
-            # Never at a gap: the program would take what it has for all there is.
+            # Not closed after a gap: the program would take the input for complete.
             if not is_behind and self._spool.source is None and not self._is_broken:
                 self._close()
 
@@ -268,7 +268,7 @@ class StdinFeed:
             self._offset += os.write(self._pipe.fileno(), self._spool.read(self._offset))
         except BlockingIOError:
             return
-        except OSError:  # it closed its stdin, as it may; the rest is kept for the next attempt
+        except OSError:  # the program closed its stdin; the rest is kept for the next attempt
             self._close()
         else:
             self._on_progress(None)

@@ -1,8 +1,7 @@
-"""`Stop`: a request to end what is under way, by a signal or another thread.
+"""`Stop`: a stop request, made by a signal or another thread.
 
-Code that waits or watches a program looks at it. The one lock
-that it takes may be taken again by the thread that has it, and nothing waits while it is held, so
-that a signal handler may make a request at any moment.
+Code that waits or watches a program polls it. Its lock is reentrant and never held during a wait,
+so a signal handler may set it at any moment.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Stop", "WorkerStop", "signals")
 
-# What a user at the keyboard, a service manager, or a closing terminal asks for.
+# Signals of a user at the keyboard, a service manager, or a closing terminal.
 _REASONS = {
     signal.SIGINT: "interrupt",
     signal.SIGTERM: "terminate",
@@ -35,12 +34,12 @@ _LONGEST_POLL = 3600.0
 
 
 class Stop:
-    """Whether to end it, why, and how often that was said.
+    """Whether a stop was requested, why, and how often.
 
-    The first reason is kept. Each further time means: faster.
+    The first reason is kept. Each further request shortens the grace.
 
     Args:
-        outer: Another one that ends this as well; what ends this alone leaves it as it is.
+        outer: A stop that also sets this one; setting this one does not set it.
     """
 
     __slots__ = (
@@ -50,13 +49,13 @@ class Stop:
 
     def __init__(self, outer: Stop | None = None) -> None:
         self._asked: list[str] = []
-        #: How often the end was asked for.
+        #: How often the stop was requested.
         self.count = 0
-        #: Whether it was.
+        #: Whether the stop was requested.
         self.is_set = False
-        #: Why, as said first; empty while it was not asked for.
+        #: The first reason; empty before a request.
         self.reason = ""
-        #: Those that end with this one.
+        #: Stops that are set with this one.
         self.inner: list[Stop] = []
         self._outer = outer
         # Held while the pipe is written to or closed: the number of a descriptor that was closed in
@@ -69,18 +68,18 @@ class Stop:
         #: How often and how long Ctrl-Z has held this process.
         self.pauses: list[float] = [] if outer is None else outer.pauses
         if outer is not None:
-            outer.inner.append(self)  # before it is looked at: none may fall between
+            outer.inner.append(self)  # before it is read, so that no request is missed
             if outer.is_set:
                 self.set(outer.reason)
 
     def set(self, reason: str = "interrupt") -> None:
-        """Ask for the end; once more to ask for it faster."""
+        """Request the stop; a further call shortens the grace."""
         self._asked.append(reason)
         self.reason = self._asked[0]
         self.is_set, self.count = True, len(self._asked)
         with self._closing:
             if self._inlet >= 0:
-                # A full pipe is as readable as can be.
+                # A full pipe is readable already.
                 with contextlib.suppress(BlockingIOError):
                     os.write(self._inlet, b"!")
         for each in tuple(self.inner):
@@ -88,7 +87,7 @@ class Stop:
 
     @property
     def signal(self) -> int:
-        """The signal that asked for it first; 0 if none did."""
+        """The signal that requested it first; 0 if none did."""
         return next((number for number, why in _REASONS.items() if why == self.reason), 0)
 
     def fileno(self) -> int:
@@ -108,11 +107,11 @@ class Stop:
         return True
 
     def close(self) -> None:
-        """Give the descriptors back; what was asked stays known."""
+        """Close the descriptors; the request stays known."""
         if self._outer is not None and self in self._outer.inner:
             self._outer.inner.remove(self)
         with self._closing:
-            # Forgotten first: a signal between the two must not write to a number that is reused.
+            # Reset before closing: a signal in between must not write to a reused descriptor.
             inlet, self._inlet = self._inlet, -1
             outlet, self._outlet = self._outlet, -1
             for descriptor in (inlet, outlet):
@@ -123,7 +122,7 @@ class Stop:
 class WorkerStop(Stop):
     """Stops a run because its worker ends, not because its user interrupts it.
 
-    The run is not paused by that: the next worker goes on with it.
+    The run is not paused by that: the next worker continues it.
     """
 
     __slots__ = ()
@@ -161,7 +160,7 @@ def signals(stop: Stop) -> Iterator[Stop]:
                 olds[number] = signal.signal(number, ask)
         if signal.getsignal(signal.SIGTSTP) is not signal.SIG_IGN:
             olds[signal.SIGTSTP] = signal.signal(signal.SIGTSTP, pause)
-        # Inherited as ignored, it would make the kernel throw every exit code away.
+        # An inherited SIG_IGN would make the kernel discard every exit code.
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             olds[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         with no_ignored_signals():

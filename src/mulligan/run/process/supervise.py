@@ -1,7 +1,7 @@
 """Runs one child program until its whole process group is gone.
 
-All of it happens in the thread of the caller. What the program writes goes to the sink as it comes;
-nothing is kept, so a slow sink slows the program, as a slow terminal would.
+Runs in the thread of the caller. The program's output goes to the sink unbuffered, so a slow sink
+slows the program, as a slow terminal would.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class OutputSink(Protocol):
 
         Raises:
             BrokenPipeError: What this writes is not read any more; the program is ended.
-            StopProgram: The program is better ended.
+            StopProgram: The program shall be stopped.
         """
         ...
 
     def ending(self) -> None:
-        """The program is about to be told to end; all that it wrote until now was taken."""
+        """The program is about to be signalled; `take` got all that it wrote until now."""
         ...
 
     def quiet_until(self) -> float:
@@ -90,10 +90,10 @@ def supervise(
     counts_cpu: bool = True,
     on_start: Callable[[int], None] = _nothing,
 ) -> ProcessExit:
-    """Run a program to its end, or end it.
+    """Run a program until it exits, or stop it.
 
-    Whatever happens, also if `sink` raises, no process of its group runs afterwards. Processes
-    that left the group were detached on purpose, and stay; see `leftovers`.
+    On return no process of its group runs, also if `sink` raises. Processes that left the group
+    were detached on purpose, and stay; see `leftovers`.
 
     Args:
         argv: The program, looked for on the PATH of `environ`, then its arguments.
@@ -137,7 +137,7 @@ def supervise(
         watch.run(stdin)
     except BaseException:
         if not watch.is_gone:
-            _close(child)  # its further output is not needed
+            _close(child)  # further output is discarded
             signal_group(child.pid, signal.SIGTERM)
             _wait(child, grace[1])
         raise
@@ -148,7 +148,7 @@ def supervise(
             _wait(child, VANISH)
         stop.groups.discard(child.pid)
     if stdin is not None:
-        with contextlib.suppress(OSError):  # then it stays incomplete, and a resume knows
+        with contextlib.suppress(OSError):  # then the spool stays marked as incomplete
             stdin.fill()
     code = child.poll()
     return ProcessExit(

@@ -1,8 +1,8 @@
-"""The processes of this machine: who runs, in which group, since when, with which files open.
+"""The process table of this machine: ids, groups, start times, environments, open files.
 
-Process ids are used again. A process is known by its id and when it began, in the exact form that
-the kernel has it: psutil's `create_time` adds the time of boot, which moves with the wall clock, so
-that a holder of a run would be taken for dead after the clock was set.
+Process ids are reused. A process is identified by its id and start time, in the kernel's own form:
+psutil's `create_time` adds the time of boot, which moves with the wall clock, so a holder of a run
+would look dead after the clock was set.
 
 Linux is read from /proc, here and in no other module of runs; other systems from `ps`.
 """
@@ -44,7 +44,7 @@ class ProcessInfo(NamedTuple):
 
     Args:
         pid: Its id.
-        state: One letter; Z for one that has ended and whose parent did not look yet.
+        state: One letter; Z for a zombie.
         parent: The id of its parent.
         group: The id of its process group.
         started: When it began, as the system says it: with `pid`, it is this process and no other.
@@ -179,7 +179,7 @@ def umask() -> int:
         for line in file:
             if line.startswith(b"Umask:"):
                 return int(line.split()[1], 8)
-    # A child inherits it, and may say so.
+    # A child inherits it, and can print it.
     shown = subprocess.run(
         ["/bin/sh", "-c", "umask"], capture_output=True, text=True, check=True, timeout=10
     )

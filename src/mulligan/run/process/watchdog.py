@@ -37,11 +37,11 @@ __all__ = ("VANISH", "StopProgram", "Watchdog", "ending", "has_members", "signal
 VANISH = 2.0
 
 _CHUNK = 65536
-# The longest look away. Time that we did not get ourselves (a debugger, a paused machine) shows as
-# a look that took too long; what Ctrl-Z took is known.
+# The longest wait of the selector. If one takes much longer, this process was paused (a debugger, a
+# sleeping machine); pauses by Ctrl-Z are counted by `Stop`.
 _SLICE = 1.0
 _LATE = 0.5
-# While something is about to end, not everything that matters wakes a selector.
+# The longest wait while stopping: not every event wakes a selector.
 _BRISK = 0.02
 # What `> >(tee log)` needs to write its last lines after the shell has ended.
 _SILENCE = 0.25
@@ -49,19 +49,19 @@ _LINGER = 2.0
 # How much is read at the end from a stream that another process keeps open: more than a pipe holds.
 _LAST_BYTES = 2 * 1024 * 1024
 _NEVER = float("inf")
-# What is not printed is a sign of life for so many times the bound: a connection can be kept open
-# by heartbeats, and a program can compute in vain.
+# Processor time and network count as signs of life for this many times the idle limit: a hung
+# program can get heartbeats, or spin.
 _LONGEST_UNPRINTED = 12
 
 _END = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 # Commands that a shell put into the background ignore SIGINT.
 _SWEEP = (signal.SIGTERM, signal.SIGKILL)
-# What the program would have got itself, had it written to a pipe whose reader went away.
+# The signal that the program would get for writing to a closed pipe itself.
 _UNREAD = (signal.SIGPIPE, signal.SIGTERM, signal.SIGKILL)
 
 
 class StopProgram(Exception):
-    """What the program printed says that it is better ended.
+    """Raised by a sink to stop the program because of its output.
 
     Args:
         why: The reason, as `Ended.stopped` has it.
@@ -97,7 +97,7 @@ class Watchdog:
         self._counts_cpu = counts_cpu
         self._idle = _NEVER if idle is None else idle
         self._heard_at = self._printed_at = now
-        # What the group had done at `_looked_at`, in the middle of a silence; None outside of one.
+        # The group's activity at `_looked_at`, during a silence; None otherwise.
         self._activity: Activity | None = None
         self._looked_at = now
         self._times_out_at = _NEVER if timeout is None else now + timeout
@@ -113,8 +113,8 @@ class Watchdog:
         self._streams: dict[IO[bytes], Stream] = {}
 
     def run(self, spool: StdinSpool | None) -> None:
-        """Go on until it is over; its stdin is fed from `spool` if it has a pipe for it."""
-        # Opened here, not above: without a descriptor to spare, the child must still be ended.
+        """Watch until the program and its group have ended; feeds `spool` to a piped stdin."""
+        # Opened here, not above: if no descriptor is left, the child must still be stopped.
         with selectors.DefaultSelector() as self._selector, contextlib.ExitStack() as opened:
             self._open(spool, opened)
             while not self._is_over:
@@ -144,7 +144,7 @@ class Watchdog:
             self._feed = StdinFeed(spool, child.stdin, self._selector, self._fed)
 
     def _forgive(self, late: float, now: float) -> None:
-        """Do not hold time against the program in which we could not watch it."""
+        """Do not count time during which this process was paused."""
         pauses = self._stop.pauses[self._pauses :]
         self._pauses += len(pauses)
         lost = max(sum(pauses), late - _LATE)
@@ -160,18 +160,18 @@ class Watchdog:
         return min(max(soonest - now, 0.0), _SLICE)
 
     def _heard(self, now: float) -> None:
-        """The program gave a sign of life that needs no looking for."""
+        """Restart the idle limit: the program showed a sign of life, or this process was paused."""
         self._heard_at = self._printed_at = now
         self._activity = None
 
     def _look_at(self, now: float) -> float:
-        """When the group is looked at next: in the middle of a silence, then at its end."""
+        """When to measure activity next: in the middle of a silence, then at its end."""
         if self._idle == _NEVER:
             return _NEVER
         return self._idle_at(now) - (self._idle / 2 if self._activity is None else 0.0)
 
     def _is_hung(self, now: float) -> bool:
-        """Whether it gave no sign of life for too long; looks for one where it printed none."""
+        """Whether it gave no sign of life for too long; measures activity if it printed nothing."""
         if now < self._look_at(now):
             return False
         from .activity import activity_of  # most programs are never silent for so long
@@ -185,11 +185,11 @@ class Watchdog:
         )
         is_at_work = is_at_work and now - self._printed_at < _LONGEST_UNPRINTED * self._idle
         if is_at_work:
-            self._heard_at = now - self._idle / 2  # looked at again after half of the bound
+            self._heard_at = now - self._idle / 2  # measured again after half of the idle limit
         return not is_at_work
 
     def _idle_at(self, now: float) -> float:
-        """When silence has lasted too long; an announced one does not count."""
+        """When the idle limit is reached; announced silence does not count."""
         idle_at = self._heard_at + self._idle
         return idle_at if idle_at > now else max(idle_at, self._sink.quiet_until() + self._idle)
 
@@ -259,15 +259,15 @@ class Watchdog:
             is_finishing = self._streams and now < min(silent_at, exited_at + _LINGER)
             if self._next_step_at != _NEVER:
                 if signal.SIGTERM in self._steps:
-                    # What outlives the program's answer to SIGINT ignores it, as commands in
-                    # the background of a shell do.
+                    # Processes that survive the program ignore SIGINT, as background commands of a
+                    # shell do.
                     self._next_step_at = min(self._next_step_at, exited_at + _SILENCE)
                 self._escalate(now)
             elif not is_finishing or self._stop.is_set:
                 self._climb(_SWEEP, now)
             return
         self.is_gone = self._is_over = True
-        self._stop.groups.discard(self._child.pid)  # its number may be given to others now
+        self._stop.groups.discard(self._child.pid)  # its pid may be reused now
         self._hear_all()
 
     def _hear_all(self) -> None:
@@ -281,7 +281,7 @@ class Watchdog:
         if self.why:
             return
         self.why = why
-        self._hear_all()  # what it wrote before our signal is no answer to it
+        self._hear_all()  # read first what it wrote before our signal
         self._sink.ending()
         self._climb(steps, time.monotonic())
 
@@ -296,7 +296,7 @@ class Watchdog:
             self._asked = self._stop.count
             self._step(now)
         elif now >= self._next_step_at:
-            self._is_over = True  # it survives SIGKILL: nothing more can be done
+            self._is_over = True  # it survives SIGKILL: give up
 
     def _step(self, now: float) -> None:
         number = self._steps.pop(0)
@@ -311,14 +311,14 @@ def signal_group(group: int, number: int) -> bool:
     try:
         os.killpg(group, number)
         if number not in {0, signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT}:
-            os.killpg(group, signal.SIGCONT)  # a stopped process cannot act on it
+            os.killpg(group, signal.SIGCONT)  # a stopped process does not handle signals
     except (ProcessLookupError, PermissionError):  # macOS: a group of zombies is not permitted
         return False
     return True
 
 
 def has_members(group: int) -> bool:
-    """Whether anybody of the group, whose leader was reaped, still runs."""
+    """Whether a process of the group still runs after its leader was reaped."""
     if not signal_group(group, 0):
         return False
     if sys.platform == "darwin":

@@ -1,1 +1,1 @@
-"""What runs and plans show while they work."""
+"""Output of runs and plans: views, status line, events, notifications."""

@@ -1,4 +1,4 @@
-"""Which listeners a run gets: lines, a status line or events; held output; notifications."""
+"""Chooses the listeners of a run: lines, a status line or events; held output; notifications."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def showing(
         context: What drives the run; ``TERM`` and ``NO_COLOR`` of its environment say how to draw.
         id_: The run.
         state: Its state.
-        is_json: Whether a program reads, and wants events.
+        is_json: Whether to print events as JSON, for a program.
     """
     streams, kept = Streams(context.stop), context.runs.files(id_) / HELD
     view = _events(id_, streams) if is_json else _drawn(context, id_, state, streams)
@@ -44,9 +44,9 @@ def showing(
     output = view.output
     is_final_only = RunOptions.from_journal(state.made.terms).is_final_only
     if is_final_only is None:
-        # Events say which attempt they belong to.
+        # Events name their attempt, so they need not be held back.
         is_final_only = not is_json and not os.isatty(1)
-    if is_final_only or kept.exists():  # what a supervisor that was killed held back may count
+    if is_final_only or kept.exists():  # output held by a killed supervisor may be final
         from .final_only import FinalOnlyOutput
 
         is_whole = is_json or streams.is_ours("stdout")
@@ -60,10 +60,10 @@ def showing(
 
 @contextmanager
 def recording(context: RunContext, id_: str, state: RunState) -> Iterator[RunContext]:
-    """A context that tells of the run in a worker's log, without the program's text.
+    """A context that reports the run in a worker's log, without the program's output.
 
-    A run that was driven has no attempt left whose end is not known. So what a command that was
-    killed held back for its own stdout is of no use any more: the attempt's log has it.
+    Output that a killed `mulligan run` held back for its own stdout is removed: the attempt's log
+    has it.
     """
     runs = context.runs
     program = program_name(runs.command(id_))

@@ -1,10 +1,10 @@
-"""Output that is held back until it is known to be final (``--final-only``).
+"""Holds output back until it is known to be final (``--final-only``).
 
 It is kept in a file of the run's folder: a program may print more than fits into memory, and the
 process that finds out how an attempt ended after its supervisor was killed shows what was held.
-What an attempt that is repeated has printed stays in its log. What an attempt printed that met a
-limit beyond the horizon is shown on stderr: who takes stdout for the answer must not get the words
-of a limit. stderr is held back only if it goes to the same place as stdout, to keep their order.
+Output of an attempt that is repeated stays in its log. Output of an attempt that met a limit beyond
+the horizon is shown on stderr: a caller that reads the answer from stdout must not get the limit's
+message. stderr is held back only if it goes to the same place as stdout, to keep their order.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class FinalOnlyOutput(RunListener):
 
     Args:
         show: Shows it: (stream, bytes).
-        path: The file to keep it in; removed as soon as it is shown or given up.
+        path: The file to keep it in; removed once it was shown or discarded.
         is_whole: Whether stderr is held back with stdout.
-        is_answer_only: Whether stdout is the answer and nothing else; not so for events, which
-            say what they belong to.
+        is_answer_only: Whether stdout has the answer only; False for events, which name their
+            attempt.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class FinalOnlyOutput(RunListener):
 
     def step(self, step: JournalEntry) -> None:
         if isinstance(step, AttemptBegun):
-            self._path.unlink(missing_ok=True)  # of an attempt whose end is written down
+            self._path.unlink(missing_ok=True)  # of an attempt whose end is in the journal
         elif isinstance(step, AttemptEnd):
             if self._file is None:
                 self._file = _left_behind(self._path)
@@ -72,7 +72,7 @@ class FinalOnlyOutput(RunListener):
         if is_held and not self._is_full:
             try:
                 self._hold(_HEAD.pack(stream == "stderr", len(chunk)) + chunk)
-            except OSError:  # no room: shown too early is better than lost
+            except OSError:  # disk full: show it early rather than lose it
                 self._is_full = True
                 self._let_go(is_shown=True)
         if not is_held or self._is_full:
@@ -81,7 +81,7 @@ class FinalOnlyOutput(RunListener):
     def _hold(self, record: bytes) -> None:
         if self._file is None:
             new = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-            # Unbuffered: what is in a buffer dies with us.
+            # Unbuffered: a buffer would be lost with this process.
             self._file = FileIO(os.open(self._path, new, 0o600), "w+b")
         rest = memoryview(record)
         while rest:
@@ -94,11 +94,10 @@ class FinalOnlyOutput(RunListener):
         file, self._file = self._file, None
         if file is None:
             return
-        # The attempt has ended, and what came of it is written down: that its output is not read
-        # printed changes nothing.
+        # The attempt's end is in the journal already: a closed stdout does not change it.
         with file, contextlib.suppress(BrokenPipeError):
             file.seek(0)
-            # What is not whole was being written when its supervisor died, or the disk was full.
+            # The last record may be cut: the supervisor died, or the disk was full.
             while is_shown and len(head := file.read(_HEAD.size)) == _HEAD.size:
                 is_error, size = _HEAD.unpack(head)
                 if len(chunk := file.read(size)) == size:

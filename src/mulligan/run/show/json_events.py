@@ -1,7 +1,7 @@
 """Events of a run as JSON lines on stdout, for programs.
 
 One object a line, each with ``event``, ``run`` and ``at``; docs/run.md lists them. The program's
-text comes as ``output`` events, as it printed it; every other word has been cleaned and masked.
+text comes as ``output`` events, as it printed it; all other text is cleaned and masked.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = ("JsonEvents", "summary")
 
 
 class JsonEvents(RunListener):
-    """A run told as events.
+    """Prints a run as events.
 
     Args:
         id_: The run.
-        streams: Where it is told: on stdout.
+        streams: Where to print: on stdout.
         now: Tells the time, in epoch seconds.
     """
 
@@ -52,7 +52,7 @@ class JsonEvents(RunListener):
 
     def step(self, step: JournalEntry) -> None:
         fields = step._asdict()
-        fields.pop("prompt", None)  # what a program is told is the user's, as the command is
+        fields.pop("prompt", None)  # a prompt may be private, like the command
         if isinstance(step, AttemptEnd):
             self._flush()
         self._attempt = fields.get("attempt", self._attempt)
@@ -88,20 +88,20 @@ class JsonEvents(RunListener):
                 self._output(stream, self._decoders[stream].decode(b"", final=True))
 
     def _tell(self, event: str, **fields: Any) -> None:
-        # A reader that went away ends the program with its next words, as without us.
+        # If stdout is closed, the program's next output stops it, as without us.
         with suppress(BrokenPipeError):
             self._print(event, **fields)
 
     def _print(self, event: str, **fields: Any) -> None:
         fields.setdefault("at", self._now())
         body = {"event": event, "run": self._id, **fields}
-        # In ASCII: half the world takes U+0085 for the end of a line, and terminals obey U+009B.
+        # In ASCII: many readers take U+0085 for a line end, and terminals execute U+009B.
         line = json.dumps(body, separators=(",", ":"))
         self._streams.pass_on("stdout", f"{line}\n".encode("ascii"))
 
 
 def summary(state: RunState) -> dict[str, Any]:
-    """What came of a run, as plain data."""
+    """The result of a run, as plain data."""
     last = state.ended[-1] if state.ended else None
     return {
         "status": state.status,

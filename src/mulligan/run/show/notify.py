@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Notifier", "remember", "remembered", "send")
 
-# How long a notification may take, and how long once we must end.
+# Timeout of the notify command, and its timeout after a stop request.
 _PATIENCE, _HURRY = 10.0, 1.0
 # Ends that are worth a notification: the user who interrupts a run knows that it ended.
 _NEWS = frozenset({"done", "failed", "limited", "cancelled"})
@@ -56,7 +56,7 @@ class Notifier(RunListener):
         id_: The run.
         argv: The command; empty if it was lost.
         told: Told what went wrong with the command, or nothing.
-        in_place: Says how long a wait is not worth a notification, in seconds.
+        in_place: Returns the longest wait without a notification, in seconds.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""A plan as a table that lives on a terminal.
+"""A live table of a plan on a terminal.
 
-It is drawn in place, and gone when the plan is over: what is left is the report. Where the screen
-has fewer lines than the plan has agents, those that run or wait are shown, the others counted.
+It is redrawn in place, and removed when the plan ends; the report stays. Where the screen has fewer
+lines than the plan has agents, those that run or wait are shown, the others counted.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 __all__ = ("DrawnTable",)
 
 _COLUMNS = ("phase", "agent", "attempt", "state", "next", "cost")
-# Columns of the terminal from which on one of the table's is shown, and the time of day beside a
-# countdown.
+# Terminal widths from which a column is shown, and the time of day beside a countdown.
 _FROM, _FROM_UNTIL = {"phase": 44, "attempt": 56, "cost": 44}, 72
 # What is cut first where there is not enough room, and what it is cut to.
 _CUTS = (
@@ -44,7 +43,7 @@ _CUTS = (
 )
 _GAP = 2
 
-# Lines that are no agent's: the head, the counts, the foot, one for the prompt of a shell.
+# Lines beside the agents': the head, the counts, the foot, one for the shell's prompt.
 _OTHERS = 4
 
 _STATES = {
@@ -61,7 +60,7 @@ _ALIVE = frozenset({"new", "running", "waiting", "paused"})
 
 
 class _Screen(io.TextIOBase):
-    """Where rich writes: our own stream, which waits for no reader once we are to stop."""
+    """The file that rich writes to: our own stream, which does not block after a stop request."""
 
     def __init__(self, streams: Streams) -> None:
         self._streams = streams
@@ -78,7 +77,7 @@ class DrawnTable:
     """The table.
 
     Args:
-        standings: Where everything stands.
+        standings: The state of the plan.
         lines: Tells the report, once the table is gone.
         run: The id of the plan's run.
         streams: Where it is drawn.
@@ -146,7 +145,7 @@ class DrawnTable:
         self._console.print(Text(f"mulligan: {words}"), soft_wrap=True)
 
     def notified(self, error: str) -> None:
-        """Told once the table is gone: what it draws over is not read."""
+        """Printed after the table was removed, because the table would overwrite it."""
         self._unheard = error or self._unheard
 
     def _width(self) -> int:
@@ -244,7 +243,7 @@ class DrawnTable:
 
 
 def _widths(columns: list[str], rows: list[dict[str, str | Text]], room: int) -> dict[str, int]:
-    """How wide each column is: what can be guessed from its beginning is cut first."""
+    """The width of each column; those that stay readable when cut are cut first."""
     found = {
         name: max([cell_len(name), *(cell_len(str(row[name])) for row in rows)]) for name in columns
     }

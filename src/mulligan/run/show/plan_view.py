@@ -1,8 +1,8 @@
 """The view of a plan while it runs: a live table, plain lines, or events.
 
-Agents of a plan print into files, so the terminal is ours: a live table on stderr. Where nobody can
-draw, plain lines; where a program looks, events on stdout. The same state told twice is shown once,
-because the conductor tells all of it every second, from several threads.
+Agents of a plan print into files, so the terminal is free for a live table on stderr. If stderr is
+not a capable terminal, plain lines are printed; with `is_json`, events on stdout. A state is shown
+once, although the conductor reports all states every second, from several threads.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TONES = {"plain": "\x1b[2m", "good": "\x1b[32m", "bad": "\x1b[31m", "wait": "\x
 
 
 class PlanProgress:
-    """Where everything in a plan stands, as far as we were told.
+    """The last reported states of a plan's agents and phases.
 
     Args:
         plan: The plan.
@@ -81,14 +81,14 @@ class _Pen(Protocol):
 
 
 class PlanTable(PlanListener):
-    """A plan, shown as it goes.
+    """Shows a plan while it runs.
 
     Args:
         plan: The plan.
         run: The id of its run.
         streams: Where it is shown.
         environ: What says how to draw: ``TERM``, ``NO_COLOR``.
-        is_json: Whether a program looks, and wants events.
+        is_json: Whether to print events as JSON, for a program.
         report: A file for the report as a page; None for none.
     """
 
@@ -125,7 +125,7 @@ class PlanTable(PlanListener):
         with self._lock:
             before = self._standings.agents.get(key)
             if before is not None and before.steps >= state.steps:
-                return  # told already, or overtaken by another thread
+                return  # shown already, or another thread showed a newer state
             self._standings.agents[key] = state
             if self._standings.phases or self._pen is not self._lines:
                 self._pen.agent(key, before, state, now)
@@ -136,7 +136,7 @@ class PlanTable(PlanListener):
             is_taken_up = not before and bool(self._standings.agents)
             self._standings.phases, self._standings.because = dict(states), dict(because)
             if is_taken_up and self._pen is self._lines:
-                # What happened before was told then.
+                # Earlier steps were shown by the process that took them.
                 self._lines.say(StatusText(f"resumed: {self._standings.counted}"))
                 return
             for name, state in states.items():
@@ -177,7 +177,7 @@ class PlanTable(PlanListener):
 
 
 class _Lines:
-    """A plan told in lines on stderr."""
+    """Prints a plan as lines on stderr."""
 
     def __init__(self, run: str, streams: Streams, *, is_coloured: bool) -> None:
         self._run, self._streams = run, streams
@@ -277,7 +277,7 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 class _Events:
-    """A plan told as JSON lines on stdout."""
+    """Prints a plan as JSON lines on stdout."""
 
     def __init__(self, run: str, streams: Streams) -> None:
         self._run, self._streams = run, streams
@@ -308,9 +308,9 @@ class _Events:
     def close(self) -> None: ...
 
     def _tell(self, event: str, **fields: Any) -> None:
-        # In ASCII: half the world takes U+0085 for the end of a line, and terminals obey U+009B.
+        # In ASCII: many readers take U+0085 for a line end, and terminals execute U+009B.
         line = json.dumps({"event": event, "run": self._run, **fields}, separators=(",", ":"))
-        with suppress(BrokenPipeError):  # not read any more: no reason to end what was paid for
+        with suppress(BrokenPipeError):  # closed stdout: do not stop agents for that
             self._streams.pass_on("stdout", f"{line}\n".encode("ascii"))
 
 

@@ -1,7 +1,8 @@
 """A status line under the program's text.
 
-Text wins. The line is drawn only where the cursor stands at the beginning of a line, and removed
-before anything else is written. A program that moves the cursor itself has the terminal to itself.
+The program's text has priority. The line is drawn only while the cursor is at the beginning of a
+line, and removed before anything else is written. It is not drawn once the program moves the cursor
+itself.
 
     first column  ·  erase to the end of the screen  ·  the line, cut to the width  ·  first column
 
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = ("StatusLine", "can_draw")
 
-# How often it is looked whether the line must change; for how long text must have paused before
-# the line comes back, so that it does not flicker; what ends sooner than this needs none.
+# Seconds between redraws; pause of the program's text before the line comes back, against flicker;
+# shortest run that gets a line.
 _TICK, _PAUSE, _PATIENCE = 0.2, 0.15, 0.7
 
 # Colours may come and go; everything else that begins with ESC may move the cursor.
@@ -52,13 +53,13 @@ def can_draw(descriptor: int, environ: Mapping[str, str]) -> bool:
 
 
 class StatusLine(PlainView):
-    """A run told on a terminal: lines for what happened, one line for what is.
+    """Shows a run on a terminal: lines for events, one status line for the current state.
 
     Args:
         id_: The run.
         program: The command's name, for people.
         streams: Where it is told.
-        before: Where the run stands as we take it up.
+        before: The state of the run when this process starts to drive it.
         is_coloured: Whether to paint.
         now: Tells the time, in epoch seconds.
     """
@@ -151,7 +152,7 @@ class StatusLine(PlainView):
             self.tick()
 
     def tick(self) -> None:
-        """Draw the line, if this is a moment for it."""
+        """Draw the line, if it may be drawn now."""
         with self._lock:
             if self._may_draw():
                 self._draw()
@@ -212,7 +213,7 @@ class StatusLine(PlainView):
         return parts
 
     def _follow(self, chunk: bytes) -> None:
-        """Learn from what passed whether the program moves the cursor."""
+        """Detect from the program's output whether it moves the cursor."""
         if not self._cut and b"\x1b" not in chunk and b"\r" not in chunk:
             return
         rest = _COLOUR.sub(b"", self._cut + chunk)

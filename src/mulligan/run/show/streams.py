@@ -1,7 +1,7 @@
-"""Where a run is shown: our own streams, with a memory of where the cursor is.
+"""Stdout and stderr of this process, with the cursor's position tracked.
 
 The program's bytes pass through as they are, and the terminal behind them is put back as it was
-after every attempt. A reader that does not read cannot delay a stop.
+after every attempt. A reader that blocks cannot delay a stop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ("PatientWriter", "Streams")
 
 
-# A pipe or a terminal that can take anything can take this much without blocking (PIPE_BUF).
+# A writable pipe or terminal takes this much without blocking (PIPE_BUF).
 _PIECE = 4096
 # How long a reader may take for a piece once we are asked to end.
 _LAST_CALL = 0.2

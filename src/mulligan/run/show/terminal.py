@@ -1,8 +1,8 @@
-"""The user's terminal, left as it was found.
+"""Restores the user's terminal to how it was before a program changed it.
 
-A program's bytes pass through untouched, and one that is killed cannot put back what it changed: a
-hidden cursor, the other screen, a mouse that types. What it changed is followed in what passes, so
-that only that is undone, and nothing at all is written to a file or a pipe.
+A killed program cannot undo what it changed: a hidden cursor, the alternate screen, mouse
+reporting. Its output is passed on unchanged and scanned for such changes, so that only these are
+undone, and nothing is written to a file or a pipe.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SETTINGS = {
 
 
 class Screen:
-    """What the bytes that passed have left switched on."""
+    """Tracks which terminal modes the output has left switched on."""
 
     def __init__(self) -> None:
         self._left: dict[bytes, bytes] = {}
@@ -56,7 +56,7 @@ class Screen:
         self.is_mid_line = False
 
     def saw(self, chunk: bytes) -> None:
-        """Follow what passes."""
+        """Scan a chunk of output."""
         if chunk:
             self.is_mid_line = not chunk.endswith((b"\n", b"\r"))
         if not self._open and not any(mark in chunk for mark in _MARKS):

@@ -1,7 +1,7 @@
 """The plain view of a run: the program's text on stdout, messages of Mulligan on stderr.
 
-A status line for terminals is in `status_line`, events for programs are in `json_events`. Words of
-others were cleaned and masked before they became a step.
+A status line for terminals is in `status_line`, events for programs are in `json_events`. Text of
+programs was cleaned and masked before it was written to the journal.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ("PlainView",)
 
-# A wait that is shorter than this is no news.
+# Shorter waits are not reported.
 _SHORT_HOLD = 5.0
 
 
 class PlainView(RunListener):
-    """A run told in plain lines on stderr; nothing for a run that succeeds at once.
+    """Prints a run as plain lines on stderr; nothing for a run that succeeds at once.
 
     Args:
         id_: The run.
@@ -85,7 +85,7 @@ class PlainView(RunListener):
 
     def over(self, state: RunState) -> None:
         if state.status == "done" and state.attempts <= 1:
-            return  # nothing happened that anybody wants to hear of
+            return  # nothing to report
         from .wording import summed_up
 
         for said in summed_up(self._id, state):
@@ -99,7 +99,7 @@ class PlainView(RunListener):
         return "mulligan:"
 
     def _clock(self, at: float) -> str:
-        """When it was, with the day wherever that is another than in the line before."""
+        """The time of day, with the date if it differs from the line before."""
         from .wording import clock, day
 
         today = day(at)

@@ -1,7 +1,6 @@
 """Messages about a run, for people.
 
-The reader was away meanwhile: each line says what happened, what follows, and why. A run
-that simply did well has nothing to say.
+Each line says what happened, what follows, and why. A run that succeeds at once prints nothing.
 """
 
 from __future__ import annotations
@@ -172,7 +171,7 @@ def _stopped(step: AttemptEnd) -> str:
 
 
 def told(step: JournalEntry, program: str) -> list[StatusText]:
-    """What there is to say about a step; nothing about a first attempt, or one that did well."""
+    """The message for a step; nothing for a first attempt, or one that succeeded."""
     if isinstance(step, AttemptBegun):
         how = "resumes its session" if step.how == "resume" else "restarts"
         return [StatusText(f"attempt {step.attempt}: {program} {how}")] if step.attempt > 1 else []
@@ -193,7 +192,7 @@ def _ended(step: AttemptEnd, program: str) -> list[StatusText]:
         return [StatusText(f"{program} is not started: {step.because}", "bad"), *_hinted(step)]
     if not step.attempt:
         return [StatusText(f"{program} was given up: {step.because}", "bad"), *_hinted(step)]
-    if step.message == step.because:  # it could not be started, and that is all there is to say
+    if step.message == step.because:  # it could not be started
         return [StatusText(f"attempt {step.attempt}: {step.message}", "bad"), *_hinted(step)]
     is_end = step.then == "stop"
     tone: Tone = "bad" if is_end else "wait"
@@ -217,7 +216,7 @@ def waited(state: RunState) -> float:
 
 
 def summed_up(id_: str, state: RunState) -> list[StatusText]:
-    """The end of a run, or of our part in it; nothing about one that simply did well."""
+    """The summary when this process is done; nothing for a run that succeeded at once."""
     if state.status == "done" and state.attempts <= 1:
         return []
     said = [_headline(state)]
