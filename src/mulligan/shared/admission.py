@@ -1,7 +1,7 @@
 """A target as one call uses it: its breaker and gate, its queue, its retry tokens.
 
-The call asks the breaker first, then the gate. Where either lets it wait it takes a place in the
-target's queue; `Hold` says what for. A call that does not want to wait for a target that is down
+The call asks the breaker first, then the gate. If either makes it wait, it joins the target's
+queue; `Hold` says what it waits for. A call that does not want to wait for a target that is down
 (`when_open="fail"`) is refused instead.
 """
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ("CallAdmission", "TargetCall")
 
-# Seconds after which the first in a queue looks again at what another process may have changed: a
+# Seconds after which the head of a queue checks again what another process may have changed: a
 # probe that is under way, retry tokens. What one process sees of a gate is no newer than `_FRESH`.
 _AGAIN, _FRESH = 1.0, 0.05
 
-# Where tokens are this process's own, who funds them calls the first that waits for some; a
-# reservation whose holder is gone notifies no waiter.
+# Tokens that are not shared: the call that returns some wakes the first waiter, but an expired
+# reservation wakes no waiter.
 _UNCALLED = 60.0
 
 
@@ -44,12 +44,12 @@ class _Tickets(NamedTuple):
 
 
 class CallAdmission(QueuedCall):
-    """A target's breaker and gate, as one call uses them.
+    """Asks a target's breaker and gate on behalf of one call.
 
     Args:
         waiting: The target's queue.
-        breaker: The target's breaker, if the call goes by it.
-        gate: The target's gate, if the call goes by it.
+        breaker: The target's breaker, if the call uses it.
+        gate: The target's gate, if the call uses it.
         waits: Whether the call waits while the breaker is open, and for retry tokens.
         is_remote: Whether other processes share them.
     """
@@ -72,7 +72,7 @@ class CallAdmission(QueuedCall):
         self.waiting, self.breaker, self.gate, self.waits = waiting, breaker, gate, waits
         self.is_remote = is_remote
         self.deadline_at = inf
-        self.estimate = 0.0  # what it may take of what is counted in tokens
+        self.estimate = 0.0  # tokens of the rate limit that it may use
         self.hears = False  # whether an answer to another call may end its wait, and
         self.polls_for = 0.0  # for how many seconds nothing else does
 
@@ -103,7 +103,7 @@ class CallAdmission(QueuedCall):
         return answer
 
     def _foretell(self, now: float, wall: float) -> None:
-        """Have the next in the queue sleep until its time, if that is known; under the lock."""
+        """Let the next call in the queue sleep until its time, if that is known; under the lock."""
         queue, following = self.waiting.queue, self.waiting.queue.head(now)
         wait = self._foreseen(following, now, wall)
         if following is not None and wait is not None:
@@ -116,7 +116,7 @@ class CallAdmission(QueuedCall):
         return 0.0 if wait is None else self._sleep(wait.delay, wait.polls_for)
 
     def _foreseen(self, head: QueuedCall | None, now: float, wall: float) -> GateWait | None:
-        """What the head of the queue would be told, if it is known that it would have to wait."""
+        """The wait of the head of the queue, if it is known that it has to wait."""
         gate = self.gate
         if gate is None or not isinstance(head, CallAdmission) or head.gate is not gate:
             return None
@@ -126,13 +126,13 @@ class CallAdmission(QueuedCall):
         """Seconds until a call asks again that was told to come back after `delay`."""
         if not polls_for or self.gate is None:
             return delay
-        # It is called when the answer comes, unless another process hears it.
+        # The queue wakes it when the answer comes, unless another process gets the answer.
         return max(delay, min(polls_for, _FRESH if self.gate.is_shared else _AGAIN))
 
     def _unfunded(self, now: float) -> Hold:
-        """The hold of a retry for which there are no tokens: others before it come first.
+        """The wait of a retry without tokens, behind those that came before it.
 
-        Who puts tokens back calls the first; in another process nobody is called.
+        A call that returns tokens wakes the first waiter of its own process only.
         """
         waiting, again = self.waiting, _AGAIN if self.is_remote else _UNCALLED
         with waiting.lock:
@@ -196,7 +196,7 @@ class CallAdmission(QueuedCall):
     def leave(
         self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
     ) -> None:
-        assert isinstance(ticket, _Tickets)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
         waiting = self.waiting
         if outcome == "succeeded":
             waiting.answered_at = now
@@ -204,7 +204,7 @@ class CallAdmission(QueuedCall):
             self.gate.leave(ticket.gate, outcome, failure, now=now, wall=wall)
         if self.breaker is not None and ticket.breaker is not None:
             if self.gate is None and failure is not None and outcome == "failed":
-                # A gate does that better, where there is one: it paces calls, and stops none.
+                # Left to the gate, if there is one: it delays calls instead of refusing them.
                 self.breaker.believe(failure, now, wall)
             unheard = 0
             is_counted = outcome == "failed" and not self.breaker.is_calm
@@ -220,25 +220,25 @@ class CallAdmission(QueuedCall):
 
     def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
         """What the answer to the attempt with `ticket` stated; before `leave`."""
-        assert isinstance(ticket, _Tickets)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
         if self.gate is not None and ticket.gate is not None:
             self.gate.observe(ticket.gate, quotas)
 
     def settle(self, ticket: object, took: float) -> None:
         """What the attempt with `ticket` took of what is counted in tokens; before `leave`."""
-        assert isinstance(ticket, _Tickets)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
         if self.gate is not None and ticket.gate is not None:
             self.gate.settle(ticket.gate, took)
 
     def calm_ticket(self, *, has_breaker: bool = True) -> object:
-        """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
+        """The ticket for `leave` of an attempt made without asking, while the target was calm."""
         return _Tickets(
             self.breaker.calm_ticket() if self.breaker is not None and has_breaker else None,
             None if self.gate is None else self.gate.calm_ticket(),
         )
 
     def is_near(self, now: float) -> bool:
-        """Whether `enter` is answered from what was seen already, without a round trip."""
+        """Whether `enter` is answered from cached state, without a round trip."""
         waiting = self.waiting
         if waiting.queue.size:
             with waiting.lock:
@@ -250,8 +250,8 @@ class CallAdmission(QueuedCall):
         return self.gate is None or self.gate.is_near(now)
 
     def has_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
-        """Whether a success with `ticket`, and what it stated, is written down for others."""
-        assert isinstance(ticket, _Tickets)  # noqa: S101 -- our own, come back
+        """Whether a success with `ticket`, or a limit it stated, must go to the store."""
+        assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
         told = self.breaker is not None and ticket.breaker is not None
         if told and self.breaker.has_news(ticket.breaker):  # type: ignore[union-attr]
             return True
@@ -268,7 +268,7 @@ class CallAdmission(QueuedCall):
                 queue.head(now)
 
     def give_up(self, now: float) -> None:
-        """The call waits no more."""
+        """The call stops waiting: leave the queue."""
         queue, waiting = self.queue, self.waiting
         if queue is not None:
             with waiting.lock:
@@ -276,7 +276,7 @@ class CallAdmission(QueuedCall):
 
 
 class TargetCall(CallAdmission):
-    """The breaker, gate and tokens of one target as one call uses them (`SharedTarget`).
+    """The breaker, gate and retry tokens of one target, for one call (`SharedTarget`).
 
     Args:
         parts: The target's.
@@ -306,7 +306,7 @@ class TargetCall(CallAdmission):
         self._tokens: RetryTokens | None = None
 
     def _find(self) -> None:
-        """Have breaker and gate as they are now: while the store is down others stand in."""
+        """Use the current breaker and gate: while the store is down, local ones replace them."""
         if not self._is_found:
             parts, wants = self._parts, self._wants
             self._is_found = parts.is_named
@@ -348,7 +348,7 @@ class TargetCall(CallAdmission):
     def ticket_since(self, mark: int) -> object:
         self._find()
         self._is_made = True
-        # What began before the breaker changed says nothing about the target now (E-B4).
+        # An attempt from before the breaker changed says nothing about the target now (E-B4).
         return self.calm_ticket(has_breaker=not self._parts.has_changed_since(mark))
 
     def is_near(self, now: float) -> bool:
@@ -379,7 +379,7 @@ class TargetCall(CallAdmission):
         if name is not None:
             self._reservation = name
         elif self.waits:
-            # The attempt waits for them, when its backoff is over.
+            # The attempt waits for tokens after its backoff.
             self.owes_tokens, self._owing = True, failure
         else:
             return "the retry tokens are used up: too many calls to the target fail"
@@ -412,7 +412,7 @@ class TargetCall(CallAdmission):
         self._changed(tokens, now)
 
     def _changed(self, tokens: RetryTokens | None, now: float) -> None:
-        """Wake the first that waits for tokens, if there are some; say whether all is calm."""
+        """Wake the first call that waits for tokens, if there are some; update `is_calm`."""
         waiting = self.waiting
         if waiting.unfunded.size and tokens is not None and tokens.has_some(now):
             waiting.rouse_unfunded(now)

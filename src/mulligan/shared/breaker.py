@@ -17,7 +17,7 @@ Every permit carries the generation it was given in. Opening and closing begin a
 result from an older generation changes nothing: a call that was under way when the breaker opened
 can neither close it nor keep it open.
 
-A hand on the breaker (`ManualOverride`) is stronger than any result or timer.
+A user's `ManualOverride` outranks every result and timer.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ __all__ = (
     "verdict_on",
 )
 
-# Alive: the target answered, with an error that is the caller's. It counts for no more than that:
-# a probe was answered. Neither: cancelled, or nothing is said about the target at all.
+# alive: the target answered, with an error caused by the caller; counts only as an answered probe.
+# neither: cancelled, or nothing is known about the target.
 Result: TypeAlias = Literal["success", "failure", "alive", "neither"]
 
 _UNHEALTHY = frozenset({Kind.SERVER, Kind.OVERLOADED, Kind.NETWORK, Kind.TIMEOUT})
@@ -67,20 +67,22 @@ def verdict_on(failure: Failure) -> Result:
     return "alive" if is_answer and failure.reach is Reach.ANSWERED else "neither"
 
 
-# Without `failures` and `rate`: so many in a row, so many if they ended within so many seconds of
-# each other, or such a share. Fourteen in a row happen once in 16,000 where half of all calls fail.
+# Defaults without `failures` and `rate`: so many in a row, so many if they ended within so many
+# seconds of each other, or such a share. Fourteen in a row happen once in 16,000 where half of all
+# calls fail.
 _IN_A_ROW, _TOGETHER, _APART, _SHARE = 10, 14, 2.0, 0.5
 
-# The most calls of `TellBreaker.unheard` that are counted.
+# Most calls of `TellBreaker.unheard` that count.
 MOST_UNHEARD = 500
 
-# A window is counted in so many slices; the oldest is dropped as a new one begins.
+# Slices per window; the oldest is dropped when a new one begins.
 _SLICES = 10
 
-# Fewer failures than this in a window are forgotten with the next success.
+# A success clears a window with fewer failures than this.
 _WORTH_KEEPING = 3
 
-# Standard deviations by which a share must pass the setting: fewer calls need a larger share.
+# Standard deviations by which the failure rate must exceed the setting, so that few calls need a
+# higher rate.
 _BEYOND_CHANCE = 3.0
 
 # It stays open for this share of the time that the target has been down.
@@ -112,7 +114,7 @@ class Circuit:
         because: Why it is open, in a clause.
         hand_until: When the block or allow ends by itself, if it has an end.
         began: When the first failure of the streak ended: how long the target has been down.
-        window: What ended lately, while anything in it failed.
+        window: Recent calls; empty if none of them failed.
     """
 
     streak: int = 0
@@ -140,13 +142,13 @@ class Circuit:
 
     @property
     def is_calm(self) -> bool:
-        """Whether a call may be made, and its success recorded nowhere."""
+        """Whether calls may be made without asking and their successes need not be recorded."""
         if self.hand:
             return self.hand == "allowed" and self.hand_until is None
         return not self.streak and self.until is None and not self.window
 
     def untouched(self, moment: Moment) -> Circuit:
-        """This circuit now; closed if a hand that was laid on for a time is gone."""
+        """This circuit now, without a manual override that has expired."""
         if self.hand_until is None or self.hand_until.left(moment) > 0:
             return self
         return Circuit(generation=self.generation)
@@ -167,10 +169,10 @@ def _keep(state: Circuit, moment: Moment) -> float:
 
 
 def _joined(base: Circuit, ours: Circuit, theirs: Circuit, moment: Moment) -> Circuit:
-    """Probes that were lent on either side are under way, and none is lent besides them.
+    """Merge: probes granted on either side count as under way, and no further one is granted.
 
-    What others found out is believed before what a process found out that was cut off: its network
-    may have been what was broken.
+    The store's result outranks that of a process that was cut off from the store: its own network
+    may have been down.
     """
     if theirs.hand or theirs.generation != base.generation:
         return theirs
@@ -188,7 +190,7 @@ BREAKER: Machine[Circuit] = Machine(name="breaker", start=Circuit(), keep=_keep,
 
 
 class _Step:
-    """What every operation on this machine has."""
+    """Base of the operations on this machine."""
 
     __slots__ = ()
     machine = BREAKER
@@ -213,7 +215,7 @@ class Shut:
 
 @record(kw_only=True)
 class AskBreaker(_Step):
-    """May a call be made? `permit` names it; asking again with the same name answers the same."""
+    """Asks whether a call may be made. Idempotent per `permit`."""
 
     permit: str
     settings: Breaker
@@ -241,20 +243,20 @@ class AskBreaker(_Step):
 
 @record(kw_only=True)
 class TellBreaker(_Step):
-    """How a call ended that `AskBreaker` let pass.
+    """Reports how a call ended that `AskBreaker` admitted.
 
     Args:
         permit: Its name.
         generation: The one its permit was given in.
         result: How it ended.
-        worker: Who saw it.
+        worker: The process that made it.
         settings: The breaker's.
         stated: Seconds for which the server asked to be left alone, if it did: the breaker then
             does not open for less.
         is_slow: Whether it took longer than the breaker's `slow`.
         unheard: Calls that have been under way for about as long as this one was, as far as is
-            known. They do not fail as it did: failures are often quicker than answers.
-        roll: One roll of the dice: breakers that share nothing do not probe all at once.
+            known. They count as not failing: failures are often quicker than answers.
+        roll: A random number, so that breakers of several processes do not probe at once.
     """
 
     permit: str
@@ -268,7 +270,7 @@ class TellBreaker(_Step):
     roll: float = 0.5
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
-        """The result is whether this opened or closed the breaker."""
+        """Returns whether this opened or closed the breaker."""
         state = state.untouched(moment)
         if self.generation != state.generation or state.hand:
             return state, False
@@ -278,9 +280,8 @@ class TellBreaker(_Step):
         is_late = not mine or mine[0].due.left(moment) <= 0
         is_well = self.result in ("success", "alive")
         if is_late and not (self.permit and is_well):
-            # Its lease has expired: another probe speaks for the target now. An answer counts
-            # all the
-            # same, or a target whose answers take longer than a lease would stay shut for ever.
+            # Its lease has expired: a failure is ignored, because another probe may be under way.
+            # An answer counts, else a target that is slower than a lease would stay shut for ever.
             return state, False
         others = tuple([probe for probe in state.probes if probe.id != self.permit])
         state = replace(state, probes=others)
@@ -305,16 +306,16 @@ class TellBreaker(_Step):
             state = replace(state, streak=0, voters=(), began=None)
         is_amiss = self.result == "failure" or self.is_slow
         if is_amiss and (why := self._why(state, moment)):
-            if state.began is None:  # slow answers, and none of them a failure
+            if state.began is None:  # opened by slow answers alone
                 state = replace(state, began=moment.lease(0.0))
             return self._opened(state, moment, why), True
         return state, False
 
     def _counted(self, state: Circuit, moment: Moment) -> Circuit:
-        """With this call in the window; a window in which nothing is amiss is not kept."""
+        """The state with this call in the window; one without failures or slow calls is dropped."""
         settings = self.settings
         if settings.quorum > 1:
-            return state  # every worker counts its own calls; all of them share rows alone
+            return state  # the window is per process; only failures in a row are shared
         if settings.failures is not None and settings.rate is None and settings.slow is None:
             return state
         is_amiss = self.result == "failure" or self.is_slow
@@ -331,7 +332,7 @@ class TellBreaker(_Step):
         )
         window = (*old, last)
         amiss = sum([each.failures + each.slow for each in window])
-        # What is left after a success must be worth it: while anything is kept, no call is calm.
+        # Drop a window with few failures: while one is kept, every call has to be recorded.
         is_kept = amiss >= _WORTH_KEEPING or (amiss and is_amiss)
         return replace(state, window=window if is_kept else ())
 
@@ -380,14 +381,14 @@ class TellBreaker(_Step):
 
 
 def _is_beyond(count: int, calls: int, share: float) -> bool:
-    """Whether `count` of `calls` is more than `share`, and chance does not explain it."""
+    """Whether `count` of `calls` is more than `share` by more than chance."""
     chance = _BEYOND_CHANCE * sqrt(calls * share * (1 - share))
     return count >= min(calls * share + chance, calls)
 
 
 @record(kw_only=True)
 class OpenBreaker(_Step):
-    """Open until a time that the server stated: believed at once, by all callers (E-B15)."""
+    """Open until a time that the server stated; applies to all callers at once (E-B15)."""
 
     stated: float
     because: str
@@ -406,14 +407,14 @@ class OpenBreaker(_Step):
 
 @record(kw_only=True)
 class ManualOverride(_Step):
-    """Block or allow a target, whatever its results; or undo that.
+    """Block or allow a target regardless of its results, or undo that.
 
     It stays until it is undone (E-B9), or for the given time.
 
     Args:
         move: What to do; ``reset`` also forgets what the breaker had counted.
-        because: Why, for those who are refused.
-        seconds: For how long; None until another hand.
+        because: The reason shown to refused callers.
+        seconds: For how long; None until it is undone.
     """
 
     move: Literal["block", "allow", "reset"]
@@ -421,7 +422,7 @@ class ManualOverride(_Step):
     seconds: float | None = None
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
-        generation = state.generation + 1  # results from before the hand change nothing
+        generation = state.generation + 1  # results from before the override change nothing
         until = None if self.seconds is None else moment.stated(self.seconds)
         if self.move == "block":
             after = Circuit(

@@ -1,8 +1,8 @@
 """Circuit breaker of a target for one process: local counts, shared state in a store.
 
-Two circuits stand behind it. One belongs to this process and opens on what this process saw. The
-other is shared and opens when a quorum saw the same, so that a worker with a broken network stops
-itself and no other process. Without a shared store the first is all there is.
+It has two circuits. One is local and opens on failures of this process. The other is shared and
+opens when a quorum of processes saw failures, so that a worker with a broken network stops only
+itself. Without a shared store there is only the first.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class BreakerAdmission:
         shared: Where it is shared, behind `FailOpen`; None for this process alone.
         quorum: Different processes that must have seen the failures before all of them stop.
         on_change: Told whether it has opened or closed, for how many seconds, and why.
-        roll: Rolls the dice: processes that share nothing must not probe together.
+        roll: The random generator, so that processes that share nothing do not probe together.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class BreakerAdmission:
 
     @property
     def view(self) -> CachedState[Circuit]:
-        """What this process knows of the state."""
+        """The cached state."""
         return self._own
 
     @property
@@ -97,7 +97,7 @@ class BreakerAdmission:
         self._shared_settings = replace(settings, quorum=self._quorum)
 
     def is_near(self, now: float) -> bool:
-        """Whether `enter` is answered from what was seen already, without a round trip."""
+        """Whether `enter` is answered from cached state, without a round trip."""
         if self._shared is None:
             return True
         if not self._shared.is_fresh(now):
@@ -105,15 +105,15 @@ class BreakerAdmission:
         return not _is_half_open(*self._shared.seen(now))
 
     def has_news(self, ticket: object) -> bool:
-        """Whether a success with `ticket` is written down where others see it."""
-        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        """Whether a success with `ticket` must be written to the store."""
+        assert isinstance(ticket, _Ticket)  # noqa: S101 -- a ticket of ours
         if self._shared is None or ticket.shared is None:
             return False
         return ticket.shared.is_probe or not self._shared.state.is_calm
 
     @property
     def is_calm(self) -> bool:
-        """Whether neither circuit, as last seen, has anything to say, or measures slow calls."""
+        """Whether both circuits, as last seen, are calm and do not measure slow calls."""
         if self._settings.slow is not None:
             return False
         return self._own.state.is_calm and (self._shared is None or self._shared.state.is_calm)
@@ -124,7 +124,7 @@ class BreakerAdmission:
         return 0.0 if self._own.state.is_calm else self._own.keep
 
     def calm_ticket(self) -> object:
-        """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
+        """The ticket for `leave` of an attempt made without asking, while the target was calm."""
         own = Passed(self._own.state.generation)
         if self._shared is None:
             return _Ticket("", own)
@@ -144,14 +144,14 @@ class BreakerAdmission:
         return state.failing_for(moment, self._settings)
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
-        """May an attempt be made? For a breaker that is used alone, where calls do not wait."""
+        """Ask whether an attempt may be made; for a breaker without a queue."""
         answer = self.ask(now, wall)
         if isinstance(answer, Shut):
             return Refused(CircuitOpen(self.target, answer.retry_in, answer.because))
         return Admitted(answer)
 
     def ask(self, now: float, wall: float) -> object | Shut:
-        """May a call be made? A ticket for `leave`, or why not."""
+        """Ask whether a call may be made: a ticket for `leave`, or the reason why not."""
         own = _asked(self._own, self._settings, now, wall)
         if isinstance(own[1], Shut):
             return own[1]
@@ -174,7 +174,7 @@ class BreakerAdmission:
         wall: float,
         unheard: int = 0,
     ) -> None:
-        assert isinstance(ticket, _Ticket)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, _Ticket)  # noqa: S101 -- a ticket of ours
         result: Result = "success" if outcome == "succeeded" else "neither"
         stated = 0.0
         if failure is not None and outcome == "failed":
@@ -220,14 +220,14 @@ class BreakerAdmission:
         is_slow: bool = False,
     ) -> CachedState[Circuit] | None:
         """`view`, if this opened or closed its circuit."""
-        # A success is news only to a circuit that counts failures; then it is worth a write.
+        # A success is written only if the circuit has counted failures.
         if not passed.is_probe and (
             result in {"neither", "alive"}
             or (result == "success" and view.state.is_calm and not is_slow)
         ):
             return None
         settings = self._settings if view is self._own else self._shared_settings
-        # Most failures open nothing, and need no luck.
+        # Most failures open nothing, and need no random number.
         may_open = result == "failure" and view.state.streak >= _FEW
         tell = TellBreaker(
             permit=permit,
@@ -243,7 +243,7 @@ class BreakerAdmission:
         return view if view.do(tell, now, wall) else None
 
     def believe(self, failure: Failure, now: float, wall: float) -> None:
-        """Stay open until the time that a limit named, if it named one."""
+        """Open until the time that a limit stated, if it stated one."""
         if not failure.kind.is_limit or failure.hint is None:
             return
         stated = failure.hint.floor
@@ -256,7 +256,7 @@ class BreakerAdmission:
 def _asked(
     view: CachedState[Circuit], settings: Breaker, now: float, wall: float
 ) -> tuple[str, Passed | Shut]:
-    """The permit's name and the answer; written down only if a probe may have been handed out."""
+    """The permit's name and the answer; writes only if the call may be a probe."""
     state, moment = view.look(now, wall)
     if state.is_calm:
         return "", Passed(state.generation)

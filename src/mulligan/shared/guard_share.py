@@ -36,7 +36,7 @@ def sharing(target: str, policy: Policy, options: GuardOptions) -> GuardTarget |
     """What a guard of `target` shares; None if there is nothing.
 
     Raises:
-        SettingError: An option that cannot be meant.
+        SettingError: An option is invalid.
     """
     scope: object = options.get("scope", "")
     if not isinstance(scope, str):
@@ -59,7 +59,7 @@ def _wants(target: str, policy: Policy, options: GuardOptions) -> TargetSettings
     )
     if options.get("observe") is None or wants.gate is None:
         return wants
-    # Who reads answers can learn from the first one what the others may do.
+    # A guard that reads answers sends one call ahead, to learn the limits.
     return wants._replace(gate=replace(wants.gate, scout=True))
 
 
@@ -146,7 +146,7 @@ class GuardTarget:
 
 
 class Observer:
-    """What reads the limits that an answer states.
+    """Reads the limits that an answer states.
 
     Args:
         read: The user's: answer → headers, or the quotas themselves.

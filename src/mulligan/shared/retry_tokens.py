@@ -8,8 +8,8 @@ calls, with 5 at 32 %.
     free ──reserve──▶ reserved ──succeeded, or not used──▶ free
                          └──failed, or its lease expires──▶ gone
 
-A token is reserved when the retry is scheduled, not when it is sent: a thousand calls that sleep
-in backoff must not all believe in the same token (E-C2).
+A token is reserved when the retry is scheduled, not when it is sent: a thousand calls that sleep in
+backoff must not all count on the same token (E-C2).
 
 Failures are often quicker than answers. A retry that has been under way for longer than any that
 failed will probably succeed: another retry may be scheduled with its tokens (`Reserve.expected`).
@@ -70,7 +70,7 @@ TOKENS: Machine[TokenBucket] = Machine(name="tokens", start=TokenBucket(), keep=
 
 
 class _Step:
-    """What every operation on this machine has."""
+    """Base of the operations on this machine."""
 
     __slots__ = ()
     machine = TOKENS
@@ -86,7 +86,7 @@ class Allowed:
 
 @record(kw_only=True)
 class Reserve(_Step):
-    """May a retry be scheduled?
+    """Asks whether a retry may be scheduled.
 
     Args:
         id: The retry's; the same id reserves once.
@@ -133,7 +133,7 @@ class Settle(_Step):
     tokens: Tokens
 
     def __call__(self, state: TokenBucket, moment: Moment) -> tuple[TokenBucket, float]:
-        """The result is the number of tokens left."""
+        """Returns the number of tokens left."""
         state = _tidied(state, moment)
         mine = [each for each in state.reserved if each.id == self.id]
         if mine:
@@ -151,14 +151,14 @@ class Fund(_Step):
     tokens: Tokens
 
     def __call__(self, state: TokenBucket, moment: Moment) -> tuple[TokenBucket, float]:
-        """The result is the number of tokens left."""
+        """Returns the number of tokens left."""
         state = _tidied(state, moment)
         state = _funded(state, self.successes * self.tokens.success, self.tokens)
         return state, state.left(self.tokens)
 
 
 def _tidied(state: TokenBucket, moment: Moment) -> TokenBucket:
-    """Without the reservations whose holders never came back."""
+    """Without expired reservations."""
     live = tuple([each for each in state.reserved if each.due.left(moment) > 0])
     return state if len(live) == len(state.reserved) else replace(state, reserved=live)
 

@@ -1,7 +1,7 @@
 """Retry tokens of a target for one process: reserved when a retry is scheduled, settled after it.
 
-No admission: an admission is asked when the wait has ended, and a wait that ends in a refusal was
-waited for nothing. The judgement asks here before it decides to wait (E-C2).
+Not an `Admission`: that is asked after the wait, and a refusal then would make the wait useless.
+`decide` asks here before it decides to wait (E-C2).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class RetryTokens:
 
     @property
     def view(self) -> CachedState[TokenBucket]:
-        """What this process knows of the state."""
+        """The cached state."""
         return self._view
 
     def after_fork(self) -> None:
@@ -63,7 +63,7 @@ class RetryTokens:
 
     @property
     def is_calm(self) -> bool:
-        """Whether the bucket, as last seen, is full: a success need not be told."""
+        """Whether the bucket, as last seen, is full, so that a success need not be reported."""
         return not self._view.state.spent
 
     def has_some(self, now: float) -> bool:
@@ -114,7 +114,7 @@ class RetryTokens:
         with self._lock:
             self._sent[name] = now
             while self._sent[oldest := next(iter(self._sent))] < now - _MARGIN:
-                del self._sent[oldest]  # its lease is over
+                del self._sent[oldest]  # its lease has expired
 
     def settle(self, name: str, *, is_returned: bool, now: float, wall: float) -> None:
         """The retry has ended: `is_returned` if it succeeded or was never made."""

@@ -131,7 +131,7 @@ def _gate(state: GateState, moment: Moment) -> dict[str, Any]:
 
 
 def whole_seconds(seconds: float) -> str:
-    """Rounded up: who comes back then is not too early."""
+    """Rounded up, so that a caller that waits so long is not too early."""
     return duration_text(ceil(seconds))
 
 

@@ -1,10 +1,10 @@
 """Chooses the store and the target that a guard shares.
 
-An option wins over everything; then what a test has put in its place, the environment, what the
-policy says, and at last one memory for the whole process.
+Order: the option, a test's replacement, the environment, the policy, one memory store for the whole
+process.
 
-Loaded with the first guard, so a place is next to nothing until something happens there: whether
-all is calm, which is what every call asks, and room for the parts that a failure brings.
+Loaded with the first guard, so a `Target` is small until a call fails: whether it is calm, which
+every call reads, and slots for the parts that are made then.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ("ALONE", "IN_TASK", "STORE", "Target", "place_for", "place_in", "store_for")
 
-# The environment's word for where state is shared.
+# The environment variable with the address of the shared store.
 STORE = "MULLIGAN_STORE"
 
 
@@ -58,7 +58,7 @@ class Target:
     """What the callers of one target share in one store.
 
     Attributes:
-        is_calm: Whether a call may be made unasked, and its success not reported.
+        is_calm: Whether a call may be made without asking, and its success not reported.
         is_clear: Whether the same holds for answers that say that plenty is left (`glance`).
         has_default: Whether a guard that was given no settings is among the callers.
         parts: Breaker, gate and tokens, once needed.
@@ -72,10 +72,10 @@ class Target:
         self.parts: TargetParts | None = None
 
 
-# Where calls without a target are: no other caller is there.
+# The target of calls without one; shared with no other caller.
 ALONE = Target("", "", is_calm=True)
 
-# Where calls inside a task are: the task counts them, so none of them is calm.
+# The target of calls inside a task: never calm, because the task counts them.
 IN_TASK = Target("", "", is_calm=False)
 
 

@@ -4,10 +4,10 @@ There is one of each for a target, account and store, however many guards there 
 they live in this process alone; elsewhere every process has its own view of what the store holds,
 and continues with that while the store is down.
 
-A target lives as long as a guard that uses it. What was found out there may outlive the guards: a
-breaker that is open or counts failures, a limit that is believed, tokens that are spent. It is
-kept until it has expired, so that a guard which is made for every call finds what the one
-before it has learnt. Everything else is freed with the last guard, its settings too.
+A target lives as long as a guard that uses it. Its state may outlive the guards: a breaker that is
+open or counts failures, a limit that is believed, tokens that are spent. It is kept until it has
+expired, so that a guard which is made for every call finds what the one before it has learnt.
+Everything else is freed with the last guard, its settings too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ("StoreTargets", "TargetParts", "TargetSettings", "forget", "home_of")
 
-# Seconds to go without a store before it is asked again.
+# Seconds before a store that is down is asked again.
 _PAUSE = 1.0
 
 # What has expired is looked for each time that so many places were made, or as many as are kept.
@@ -48,7 +48,7 @@ _SWEEP = 64
 
 
 class TargetSettings(NamedTuple):
-    """What one guard shares with others; None for what it does without."""
+    """What one guard shares with others; None for a part that it does not use."""
 
     breaker: Breaker | None
     gate: Gate | None
@@ -116,7 +116,7 @@ class TargetTable:
 
     def keep(self, parts: TargetParts, now: float) -> None:
         """Remember `parts`, which have just changed, until what they know has expired."""
-        # Under the lock: a sweep must not drop what was changed after it had looked.
+        # Under the lock: a sweep must not drop parts that changed after it checked them.
         with self._lock:
             self._known[parts.target, parts.scope] = parts, now
 
@@ -145,19 +145,19 @@ class StoreTargets:
 
     def __init__(self, store: Store) -> None:
         self.url = store.url
-        # The table of homes is keyed by stores: what it holds must not keep them alive.
+        # Weak: the table of homes is keyed by stores, and must not keep them alive.
         self._store = ref(store)
         self.lock = Lock()
         made_anew(self)
         is_here = isinstance(store, Memory)
-        # A view without a store is the state itself; memory needs nothing behind it.
+        # A `CachedState` without a store is the state itself, so memory needs no store behind it.
         self.state: State | None = None if is_here else FailOpen(store.state, self.changed, _PAUSE)
         self.places = TargetTable()
 
     def place(self, target: str, scope: str) -> Target:
         place = self.places.get(target, scope)
         if place is None:
-            # Guards hold their places, but not those in a test's world, which ends before they do.
+            # Guards keep their targets alive, but not those of a test, which ends before they do.
             around = ambient_world.get()
             is_held = around is not None and around.store is self._store()
             place = self.places.new(target, scope, is_held=is_held)
@@ -236,9 +236,9 @@ class TargetParts:
         self.waiting = TargetQueues()
 
     def settle_in(self, place: Target) -> None:
-        """Belong to `place`, made for the first guard after all others were gone.
+        """Move to `place`, made for the first guard after all others were freed.
 
-        With them went their settings; what is known stays.
+        The settings of the freed guards are dropped; the state stays.
         """
         self._place, place.parts = ref(place), self
         self._agreed.clear()
@@ -251,7 +251,7 @@ class TargetParts:
         return max([each.keeps for each in list(self._made.values())], default=0.0)
 
     def join(self, wants: TargetSettings, *, is_strict: bool = True) -> None:
-        """Have what a guard wants among the settings.
+        """Add a guard's settings.
 
         Raises:
             SettingError: Another guard wants the same with other settings.
@@ -279,7 +279,7 @@ class TargetParts:
         self._joined = wants
 
     def adjust(self, name: str, settings: Breaker | Gate | Tokens) -> None:
-        """Go by `settings` from now on, for every guard of this target in this process (E-C4)."""
+        """Use `settings` from now on, for every guard of this target in this process (E-C4)."""
         self.settings[name] = settings
         if name in self._made:
             self._made[name].settings = settings
@@ -303,7 +303,7 @@ class TargetParts:
             scope, state = self._scope, self.home.state
             if scope is None and monotonic() >= self._scope_at:
                 scope = self._scope = self._named()
-                self._made.clear()  # what stood in for it while the store was down
+                self._made.clear()  # local replacements from while the store was down
             if scope is None:
                 state = None
             if name not in self._made:
@@ -316,7 +316,7 @@ class TargetParts:
         return {name: part.view for name, part in list(self._made.items())}
 
     def _named(self) -> str | None:
-        """The account as the store writes it; None while the store cannot say."""
+        """The hash of the account in the store; None while the store is down."""
         was_lost = self._scope_at > 0
         try:
             scope = self.home.scoped(self.scope)
@@ -354,7 +354,7 @@ class TargetParts:
         self._changed = endings.count
         is_awaited = self.waiting.queue.size or self.home.state is not None
         if not is_open and is_awaited and "gate" in self.settings:
-            # All who waited would come at once; those in other processes, too.
+            # Ease in: all waiting calls, also of other processes, would come at once.
             clock = world().clock
             self.part("gate").ease(clock.now(), clock.wall())
         tell("BreakerChanged", is_open=is_open, retry_in=retry_in, because=because)
@@ -368,9 +368,9 @@ class TargetParts:
         return mark <= self._changed
 
     def refresh(self, now: float) -> None:
-        """Say whether all is calm, now that something may have changed."""
+        """Update `is_calm` after a possible change."""
         if self.home.state is None:
-            # Under the lock: the last one has seen what all others did.
+            # Under the lock, so that the last writer has seen all changes.
             with self._lock:
                 made, place = self._made, self._place()
                 gate = made.get("gate")

@@ -1,10 +1,10 @@
 """The gate of a target for one process: leases calls from the shared state in a store.
 
-While much is left, calls pass unasked and nothing is written. When little is left, the process
-leases a block of calls and hands them out itself. When nothing is, each caller is told when to come
-back. How much is much depends on how many calls this process has under way: others may have as
-many, and none of them has been counted yet. Before it asks for the first time, a process tells
-how many it made unasked, and what it heard.
+While much quota is left, calls pass without asking and nothing is written. When little is left, the
+process leases a block of calls and hands them out itself. When nothing is left, each caller is told
+when to ask again. How much is "much" depends on how many calls this process has under way: other
+processes may have as many, not counted yet. When it first asks, a process reports how many calls it
+made without asking, and which limits answers stated.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ class PermitBlock:
 
 
 class Ticket:
-    """What an attempt was admitted with, and what its answer stated.
+    """Ticket of an admitted attempt, with the limits that its answer stated.
 
     Args:
         permit: What the store calls it.
         turn: The turn of the gate in which it was given.
         size: Calls that its permit stands for.
-        report: The report in which it is counted, if it passed unasked.
+        report: The report in which it is counted, if it passed without asking.
         tokens: Tokens reserved for it.
         block: The block of calls that it is one of.
     """
@@ -119,7 +119,7 @@ class Ticket:
         self.permit, self.turn, self.size, self.report = permit, turn, size, report
         self.tokens, self.block = tokens, block
         self.stated: tuple[StatedLimit, ...] = ()
-        self.took: float | None = None  # what it turned out to take of its tokens
+        self.took: float | None = None  # the tokens that it really used
         self.number = 0  # among the calls of this process
         self.began = inf  # when it was let through; inf where it was never asked for
 
@@ -129,8 +129,8 @@ class GateAdmission:
 
     Args:
         key: Whose gate.
-        settings: How it reads what it is told.
-        roll: Rolls the dice, for the spread of those who wait.
+        settings: The gate's settings.
+        roll: The random generator, to spread waiting calls.
         shared: Where it is shared, behind `FailOpen`; None for this process alone.
         on_shut: Told for how many seconds it was shut, and why.
         waiting: The calls of this process that wait for the target.
@@ -158,7 +158,7 @@ class GateAdmission:
 
     @property
     def view(self) -> CachedState[GateState]:
-        """What this process knows of the state."""
+        """The cached state."""
         return self._view
 
     def after_fork(self) -> None:
@@ -170,16 +170,16 @@ class GateAdmission:
         self._under_way: dict[int, float] = {}
         self._unasked = 0  # of those under way, the uncounted ones
         self._report += 1
-        self._passed = 0  # unasked and answered, one after another without a pause
+        self._passed = 0  # made without asking and answered, without a pause in between
 
     @property
     def is_calm(self) -> bool:
-        """Whether nothing is believed, as last seen, and nothing is to be found out."""
+        """Whether no limit is known, as last seen, and none is being probed."""
         return self._view.state.is_idle and not self.settings.scout and self._start.is_over
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes may hear the answers that its callers wait for."""
+        """Whether other processes may get the answers that its callers wait for."""
         return self._view.shared is not None
 
     @property
@@ -191,7 +191,7 @@ class GateAdmission:
 
     @property
     def has_plenty(self) -> bool:
-        """Whether limits are believed, and so much is left of each that no call need be counted."""
+        """Whether limits are known, with so much left of each that calls need not be counted."""
         state, settings = self._view.state, self.settings
         least = max(settings.keep, settings.high)
         return bool(state.beliefs) and not (
@@ -199,7 +199,7 @@ class GateAdmission:
         )
 
     def is_near(self, now: float) -> bool:
-        """Whether `enter` is answered from what was seen already, without a round trip."""
+        """Whether `enter` is answered from cached state, without a round trip."""
         view = self._view
         if view.shared is None:
             return True
@@ -210,8 +210,8 @@ class GateAdmission:
         return self._may_pass(after, now) or after.shut is not None or self._block.left > 0
 
     def has_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
-        """Whether a success with `ticket`, and what it stated, is written down for others."""
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
+        """Whether a success with `ticket`, or a limit it stated, must go to the store."""
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
         if self._view.shared is None:
             return False
         if ticket.permit or ticket.block is not None or self._view.state.hears_all:
@@ -219,7 +219,7 @@ class GateAdmission:
         return self._is_news(stated)
 
     def calm_ticket(self) -> Ticket:
-        """The ticket of an attempt that was made unasked, while all was calm: for `leave`."""
+        """The ticket for `leave` of an attempt made without asking, while the target was calm."""
         return self._passing(self._view.state.turn, inf)
 
     def as_old(self, ticket: object, failing_for: float, now: float) -> int:
@@ -233,7 +233,7 @@ class GateAdmission:
             failing_for: Seconds since the first failure that counts.
             now: The time.
         """
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
         if ticket.began == inf:
             return 0  # how long it took is unknown
         took = now - ticket.began
@@ -247,7 +247,7 @@ class GateAdmission:
         return count
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
-        """May an attempt be made? For a gate that is used alone, without its queue."""
+        """Ask whether an attempt may be made; for a gate without a queue."""
         answer = self.ask(0.0, now, wall)
         if isinstance(answer, GateWait):
             return Hold(answer.delay, answer.because)
@@ -259,17 +259,17 @@ class GateAdmission:
         """May a call be made?
 
         Args:
-            tokens: What it may take of the tokens that answers state.
+            tokens: Tokens of the rate limit that it may use.
             now: The time.
             wall: The time of day.
             deadline_at: When it ends at the latest.
         """
         view = self._view
         if not self._start.is_over:
-            view.expire()  # a rejection that another process has just heard ends the start
+            view.expire()  # another process may just have been rejected, which ends the first burst
         state, moment = view.look(now, wall)
         if (answered := state.answered) is not None and answered.era == moment.era:
-            # Another process may have heard it; on the clock of this one:
+            # The last answer may be another process's; convert its time to our clock.
             heard_at = now - (moment.now - answered.at)
             self.waiting.answered_at = max(self.waiting.answered_at, min(heard_at, now))
         if state.is_idle and not self.settings.scout:
@@ -284,7 +284,7 @@ class GateAdmission:
         return self._counted(state, moment, now, wall, tokens)
 
     def foresee(self, tokens: float, now: float, wall: float) -> GateWait | None:
-        """What the next call would be told, if it is known that it would have to wait."""
+        """The wait of the next call, if it is known that it has to wait."""
         view, start = self._view, self._start
         if view.shared is not None and not view.is_fresh(now):
             return None
@@ -342,9 +342,9 @@ class GateAdmission:
         if state.is_idle:
             return not self.settings.scout or state.plain is not None
         if self._view.shared is None or state.is_counting:
-            return False  # counting in one's own memory costs nothing
+            return False  # counting in local memory costs nothing
         if self.waiting.queue.is_crowded(now):
-            return False  # a line is through before the others have seen the first of it
+            return False  # a queue would pass before other processes see its first call
         if tokens and _counts_tokens(state):
             return False  # one call may take most of what is left
         plenty, settings = _PLENTY * len(self._under_way), self.settings
@@ -367,7 +367,7 @@ class GateAdmission:
                 block.under_way += 1
                 return self._begun(Ticket("", block.turn, block=block), now)
             unasked = self._unasked
-            # Who has let calls wait knows how many; what it leased beyond them, others would miss.
+            # A process with a queue leases only as many as wait: more would be missing elsewhere.
             waiting = len(self.waiting.queue)
             most = max(1, waiting) if self.waiting.queue.is_crowded(now) else _BLOCK
         enter = EnterGate(
@@ -378,10 +378,10 @@ class GateAdmission:
             most=1 if view.shared is None else min(most, _BLOCK),
             unasked=unasked,
             stated=_heard(state, moment) if view.has_notes else (),
-            # The head of a line comes as early as the luckiest of all who stand in it would.
+            # The head asks as early as the shortest random delay in its queue would be.
             roll=self._roll() / (1 + waiting),
         )
-        # Where what we see says wait, the store would say the same, 50 ms later at most.
+        # If the cached state says wait, so does the store: the cache is at most 50 ms old.
         _, answer = enter(state, moment)
         if isinstance(answer, PermitGranted):
             self._give_back(now, wall)
@@ -405,7 +405,7 @@ class GateAdmission:
         with self._lock:
             block, self._block = self._block, PermitBlock("", 0, 0, 0, 0.0)
             if block.left and now >= block.until and block.under_way:
-                block.left = 0  # of no use now; the last of its calls answers for all
+                block.left = 0  # expired; the last of its calls reports for all
         if block.left:
             leave = LeaveGate(
                 id=block.permit,
@@ -419,7 +419,7 @@ class GateAdmission:
 
     def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
         """What the answer to the attempt with `ticket` stated; before `leave`."""
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
         ticket.stated = tuple(
             [
                 StatedLimit(
@@ -436,7 +436,7 @@ class GateAdmission:
 
     def settle(self, ticket: object, took: float) -> None:
         """What the attempt with `ticket` took of what is counted in tokens; before `leave`."""
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
         ticket.took = took
 
     def _ended(
@@ -452,7 +452,7 @@ class GateAdmission:
             if (block := ticket.block) is not None:
                 block.under_way -= 1
                 if not block.left and not block.under_way:
-                    # The last of its block answers for all of it.
+                    # The last call of a block reports for the whole block.
                     ticket.permit, ticket.size = block.permit, block.size
             if self._start.is_over:
                 return
@@ -464,7 +464,7 @@ class GateAdmission:
     def leave(
         self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
     ) -> None:
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- our own, come back
+        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
         reply = _reply(outcome, failure)
         hint = None if failure is None else failure.hint
         stated = 0.0 if hint is None else min(hint.floor, self.settings.horizon)
@@ -506,7 +506,7 @@ class GateAdmission:
             self._on_shut(_shut_for(state, moment), state.because)
 
     def _is_news(self, stated: Iterable[QuotaLike]) -> bool:
-        """Whether all processes have to know: little is left, or we know of more than there is."""
+        """Whether to record this at once: the gate is local, or little is left."""
         if self._view.shared is None:
             return True
         return any(
@@ -531,7 +531,7 @@ def _reply(outcome: Outcome, failure: Failure | None) -> Reply:
 
 
 def _beyond(ticket: Ticket, failure: Failure | None) -> float:
-    """Tokens that the attempt took beyond those reserved; an estimate stands until it is denied."""
+    """Tokens that the attempt used beyond those reserved; 0 if its use is unknown."""
     if ticket.took is not None:
         return ticket.took - ticket.tokens
     is_refused = failure is not None and (
@@ -545,7 +545,7 @@ def _counts_tokens(state: GateState) -> bool:
 
 
 def _heard(state: GateState, moment: Moment) -> tuple[StatedLimit, ...]:
-    """What answers have stated since the last reset, as far as this process heard."""
+    """The limits that answers to this process have stated since the last reset."""
     return tuple(
         [
             StatedLimit(

@@ -1,9 +1,9 @@
 """Fast path of the gate, while much quota is left.
 
-Reading all that an answer states, and counting every call against it, costs more than many calls
-do. As long as an answer says of every dimension that far more is left than is under way, it
-changes nothing: so that is all that is looked at, by the names under which the last answer that
-was read whole said it. Anything else is read whole.
+Parsing all limits of an answer and counting every call is expensive. As long as every dimension has
+far more left than calls are under way, an answer changes nothing. So only the headers with the
+remaining amounts are read, under the names in the last answer that was fully parsed. Any other
+answer is fully parsed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _LOW = 20
 
 
 class QuotaFastPath:
-    """Where answers say how much is left, for the guards of one observer.
+    """The headers with remaining amounts, for the guards of one observer.
 
     Args:
         read: The user's: answer → headers.
-        least: What the gate's settings call little, if that is more than the usual.
+        least: The gate's setting for "little left", if above the default.
     """
 
     __slots__ = ("_begun", "_ended", "_least", "floors", "read")
@@ -44,7 +44,7 @@ class QuotaFastPath:
         self.read, self._least = read, max(_LOW, least)
         # Each header with the least that it may say; empty if answers cannot be glanced at.
         self.floors: tuple[tuple[str, float], ...] = ()
-        # Two counts that threads cannot confuse; their difference is how many are under way.
+        # Two counters that are safe between threads; their difference is the calls under way.
         self._begun, self._ended = count(1), count(1)
 
     def learn(self, headers: Any, stated: Iterable[Quota]) -> None:
@@ -58,7 +58,7 @@ class QuotaFastPath:
             if isinstance(said, str) and said.isdigit():
                 fit = [limit for remaining, limit in limits if remaining == int(said)]
                 floors += [(name, max(self._least, 0.1 * max(fit)))] if fit else []
-        # Where another header says it in another way, only reading it whole will do.
+        # If another header states it differently, the answer must be fully parsed.
         self.floors = tuple(floors) if len(floors) == len(limits) else ()
 
     def begin(self) -> int:
@@ -75,7 +75,7 @@ class QuotaFastPath:
             for name, floor in floors:
                 if int(headers[name]) <= floor + _PLENTY * under_way:
                     return False
-        except Exception:  # noqa: BLE001 -- whatever it is, it is read whole, and reported then
+        except Exception:  # noqa: BLE001 -- the full parse reports it
             return False
         return bool(floors)
 
@@ -105,7 +105,7 @@ def call(
         raise
     else:
         under_way = begun - glance.end()
-        # If others have failed meanwhile, this success is told whole.
+        # If other calls have failed meanwhile, report this success normally.
         if _is_clear(here) and glance.is_enough(answer, under_way):
             return answer
         if answer.__class__ is COROUTINE:

@@ -2,12 +2,12 @@
 
 A limit or an outage that is not known yet fails every call of the first burst. So a few calls go
 ahead. When all of them have been answered, or after a quarter of a second without a failure, as
-many again may be sent, and so on: a target whose answers take long must not hold back those who
-wait for it. It is over with the first answer after which no call waits.
+many again may be sent, and so on: a slow target must not hold back the calls that wait for it. It
+ends with the first answer after which no call waits.
 
-Where calls fail and none is answered, the target may be down: then one call at a time looks, and
-none before the time that a failure stated. A call with a deadline waits for a small share of it
-at most, and all others follow it.
+If calls fail and none is answered, the target may be down: then one call at a time probes, and none
+before the time that a failure stated. A call with a deadline waits for a small share of it at most,
+and all others follow it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ("FirstBurst",)
 # Calls that are sent at once to a target that has not answered yet.
 _FIRST = 10
 
-# Seconds after which more are sent, and after which another call looks while all have failed.
+# Seconds after which more are sent, and after which another call probes while all have failed.
 _STEP = 0.25
 
-# Failures without an answer after which one call at a time looks.
+# Failures without an answer after which one call at a time probes.
 _CROWD = 5
 
 # The share of the time until its deadline for which a call is held back.

@@ -56,14 +56,14 @@ Reply: TypeAlias = Literal["answered", "rejected", "failed", "cancelled"]
 
 
 class _Step:
-    """What every operation on this machine has."""
+    """Base of the operations on this machine."""
 
     __slots__ = ()
     machine = GATE
 
 
 def spread_of(wait: float) -> float:
-    """Seconds over which those who wait so long for the same instant are spread after it.
+    """Seconds over which calls that waited so long for the same instant are spread after it.
 
     They must not arrive at it together: the instant may be a little off, and the store has to
     count them in.
@@ -102,18 +102,18 @@ class GateWait:
 
 @record(kw_only=True)
 class EnterGate(_Step):
-    """May calls be made?
+    """Asks whether calls may be made.
 
     Args:
-        id: Names the permit; asking again with the same name answers the same.
+        id: Names the permit; idempotent per name.
         holder: The process that asks.
         settings: The gate's.
         tokens: What one call is thought to cost in dimensions that count tokens.
         most: The most calls to hand out at once.
-        unasked: Calls that the holder made without asking, while much was left, and that nobody
-            has counted yet.
-        stated: What it has heard since and not reported.
-        roll: One roll of the dice, for the spread of those who must wait.
+        unasked: Calls that the holder made without asking, while much was left, and that are not
+            counted yet.
+        stated: Limits stated by answers since, not reported yet.
+        roll: A random number, to spread waiting calls.
     """
 
     id: str
@@ -129,7 +129,7 @@ class EnterGate(_Step):
         self, state: GateState, moment: Moment
     ) -> tuple[GateState, PermitGranted | GateWait]:
         after, answer = self._asked(advanced(state, moment), moment)
-        # Who must wait changes nothing, so that any number of them can ask without a write.
+        # A wait does not change the state, so any number of callers can ask without a write.
         return (state if isinstance(answer, GateWait) else after), answer
 
     def _asked(
@@ -239,7 +239,7 @@ class EnterGate(_Step):
 
 @record(kw_only=True)
 class LeaveGate(_Step):
-    """What came of a call, or of a block of them.
+    """Reports the end of a call, or of a block of calls.
 
     Args:
         id: The permit's; empty for a call that passed unasked.
@@ -273,7 +273,7 @@ class LeaveGate(_Step):
     lasted: float = 0.0
 
     def __call__(self, state: GateState, moment: Moment) -> tuple[GateState, bool]:
-        """The result is whether this shut the gate."""
+        """Returns whether this shut the gate."""
         state = self._returned(advanced(state, moment), moment)
         if self.reply == "cancelled":
             return self._handed_over(state, moment), False
@@ -352,7 +352,7 @@ class LeaveGate(_Step):
         if state.opening is not None and state.opening.hands_over:
             return state, False
         if self.turn < state.turn and state.shut is None:
-            return state, False  # it was sent before the gate was shut, which has ended
+            return state, False  # sent before a closing that has ended
         hint = min(self.hint, self.settings.horizon)
         if self.turn < state.turn or state.shut is not None:
             if state.shut is not None and (self.passed or hint > state.shut.left(moment)):
@@ -381,10 +381,10 @@ class LeaveGate(_Step):
         return shut, True
 
     def _refused(self, state: GateState) -> GateState:
-        """The state with what this rejection says about how far the gate may open."""
+        """The state with slow start adjusted to this rejection."""
         before = state.opening
         if before is not None and before.places is not None:
-            # A named time is believed: no answer to another call ends that sooner.
+            # A stated time holds: no answer to another call shortens it.
             places = before.places if self.hint <= 0 else None
             is_late = not self.id or self.turn < state.turn
             if places is not None and places.is_open:
@@ -399,8 +399,8 @@ class LeaveGate(_Step):
     def _unhinted(self, closed: Due, moment: Moment) -> float:
         """Seconds to wait where the rejection named no time.
 
-        A seventh of the time that it has been shut: it is then tried at most so much later than
-        it could have been, and no more often than that takes.
+        A seventh of the time that it has been shut, so that a retry comes at most that much too
+        late.
         """
         shut_for = moment.now - closed.at if closed.era == moment.era else 0.0
         wait = min(max(_SEVENTH * shut_for, _SHORTEST), _LONGEST)
@@ -412,7 +412,7 @@ class BeginSlowStart(_Step):
     """The target was down and answers again: let calls through slowly, more as they succeed."""
 
     def __call__(self, state: GateState, moment: Moment) -> tuple[GateState, bool]:
-        """The result is whether that is new."""
+        """Returns whether this changed the state."""
         state = advanced(state, moment)
         if state.shut is not None or (state.opening is not None and not state.opening.is_scout):
             return state, False
@@ -421,7 +421,7 @@ class BeginSlowStart(_Step):
 
 @record()
 class PassTime(_Step):
-    """Time has passed, and nothing else."""
+    """Applies the passing of time only."""
 
     def __call__(self, state: GateState, moment: Moment) -> tuple[GateState, None]:
         return advanced(state, moment), None
@@ -432,7 +432,7 @@ class ForgetGate(_Step):
     """Forget all limits and hold no call: `mulligan reset`."""
 
     def __call__(self, state: GateState, moment: Moment) -> tuple[GateState, bool]:  # noqa: ARG002 -- one signature for all operations
-        """The result is whether there was anything to forget."""
+        """Returns whether there was anything to forget."""
         # A new turn, so that a rejection of a call from before shuts nothing.
         return GateState(turn=state.turn + 1), not state.is_idle
 

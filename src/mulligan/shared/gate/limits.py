@@ -8,9 +8,9 @@
 Statements correct a belief downwards at once and upwards only at a reset: between two resets the
 least that any answer said is the newest. What was stated expires with its window. Where no caller
 reads answers, a belief is refilled again after as long as a reset was ever away, which may be too
-soon: `is_guessed` then, and the gate sends one call ahead. So it does where a reset is further
-away than the gate's horizon: a month that was stated by mistake holds no call for a month. A
-belief that nothing renews is dropped, so a server that lies costs time, never a deadlock.
+soon: `is_guessed` then, and the gate sends one call ahead. So it does where a reset is further away
+than the gate's horizon: a month that was stated by mistake holds no call for a month. A belief that
+nothing renews is dropped, so a wrong statement costs time, never a deadlock.
 
 A reset means two things. On a fixed window it stands still while calls are made, and everything
 comes back at it. On a bucket it is the time at which the bucket would be full, every call moves

@@ -1,12 +1,12 @@
 """The queue of calls that wait for one target, in one process.
 
-First come, first served. Only the head of the queue asks whether it may go; who leaves the queue
-calls the next one, and any change of what the head waits for (an answer came back, a probe
-ended, a token was returned) calls the head. So a waiter sleeps until it is called, and no crowd
-asks again and again: a call asks when it comes, when its turn comes, and when its wait ends.
+First come, first served. Only the head of the queue asks whether it may go. A call that leaves the
+queue wakes the next one, and a change of what the head waits for (an answer, the end of a probe, a
+returned token) wakes the head. So waiters sleep instead of polling: a call asks when it comes, when
+its turn comes, and when its wait ends.
 
-After a long wait the first ones are called one after another, a little apart: the first must be
-able to find out that it was too early.
+After a long wait the first calls are woken a little apart, so that the first can find out that it
+was too early.
 
 On a clock without callbacks (virtual time without its loop), a waiter comes back by
 itself at about the time of its turn; `behind` says when that is.
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 __all__ = ("CallQueue", "QueuedCall", "TargetQueues")
 
-# The first so many of those who waited long are called over this share of their wait, in at most
+# After a long wait, this many calls are woken spread over this fraction of the wait, within at most
 # so many seconds.
 _SPREAD_OVER, _SPREAD_SHARE, _LONGEST_SPREAD = 50, 0.01, 1.0
 
-# Shorter waits than this are a pace, not a closing: no call is held back after them.
+# After shorter waits calls are not spread: those are pacing.
 _LONG = 1.0
 
-# Two that come back by themselves are so many seconds apart.
+# Seconds between two calls that come back by themselves.
 _STEP = 0.001
 
-# A head that has not asked so many seconds after its time is not going to.
+# A head that has not asked this many seconds after its time is dropped.
 _LATE = 2.0
 
 
@@ -45,8 +45,8 @@ class QueuedCall:
     Attributes:
         due: When it asks again, on the caller's clock; inf while others are before it.
         number: Its place among all that ever waited.
-        queue: The queue that it stands in, if any.
-        ring: Calls it, once a waiter exists; may be called from any thread.
+        queue: The queue that it is in, if any.
+        ring: Wakes it, once a waiter exists; may be called from any thread.
     """
 
     __slots__ = ("due", "number", "queue", "ring")
@@ -59,7 +59,7 @@ class QueuedCall:
 
 
 class CallQueue:
-    """Who waits, first come first. Its methods are for one thread at a time: `lock` them."""
+    """Waiting calls, first come, first served. Not thread-safe: hold `lock`."""
 
     __slots__ = (
         *("_crowded_until", "_delay", "_hears", "_left", "_next_after", "_numbers", "_until"),
@@ -69,7 +69,7 @@ class CallQueue:
     def __init__(self) -> None:
         self._waiters: deque[QueuedCall] = (
             deque()
-        )  # those who left are dropped when they are the head
+        )  # calls that left are dropped once they are the head
         self._numbers = count()
         self._crowded_until = -inf
         self._delay = 0.0  # how long the last head was told to wait
@@ -84,7 +84,7 @@ class CallQueue:
         return self.size
 
     def head(self, now: float) -> QueuedCall | None:
-        """The next waiter; None if there is none. One that is long late is forgotten."""
+        """The next waiter; None if there is none. One that is long overdue is dropped."""
         waiters = self._waiters
         while waiters:
             first = waiters[0]
@@ -156,7 +156,7 @@ class CallQueue:
         self.size += 1
 
     def leave(self, waiter: QueuedCall, now: float) -> None:
-        """`waiter` was let in, or waits no more: the next one is called if it was the head."""
+        """`waiter` was admitted or stopped waiting: wake the next one if it was the head."""
         if waiter.queue is not self:
             return
         waiters = self._waiters
@@ -206,7 +206,7 @@ class TargetQueues:
         self.answered_at = -inf
 
     def rouse_unfunded(self, now: float) -> None:
-        """Tokens may have come back: the first that waits for one asks again."""
+        """Tokens may have been returned: wake the first call that waits for one."""
         if self.unfunded.size:
             with self.lock:
                 self.unfunded.rouse(now)

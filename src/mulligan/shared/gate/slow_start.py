@@ -9,19 +9,19 @@ every span, where a span is the time in which it passed, plus the wait that the 
 for: on a fixed window that is the window, on a bucket the time it takes to fill by as much. It
 grows again only after clean spans, so finding out costs a rejection now and then, not one a call.
 
-A bucket betrays itself: it asks to wait for about as long as one call takes to come back, while a
-window asks to wait until its end. From one rejection to the next a bucket lets through exactly
-what has come back, so its pace is measured over all of that time, not over one span. It is then
-kept by the clock: who comes late takes nothing from those behind.
+A bucket can be recognised: it asks to wait for about as long as one call takes to come back, while
+a window asks to wait until its end. From one rejection to the next a bucket lets through exactly
+what has come back, so its pace is measured over all of that time, not over one span. The pace then
+follows the clock: a late call takes nothing from those behind it.
 
-A limit of calls at a time gives a place back whenever a call ends. It betrays itself where answers
-take long: a rejection that names no time, then an answer to a call that was under way, and the
-next call passes at once. So the first such answer lets one call through (`vacated`). If that is
-rejected, nothing but one request was lost. If not, every call that ends hands its place over to
-the next one: first a few at a time, then at once; a call more is tried after clean rounds.
+A limit of calls at a time gives a place back whenever a call ends. It can be recognised if answers
+take long: a rejection that names no time, then an answer to a call that was under way, and the next
+call passes at once. So the first such answer lets one call through (`vacated`). If that is
+rejected, only one request was lost. If not, every call that ends hands its place over to the next
+one: first a few at a time, then at once; a call more is tried after clean rounds.
 
-Before anything has shown a cap, what passed in the burst before the first rejection is a guess
-at it: up to there slow start is in a hurry, beyond it it begins again.
+Before anything has shown a cap, what passed in the burst before the first rejection is a guess at
+it: up to there slow start grows quickly, beyond it slowly again.
 """
 
 from __future__ import annotations
@@ -179,8 +179,8 @@ class SlowStart:
         patience: Clean spans before more is tried than went well.
         is_scout: Whether nothing was rejected: one call goes ahead to learn what answers state.
         is_ramp: Whether nothing was rejected: the target was down, and calls come back to it.
-        places: Calls at a time, where the limit counts those; None where it does not, or where
-            nobody knows.
+        places: Calls at a time, if the limit counts those; None if it does not, or if that is
+            unknown.
         lately: Seconds that answers take lately, on average, in a ramp; 0 before the first.
         at_best: The least that `lately` has been.
         cut: When a failure last halved `allowed`: calls from before it halve nothing.
@@ -217,7 +217,7 @@ class SlowStart:
     def shrunk(self, lasted: float, moment: Moment) -> SlowStart:
         """After a call of a ramp failed, `lasted` seconds after it began: half as many at a time.
 
-        Once for all that were under way together: they ran into one thing.
+        Once for all calls that were under way together: they had one cause.
         """
         cut, quiet = self.cut, moment.stated(_RAMP)
         if cut is not None and cut.era == moment.era and moment.now - lasted < cut.at:
