@@ -1,7 +1,7 @@
 """Calls a store from a coroutine, in a thread.
 
-Work whose waiter is cancelled runs to its end: operations carry ids, so a lost answer can be asked
-for again.
+If the waiting task is cancelled, the call still runs to its end: operations carry ids, so a caller
+can ask for a lost answer again.
 """
 
 from __future__ import annotations

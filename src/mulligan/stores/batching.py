@@ -1,10 +1,10 @@
 """Batches operations that threads of one process want on the same state.
 
-A transaction on a server takes two round trips, and two hundred threads that each make their own
-on one state wait for each other longer than a call may be held up. Operations are pure functions
-of the state, so any number of them can be applied one after another between one read and one
-write. The first thread that comes leads: it applies what is queued, its own operation included.
-The others wait for it; if it leaves before theirs was applied, one of them leads.
+A transaction on a server takes two round trips, and two hundred threads that each make their own on
+one state wait for each other longer than a call may be held up. Operations are pure functions of
+the state, so any number of them can be applied one after another between one read and one write.
+The first thread is the leader: it applies all queued operations, its own included. The others wait;
+if it leaves before theirs was applied, one of them becomes the leader.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ S = TypeVar("S")
 
 
 class BatchedOperation:
-    """One thread's operation, and what came of it.
+    """One thread's operation, and its result.
 
     Args:
-        operation: What is to be applied.
+        operation: The operation to apply.
         until: When its caller gives up, on the process's clock.
     """
 
@@ -64,7 +64,7 @@ class BatchedOperation:
 
 
 class _Queue:
-    """Requests for one state in the order of their coming, the leader's among them."""
+    """Requests for one state in order of arrival, the leader's included."""
 
     __slots__ = ("requests",)
 
@@ -84,7 +84,7 @@ class Batches:
         self.after_fork()
 
     def after_fork(self) -> None:
-        """Begin with no queues: the threads that stood in them are the parent's."""
+        """Start with empty queues: the waiting threads exist only in the parent."""
         self._lock = Lock()
         self._queues: dict[object, _Queue] = {}
 
@@ -157,7 +157,7 @@ class Batches:
                 each.wake()
 
     def _leave(self, name: object, queue: _Queue, mine: BatchedOperation) -> None:
-        """Leave the queue; if we led it, the one that has most time left leads on."""
+        """Leave the queue; if this thread led it, the one with the most time left takes over."""
         with self._lock:
             queue.requests.pop(mine, None)
             if not mine.is_leading:

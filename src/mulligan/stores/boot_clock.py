@@ -1,7 +1,7 @@
 """The clock since boot: steady, and the same for all processes of the machine.
 
-`time.monotonic` stops while a laptop sleeps, and a lease that sleeps with it would be held twice:
-once by its holder, once by a process that waited on another clock. Boot time continues.
+`time.monotonic` stops while a laptop sleeps, so a lease measured by it could be held twice: by its
+holder, and by a process that measures by another clock. Boot time continues.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Cached copies of shared states, used while the store is down.
 
-A healthy call must not write, and must not wait for a read either if the last one was a moment
-ago. So each process keeps what it last saw (`CachedState`), and looks again when that is older
-than 50 ms. Without a shared store the copy is the state itself.
+A healthy call must not write, and must not wait for a read if the last one was recent. So each
+process keeps a copy (`CachedState`), and reads again when it is older than 50 ms. Without a shared
+store the copy is the state itself.
 
 While the store is down, or cannot even be opened, a process continues with a copy of its own, which
 begins with what it last saw (`FailOpen`). The store is asked again after a pause, by one caller at
@@ -40,7 +40,7 @@ __all__ = ("CachedState", "FailOpen")
 S = TypeVar("S")
 R = TypeVar("R")
 
-# How old what a process sees may be, in seconds.
+# Longest age of a cached state, in seconds.
 _FRESH = 0.05
 
 
@@ -57,7 +57,7 @@ class CachedState(Generic[S]):
     def __init__(self, machine: Machine[S], key: Key, shared: State | None = None) -> None:
         self.machine, self.key, self.shared = machine, key, shared
         self.state: S = machine.start
-        self._base: S = machine.start  # what the store last said, before what we noted ourselves
+        self._base: S = machine.start  # the store's state, without our own notes
         self._moment = Moment(0.0, 0.0)
         self._seen_at = 0.0
         self._is_stale = True
@@ -69,12 +69,12 @@ class CachedState(Generic[S]):
 
     def after_fork(self) -> None:
         self._lock = Lock()
-        # Another process, another voter and another holder.
+        # A forked child is another voter and another holder.
         self.worker = f"{os.getpid()}-{os.urandom(4).hex()}"
 
     @property
     def has_notes(self) -> bool:
-        """Whether this process knows something that it has not reported."""
+        """Whether this process has notes that it has not reported."""
         return self.shared is not None and self.state is not self._base
 
     @property
@@ -109,7 +109,7 @@ class CachedState(Generic[S]):
         return not self._is_stale and 0 <= now - self._seen_at <= _FRESH
 
     def expire(self) -> None:
-        """Have the next look be a fresh one."""
+        """Make the next `look` read from the store."""
         self._is_stale = True
 
     def seen(self, now: float) -> tuple[S, Moment]:
@@ -122,7 +122,7 @@ class CachedState(Generic[S]):
         return Moment(seen.now + passed, seen.wall + passed, seen.era)
 
     def do(self, operation: Operation[S, R], now: float, wall: float) -> R:
-        """Apply `operation` where all processes see it, and see what it left."""
+        """Apply `operation` in the store, and cache the new state."""
         shared = self.shared
         if shared is None:
             with self._lock:
@@ -132,13 +132,13 @@ class CachedState(Generic[S]):
         sent = _Applied(operation)
         result = shared.transact(self.key, sent)
         if sent.moment is None or sent.moment.now < self._moment.now:
-            self.expire()  # another thread's has been applied after it
+            self.expire()  # another thread's operation was applied after it
         else:
             self._saw(sent.after, sent.moment, now)
         return result
 
     def note(self, operation: Operation[S, R], now: float, wall: float) -> R:
-        """Apply `operation` where only this process sees it."""
+        """Apply `operation` to the cached copy only."""
         moment = Moment(now, wall) if self.shared is None else self._at(now)
         with self._lock:
             self.state, result = operation(self.state, moment)
@@ -163,11 +163,11 @@ class _Applied(Generic[S, R]):
         return self.after, result
 
 
-# What has to succeed until a store counts as back: whatever was asked, a transaction, or one that
-# changed something. A file that is locked can be read, and a full one takes empty transactions.
+# What must succeed before a store counts as back: any request, a transaction, or one that changes
+# something. A locked file can be read, and a full one takes empty transactions.
 _ANYTHING, _TRANSACTION, _WRITE = range(3)
 
-# Copies that may be forgotten are looked for each time that so many were made, or as many as stay.
+# New copies between two sweeps for copies that can be dropped; at least as many as stay.
 _SWEEP = 64
 
 
@@ -177,7 +177,7 @@ class FailOpen:
     Args:
         state: The store's.
         on_change: Told when the store goes down, with the error, and when it is back, with None.
-        pause: Seconds to go without it before it is asked again.
+        pause: Seconds before a store that is down is asked again.
     """
 
     def __init__(
@@ -194,7 +194,7 @@ class FailOpen:
         self._proof = _ANYTHING
         self._ask_again_at = 0.0
         self._applied = 0
-        # What `on_change` is to be told, in order, and whether a thread is telling it.
+        # Pending calls of `on_change`, in order, and whether a thread is making them.
         self._news: deque[StoreError | None] = deque()
         self._is_telling = False
         self._lock = Lock()
@@ -202,7 +202,7 @@ class FailOpen:
 
     def after_fork(self) -> None:
         self._lock = Lock()
-        self._news.clear()  # the parent's threads tell it
+        self._news.clear()  # the parent's threads make these calls
         self._is_telling = False
         for copy in self._copies.values():
             copy.under_way.clear()  # by the parent's threads
@@ -241,7 +241,7 @@ class FailOpen:
     # Asking the store
 
     def _asked(self, key: Key, operation: Operation[S, R]) -> R:
-        """What the store answers to `operation`; what the copy does, if it does not."""
+        """The store's answer to `operation`; the copy's, if the store is down."""
         with self._lock:
             sent = _Sent(self, self._copy(key, operation.machine), operation)
             sent.copy.under_way[sent] = None
@@ -302,7 +302,7 @@ class FailOpen:
             return self._copy(key, machine).state, self._moment()
 
     def _has_news(self, key: Key, machine: Machine[S]) -> bool:
-        """Whether to write instead of to read: the store misses something, or takes no writes."""
+        """Whether a read must be a write: the store lacks changes of ours, or refused writes."""
         if self._is_down and self._proof > _ANYTHING:
             return True
         with self._lock:
@@ -310,7 +310,7 @@ class FailOpen:
             return copy.state is not copy.theirs
 
     def _moment(self) -> Moment:
-        """The store's time, as far as it can be known without the store."""
+        """The store's time, estimated without asking it."""
         moment, then = self._clock
         passed = monotonic() - then
         return Moment(moment.now + passed, moment.wall + passed, moment.era)
@@ -338,7 +338,7 @@ class FailOpen:
         self._tell()
 
     def _answers(self, proof: int) -> None:
-        """The store has done what `proof` says."""
+        """The store did what `proof` names: it may be back."""
         with self._lock:
             is_back = self._is_down and proof >= self._proof
             if is_back:
@@ -347,7 +347,7 @@ class FailOpen:
         self._tell()
 
     def _tell(self) -> None:
-        """Tell what has changed, in order: one thread at a time, and the others do not wait.
+        """Call `on_change` in order: one thread does, and the others do not wait.
 
         The lock is not held meanwhile: a listener may ask this state.
         """
@@ -466,7 +466,7 @@ class _Sent(Generic[S, R]):
         return self._owner.apply(self, state, moment)
 
     def answer(self) -> R:
-        """What came of it in the copy."""
+        """Its answer from the copy."""
         if self.error is not None:
             raise self.error
         result: R = self.result
@@ -474,7 +474,7 @@ class _Sent(Generic[S, R]):
 
 
 class _Nothing(Generic[S]):
-    """Changes nothing, but for what is merged into the store's state with it."""
+    """An empty operation, which carries pending changes to the store."""
 
     def __init__(self, machine: Machine[S]) -> None:
         self.machine = machine

@@ -20,11 +20,11 @@ class JournalLine(NamedTuple):
 
 
 class StreamLease(NamedTuple):
-    """Who holds a stream of the journal, and when it last said so.
+    """The holder of a stream of the journal, and when it last renewed the lease.
 
     Args:
-        holder: Who.
-        boot: The boot in which `seen` means something.
+        holder: The holder.
+        boot: The boot to which `seen` refers.
         seen: Seconds since that boot.
     """
 

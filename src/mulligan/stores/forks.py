@@ -14,10 +14,10 @@ __all__ = ("made_anew",)
 
 
 class Forkable(Protocol):
-    """Something that a fork breaks."""
+    """An object that has to be reset after a fork."""
 
     def after_fork(self) -> None:
-        """Start over; runs in the child, before anything else of ours does."""
+        """Reset; runs in the child, before other code of Mulligan."""
         ...
 
 

@@ -1,7 +1,7 @@
 """Files that only their owner can read, on disks that can lock.
 
-A store's file is created by this user, not through a link, and readable by this user only. On a
-network file system two machines would believe in locks that the other cannot see.
+A store's file is created by this user, not through a link, and readable by this user only. A
+network file system is refused: two machines would not see each other's locks.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""State machines that a store can apply without understanding them.
+"""State machines in a form that a store can apply without interpreting it.
 
 A machine has a state; an operation is a pure function (state, moment) → (state, result). A store
-keeps the state and applies operations one at a time. Whatever an operation grants carries an id
-that the caller chose, and asking again with the same id answers the same: so "did it land?" can
-always be answered by asking again.
+keeps the state and applies operations one at a time. A grant carries an id that the caller chose,
+and an operation is idempotent per id: if an answer is lost, the caller repeats the operation.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 class Key(NamedTuple):
-    """Whose state it is.
+    """The key of a state.
 
     Args:
         target: The dependency.
@@ -42,8 +41,8 @@ class Key(NamedTuple):
 def scoped(scope: str, salt: str) -> str:
     """A salted hash of `scope`; empty for no scope.
 
-    The salt lives in the store, so that all who share it agree, and no one who finds a key
-    elsewhere can tell which entry is its.
+    The salt is in the store, so that all its users compute the same hash, and a leaked credential
+    cannot be matched to an entry without the store.
     """
     if not scope:
         return ""
@@ -58,11 +57,11 @@ def _theirs(_base: Any, _ours: Any, theirs: Any, _moment: Moment) -> Any:
 
 @record(kw_only=True)
 class Machine(Generic[S]):
-    """How the state of one kind begins, is written down, and is forgotten.
+    """One kind of state: its start, its serialisation, and when it expires.
 
     Args:
         name: What is kept, for tables and people.
-        start: The state that nothing has happened to. It is never written down.
+        start: The initial state. It is never stored.
         keep: (state, moment) → seconds after which the state may be forgotten.
         join: (base, ours, theirs, moment) → the state after a process that could not reach its
             store has made `ours` of `base`, and all others `theirs`. Default: theirs.
@@ -74,7 +73,7 @@ class Machine(Generic[S]):
     join: Callable[[S, S, S, Moment], S] = _theirs
 
     def pack(self, state: S) -> str | None:
-        """The state as JSON; None for the state that nothing has happened to."""
+        """The state as JSON; None for the initial state."""
         if state == self.start:
             return None
         return json.dumps(packed(state), separators=(",", ":"))

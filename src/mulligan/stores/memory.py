@@ -1,7 +1,7 @@
 """The memory store: shared state of one process.
 
-The store that is always there, and the copy that others fall back to. States are immutable, so
-they are kept as they are; only a lock is needed to apply one transition at a time.
+The default store, and the fallback of others. States are immutable, so they are kept as they are;
+only a lock is needed to apply one transition at a time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ("Memory",)
 S = TypeVar("S")
 R = TypeVar("R")
 
-# States that may be forgotten are looked for once in so many writes, or as many as there are.
+# Writes between two sweeps for expired states; at least as many as there are states.
 _SWEEP = 1024
 
 
@@ -39,7 +39,7 @@ class Memory:
     """Shared state of one process.
 
     Args:
-        moments: Says what time it is; the process's clocks by default.
+        moments: The clock; the process's clocks by default.
     """
 
     url = "memory:"

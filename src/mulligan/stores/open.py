@@ -35,7 +35,7 @@ class _Opened:
             store = self._stores.get(url)
             if store is None:
                 if not self._stores:
-                    # While everything is still there: at the very end not even `close` is.
+                    # Before the interpreter shuts down: at its very end even `close` is gone.
                     atexit.register(self._close)
                 store = self._stores[url] = _new(url)
             return store

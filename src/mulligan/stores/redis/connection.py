@@ -28,7 +28,7 @@ T = TypeVar("T")
 # make anything quicker: Python reads from one of them at a time.
 _MOST = 32
 
-# How error replies begin from a server that can be read and takes no writes.
+# Prefixes of error replies of a server that can be read but refuses writes.
 _UNWRITABLE = ("OOM", "READONLY", "MISCONF", "NOREPLICAS")
 
 
@@ -55,7 +55,7 @@ class RedisLink:
         self._errors = (RedisError, OSError)
         self._reply_error, self._no_script = ResponseError, NoScriptError
         try:
-            # Never asked for a connection: it reads the address, and makes connections of its kind.
+            # Used only to parse the address and to make connections of its kind.
             made = redis.ConnectionPool.from_url(
                 url,
                 retry=Retry(NoBackoff(), 0),
@@ -217,7 +217,7 @@ class _Connection:
         bare.connect()
 
     def is_open(self) -> bool:
-        """Whether it can be used: what can be read before anything was asked is its end."""
+        """Whether it can be used: unrequested readable data means that the server closed it."""
         return not self._bare.can_read()
 
     def ask(self, words: Sequence[Any], left: float) -> Any:

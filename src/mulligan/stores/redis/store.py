@@ -1,17 +1,17 @@
 """Shared state of a fleet, on one Redis or Valkey server.
 
 Transitions are computed here and land there: read the state and the server's time in one round
-trip, compute, then write if the state is still what was read, else begin again. Two states that
-read the same are the same, so nothing can slip in between unnoticed.
+trip, compute, then write if the state is still what was read, else begin again. The write compares
+the stored bytes, so a change in between is always noticed.
 
-What the threads of one process want of one state at the same time is computed together and lands
-in one write (`batching`), so that only processes race each other. A process that has lost
-the race makes it its turn, and the others do not begin before it has written: without that, a slow
-process among quick ones would never be done in time.
+What the threads of one process want of one state at the same time is computed together and lands in
+one write (`batching`), so that only processes race each other. A process that lost the race
+reserves the next turn, and the others wait until it has written: otherwise a slow process would
+never succeed among quick ones.
 
 A server that has lost its data would free every key. So with the keys of each target lives a
-generation, a random word that is written once. A process that finds another one, or none, than it
-knew does not use the keys: it cannot say what has been done.
+generation, a random word that is written once. A process that finds another generation than before,
+or none, does not use the keys: it cannot know what has been done.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ return {1, place}
 _STATE_PATIENCE = 0.25
 _JOURNAL_PATIENCE = 5.0
 
-# How long a process steps aside while it is another's turn: at first, and how that grows.
+# Seconds that a process waits during another's turn: at first, and the growth factor.
 _ASIDE, _SLOWER, _LONGEST_ASIDE = 2e-4, 1.5, 4e-3
 
 # A round trip is not started in the last tenth of the patience: cut off in the middle it would look
@@ -140,10 +140,10 @@ class Redis:
         return self._journal
 
     def _look_once(self) -> None:
-        """Warn about a server that may forget, before anything is entrusted to it."""
+        """Warn once about a server whose settings may lose data."""
         if self._is_looked_at:
             return
-        with suppress(StoreDown):  # the caller is told by its own request
+        with suppress(StoreDown):  # the caller's own request raises it
             remarks = self.remarks()
             self._is_looked_at = True
             if remarks:
@@ -202,7 +202,7 @@ class RedisState:
 
     def __init__(self, link: RedisLink, prefix: str, *, is_strict: bool = False) -> None:
         self._link, self._prefix, self._is_strict = link, prefix, is_strict
-        # What this process knows, by the server's key for it.
+        # Known generations, by the server's key.
         self._generations: dict[str, str] = {}
         self._batches = Batches(link.too_busy)
         self.after_fork()
@@ -210,7 +210,7 @@ class RedisState:
 
     def after_fork(self) -> None:
         self._batches.after_fork()
-        self._me = secrets.token_hex(8)  # whose turn it is, in the server's words
+        self._me = secrets.token_hex(8)  # the id of this process in a turn
 
     def transact(self, key: Key, operation: Operation[S, R]) -> R:
         until, names, machine = self._link.deadline(), self._names(key), operation.machine
@@ -278,7 +278,7 @@ class RedisState:
         )
 
     def forget(self) -> None:
-        """Begin with whatever data the server has then, as a new process does."""
+        """Accept the server's current data, as a new process does."""
         self._generations.clear()
 
     def _read(

@@ -1,13 +1,12 @@
-"""One SQLite file that many write, one at a time.
+"""One SQLite file with many writers, one at a time.
 
 SQLite lets writers wait by polling: a writer that asks at the wrong moment can starve for
 seconds while others come and go. So writers queue at a gate before they begin: a lock between
 the threads of a process, then a file lock between processes. `BEGIN IMMEDIATE` behind it never
 has to wait.
 
-A file that is deleted lives on for those who have it open, while others find none and make a new
-one: two stores that know nothing of each other. So before each use the file at the path is compared
-with the one that was opened.
+Processes that have a deleted file open keep using it, while others create a new one: two separate
+stores. So before each use the file at the path is compared with the one that was opened.
 
 Each thread has a connection of its own. When a thread ends, the next one that begins takes it over;
 one is kept for that, the others are closed.
@@ -39,7 +38,7 @@ __all__ = ("SqliteFile",)
 _inherited: list[dict[int, _Handle]] = []
 
 
-# How often a waiting process looks at the gate, and how long one that leaves it steps aside.
+# How often a waiting process tries the lock, and how long one that releases it pauses.
 _GLANCE = 2e-5
 _SLOW_GLANCE = 4e-4
 _BUSY = 2e-3
@@ -63,7 +62,7 @@ class _Handle(NamedTuple):
     identity: _Identity
 
 
-# Which file it is, whatever it is called: device and inode.
+# The identity of a file, whatever its name: device and inode.
 _Identity: TypeAlias = tuple[int, int]
 
 # Where the handle of a thread that has ended is kept for the next one; no thread has this number.
@@ -73,7 +72,7 @@ _SPARE = 0
 
 
 class _ThreadEnd:
-    """Gives up the handle of the thread in whose `threading.local` it lies, when the thread ends.
+    """Releases a thread's handle when the thread ends; stored in its `threading.local`.
 
     A child of a fork drops the locals of its parent's threads before `after_fork` is called; their
     handles are not its own to close.
@@ -102,8 +101,9 @@ class SqliteFile:
         patience: Seconds to wait for other writers.
         migrations: One script a version; those that the file has not seen are run on first use.
         is_replaceable: Whether to go on with a new file if this one is deleted or replaced while it
-            is in use: the first caller that notices is told, and then the new file is opened. If
-            not, every caller is told until the file is back, or the process has been restarted.
+            is in use: the first caller that notices gets an error, then the new file is opened. If
+            not, every caller gets an error until the file is back, or the process has been
+            restarted.
 
     Attributes:
         meta: Rows of the table ``meta`` that this process knows, for a file that replaces this one.
@@ -138,7 +138,7 @@ class SqliteFile:
     def after_fork(self) -> None:
         _inherited.append(self._handles)
         for handle in self._handles.values():
-            # Copies held open here would keep the gate shut should the parent die inside.
+            # Inherited descriptors would keep the file lock if the parent died while holding it.
             os.close(handle.gate)
             os.close(handle.bell)
         self._handles = {}
@@ -187,7 +187,7 @@ class SqliteFile:
             yield connection
             connection.execute("COMMIT")
         finally:
-            with suppress(sqlite3.Error):  # the first error is the one to tell of
+            with suppress(sqlite3.Error):  # report the first error
                 if connection.in_transaction:  # an error of SQLite's may have ended it
                     connection.execute("ROLLBACK")
                 if not is_synced:
@@ -211,9 +211,8 @@ class SqliteFile:
                 fcntl.flock(handle.gate, fcntl.LOCK_UN)
                 self._left_at = monotonic()
                 if not _locks(handle.bell, fcntl.LOCK_EX):
-                    # Another thread waits. The one that has just left is always the first to
-                    # come back, so
-                    # it steps aside for as long as the others need to notice.
+                    # Another thread waits. The thread that has just released the lock would usually
+                    # get it again first, so it pauses until the others have noticed.
                     sleep(_ASIDE)
                 else:
                     fcntl.flock(handle.bell, fcntl.LOCK_UN)
@@ -223,7 +222,7 @@ class SqliteFile:
     def _enter(self, handle: _Handle, gives_up_at: float) -> None:
         if _locks(handle.gate, fcntl.LOCK_EX):
             return
-        # Who has been inside a moment ago looks less often than who has waited for long.
+        # A process that just held the lock tries less often than one that has waited for long.
         glance = _GLANCE if monotonic() - self._left_at > _BUSY else _SLOW_GLANCE
         fcntl.flock(handle.bell, fcntl.LOCK_SH)
         try:
@@ -238,7 +237,7 @@ class SqliteFile:
     # Opening
 
     def _handle(self) -> _Handle:
-        """What this thread has open, if it is still the file at the path."""
+        """This thread's handle, if it still is the file at the path."""
         handle = self._handles.get(threading.get_ident())
         if handle is None:
             handle = self._handles.pop(_SPARE, None)
@@ -253,7 +252,7 @@ class SqliteFile:
         if self._identity == handle.identity:
             self._identity = None
             raise self._lost()
-        return self._open()  # another thread has said so
+        return self._open()  # another thread has reported it
 
     def _lost(self) -> StoreDown:
         was = f"{self.path} was deleted or replaced while it was in use"
@@ -299,7 +298,7 @@ class SqliteFile:
 
     def _hold(self, handle: _Handle) -> None:
         """Make `handle` the one of this thread until the thread ends."""
-        self._local.end = _ThreadEnd(self._handles)  # first: one of before gives up what it finds
+        self._local.end = _ThreadEnd(self._handles)  # first: an earlier one releases what it finds
         self._handles[threading.get_ident()] = handle
 
     def _no_store(self, trouble: sqlite3.Error) -> StoreError:
@@ -315,7 +314,7 @@ class SqliteFile:
             uri=True,
             # Behind the gate only another program can be in the way.
             timeout=self._patience / 5,
-            isolation_level=None,  # transactions begin where we say so
+            isolation_level=None,  # we begin transactions explicitly
             check_same_thread=False,  # each thread has its own; `close` closes them all
         )
         if before is None or _identity_of(self.path) != before:
@@ -380,14 +379,14 @@ class SqliteFile:
             self._turn.release()
 
     def __del__(self, _is_ending: Callable[[], bool] = sys.is_finalizing) -> None:
-        # A store that is not closed leaves neither descriptors nor connections behind. While the
-        # interpreter goes down, names of this module are gone, and so will be what they close.
+        # A store that is not closed leaves neither descriptors nor connections behind. During
+        # interpreter shutdown the names of this module may be gone already.
         if hasattr(self, "_handles") and not _is_ending():
             self.close()
 
 
 def _is_ours(connection: sqlite3.Connection, version: int) -> bool:
-    """Whether the file is empty or a store: another program's database is not ours to change."""
+    """Whether the file is empty or a store: another program's database is not changed."""
     if not version:
         return connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None
     columns = connection.execute("SELECT name FROM pragma_table_info('state')").fetchall()

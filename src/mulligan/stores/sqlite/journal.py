@@ -1,4 +1,4 @@
-"""The journal of one machine, in a SQLite file that loses nothing it has acknowledged."""
+"""The journal of one machine, in a SQLite file that never loses an acknowledged entry."""
 
 from __future__ import annotations
 
@@ -30,8 +30,7 @@ CREATE TABLE state (
 CREATE INDEX state_forget_at ON state (forget_at);
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
 """
-# A calendar alone forgets too early once it has been set: `forget_on` is the same time on the
-# steady clock of `era`.
+# `forget_on` is the expiry on the steady clock of `era`: the wall clock may be set forward.
 BY_TWO_CLOCKS = """
 ALTER TABLE state ADD COLUMN forget_on REAL NOT NULL DEFAULT 0;
 ALTER TABLE state ADD COLUMN era TEXT NOT NULL DEFAULT ''

@@ -1,7 +1,7 @@
 """Shared state of one machine, in two SQLite files.
 
-What makes calls better lives in one file and may lose its last second to a power cut; what must
-not be forgotten, keys and journal, lives in the other and may not.
+Breakers, gates and tokens are in one file, which may lose its last second in a power failure; keys
+and journal are in the other, which must lose nothing.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ R = TypeVar("R")
 _STATE_PATIENCE = 0.2
 
 # States that may be forgotten are looked for at the first write of a process, which may be its last
-# for long, and once in so many. As many of them go at a time, so no call is held up by a sweep, and
-# the file grows no faster than it is swept.
+# for long, and once in so many. Each sweep removes as many, so no call waits long for it, and the
+# file grows no faster than it is swept.
 _SWEEP = 256
 
-# Seconds after a reboot until a calendar that says "over" is believed: a machine may come up with
-# the wrong one, and is told the right one soon.
+# Seconds after a reboot before the wall clock may expire a state: a machine may boot with a wrong
+# clock that is corrected soon.
 _SETTLED = 3_600.0
 
 
@@ -89,7 +89,8 @@ class Sqlite:
                     "INSERT OR IGNORE INTO meta VALUES ('salt', ?)", (os.urandom(16).hex(),)
                 )
                 row = connection.execute("SELECT value FROM meta WHERE name = 'salt'").fetchone()
-                # Should the file be deleted, accounts keep their names in the one that follows.
+                # If the file is deleted, a new one gets the same salt, so accounts keep their
+                # hashes.
                 self._salt = self._hot.meta["salt"] = row[0]
         return scoped(scope, self._salt)
 
@@ -209,14 +210,14 @@ class SqliteState:
 
 
 def _sweep(connection: sqlite3.Connection, moment: Moment) -> None:
-    """Delete what has expired by both clocks: a calendar that was set deletes nothing by itself."""
+    """Delete states that have expired by both clocks, so setting the wall clock deletes nothing."""
     wall, now, era = moment.wall, moment.now, moment.era
     some = "(target, scope, part) IN (SELECT target, scope, part FROM state WHERE forget_at < ?"
     connection.execute(
         f"DELETE FROM state WHERE {some} AND era = ? AND forget_on < ? LIMIT ?)",  # noqa: S608 -- our own words
         (wall, era, now, _SWEEP),
     )
-    # What an earlier boot wrote has lost its steady clock. It gets a time on this one.
+    # States from an earlier boot have no valid steady time; give them one on this boot's clock.
     connection.execute(
         f"UPDATE state SET era = ?, forget_on = ? WHERE {some} AND era <> ? LIMIT ?)",  # noqa: S608 -- our own words
         (era, now + _SETTLED, wall, era, _SWEEP),
