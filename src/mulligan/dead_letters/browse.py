@@ -76,7 +76,7 @@ class DeadLetters:
         )
 
     def spooled(self) -> tuple[Record, ...]:
-        """Those that wait in files of this machine because the store could not be written."""
+        """Letters in spool files of this machine, because the store could not be written."""
         return self._letters.spooled()
 
     def get(self, id: str) -> Record:  # noqa: A002 -- what it is called everywhere
@@ -101,7 +101,7 @@ class DeadLetters:
         return astray(self._letters, record) or hindrance(record.letter)
 
     def replay(self, record: Record) -> Mark | None:
-        """Make the call again, and mark what came of it.
+        """Repeat the call, and mark the letter with its result.
 
         The function must be known here: import the module that has it. What it raises is marked,
         and not raised.
@@ -115,7 +115,7 @@ class DeadLetters:
         return replay(self._letters, record.letter)
 
     def purge(self, record: Record) -> None:
-        """Throw a letter away, with everything that was done about it."""
+        """Delete a letter with its marks."""
         self._letters.forget(record.letter)
 
 

@@ -1,8 +1,8 @@
 """Replays dead letters, each by one replay at a time.
 
-A letter is claimed before it is touched, and marked before anything is called: two replays at once
-make one call, and a replay that is killed leaves a trace. A letter that was written under a key is
-replayed under it, so what was done meanwhile is not done again.
+A letter is claimed first, and marked before the function is called: two replays at once make one
+call, and a killed replay leaves a mark. A letter with an idempotency key is replayed under it, so
+an operation that has succeeded meanwhile is not repeated.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _LEASE = 30.0
 _INTERRUPTED = "it was interrupted, and may have been made"
 # Seconds between tries to record that a call was made: no caller waits here.
 _TRIES = (0.5, 1.0, 2.0, 4.0)
-# As long as an old list of letters may still be in use.
+# As long as another process may still use an old list of letters.
 _REMEMBERED = 30 * 86_400.0
 
 
@@ -73,7 +73,7 @@ def hindrance(letter: Letter) -> str:
 
 
 def astray(letters: Letters, record: Record) -> str:
-    """Why `record`, which waits in a file, is none of these letters; empty if it is.
+    """Why `record`, a spooled letter, does not belong to this store; empty if it does.
 
     Its key, and other replays of it, are known to the store that it was written for.
     """
@@ -84,7 +84,7 @@ def astray(letters: Letters, record: Record) -> str:
 
 
 def replay(letters: Letters, letter: Letter) -> Mark | None:
-    """Make the call of `letter` again and mark what came of it.
+    """Repeat the call of `letter`, and mark the letter with its result.
 
     Returns:
         The mark; None if another replay has the letter, or it is gone.
@@ -117,7 +117,7 @@ def replay(letters: Letters, letter: Letter) -> Mark | None:
             letters.mark(letter, mark)
     except BaseException:
         if not is_made:
-            with suppress(StoreError):  # the lease ends by itself
+            with suppress(StoreError):  # the lease expires by itself
                 terms.keys.transact(terms.place, holding.drop())
         elif holding.is_held:
             holding.settle(holding.finish("1"))
@@ -128,10 +128,10 @@ def replay(letters: Letters, letter: Letter) -> Mark | None:
 
 
 def _finish(holding: KeyHold, letter: Letter) -> None:
-    """Record that the call was made: from here on it is not made again.
+    """Record that the call was made, so that it is not repeated.
 
     Raises:
-        StoreError: The store does not take it, and the next process to ask would not know.
+        StoreError: The store is down, and another process could repeat the call.
     """
     finish, clock = holding.finish("1"), world().clock
     for delay in (*_TRIES, None):
@@ -244,7 +244,7 @@ def _supplied(made: Replayable, letter: Letter) -> dict[str, Any]:
 
 
 def _engine(made: Replayable, letter: Letter) -> Engine:
-    """What the call goes through: the guard that is known to be its own, if one is."""
+    """The engine for the call: that of the function's own guard, if known."""
     if made.guard is not None:
         return made.guard._engine  # noqa: SLF001 -- the guard's other half
     way = keyed_of(made.function)

@@ -1,6 +1,6 @@
 """The decorator `replayable`: functions whose arguments may be stored in dead letters.
 
-Nothing is stored of a function that did not ask for it: arguments are the user's data. Those that
+Arguments are the user's data, so they are stored only for functions with this decorator. Those that
 are secrets are never stored; they are supplied at replay.
 """
 
@@ -65,7 +65,7 @@ def replayable(
         secrets: Parameters that are never stored.
         supply: Called at replay for the secrets, by parameter.
         guard: What a replay goes through, where the function is not decorated by it: its policy,
-            its gate, its breaker. Else it is tried again by the policy ``default``.
+            its gate, its breaker. By default the policy ``default``.
 
     Raises:
         SettingError: Another function has that name, or the secrets are none of its parameters.

@@ -40,7 +40,7 @@ class LetterSpool:
         return private_folder(self._folder or home() / "dead")
 
     def put(self, name: str, text: str) -> Path:
-        """Keep `text`, and its place.
+        """Write `text` to a file; returns its path.
 
         Raises:
             OSError: It cannot be written, or is there already.

@@ -1,8 +1,8 @@
-"""Dead letters in a store's journal, one stream a letter.
+"""Dead letters in a store's journal, one stream per letter.
 
 A letter whose store is down goes to the spool of this machine, and from there to the store as soon
-as a command uses it. It may stand in both for a moment: the id says that it is one. Its caller
-is held up for a quarter of a second at most, so a store that takes longer may have it as well.
+as a command uses it. It may be in both for a moment; the id identifies the duplicate. Its caller is
+held up for a quarter of a second at most, so a store that takes longer may have it as well.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def new_id() -> str:
 
 
 def put_aside(letter: Letter, trouble: MulliganError, spool: LetterSpool) -> None:
-    """Keep `letter` in a file, since its store cannot be used; if that fails say so aloud."""
+    """Keep `letter` in a spool file, because its store is down; log an error if that fails."""
     import logging
 
     log = logging.getLogger("mulligan")
@@ -45,7 +45,7 @@ def put_aside(letter: Letter, trouble: MulliganError, spool: LetterSpool) -> Non
     try:
         path = spool.put(letter.id, letter.pack())
     except FileExistsError:
-        return  # it waits there, and that was said
+        return  # spooled, and logged
     except (OSError, StoreError) as second:
         log.error(  # noqa: TRY400 -- the traceback of a full disk does not help
             "dead letter %s (%s) could be written neither to the store (%s) nor to a file (%s)",
@@ -63,14 +63,14 @@ class Letters:
 
     Args:
         store: The store.
-        spool: Where letters go that it does not take.
+        spool: Where letters go while the store is down.
     """
 
     def __init__(self, store: Store, spool: LetterSpool | None = None) -> None:
         self.store, self.spool = store, spool or LetterSpool()
 
     def write(self, letter: Letter) -> StoreError | None:
-        """Write `letter` down: in the store, else in the spool, else in the log.
+        """Write `letter` to the store, else to the spool, else to the log.
 
         Returns:
             Why it is not in the store, if it is not.
@@ -154,7 +154,7 @@ class Letters:
         return Record(letter=letter, marks=marks)
 
     def collect(self) -> int:
-        """Bring what waits in the spool for this store to it; how many letters that were.
+        """Move spooled letters of this store to it; returns how many.
 
         Raises:
             StoreError: The store does not take them yet.
@@ -170,7 +170,7 @@ class Letters:
         return brought
 
     def mark(self, letter: Letter, mark: Mark) -> None:
-        """Write down what was done about `letter`."""
+        """Add a mark to `letter`: what was done about it."""
         entry = JournalLine(f"mark {os.urandom(6).hex()}", mark.pack())
         self.store.journal.append(f"{_STREAM}{letter.id}", entry)
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 __all__ = ("GuardLetterWriter", "letters_at", "replaying")
 
-# A replay could not see that the operation was done after all.
+# A replay could not know that the operation has succeeded meanwhile.
 _APART = "its key is kept in another store than the letter; give both one store"
 
-# Set while a letter is replayed: what fails again is a mark on that letter, and no new one.
+# Set while a letter is replayed: another failure adds a mark to that letter, not a new letter.
 replaying: ContextVar[bool] = ContextVar("mulligan.replaying", default=False)
 
 
