@@ -4,15 +4,15 @@ A real HTTP server on loopback that SDKs, programs and plain HTTP clients take f
 Nothing here is loaded by `import mulligan`, and nothing beyond the standard library is needed to
 serve: raw resets and half-sent chunks are easier to write directly than through a server library.
 
-The way of one request, a file each:
+The path of one request, one file per step:
 
-    wire ───▶ vendors ─▶ desk ────▶ compose ──▶ delivery ──▶ connection
-    bytes to  whose API  limits,    the answer  which bytes  sends them, waits,
-    request   is this    then the   in that     in which     resets; the ledger
-                         script     API's words gaps         remembers
+    wire ───▶ vendors ─▶ step_choice ─▶ compose ──▶ delivery ──▶ connection
+    bytes to  whose API  limits, then   the answer  which bytes  sends them, waits,
+    request   is this    the script     in that     in which     resets; the ledger
+                                        API's words gaps         records it
 
 Only `connection` looks at the clock while serving; everything before it takes the time as an
-argument, and what has state (`service`, `desk`, `rest`, `ledger`) has neither clock nor socket.
+argument. `service`, `step_choice`, `rest` and `ledger` hold the state, without clock or socket.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Environment and settings that point programs at the fault server.
 
-Everything is done by environment variables where the program has them. Codex takes its provider
-from a file only, and Gemini wants its settings to say that a key is how it logs in: they get a home
-of their own, so that the user's stays untouched.
+Programs are configured by environment variables where possible. Codex reads its provider only from
+a file, and Gemini must find in its settings that it logs in with a key: they get a separate home
+folder, and the user's is not changed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ GEMINI_SETTINGS = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointer:
-    """How one SDK or program is pointed.
+    """How one SDK or program is pointed at the server.
 
     Args:
         name: What it is called, as `env()` takes it.

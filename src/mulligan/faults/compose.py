@@ -1,7 +1,7 @@
 """Composes the answer of a step in the format of the vendor.
 
-Composing needs no state: the step, the request and the time make the answer. What the wire then
-does to it is the business of `delivery`.
+Stateless: the answer follows from the step, the request and the time. `delivery` decides how its
+bytes are sent.
 """
 
 from __future__ import annotations

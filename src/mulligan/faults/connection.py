@@ -33,9 +33,9 @@ __all__ = ("Connection", "Incoming")
 
 # Real headers are smaller than this.
 _HEAD_LIMIT = 64 * 1024
-# How a client begins that expects TLS.
+# The first bytes of a TLS client.
 _TLS = b"\x16"
-# Who sends this soon after connecting has connected for this request.
+# A client that sends within these seconds of connecting connected for this request.
 _AT_ONCE = 0.1
 # How long a client that was turned away may go on sending.
 _LINGER = 0.5
@@ -46,8 +46,8 @@ _SIZE = re.compile(rb"[0-9A-Fa-f]{1,16}")
 class Incoming(asyncio.StreamReader):
     """What the client sends, when it began to, and whether it has left.
 
-    To read on would notice that, too, but swallow the next request of a client that sends ahead.
-    The times are taken here because a task that reads may run only after another's answer.
+    Reading on would notice that, too, but consume the next request of a pipelining client. Times
+    are taken here because the reading task may run late, after another task's answer.
     """
 
     def __init__(self) -> None:
@@ -86,8 +86,7 @@ class Connection:
     """One client's connection.
 
     Args:
-        service: Who decides.
-        reader, writer: The two directions.
+        service: Decides on the answers. reader, writer: The two directions.
         admits: Whether a Host and an Origin may talk to us.
         closes_port: Called with seconds when the port is to be closed for a while.
         hears: Told of each request once its answer is decided.
@@ -117,7 +116,7 @@ class Connection:
             while await self._turn():
                 pass
         except (ConnectionError, asyncio.IncompleteReadError, TimeoutError):
-            pass  # the client left, which is its right
+            pass  # the client disconnected
         except BadRequest as error:
             self._send(error.status, str(error))
             await self._linger()
@@ -125,7 +124,7 @@ class Connection:
             self._send(431, "the headers are too long")
             await self._linger()
         except Exception as error:
-            # A bug of ours must never look like a fault that was ordered.
+            # A bug of ours must not look like a scripted fault.
             self._send(500, f"the fault server itself failed: {error!r}")
             raise
         finally:
@@ -195,7 +194,7 @@ class Connection:
             body += piece[:-2]
 
     async def _trailers(self) -> None:
-        """Read what may stand behind the last chunk, or the next request would begin with it."""
+        """Read trailers after the last chunk, or the next request would begin with them."""
         left = _HEAD_LIMIT
         while (line := await self._reader.readuntil(b"\r\n")) != b"\r\n":
             left -= len(line)
@@ -222,8 +221,8 @@ class Connection:
             return
         try:
             self._hears(entry)
-        except Exception:  # noqa: BLE001 -- whatever it is, it is logged
-            # The listener's bug is not the client's business.
+        except Exception:  # noqa: BLE001 -- logged
+            # A bug of the callback must not affect the client.
             _LOG.exception("hears failed for request %s", entry.number)
 
     async def _act(self, act: Act) -> str | None:
@@ -255,8 +254,8 @@ class Connection:
     async def _is_left_in(self, seconds: float, *, reads: bool = False) -> bool:
         """Wait until the client leaves or the time has passed; whether it left.
 
-        With `reads`, what it still sends is thrown away: nothing of it will be answered, and
-        unread it could keep the end from being seen.
+        With `reads`, further input is discarded: it is not answered, and unread it could hide the
+        end of the connection.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds if isfinite(seconds) else None):
@@ -267,7 +266,7 @@ class Connection:
         return False
 
     async def _linger(self) -> None:
-        """Throw away what still comes: closing on unread bytes would reset, answer and all."""
+        """Discard further input: closing with unread bytes would reset, and lose the answer."""
         with contextlib.suppress(OSError):
             self._writer.write_eof()
             await self._is_left_in(_LINGER, reads=True)

@@ -1,8 +1,7 @@
 """Deliveries: what is sent on a connection for one answer, and when.
 
-A delivery is a list of acts: send these bytes, wait so long, fall silent, reset. Deciding on it
-needs no socket, so every half-sent chunk can be tested as data; carrying it out is the business
-of `connection`.
+A delivery is a list of acts: send these bytes, wait so long, fall silent, reset. It is made without
+a socket, so every half-sent chunk can be tested as data; `connection` carries it out.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ __all__ = (
     "deliver",
 )
 
-# Long enough for what was sent to arrive before the reset destroys it.
+# Seconds for sent bytes to arrive before the reset discards them.
 _SETTLE = 0.02
 # Between the events of a drip that does not say.
 _GAP = 0.1
@@ -57,7 +56,7 @@ class DeliveryPause:
 
 @dataclass(frozen=True, slots=True)
 class Hang:
-    """Fall silent until the client leaves, so many seconds at most."""
+    """Send nothing until the client disconnects, so many seconds at most."""
 
     seconds: float = inf
 
@@ -84,7 +83,7 @@ Act = Send | DeliveryPause | Hang | Reset | Close | ClosePort
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedResponse:
-    """What there is to send, before anything goes wrong on the way.
+    """The complete answer, before a fault is applied to it.
 
     Args:
         status: The status.
@@ -108,7 +107,7 @@ class PlannedResponse:
 
 
 def deliver(fault: Fault, answer: PlannedResponse, now: float) -> tuple[Act, ...]:
-    """What happens on the connection when this answer meets this fault."""
+    """The acts that send this answer with this fault."""
     delay = fault.seconds("delay")
     acts = tuple(_acts(fault, answer, now))
     return (DeliveryPause(delay), *acts) if delay else acts

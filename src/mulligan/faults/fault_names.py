@@ -1,7 +1,7 @@
 """The catalogue of faults: names, options and help texts.
 
-The menu is data: the script reads names and options against it, `mulligan faults menu` prints
-it, and a test orders every dish once.
+The menu is data: scripts are validated against it, `mulligan faults menu` prints it, and a test
+uses every entry once.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = (
 
 
 def _anything(_: str) -> None:
-    """Text goes out as it stands: garbage in a header is a fault worth having."""
+    """Any text, unchecked: garbage in a header is a useful fault."""
 
 
 def _when(text: str) -> None:
@@ -75,12 +75,12 @@ _HEADER = re.compile(r"header\.[A-Za-z0-9-]{1,64}")
 _FRAMING = ("header.content-length", "header.transfer-encoding")
 _LEADING = re.compile(r"(delay|applied)=([^,]*)(?:,\s*|$)")
 
-# Raises a SettingError where the text cannot be meant.
+# Raises a SettingError for an invalid text.
 Check = Callable[[str], None]
 
-# What every dish takes.
+# Options of every entry.
 COMMON_OPTIONS: dict[str, Check] = {"delay": _duration, "applied": _yes}
-# What every refusal takes besides.
+# Further options of every refusal.
 REFUSAL_OPTIONS: dict[str, Check] = {
     "retry-after": _when,
     "retry-after-ms": _anything,
@@ -189,13 +189,13 @@ _DISHES = (
 )  # fmt: skip
 
 MENU = {each.name: each for each in _DISHES}
-# What is ordered by number, as the printed menu writes it.
+# Faults named by a status, as the printed menu shows them.
 STATUSES = {"2NN": "200 … 299", "3NN": "300 … 399", "NNN": "400 … 599"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One dish as ordered: what a request is answered with.
+    """One entry of the menu with its options: what a request is answered with.
 
     Args:
         name: A name of the menu, or a status as three digits.
@@ -275,7 +275,7 @@ def order(name: str, arguments: str | None = None) -> Fault:
 
 def _options(name: str, entry: Dish, arguments: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
-    # Free text may contain commas, so named options that every dish takes come before it.
+    # Free text may contain commas, so the options of every entry come before it.
     while entry.takes_rest and (common := _LEADING.match(arguments)):
         found.append((common[1], common[2].strip()))
         arguments = arguments[common.end() :]

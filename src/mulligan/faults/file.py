@@ -31,7 +31,7 @@ __all__ = ("FaultSettings", "read_toml")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultSettings:
-    """What a file says; None is what it does not say.
+    """The settings in a file; None for a setting that it does not contain.
 
     Args:
         rules: Rules in the order of the file.

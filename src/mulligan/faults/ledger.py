@@ -1,7 +1,7 @@
 """The ledger: every request to the fault server, and its effects.
 
-The ledger answers the questions a test has: how many requests, how many effects, was one of them
-made twice, and did a client ask again before the time that the server had named?
+It tells a test how many requests and effects there were, whether an effect was made twice, and
+whether a client retried before the time that the server had stated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class LedgerEntry:
         outcome: What the script or the limits gave it, ``429(retry-after=2)``, ``limit``, ``ok``.
         status: The status that was sent; None if no head was.
         is_early: It began after the server had named a time to this client, and came before it.
-            What was under way when the refusal was sent could not know.
+            Requests that were under way when the refusal was sent do not count.
         effect: What it changed, ``POST /invoices/7``; empty if nothing.
         is_duplicate: The same effect, by key or by body, had been made before.
         is_rekeyed: A creation with a key of its own, whose body had come with another key.
@@ -113,9 +113,9 @@ class RequestLedger:
         return since <= began_at and now < until
 
     def close(self, client: str, vendor: str, since: float, until: float) -> None:
-        """Note that the client was told to stay away until then; the last word counts.
+        """Record that the client was told to stay away until then; the last statement counts.
 
-        Told again inside a closed window, it has known since the first time.
+        If it is told again inside a closed window, the time of the first statement counts.
         """
         first, end = self._closed.get((client, vendor), (since, 0.0))
         self._closed[client, vendor] = (min(first, since) if since < end else since, until)

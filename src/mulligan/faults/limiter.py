@@ -1,7 +1,6 @@
 """Rate limiters of the fault server: bucket, fixed window, sliding window.
 
-Three ways to count differ in when what was taken comes back, and that is what the quota headers
-tell.
+They differ in when used units come back, which is what the quota headers state.
 
     bucket    flows back all the time; a burst may use all of it, then it trickles
     fixed     comes back at once when the clock passes a multiple of the window
@@ -98,7 +97,7 @@ def look(limit: RateLimit, meter: Meter, cost: float, now: float) -> LimitVerdic
     """What the limit says about a request of that cost, without taking anything."""
     meter = _settled(limit, meter, now)
     free = limit.capacity - meter.taken
-    # A bucket's level is a float; what is missing by rounding alone is not missing.
+    # A bucket's level is a float; ignore rounding errors.
     if cost <= free + 1e-9:
         after = charge(limit, meter, cost, now)
         remaining = max(0, floor(limit.capacity - after.taken + 1e-9))
@@ -130,10 +129,9 @@ def charge(limit: RateLimit, meter: Meter, cost: float, now: float) -> Meter:
 def postpone(limit: RateLimit, meter: Meter, now: float) -> Meter:
     """The meter after a refused request that counts all the same.
 
-    Where all is taken already there is nothing left to take, and hammering would cost nothing;
-    vendors that count refusals push the reset away instead. A sliding window does so by giving
-    its oldest piece the time of this refusal, a bucket by losing what has flowed back. A fixed
-    window ends when it ends.
+    If nothing is left, a refusal cannot take more, and retrying early would cost nothing; vendors
+    that count refusals delay the reset instead. A sliding window gives its oldest piece the time of
+    this refusal, a bucket loses what has flowed back. A fixed window is not delayed.
     """
     meter = _settled(limit, meter, now)
     if limit.counting is Counting.SLIDING and meter.log and meter.taken > limit.capacity - 1:

@@ -112,8 +112,8 @@ def admit(
 ) -> tuple[LimitCheck, ClientUsage]:
     """What the limits say about a request of that many tokens, and the account after it.
 
-    A refusal that counts pushes the next turn away, so its wait is read from the account that it
-    leaves behind: who waits as told is admitted.
+    A counted refusal delays the next admission, so its wait is computed after it was counted: a
+    client that waits as told is admitted.
     """
     said = LimitCheck(
         limits=limits,

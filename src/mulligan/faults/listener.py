@@ -1,9 +1,9 @@
 """The listening socket, which `refuse` closes and reopens.
 
-A refused connection cannot be scripted request by request: no code reads the request. So
-``refuse`` closes the port for a while. The address stays bound meanwhile, without listening, and
-without SO_REUSEADDR: with it, any other server could take the port. A program that takes it all
-the same, in the moment between the two sockets, is waited for.
+A refused connection cannot be scripted request by request: no code reads the request. So ``refuse``
+closes the port for a while. The address stays bound meanwhile, without listening, and without
+SO_REUSEADDR: with it, any other server could take the port. If a program takes it between the two
+sockets, the listener waits until it is free.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PortListener:
     """Accepts connections for a service.
 
     Args:
-        service: Who answers.
+        service: Decides on the answers.
         host: The address to bind.
         port: The port; 0 for a free one, which it then keeps.
         allowed_hosts: Names besides the loopback ones that a Host header may carry.

@@ -1,8 +1,8 @@
 """Random numbers that can be replayed from a seed.
 
-A roll is a function of the seed and of what it is rolled for, never of what was rolled before.
-Two clients that race each other therefore cannot change one another's fate, as they would with
-one random generator for all.
+A roll is a function of the seed and of what it is rolled for, never of what was rolled before. So
+the order in which clients send does not change their results, as it would with one random generator
+for all.
 """
 
 from __future__ import annotations

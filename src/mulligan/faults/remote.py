@@ -48,7 +48,7 @@ def ask(
     Args:
         url: Where it is, as `address` gave it.
         path: One of its own paths.
-        names: What only a fault server's answer has.
+        names: Fields that only a fault server's answer has.
         method: ``GET`` to ask, others to change something.
         body: What it is told.
         kind: The content type of that.

@@ -1,8 +1,8 @@
 """A JSON resource whose writes are counted.
 
-``POST /invoices`` creates one, and nothing stops a client from creating it twice: that is what
-the ledger is for. A client that sends an ``Idempotency-Key`` gets the first answer again instead
-(and 422 for another payload), as draft-ietf-httpapi-idempotency-key asks of a server.
+``POST /invoices`` creates one, and a client may create it twice by mistake, which the ledger shows.
+A client that sends an ``Idempotency-Key`` gets the first answer again instead (and 422 for another
+payload), as draft-ietf-httpapi-idempotency-key asks of a server.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _STATUSES = {"overloaded": 503, "plan": 429, "limit": 429, "billing": 402, "cont
 _STATUSES |= {"model": 404, "policy": 422, "auth": 401}
 # Only ASCII digits are a number here, and not too many of them.
 _NUMBER = re.compile(r"[0-9]{1,12}")
-# What a later, equal request can hope for, where the script does not say it.
+# Default of ``is_retriable``, by status.
 _MAY_PASS = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What became of a request to the resource.
+    """The result of a request to the resource.
 
     Args:
         page: The answer.
@@ -61,7 +61,7 @@ class Resource:
         self._kept: dict[tuple[str, str], tuple[str, Page]] = {}
 
     def change(self, names: tuple[str, ...] | None, *, honours_keys: bool | None) -> None:
-        """Have other collections, or another mind about keys; None leaves it as it is."""
+        """Change the collections, or whether keys are honoured; None leaves a setting unchanged."""
         if names is not None:
             self._items = {name: self._items.get(name, {}) for name in check_names(names)}
             self._last = {name: self._last.get(name, 0) for name in names}

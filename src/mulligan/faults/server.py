@@ -33,7 +33,7 @@ __all__ = ("FaultServer",)
 
 T = TypeVar("T")
 
-# A server that does not start in this time will not.
+# Seconds to wait for the server to start.
 _START = 10.0
 
 
@@ -139,7 +139,7 @@ class FaultServer:
     def url(self) -> str:
         """Where it listens, ``http://127.0.0.1:41327``; OpenAI's base URL is this plus ``/v1``."""
         bound = self._listener.host
-        # Who listens everywhere is reached at loopback, too.
+        # A server that listens on all addresses is reached at loopback.
         host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(bound)  # noqa: S104 -- only compared
         host = host or (f"[{bound}]" if ":" in bound else bound)
         return f"http://{host}:{self.port}"
@@ -190,7 +190,7 @@ class FaultServer:
 
     @property
     def ledger(self) -> RequestLedger:
-        # Through the server's own thread: what was answered before this line is noted by then.
+        # Runs in the server's thread, so all earlier answers are recorded.
         return self._ask(lambda: self._service.ledger)
 
     @property
@@ -203,7 +203,7 @@ class FaultServer:
         return self.ledger.totals
 
     def _ask(self, question: Callable[[], T]) -> T:
-        # In the server's own thread, where `hears` is called, waiting for it would last for ever.
+        # Called in the server's own thread, from `hears`: waiting for that thread would deadlock.
         if self._loop is None or threading.current_thread() is self._thread:
             return question()
 

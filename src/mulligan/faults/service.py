@@ -95,7 +95,7 @@ class Service:
         self.ledger.reopen()
 
     def change(self, settings: FaultSettings) -> None:
-        """Do what a file says; what it does not say stays, but for the accounts."""
+        """Apply the settings of a file; others stay, except that the accounts are reset."""
         self._seed = self._seed if settings.seed is None else settings.seed
         self._text = self._text if settings.text is None else settings.text
         self._resource.change(settings.resources, honours_keys=settings.honours_keys)
@@ -151,7 +151,7 @@ class Service:
             answer = answer or good(vendor, fault, trouble, headers, self._text)
         elif answer is None and not is_rest:
             answer = anything(head)
-        # What resets before it reaches the resource has no answer, and needs none.
+        # A request that is reset before it reaches the resource needs no answer.
         answer = restated(answer or PlannedResponse(status=200), fault)
         wait = stated(decided, answer, now)
         if wait is not None:
@@ -203,5 +203,5 @@ def _client(request: HttpRequest) -> str:
     key = request.key
     if key.startswith("mulligan-"):
         return key.removeprefix("mulligan-")[:40]
-    # A real key may have come here by mistake; it is never kept, nor shown.
+    # A real key may be sent here by mistake; it is neither stored nor shown.
     return f"key-{sha256(key.encode()).hexdigest()[:8]}" if key else "anonymous"

@@ -28,7 +28,7 @@ _PROGRAMS = re.compile(
 )
 _TELEMETRY = re.compile(r".*(?:event_logging|telemetry|statsig|analytics).*")
 _MODEL = re.compile(r".*/models/([^/:]+)")
-# Where prompts go. A rule that covers one of these was not written for what is asked besides.
+# Paths of prompts. A rule that matches one of these does not apply to side requests.
 _PROMPTS = (
     "/v1/messages",
     "/v1/responses",
@@ -45,7 +45,7 @@ def names_asides(rule: ScriptRule) -> bool:
 
 
 def is_aside(head: Head, vendor: Vendor | None, asked: ClientRequest) -> bool:
-    """Whether the request is none of those that the script is about."""
+    """Whether it is a side request, which the script does not cover."""
     if vendor is not None:
         return asked.is_count
     if voice_of(head) is not _REST or _body(head, None, asked) is not None:
@@ -61,7 +61,7 @@ def anything(head: Head) -> PlannedResponse:
 
 
 def voice_of(head: Head) -> VendorErrors:
-    """Whose words a refusal takes where the path belongs to no known API."""
+    """The API whose format a refusal has if the path belongs to no known API."""
     if "anthropic-version" in head.headers:
         return ANTHROPIC
     if head.path.startswith("/v1beta/"):
@@ -95,7 +95,7 @@ def _body(head: Head, vendor: Vendor | None, asked: ClientRequest) -> Json | Non
 
 
 def _model(name: str, *, is_gemini: bool) -> Json:
-    """Any model exists: which one fails is the script's business."""
+    """Every model exists; the script decides which fails."""
     if is_gemini:
         return {"name": f"models/{name}", "displayName": name, "inputTokenLimit": 1_048_576}
     openai = {"id": name, "object": "model", "created": 0, "owned_by": "mulligan"}

@@ -1,7 +1,6 @@
 """Chooses the step of a script for a request.
 
-Limits come first, as at a provider's front door: who is refused there never reaches the script and
-takes no step of it.
+Limits come first: a request that they refuse does not reach the script, and uses none of its steps.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from .script import RuleState, Script, ScriptRule, Turn, take
 __all__ = ("LIMIT", "OK", "Decided", "StepChooser")
 
 OK = Fault(name="ok")
-# What the limits say; not on the menu, since no script can order it.
+# The outcome of the limits; not on the menu, because scripts cannot name it.
 LIMIT = Fault(name="limit")
 
 
@@ -38,7 +37,7 @@ class Decided:
 
 
 class StepChooser:
-    """Keeps how far the script has come and what each client has used.
+    """Keeps the state of the script and the usage of each client.
 
     Args:
         script: What is done with which request.

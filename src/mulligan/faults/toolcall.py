@@ -1,8 +1,8 @@
 """Which of the client's tools runs a shell command or writes a file.
 
-Every program names its tools differently, and refuses arguments that do not fit the schema it
-sent. So the schema decides: the tool is found by its name, each argument by the property it fits,
-and what else is required gets the blandest value of its type.
+Every program names its tools differently, and refuses arguments that do not fit the schema it sent.
+So the schema decides: the tool is found by its name, each argument by the property it fits, and
+other required properties get a neutral value of their type.
 """
 
 from __future__ import annotations

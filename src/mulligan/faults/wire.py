@@ -1,7 +1,7 @@
 """HTTP/1.1 parsing.
 
-Reading is strict where a lenient reader could be fooled (one length, no folded lines) and writing
-is written here, because half of what this server sends is wrong on purpose.
+Reading is strict where lenience is exploitable (one length, no folded lines). Writing does not use
+a library, because much of what this server sends is wrong on purpose.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _DEEPEST = 200
 
 
 class BadRequest(Exception):
-    """What came is not a request.
+    """The client sent something that is not a valid request.
 
     Args:
         status: The status to answer with.
@@ -127,7 +127,7 @@ class HttpRequest:
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"{text} is no JSON")  # Python reads NaN, which nobody else could read again
+    raise ValueError(f"{text} is no JSON")  # Python accepts NaN, which JSON does not
 
 
 def _is_deep(value: object) -> bool:

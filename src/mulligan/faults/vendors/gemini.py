@@ -1,8 +1,8 @@
 """The Gemini generateContent API.
 
-There are no quota headers and no ``Retry-After``: what Gemini knows about when stands in the body
-as ``RetryInfo``, beside the quota that was violated. A stream has no last event either: the last
-chunk is the one with a ``finishReason``.
+There are no quota headers and no ``Retry-After``: Gemini states the wait in the body as
+``RetryInfo``, beside the quota that was violated. A stream has no last event either: the last chunk
+is the one with a ``finishReason``.
 """
 
 from __future__ import annotations

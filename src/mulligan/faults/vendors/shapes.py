@@ -1,7 +1,7 @@
 """What a vendor module provides: answers, streams, errors.
 
 A request is read into `ClientRequest`, an answer is made from `VendorReply`, a refusal from
-`Trouble`. The four APIs differ in spelling only; this is the part that does not differ.
+`Trouble`. These are common to the four APIs, which differ only in format.
 """
 
 from __future__ import annotations
