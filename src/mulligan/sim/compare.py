@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ("Run", "resized", "run")
 
-# A crowd that is larger than the scenario's own gets so many times its T* to finish.
+# A resized scenario with more agents gets so many times its T* to finish.
 _TIMES = 4.0
 
 

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 __all__ = ("Again", "Clients", "Contender", "PolicyContext", "simulate")
 
-# Requests per job after which a run is stopped: nothing that needs more is going to be done.
+# Requests per job after which a run is stopped as a runaway.
 _RUNAWAY = 60
 
 # Jobs that begin together do so within so many seconds.
 _TOGETHER = 0.01
 
-# Objects between two collections: at the usual 700 a crowd of tasks is looked through all the time.
+# Objects between two garbage collections: the default of 700 is slow with many tasks.
 _COLLECT = (100_000, 50, 100)
 
 # Seconds that a process needs to start again after it died.
@@ -184,7 +184,7 @@ class _Simulation:
         self.ended = 0
         self._progress = progress
         self._asked: dict[int, int] = {}  # requests so far, by job
-        self._closed: dict[tuple[int, str], float] = {}  # until when, by who knows and model
+        self._closed: dict[tuple[int, str], float] = {}  # until when, by process and model
         self._tasks: list[asyncio.Task[None]] = []
         self._memory = Memory(self._moment)
         self._is_over = False
@@ -308,7 +308,7 @@ class _Simulation:
                 end.because = f"{type(error).__name__}: {error}"[:200]
             break
         if self._is_over:
-            return  # what was stopped has not ended
+            return  # stopped jobs have no end
         end.ended_at, end.verdict = self.clock.now(), verdict
         self.ended += 1
         if self._progress is not None and self.ended % 1000 == 0:
@@ -362,7 +362,7 @@ class _Simulation:
 
 @contextmanager
 def _replaced() -> Iterator[None]:
-    """Guards look for the world around their call, and simulated failures are not logged."""
+    """Make guards look for the world around their call; turn off logging of simulated failures."""
     log = logging.getLogger("mulligan")
     level, surroundings.exist = log.level, True
     log.setLevel(logging.CRITICAL + 1)

@@ -1,8 +1,8 @@
 """Rate limiters of simulated servers: token bucket, fixed window, sliding log, concurrency.
 
-Each is told the time and keeps its own books. `look` says what a request would be told without
-taking anything, `take` books an admitted one, `refuse` a rejected one, so that a server with
-several limits can ask all of them before one is charged.
+Each takes the time as an argument and keeps its own state. `look` says what a request would be told
+without taking anything, `take` books an admitted one, `refuse` a rejected one, so that a server
+with several limits can ask all of them before one is charged.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 __all__ = ("BucketLimiter", "Concurrency", "Limiter", "LimiterAnswer", "SlidingLog", "Window")
 
-# Sums of floats miss by a little; no request is rejected for a billionth of a unit.
+# Tolerance for rounding errors of sums.
 _ROUNDING = 1e-9
 
 

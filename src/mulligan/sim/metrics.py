@@ -39,7 +39,7 @@ _HOLDS, _SHARE = 5.0, 0.95
 # How finely the time is looked at in which capacity is back, in seconds.
 _STEP = 0.25
 
-# A zero would make every geometric mean zero, and hide the rest.
+# Lowest score in a geometric mean: a zero would make it zero.
 _LEAST = 1.0
 
 
@@ -160,7 +160,7 @@ def _quality(
     by_time = 1.0 if best.seconds is None else best.seconds / max(seconds, 1e-9)
     by_requests = best.requests / max(requests, 1)
     if completion < 1:
-        # Who gives up is done early with few requests; that must not score.
+        # A policy that gives up is done early with few requests; do not reward that.
         by_time, by_requests = min(1.0, by_time), min(1.0, by_requests)
     share = min(1.0, (by_time * by_requests) ** 0.5)
     return float(100 * completion * share * (1 - violations))

@@ -81,7 +81,7 @@ def _sendings(scenario: Scenario) -> float:
 
 
 def _chance(share: float) -> float:
-    """A chance to succeed that can be divided by: where nothing ever does, R* is absurd."""
+    """A chance to succeed that can be divided by: never 0."""
     return max(share, 1e-6)
 
 

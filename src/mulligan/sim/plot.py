@@ -1,4 +1,4 @@
-"""A picture of simulations: policies side by side, as one SVG.
+"""Plots simulations: policies side by side, as one SVG.
 
 Above: requests over time, those that were served and those that were not, with the server's
 capacity. Below: the jobs that are done, with the best that any client could do. Written by hand:

@@ -109,7 +109,7 @@ class _Once:
         return await send()
 
 
-# A day: longer than any scenario that ships. Neither attempts nor time end a call.
+# A day: longer than any scenario that ships. So neither attempts nor time end a call.
 _DAY = 86_400.0
 
 DEFAULT = Guarded("default")

@@ -1,7 +1,7 @@
-"""Random numbers that belong to a question, not to the order in which questions are asked.
+"""Random numbers that depend on the question asked, not on the order of questions.
 
-Whether the second request of job 7 fails must not depend on what other jobs did before: then two
-policies under one seed meet the same server, and the difference between them is their own.
+Whether the second request of job 7 fails must not depend on what other jobs did before: so two
+policies with one seed meet the same server, and their results are comparable.
 """
 
 from __future__ import annotations

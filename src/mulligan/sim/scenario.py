@@ -224,7 +224,7 @@ class Scenario:
         processes: How many processes the agents are spread over.
         store: Whether these share a store, or know nothing of each other.
         dies_at: When every process dies and is started again with what its store kept; 0 for never.
-        horizon: Seconds after which what is not done is not done.
+        horizon: Seconds after which unfinished jobs count as not done.
     """
 
     name: str = "scenario"

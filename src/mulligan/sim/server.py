@@ -1,7 +1,7 @@
 """The simulated server: what it answers to a request that arrives at a given time.
 
-It reads no clock and waits for nothing. A reply says how long the server takes, and what the
-client sees then; the engine lets that time pass.
+It reads no clock and never waits. A reply says how long the server takes, and what the client sees
+then; the engine lets that time pass.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = (
     "served_at",
 )
 
-# What a server claims that lies about when it opens.
+# The Retry-After of a server that states a wrong time, in seconds.
 _AN_HOUR = 3600.0
 
 Ending = Literal["answered", "status", "refused", "lost", "timeout", "cut"]
 
 
 class Question(IntEnum):
-    """What is left to luck."""
+    """Questions that are answered by random numbers."""
 
     UP = 1
     DOWN = 2
@@ -259,7 +259,7 @@ class Server:
         write = _STYLES[style]
         for limit, limiter, cost in limits:
             if limit.kind == "concurrency":
-                continue  # nobody states these
+                continue  # no vendor states these
             answer = limiter.look(now, 0.0)
             reply.headers.update(write(limit, answer, self._wall + now))
             if limit.kind == "window" and answer.remaining < cost:
@@ -281,7 +281,7 @@ class Server:
 
 
 def _said(status: int) -> dict[str, Any]:
-    """The body of an error, in words that say nothing about when."""
+    """The body of an error, without a reset time."""
     kind, message = {
         429: ("rate_limit_error", "Rate limit reached"),
         503: ("unavailable", "Service unavailable"),
