@@ -59,7 +59,7 @@ class Target:
 
     Attributes:
         is_calm: Whether a call may be made without asking, and its success not reported.
-        is_clear: Whether the same holds for answers that say that plenty is left (`glance`).
+        is_clear: Whether the same holds for answers that say that plenty is left (`fast_path`).
         has_default: Whether a guard that was given no settings is among the callers.
         parts: Breaker, gate and tokens, once needed.
     """

@@ -64,7 +64,7 @@ class StopProgram(Exception):
     """Raised by a sink to stop the program because of its output.
 
     Args:
-        why: The reason, as `Ended.stopped` has it.
+        why: The reason, for `ProcessExit.stopped`.
     """
 
     def __init__(self, why: str) -> None:

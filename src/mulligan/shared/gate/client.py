@@ -61,7 +61,7 @@ _STARTING = "a few calls go first, because the target has not answered yet"
 
 
 class QuotaLike(Protocol):
-    """One dimension of a limit as an answer stated it; `classify.quota_headers.Quota` is one."""
+    """One dimension of a limit as an answer stated it; `classify.quotas.Quota` is one."""
 
     @property
     def dimension(self) -> str: ...

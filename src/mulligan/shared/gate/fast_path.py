@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ("QuotaFastPath", "acall", "call")
 
-# As many calls must be left for each one under way; see `stores.gate_admission`.
+# As many calls must be left for each one under way; see `_PLENTY` of `client`.
 _PLENTY = 40
 
 # Below so many, or a tenth of the limit, every call counts.

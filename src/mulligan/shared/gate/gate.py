@@ -9,8 +9,8 @@
 
 *Believing* admits what remains and then waits for the reset: a burst and a wait lose nothing on
 fixed windows or on buckets, while even pacing loses a third. *Shut* holds for all callers, until
-the time that the rejection named. *Opening* is what is left where the server states nothing: one
-leased probe, then slow start (`opening`).
+the time that the rejection named. *Opening* is used if the server states nothing: one leased probe,
+then slow start (`slow_start`).
 
 Every turn has a number; calls carry it, so that a rejection of a call from before the gate was
 shut neither shuts it again nor counts twice.

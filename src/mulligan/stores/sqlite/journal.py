@@ -122,7 +122,7 @@ class SqliteJournal:
             raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
 
     def lengths(self, prefix: str) -> dict[str, int]:
-        """How many entries each stream has whose name begins so: what has changed, in one look."""
+        """The number of entries of each stream with this prefix, to see which have changed."""
         try:
             rows = self._file.reader.execute(
                 "SELECT stream, MAX(place) FROM journal WHERE stream >= ? AND stream < ? "
