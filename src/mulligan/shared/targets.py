@@ -267,7 +267,7 @@ class TargetParts:
             if known == wanted:
                 continue
             if isinstance(known, Gate) and replace(known, scout=wanted.scout) == wanted:
-                if wanted.scout:  # one who reads answers is enough
+                if wanted.scout:  # one guard that reads answers is enough
                     self._agreed[name] = wanted
                     self.adjust(name, wanted)
             elif is_strict:

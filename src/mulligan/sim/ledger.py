@@ -19,7 +19,7 @@ class RequestRecord:
         sent_at: When the client sent it.
         arrived_at: When it arrived.
         ended_at: When the client had its answer or error; infinity if it stopped waiting.
-        agent: Who sent it.
+        agent: The agent that sent it.
         process: In which process.
         job: For which job.
         ending: What the client saw; ``cancelled`` if it stopped waiting, ``verify`` if it asked
@@ -50,7 +50,7 @@ class JobEnd:
     """How one job ended.
 
     Args:
-        agent: Who did it.
+        agent: The agent that did it.
         began_at: When it could begin.
         ended_at: When its caller had a result; infinity for never.
         verdict: What the caller was told.

@@ -142,7 +142,7 @@ def changes(
 
 
 def untracked_folders(tree: Tree) -> tuple[str, ...]:
-    """Every folder with nothing in it that git tracks or ignores, be it empty."""
+    """Every folder, empty ones included, without a file that git tracks or ignores."""
     asked = ("ls-files", "--others", "--directory", "--exclude-standard", "-z")
     found: list[str] = []
     for top in (path for path in tree.git.fields(*asked) if path.endswith("/")):

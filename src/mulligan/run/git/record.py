@@ -180,7 +180,7 @@ class SetAside:
         at: When, in epoch seconds.
         moves: Every path, with what stands there instead.
         left: Paths that were changed and stay as they are.
-        folders: Folders that stay, be they empty.
+        folders: Folders that are kept even if empty.
         since: For a tree of an agent's own, the baseline it was lent with.
         words: The agent's last words, for a commit's message.
         prefix: Stands before them.

@@ -70,7 +70,7 @@ def write_baseline(
         folders: Folders with nothing in them that git tracks.
         objects: The contents of `places`, to be written with it.
         instead_of: The commit of a baseline that shall stay no longer.
-        author: Who commits where git does not know by then.
+        author: The author for commits if git has no identity configured.
     """
     tree, head = status.tree, status.commit
     entries = {f"staged/{path}": place.index for path, place in places.items()}
@@ -130,12 +130,12 @@ def write(
         objects: The contents of `moves`, to be written with it.
         moves: What is set aside.
         left: What is not.
-        folders: Folders that stay, be they empty.
+        folders: Folders that are kept even if empty.
         folder: Where it will be given back, if not in `tree`.
         since: The baseline of the agent's own tree that it is taken from.
         words: What a commit will say.
         prefix: Stands before it.
-        author: Who commits if git does not know.
+        author: The author if git has no identity configured.
     """
     tree, head = status.tree, status.commit
     with reading(tree) as reader:

@@ -149,7 +149,7 @@ def leased(tree: Tree, run: str, *, is_shared: bool = False) -> Iterator[None]:
 
     Args:
         tree: The tree.
-        run: Who works in it.
+        run: The run that works in it.
         is_shared: Whether other shared holders are allowed: runs that only deliver changes from
             trees of their own.
 

@@ -84,7 +84,7 @@ class Lent:
 
     Args:
         run: Whose run it is.
-        agent: Who works in it.
+        agent: The agent that works in it.
         folder: Where it is.
         owner: The user's tree.
     """

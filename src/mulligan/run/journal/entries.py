@@ -342,7 +342,7 @@ def name_of(step: JournalEntry) -> str:
 
 
 def packed(step: JournalEntry) -> str:
-    """`step` as JSON, in ASCII: a folder's name may be bytes that are no text."""
+    """`step` as JSON, in ASCII: a folder's name may be bytes that are not UTF-8."""
     body = {"step": name_of(step), **step._asdict()}
     return json.dumps(body, separators=(",", ":"))
 

@@ -30,7 +30,8 @@ class Holder(NamedTuple):
     Args:
         token: Random, per claim: one process may claim a run twice.
         pid: Its process id, as its /proc shows it.
-        began: When the process began, as the system says it; with `pid` it is no other process.
+        began: When the process began, as the system reports it; with `pid` it identifies the
+            process.
         pids: Where `pid` means this process: its pid namespace and its view of /proc.
         boot: The boot that it runs in.
         machine: The id kept in the state folder that it works on.

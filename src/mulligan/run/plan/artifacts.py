@@ -24,7 +24,7 @@ def target_of(folder: Path, output: str) -> Path:
     """Where `output` of an agent that runs in `folder` really lies.
 
     Raises:
-        SettingError: It is no file, or a link leads out of the folder.
+        SettingError: It is not a file, or a link leads out of the folder.
     """
     shown = clean(output)
     named = os.path.normpath(folder / output)

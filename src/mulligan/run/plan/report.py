@@ -139,7 +139,7 @@ class Report(NamedTuple):
         phases: The results of its phases, in order.
         until: When it goes on by itself, if it is parked.
         run: The id of its run.
-        aside: What git has set aside and not given back, now that it is over, in sentences.
+        aside: What git has set aside and not given back after the end, in sentences.
     """
 
     name: str

@@ -3,8 +3,8 @@
     Running ──exits by itself────────────▶ Lingering ──▶ Sweeping (SIGTERM, SIGKILL) ──▶ Over
        └─stop, idle, timeout, the sink ──▶ Ending (SIGINT, SIGTERM, SIGKILL) ────────────┘
 
-It is over when the program has ended, no process of its group runs, and its streams are read to
-the end, or to where a process that left the group keeps them open.
+It ends when the program has exited, no process of its group runs, and its streams are read to the
+end, unless a process that left the group keeps them open.
 """
 
 from __future__ import annotations

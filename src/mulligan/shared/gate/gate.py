@@ -89,8 +89,8 @@ class GateWait:
         because: What for.
         least: Seconds that it takes at the least, as far as is known.
         hears: Whether the answer to a call that is under way may end it.
-        polls_for: Seconds in which nothing else ends it: `delay` is when to look for such an
-            answer, for who cannot be called when it comes.
+        polls_for: Seconds in which nothing else ends it: `delay` is when a caller that cannot be
+            woken looks for such an answer.
     """
 
     delay: float
