@@ -313,7 +313,7 @@ def is_final(response: Any, over: Exception) -> Any:
 
 
 def hear(told: Story | None) -> None:
-    """Tell whoever listens in this context how a call ended."""
+    """Pass the story of a call to the listener of this context, if there is one."""
     listening = heard.get()
     if listening is not None and told is not None:
         listening.append(told)

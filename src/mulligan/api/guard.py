@@ -80,7 +80,7 @@ class Guard:
         """
         from importlib import import_module
 
-        # By name: adapters stand above this layer, and load only where somebody wraps a client.
+        # By name: adapters stand above this layer, and load only when a client is wrapped.
         adapters = import_module("mulligan.adapters.wrap")
         return adapters.wrap(self, client, keys=keys)  # type: ignore[no-any-return]
 

@@ -44,7 +44,7 @@ _NO_DEFAULT: Any = _NoDefault()
 # What another provider would refuse as well: the request itself is the mistake, or not wanted.
 _STAYS = frozenset({Kind.CLIENT, Kind.CONTENT_POLICY, Kind.CONDITIONAL, Kind.UNKNOWN})
 
-# A bug of the caller's, a cancellation: these are nobody else's to answer.
+# A bug of the caller, or a cancellation: no other provider is tried.
 _UNANSWERED = (Ending.UNKNOWN, Ending.CANCELLED)
 
 _HARMLESS = (Effects.READ, Effects.IDEMPOTENT)
@@ -305,7 +305,7 @@ def _route(given: object, wait: float) -> _Route:
 
 
 def _told(error: Exception) -> Story:
-    """The story of `error`; one that is nobody else's to answer goes on its way."""
+    """The story of `error`; raises `error` if no other provider should be tried."""
     tale = story(error)
     if tale is None or tale.ending in _UNANSWERED:
         raise error

@@ -138,7 +138,7 @@ async def armed(signal: Any, steps: Any, limit: float, overtime: Callable[[], Ti
 
 
 class _Resumed:
-    """A coroutine that has already suspended once, taken up again where it waits."""
+    """A coroutine that was started elsewhere and has suspended once; awaiting this continues it."""
 
     __slots__ = ("signal", "steps")
 

@@ -32,7 +32,7 @@ _SHORTEST = 16
 
 
 def new_token() -> str:
-    """The token of ``MULLIGAN_DASHBOARD_TOKEN``, else one that nobody can guess.
+    """The token of ``MULLIGAN_DASHBOARD_TOKEN``, else a random one.
 
     Raises:
         SettingError: It is too short, or not made for an address.

@@ -1,8 +1,8 @@
 """Results that could not be recorded yet, and are offered to the store again.
 
-The effect has happened. The store that should know went away meanwhile, or the caller did; so this
-process knows, for as long as the store would have, and offers the result until it is taken. Whoever
-asks here is handed it, without asking the store.
+The operation has run, but its store went down, or its caller was cancelled. So this process keeps
+the result for as long as the store would have, and offers it to the store until that accepts it. A
+caller in this process gets it from here, without asking the store.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ class Bucket(NamedTuple):
 
 
 def summary(buckets: Iterable[Bucket]) -> dict[str, Any]:
-    """What a dashboard of retries shows (R-X4), as plain data; None for what nobody counted."""
+    """What a dashboard of retries shows (R-X4), as plain data; None for what was not counted."""
     tally = Tally()
     for bucket in buckets:
         tally.add(bucket.counts)

@@ -70,7 +70,7 @@ class JsonLinesListener:
     def _deliver(self, events: list[Event]) -> None:
         # In ASCII: U+2028 and U+0085 end a line for half the programs that read one.
         lines = [f"{json.dumps(fields(event), separators=(',', ':'))}\n" for event in events]
-        file = self._open()  # anew for each batch: the file may have been moved away
+        file = self._open()  # opened for each batch: the file may have been rotated
         try:
             for line in lines:
                 data = line.encode("ascii")

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ("OpenTelemetryListener",)
 
-# Calls whose spans are open at a time. A call that never ends, as a stream that nobody reads, would
-# keep its span for ever: the oldest is ended then.
+# Most spans open at a time; beyond it the oldest is ended. A call that never ends, such as an
+# abandoned stream, would keep its span for ever.
 _OPEN = 10_000
 
 _DECISIONS = {"RetryAfter": "retry", "Park": "park", "Verify": "verify", "GiveUp": "give_up"}

@@ -30,8 +30,8 @@ class TrioClock(trio.abc.Clock):
         return self.virtual.now()
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        # Trio asks only when no task can run: the moment to jump. Without a deadline, whoever is
-        # blocked waits for a thread or a socket, and that wait is real.
+        # Trio asks only when no task can run: the moment to jump. Without a deadline, the tasks
+        # wait for a thread or a socket, which takes real time.
         if deadline == inf:
             return inf
         self.virtual.move_to(deadline)

@@ -193,7 +193,7 @@ def _guarded(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     try:
         return function(**arguments)
     except StopIteration as error:
-        # No future takes one: whoever waits for it would wait for ever.
+        # A future cannot hold StopIteration: the waiting task would never continue.
         raise RuntimeError("the tool raised StopIteration") from error
 
 

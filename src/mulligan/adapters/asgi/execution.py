@@ -201,7 +201,7 @@ class Execution:
 
 
 def log(message: str, hold: KeyHold, more: object) -> None:
-    """Tell whoever runs the server; `message` has a place for the key and one for `more`."""
+    """Log a warning for the operator; `message` has a place for the key and one for `more`."""
     import logging
 
     logging.getLogger("mulligan").warning(message, hold.label, more)

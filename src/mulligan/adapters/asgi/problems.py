@@ -68,7 +68,7 @@ def _is_known(error: Exception) -> bool:
 
 
 def _log(error: Exception) -> None:
-    """The client is told the status; what happened is for whoever runs the server, masked."""
+    """Log the masked error for the operator; the client gets only the status."""
     import logging
 
     tale = story(error)

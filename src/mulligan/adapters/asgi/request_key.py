@@ -81,8 +81,8 @@ def payload_fingerprint(headers: Headers, query: bytes, body: bytes) -> str:
     """What a key stands for: a digest of query, content type and body (E-F9).
 
     JSON counts by what it means: the order of members, blanks, 1 and 1.0 make no difference.
-    Everything else counts by its bytes; a multipart body without its boundary, which clients
-    draw anew for every request.
+    Everything else counts by its bytes; a multipart body without its boundary, which differs in
+    every request.
     """
     headers = list(headers)
     kind = header_of(headers, b"content-type")
