@@ -80,9 +80,13 @@ def test_no_sequence_of_faults_and_repeats_has_two_effects(
             assert context is not None
             return service.handle(order_id, context.key if effects == "keyed" else "")
 
-        @tools.tool(effects="idempotent")
+        @tools.tool(effects="read")
         def weather() -> str:
             return "rain"
+
+        @tools.tool(effects="read", target="act")
+        def look() -> list[str]:
+            return service.effects
 
         return tools
 

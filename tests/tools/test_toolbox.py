@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import ipaddress
+import signal
+import sys
 import threading
 from typing import Annotated, Literal
 
 import pydantic
 import pytest
+import trio
 
 import mulligan
 from mulligan.testing import Scripted, status_error
+from mulligan.tools.repeats import Repeats
 
 LOST = ConnectionResetError("reset by peer")
 
@@ -19,6 +24,10 @@ LOST = ConnectionResetError("reset by peer")
 class Item(pydantic.BaseModel):
     sku: str
     count: int = 1
+
+
+def broken(value: int) -> int:
+    raise KeyError("password=hunter2hunter2")
 
 
 def scripted(tools, *outcomes, **options):
@@ -129,6 +138,26 @@ def test_no_result_is_an_exception(tools, effects, value):
     assert tools.run_sync("act", call_id="c").is_error
 
 
+@pytest.mark.parametrize("value", ["a\udc80b", ["a\udc80b"]])
+def test_a_text_can_be_sent_whatever_is_in_it(tools, value):
+    @tools.tool(effects="read")
+    def names() -> object:
+        return value
+
+    assert tools.run_sync("names").text.encode()
+
+
+def test_a_validator_that_breaks_is_a_result(tools):
+    @tools.tool(effects="read")
+    def act(order: Annotated[int, pydantic.AfterValidator(broken)]) -> int:
+        return order
+
+    result = tools.run_sync("act", {"order": 1})
+    assert result.action == "fix_arguments"
+    assert "could not be checked: KeyError" in result.text
+    assert "hunter2" not in result.text
+
+
 def test_a_keyed_result_that_was_not_kept_is_not_made_again(tools):
     script = scripted(tools, threading.Lock(), effects="keyed", key="order_id")
     for _ in range(3):
@@ -203,6 +232,69 @@ def test_a_plain_function_does_not_block_the_loop(tools):
         return await work
 
     assert asyncio.run(main()).text == "ok"
+
+
+def test_ctrl_c_ends_a_plain_function_under_run_sync(tools):
+    went_on = []
+
+    @tools.tool(effects="read")
+    def slow() -> str:
+        signal.raise_signal(signal.SIGINT)
+        went_on.append(1)
+        return "done"
+
+    with pytest.raises(KeyboardInterrupt):
+        tools.run_sync("slow")
+    assert went_on == []
+
+
+def test_a_plain_function_under_run_sync_may_use_asyncio(tools):
+    @tools.tool
+    def fetch() -> str:
+        return asyncio.run(asyncio.sleep(0, "fetched"))
+
+    assert tools.run_sync("fetch").text == "fetched"
+
+
+def test_an_error_of_mulligan_inside_of_a_tool_does_not_say_that_nothing_was_called(tools):
+    sent = []
+
+    @tools.tool
+    def act() -> str:
+        sent.append(1)
+        raise mulligan.StoreDown("sqlite:x", "locked")
+
+    result = tools.run_sync("act", call_id="a")
+    assert result.action == "use_another_tool"
+    assert "Nothing was called" not in result.text
+
+
+@pytest.mark.parametrize("library", ["asyncio", "trio"])
+def test_plain_functions_do_not_wait_for_each_other(library):
+    tools, count = mulligan.Toolbox(), 60
+    together = threading.Barrier(count)
+
+    @tools.tool(effects="read")
+    def meet(number: int) -> int:
+        together.wait(30)
+        return number
+
+    async def on_asyncio():
+        return await asyncio.gather(*(tools.run("meet", {"number": n}) for n in range(count)))
+
+    async def on_trio():
+        results = []
+
+        async def one(number):
+            results.append(await tools.run("meet", {"number": number}))
+
+        async with trio.open_nursery() as nursery:
+            for number in range(count):
+                nursery.start_soon(one, number)
+        return results
+
+    results = asyncio.run(on_asyncio()) if library == "asyncio" else trio.run(on_trio)
+    assert sorted(result.value for result in results) == [*range(count)]
 
 
 def test_a_plain_function_that_raises_stop_iteration_does_not_hang(tools):
@@ -343,6 +435,29 @@ def test_one_key_for_other_arguments_is_told_to_the_model(tools):
     assert "this order_id stands for an earlier call with other arguments" in result.text
 
 
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        (pydantic.HttpUrl, "https://a.example", "https://b.example"),
+        (ipaddress.IPv4Address, "10.0.0.1", "10.0.0.2"),
+        (list[int], [*range(100_001)], [*range(100_002)]),
+    ],
+)
+@pytest.mark.parametrize("key", [(), ("what",)])
+def test_operations_on_different_things_have_different_keys(tools, kind, one, other, key):
+    done = []
+
+    async def submit(what):
+        done.append(what)
+        raise LOST
+
+    submit.__annotations__["what"] = kind
+    tools.tool(effects="keyed", key=key)(submit)
+    keys = [tools.run_sync("submit", {"what": what}).key for what in (one, other, one)]
+    assert keys[0] == keys[2] != keys[1]
+    assert done[0] != done[3]  # after three attempts
+
+
 def test_a_model_that_repeats_a_keyed_call_in_doubt_gets_the_same_key(tools):
     script = scripted(tools, *[LOST] * 3, "ok", effects="keyed")
     first = tools.run_sync("act", call_id="a")
@@ -433,6 +548,60 @@ def test_a_model_that_was_refused_often_can_call_after_it_has_read(tools):
     assert tools.run_sync("act", call_id="again").text == "charged"
 
 
+@pytest.mark.parametrize("options", [{"verify": "find"}, {"target": "bank"}])
+def test_only_a_read_that_shows_the_effect_resolves_a_doubt(tools, options):
+    @tools.tool(effects="read", target="bank")
+    def find() -> str:
+        return "nothing"
+
+    @tools.tool(effects="read")
+    def weather() -> str:
+        return "rain"
+
+    script = scripted(tools, LOST, "charged", effects="unsafe", **options)
+    tools.run_sync("act", call_id="a")
+    tools.run_sync("weather")
+    assert tools.run_sync("act", call_id="b").action == "verify"
+    assert len(script.calls) == 1
+    tools.run_sync("find")
+    assert tools.run_sync("act", call_id="c").text == "charged"
+
+
+def test_a_read_that_began_before_the_doubt_does_not_resolve_it(virtual_clock):
+    tools = mulligan.Toolbox()
+
+    @tools.tool(effects="read")
+    async def find() -> str:
+        await asyncio.sleep(10)
+        return "nothing"
+
+    script = scripted(tools, LOST, "charged", effects="unsafe", verify="find")
+
+    async def main():
+        reading = asyncio.create_task(tools.run("find"))
+        await asyncio.sleep(1)
+        await tools.run("act", call_id="a")
+        await reading
+        return await tools.run("act", call_id="b")
+
+    assert virtual_clock.run(main()).action == "verify"
+    assert len(script.calls) == 1
+
+
+def test_verify_is_asked_again_also_after_the_model_has_read(tools):
+    applied = [None, "charged before"]
+
+    @tools.tool(effects="read")
+    def find() -> str:
+        return "not yet"
+
+    script = scripted(tools, LOST, effects="unsafe", verify=lambda: applied.pop(0))
+    assert tools.run_sync("act", call_id="a").action == "verify"
+    tools.run_sync("find")
+    assert tools.run_sync("act", call_id="b").text == "charged before"
+    assert len(script.calls) == 1
+
+
 def test_a_call_that_was_verified_as_not_applied_is_no_longer_in_doubt(tools):
     script = scripted(
         tools,
@@ -483,6 +652,30 @@ def test_calls_that_are_cancelled_leave_a_doubt(virtual_clock):
     assert len(calls) == 1
     # The key is given back by another thread, in real time.
     assert result.action in {"verify", "wait"}
+
+
+def test_a_keyed_call_that_was_cancelled_keeps_its_key(virtual_clock):
+    tools, keys = mulligan.Toolbox(), []
+
+    @tools.tool(effects="keyed")
+    async def act() -> str:
+        context = mulligan.current()
+        keys.append(context and context.key)
+        if len(keys) == 1:
+            await asyncio.sleep(60)
+        return "charged"
+
+    async def main():
+        work = asyncio.create_task(tools.run("act", call_id="a"))
+        await asyncio.sleep(1)
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+        return await tools.run("act", call_id="the model planned again")
+
+    # Made or not: the key is given back by another thread, in real time.
+    assert virtual_clock.run(main()).key == keys[0]
+    assert len(set(keys)) == 1
 
 
 # Budget
@@ -540,6 +733,23 @@ def test_an_open_circuit_answers_at_once_and_with_the_fallback(virtual_clock):
     assert (len(script.calls), virtual_clock.now()) == (made, at)
 
 
+def test_a_fallback_that_may_have_been_applied_is_told(tools):
+    sent = []
+
+    @tools.tool(effects="read", fallback="other")
+    def act() -> str:
+        raise mulligan.CircuitOpen("act", 60.0, "5 failures in a row")
+
+    @tools.tool(effects="unsafe")
+    def other() -> str:
+        sent.append(1)
+        raise LOST
+
+    result = tools.run_sync("act", call_id="a")
+    assert (result.action, sent) == ("verify", [1])
+    assert result.text.startswith("other failed: network")
+
+
 # Loops
 
 
@@ -585,6 +795,29 @@ def test_invented_tools_and_bad_arguments_count_as_well(tools):
     scripted(tools, "ok")
     texts = [tools.run_sync("act", {"x": 1}).text for _ in range(3)]
     assert "has failed 3 times" in texts[-1]
+    for name in ("imagined", "act"):
+        results = [tools.run_sync(name, {"y": 1}) for _ in range(8)]
+        assert [result.action == "stop" for result in results] == [False] * 6 + [True] * 2
+
+
+def test_failures_are_counted_by_many_threads():
+    repeats = Repeats(limit=3)
+
+    def fail():
+        for _ in range(200):
+            repeats.failed("call", now=0.0)
+
+    threads = [threading.Thread(target=fail) for _ in range(20)]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert repeats.failures("call", now=0.0) == 4000
 
 
 def test_three_hundred_calls_of_one_operation_have_one_effect(virtual_clock):

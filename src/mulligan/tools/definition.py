@@ -18,6 +18,7 @@ from ..core.failure import Effects
 from ..core.redaction import clean
 from ..core.timeouts import Timeouts
 from ..errors import SettingError
+from .identity import identity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -205,6 +206,9 @@ class ToolDefinition:
             return dict(self._adapter.validate_python(found))
         except ValidationError as trouble:
             raise BadArguments("the arguments do not fit", self._wrong(trouble)) from None
+        except Exception as trouble:  # a validator of the tool's own raised something else
+            said = f"{type(trouble).__name__}: {trouble}"
+            raise BadArguments(f"the arguments could not be checked: {said}") from trouble
 
     def _wrong(self, trouble: Any) -> tuple[tuple[str, str], ...]:
         known = ", ".join(self.schema["properties"]) or "no arguments"
@@ -227,10 +231,8 @@ class ToolDefinition:
 
     def operation(self, arguments: Mapping[str, Any]) -> list[Any]:
         """The values of the parameters that `key` names."""
-        from ..once.fingerprint import canonical
-
         given = self.with_defaults(arguments)
-        return [canonical(given.get(each), name=each, is_strict=False) for each in self.key]
+        return [identity(given.get(each), name=each) for each in self.key]
 
 
 def _object(given: object) -> dict[str, Any]:

@@ -8,6 +8,7 @@ operation has left behind means that the earlier one may have been applied: veri
 from __future__ import annotations
 
 import inspect
+from contextvars import copy_context
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from .definition import ToolDefinition
     from .unfinished import Unfinished
 
-__all__ = ("LeftInDoubt", "ToolAttempts", "execute", "jsonable", "verified", "verifier")
+__all__ = ("LeftInDoubt", "ToolAttempts", "execute", "verified", "verifier")
 
 
 class LeftInDoubt(MulliganError):
@@ -147,7 +148,8 @@ async def execute(
 
     async def marked(**_: Any) -> Any:
         if not await mark.begin():
-            found = NOT_APPLIED if is_resolved else await verified(verify, arguments)
+            found = await verified(verify, arguments)
+            found = NOT_APPLIED if found is None and is_resolved else found
             if found is not NOT_APPLIED:
                 return _applied(found)
             await mark.begin_again()
@@ -182,11 +184,25 @@ async def called(
     function: Callable[..., Any], arguments: dict[str, Any], *, is_inline: bool
 ) -> Any:
     """What `function` returns: awaited if it must be, in a thread if it would block the loop."""
-    if is_inline or function_kind(function) == ASYNC:
+    if function_kind(function) == ASYNC:
         answer = function(**arguments)
+    elif is_inline:
+        answer = _without_loop(function, arguments)
     else:
         answer = await _in_worker(partial(_guarded, function, arguments))
     return await answer if hasattr(answer, "__await__") else answer
+
+
+def _without_loop(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    """What `function` returns, which may use ``asyncio.run``: its caller has no loop, either."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    asyncio._set_running_loop(None)  # noqa: SLF001 -- the only way; exported for event loops
+    try:
+        return function(**arguments)
+    finally:
+        asyncio._set_running_loop(loop)  # noqa: SLF001 -- the same
 
 
 def _guarded(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
@@ -198,14 +214,24 @@ def _guarded(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
 
 
 async def _in_worker(work: Callable[[], Any]) -> Any:
-    """What `work` returns, called in a thread of the program's; a tool may take minutes."""
+    """What `work` returns, called in a thread of its own.
+
+    A tool may take minutes: in a pool of few threads others would wait for it unseen.
+    """
     if on_trio():
         import trio
 
-        return await trio.to_thread.run_sync(work, abandon_on_cancel=True)
+        alone = trio.CapacityLimiter(1)
+        return await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=alone)
     import asyncio
+    from concurrent.futures import ThreadPoolExecutor
 
-    return await asyncio.to_thread(work)
+    pool = ThreadPoolExecutor(1, "mulligan-tool")
+    try:
+        running = asyncio.get_running_loop().run_in_executor(pool, copy_context().run, work)
+        return await running
+    finally:
+        pool.shutdown(wait=False)
 
 
 async def verified(verify: Callable[..., Any] | None, arguments: dict[str, Any]) -> Any:
@@ -233,14 +259,3 @@ def verifier(tool: ToolDefinition, *, is_inline: bool) -> Callable[..., Any] | N
         return await called(verify, given, is_inline=is_inline)
 
     return ask
-
-
-def jsonable(value: Any) -> Any:
-    """`value` as JSON has it: models, dates, sets and bytes included.
-
-    Raises:
-        ValueError: It has no such form.
-    """
-    from pydantic_core import to_jsonable_python
-
-    return to_jsonable_python(value)

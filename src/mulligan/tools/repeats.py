@@ -28,6 +28,21 @@ class _Failing:
         self.count, self.failed_at, self.key = 0, 0.0, ""
 
 
+class _Doubt:
+    """One call that may have been applied.
+
+    Args:
+        key: The key that it was made under.
+        reads: The tools that show whether it was applied; empty if any read may.
+        since: When it ended.
+    """
+
+    __slots__ = ("is_resolved", "key", "reads", "since")
+
+    def __init__(self, key: str, reads: frozenset[str], since: float) -> None:
+        self.key, self.reads, self.since, self.is_resolved = key, reads, since, False
+
+
 class Repeats:
     """The failed calls of one agent run, by tool and arguments.
 
@@ -38,15 +53,18 @@ class Repeats:
     def __init__(self, limit: int) -> None:
         self._limit, self._lock = limit, Lock()
         self._failing: OrderedDict[str, _Failing] = OrderedDict()
-        self._doubts: OrderedDict[str, tuple[str, bool]] = OrderedDict()
+        self._doubts: OrderedDict[str, _Doubt] = OrderedDict()
 
     def failures(self, call: str, now: float) -> int:
         """How often `call` has failed in a row, with nothing changed in between."""
         with self._lock:
-            found = self._failing.get(call)
-            if found is None or now - found.failed_at > _FORGOTTEN:
-                return 0
-            return found.count
+            return self._count(call, now)
+
+    def _count(self, call: str, now: float) -> int:
+        found = self._failing.get(call)
+        if found is None or now - found.failed_at > _FORGOTTEN:
+            return 0
+        return found.count
 
     def is_stuck(self, call: str, now: float) -> bool:
         """Whether `call` is not worth making again."""
@@ -54,8 +72,8 @@ class Repeats:
 
     def failed(self, call: str, now: float) -> int:
         """`call` has failed; how often in a row."""
-        before = self.failures(call, now)
         with self._lock:
+            before = self._count(call, now)
             found = self._failing.setdefault(call, _Failing())
             found.count, found.failed_at = before + 1, now
             self._failing.move_to_end(call)
@@ -67,22 +85,29 @@ class Repeats:
         """Whether so many failures are too many to repeat the call unchanged."""
         return count >= self._limit
 
-    def succeeded(self, call: str, *, reads: bool) -> None:
-        """`call` has succeeded: a read lets doubts be resolved, a write changes what others see."""
+    def succeeded(self, call: str, *, read: str, began: float) -> None:
+        """`call` has succeeded: a read resolves doubts, a write changes what others see.
+
+        Args:
+            call: The call.
+            read: The tool, if it reads; else empty.
+            began: When the call began. What was read before a doubt arose says nothing about it.
+        """
         with self._lock:
             self._failing.pop(call, None)
             self._doubts.pop(call, None)
-            if reads:
-                for each, (key, _) in self._doubts.items():
-                    self._doubts[each] = (key, True)
-                    self._failing.pop(each, None)  # it was refused; now it can be made
-            else:
+            if not read:
                 self._failing.clear()
+                return
+            for each, doubt in self._doubts.items():
+                if doubt.since <= began and (not doubt.reads or read in doubt.reads):
+                    doubt.is_resolved = True
+                    self._failing.pop(each, None)  # it was refused; now it can be made
 
-    def doubt(self, call: str, key: str) -> None:
-        """`call`, made under `key`, may have been applied."""
+    def doubt(self, call: str, key: str, *, reads: frozenset[str], now: float) -> None:
+        """`call`, made under `key`, may have been applied; `reads` are the tools that show it."""
         with self._lock:
-            self._doubts[call] = (key, False)
+            self._doubts[call] = _Doubt(key, reads, now)
             self._doubts.move_to_end(call)
             if len(self._doubts) > _MOST:
                 self._doubts.popitem(last=False)
@@ -90,13 +115,14 @@ class Repeats:
     def key_in_doubt(self, call: str) -> str:
         """The key of an earlier, equal call that may have been applied, or empty."""
         with self._lock:
-            return self._doubts.get(call, ("", False))[0]
+            found = self._doubts.get(call)
+            return "" if found is None else found.key
 
     def is_in_doubt(self, call: str) -> bool:
         """Whether an equal call may have been applied, and nothing was read since."""
         with self._lock:
             found = self._doubts.get(call)
-            return found is not None and not found[1]
+            return found is not None and not found.is_resolved
 
 
 class RepeatsOfRuns:

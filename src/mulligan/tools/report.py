@@ -10,9 +10,10 @@ from ..calls.notes import story
 from ..core.duration import duration_text, moment_text
 from ..core.failure import Effects, Kind
 from ..core.redaction import presentable
-from ..errors import CircuitOpen, FailedAnswer, KeyReused, LimitReached, MulliganError
+from ..errors import CircuitOpen, KeyReused, LimitReached, MulliganError
 from .advice import ADVICE, Situation, situation_of
-from .execution import LeftInDoubt, jsonable
+from .execution import LeftInDoubt
+from .identity import jsonable
 from .results import ToolResult, failure_text
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class ToolReport:
         """The tool returned `value`."""
         try:
             text = value if isinstance(value, str) else _text(value)
+            text = text.encode(errors="replace").decode()  # no API takes half a surrogate pair
         except Exception:  # noqa: BLE001 -- whatever a foreign object raises when it is looked at
             kind = type(value).__name__
             said = f"its result, a {kind}, cannot be written as JSON"
@@ -85,8 +87,6 @@ class ToolReport:
         if isinstance(error, LeftInDoubt):
             return True
         has_effect = self._tool is None or self._tool.effects in (Effects.KEYED, Effects.UNSAFE)
-        if isinstance(error, MulliganError) and not isinstance(error, FailedAnswer):
-            return False  # nothing was called
         return has_effect and attempts.is_in_doubt
 
     def told(
@@ -99,7 +99,7 @@ class ToolReport:
         repeats: Repeats,
     ) -> ToolResult:
         """The call ended with `error`."""
-        is_ours = isinstance(error, MulliganError) and not isinstance(error, FailedAnswer)
+        is_ours = isinstance(error, MulliganError) and attempts.count == 0
         failure, tale = None if is_ours else attempts.read(error), story(error)
         said = ""
         fields: tuple[tuple[str, str], ...] = ()
@@ -107,7 +107,7 @@ class ToolReport:
             situation, said = self._doubt(), str(error)
         elif self.leaves_doubt(error, attempts):
             situation = self._doubt()
-        elif isinstance(error, KeyReused):
+        elif is_ours and isinstance(error, KeyReused):
             situation, said = Situation.KEY_REUSED, self._reused()
         elif isinstance(error, CircuitOpen):
             situation, said = Situation.CIRCUIT_OPEN, error.because
@@ -134,6 +134,10 @@ class ToolReport:
             count=count,
             repeats=repeats,
         )
+
+    def stuck(self, count: int) -> ToolResult:
+        """The same call has failed `count` times and was not made again."""
+        return self.failed(Situation.STUCK, "the call was not made", count=count)
 
     def failed(
         self,

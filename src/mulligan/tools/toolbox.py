@@ -22,11 +22,12 @@ from ..core.failure import Effects
 from ..core.presets import preset
 from ..errors import CircuitOpen, NotKept, SettingError
 from ..once.api import Once, new_key
-from ..once.fingerprint import canonical, digest
+from ..once.fingerprint import digest
 from ..shared.target import store_for
 from .advice import Situation
 from .definition import BadArguments, ToolDefinition
-from .execution import ToolAttempts, execute, jsonable, verifier
+from .execution import ToolAttempts, execute, verifier
+from .identity import identity, jsonable
 from .repeats import RepeatsOfRuns
 from .report import ToolReport
 from .unfinished import Unfinished
@@ -221,7 +222,9 @@ class Toolbox:
         tool = self._tools.get(name)
         report = ToolReport(self, name, call_id, args, tool)
         repeats, now = self._repeats.of(run), world().clock.now()
-        call = digest([name, canonical(args, name="args", is_strict=False)])
+        call = digest([name, identity(args, name="args")])
+        if repeats.is_stuck(call, now):
+            return report.stuck(repeats.failures(call, now))
         if tool is None:
             count = repeats.failed(call, now)
             return report.failed(
@@ -247,8 +250,8 @@ class Toolbox:
         answer = await self._called(
             tool.fallback, args, call_id, run, is_inline=is_inline, behind=behind
         )
-        if answer.is_error:
-            return result
+        if answer.is_error and answer.action != "verify":
+            return result  # of a fallback that may have been applied the model has to know
         return replace(answer, tool=name, answered_by=answer.answered_by or tool.fallback)
 
     async def perform(
@@ -276,19 +279,16 @@ class Toolbox:
             passing: Exceptions by which the framework steers itself; they are raised.
         """
         run, now = run or self._current(), world().clock.now
-        call = digest([tool.name, canonical(arguments, name="arguments", is_strict=False)])
+        call = digest([tool.name, identity(arguments, name="arguments")])
         repeats = self._repeats.of(run)
         report = ToolReport(self, tool.name, call_id, arguments, tool)
-        if repeats.is_stuck(call, now()):
-            count = repeats.failures(call, now())
-            return report.failed(Situation.STUCK, "the call was not made", count=count)
+        began = now()
+        if repeats.is_stuck(call, began):
+            return report.stuck(repeats.failures(call, began))
         earlier = repeats.key_in_doubt(call)
         key = self._key(tool, arguments, call_id, run, earlier)
-        mark = None
-        if tool.effects is Effects.UNSAFE:
-            # By run and arguments: a model that plans again, or after a crash, makes new ids.
-            what = key if tool.key else digest([self._scope, run, call])
-            mark = Unfinished(store_for(self._store, self._policy.store), tool.target, what)
+        # By run and arguments: a model that plans again, or after a crash, makes new ids.
+        mark = self._mark(tool, key if tool.key else digest([self._scope, run, call]))
         verify = verifier(tool, is_inline=is_inline)
         attempts = ToolAttempts(tool, invoke, self._classifier, is_inline=is_inline)
         try:
@@ -314,10 +314,21 @@ class Toolbox:
         except Exception as error:  # noqa: BLE001 -- a model reads every error
             count = repeats.failed(call, now())
             if report.leaves_doubt(error, attempts):
-                repeats.doubt(call, key)
+                repeats.doubt(call, key, reads=self._reads_of(tool), now=now())
             return report.told(error, attempts, key=key, count=count, repeats=repeats)
-        repeats.succeeded(call, reads=tool.effects is Effects.READ)
+        except BaseException:
+            if key and attempts.is_in_doubt:  # cancelled: a repeat needs the same key
+                repeats.doubt(call, key, reads=self._reads_of(tool), now=now())
+            raise
+        read = tool.name if tool.effects is Effects.READ else ""
+        repeats.succeeded(call, read=read, began=began)
         return report.succeeded(value, attempts.count, key)
+
+    def _mark(self, tool: ToolDefinition, operation: str) -> Unfinished | None:
+        """The mark of an unsafe call; None for other calls."""
+        if tool.effects is not Effects.UNSAFE:
+            return None
+        return Unfinished(store_for(self._store, self._policy.store), tool.target, operation)
 
     def _key(
         self, tool: ToolDefinition, arguments: dict[str, Any], call_id: str, run: str, earlier: str
@@ -458,9 +469,20 @@ class Toolbox:
         """The tools to read with after a call of `tool` in doubt, for people and models."""
         if tool is not None and tool.reads_with:
             return tool.reads_with
-        reads = [each for each in self.tools if each.effects is Effects.READ]
-        near = [each.name for each in reads if tool is not None and each.target == tool.target]
-        return " or ".join((near or [each.name for each in reads])[:3]) or "a read of its state"
+        reads = [each.name for each in self.tools if each.effects is Effects.READ]
+        near = self._reads_of(tool) if tool is not None else frozenset()
+        named = [each for each in reads if not near or each in near]
+        return " or ".join(named[:3]) or "a read of its state"
+
+    def _reads_of(self, tool: ToolDefinition) -> frozenset[str]:
+        """The tools that show whether a call of `tool` was applied; empty if any read may."""
+        if tool.reads_with:
+            return frozenset((tool.reads_with,))
+        return frozenset(
+            each.name
+            for each in self.tools
+            if each.effects is Effects.READ and each.target == tool.target
+        )
 
     def other_than(self, tool: ToolDefinition | None) -> str:
         """What to use instead of `tool`; instead of one that does not exist, any."""
@@ -487,7 +509,9 @@ def driven(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     except RuntimeError:
         is_running = False
     if not is_running:
-        return asyncio.run(work())
+        # Not asyncio.run: its handler of SIGINT would leave a plain function running after Ctrl-C.
+        with asyncio.Runner() as runner:
+            return runner.get_loop().run_until_complete(work())
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(1) as pool:  # the caller's own loop stands still, as it asked
