@@ -382,6 +382,24 @@ def test_a_machine_that_slept_has_old_answers(clock):
     assert cache.get("k") is None
 
 
+def test_switches_that_share_a_cache_do_not_share_answers(clock):
+    cache = AnswerCache("1h")
+
+    def search(_place):
+        return "three hotels"
+
+    def weather(_place):
+        raise status_error(400, "no such place")
+
+    assert Switch((guard("maps"), search), cache=cache).call("Berlin") == "three hotels"
+    for switch in (
+        Switch((guard("maps"), weather), cache=cache),
+        Switch((guard("others"), weather), cache=cache),
+    ):
+        with pytest.raises(Exception, match="no such place"):
+            switch.call("Berlin")
+
+
 def test_arguments_that_cannot_be_compared_are_refused_before_anything_is_sent(asked):
     call = Scripted("x")
     switch = Switch((guard("a"), call), cache=AnswerCache("1h"))

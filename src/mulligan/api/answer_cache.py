@@ -49,8 +49,8 @@ class AnswerCache:
         max_age: Older answers are not given.
         size: Answers at most; the one that was used least recently goes first.
         key: Called with the call's arguments: a string that is equal for calls with equal
-            answers. Default: a hash of all arguments, by what they mean. Whatever the answer
-            depends on and is not an argument, such as the user, must be in it.
+            answers. Default: a hash of the targets, functions and arguments, by what they mean.
+            Whatever the answer depends on and is not an argument, such as the user, must be in it.
 
     Raises:
         SettingError: One of them cannot be meant.
@@ -74,8 +74,13 @@ class AnswerCache:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
         self._lock = Lock()
 
-    def key_of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    def key_of(self, calls: list[list[str]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """The key of a call with these arguments.
+
+        Args:
+            calls: What is called: switches that share a cache call different functions.
+            args: By position.
+            kwargs: By name.
 
         Raises:
             SettingError: They cannot be compared.
@@ -84,7 +89,7 @@ class AnswerCache:
             return self._key(*args, **kwargs)
         form = [[name, canonical(value, name=name)] for name, value in sorted(kwargs.items())]
         numbered = [canonical(value, name=f"argument {n}") for n, value in enumerate(args, 1)]
-        return digest([numbered, form])
+        return digest([calls, numbered, form])
 
     def put(self, key: str, value: Any) -> None:
         """Remember `value` as the latest answer."""

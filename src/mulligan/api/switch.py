@@ -145,6 +145,7 @@ class Switch:
             )
         self._cache, self._default = cache, default
         self._source = targets[0]
+        self._calls = [[each.guard.target, _path_of(each.function)] for each in self._routes]
 
     def _check_cache(self, cache: object) -> None:
         if not isinstance(cache, AnswerCache):
@@ -204,7 +205,7 @@ class Switch:
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Generator[tuple[Guard, Callable[..., Any]], Any, SwitchAnswer]:
         """One call: yields what to call, and is sent what came of it."""
-        key = "" if self._cache is None else self._cache.key_of(args, kwargs)
+        key = "" if self._cache is None else self._cache.key_of(self._calls, args, kwargs)
         tales: list[Story] = []
         errors: list[Exception] = []
         coming: list[tuple[float, _Route, Guard]] = []  # who may come back, and when
@@ -302,6 +303,11 @@ def _route(given: object, wait: float) -> _Route:
     in_place, patience = min(wait, guard.policy.in_place), min(wait, guard.policy.bound)
     less: Any = {**options, "in_place": in_place, "patience": patience, "when_open": "fail"}
     return _Route(guard, function, Guard(guard.target, **less))
+
+
+def _path_of(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__qualname__", name_of(function))
+    return f"{getattr(function, '__module__', '')}.{name}"
 
 
 def _told(error: Exception) -> Story:
