@@ -462,6 +462,19 @@ def test_two_mcp_sessions_with_equal_request_ids_make_two_charges(fault_server, 
     assert len(set(keys)) == 2
 
 
+def test_a_failure_is_not_lost_where_an_mcp_tool_is_asked_for_its_value():
+    tools = mulligan.Toolbox()
+
+    @tools.tool(effects="read")
+    def look() -> str:
+        raise LookupError("no such order")
+
+    (made,) = tools.to_mcp()
+    answer = asyncio.run(made.run({}, None))
+    assert answer.model_dump(by_alias=True)["isError"] is True
+    assert "no such order" in answer.content[0].text
+
+
 def test_effects_are_read_from_hints_of_both_versions_and_written():
     from mcp.types import ToolAnnotations
 

@@ -323,6 +323,7 @@ def test_run_works_on_trio_and_run_sync_inside_of_a_loop(tools, adrive):
         ({"effects": "safe"}, r"effects needs .*; got 'safe'"),
         ({"timeout": "5s"}, r"plain\(\) is a plain function, which cannot be cut"),
         ({"key": ("order",)}, r"key names 'order', which plain\(\) does not take; it takes order_"),
+        ({"verify": lambda order: order}, r"verify needs 'order', which plain\(\) does not take"),
         ({"name": "a b"}, r"a tool needs a name of 1 to 64 letters, digits, _ and -; got 'a b'"),
     ],
 )

@@ -21,7 +21,7 @@ from ..errors import SettingError
 from .identity import identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Unpack
 
     from ..core.duration import Duration
@@ -129,11 +129,17 @@ class ToolDefinition:
         self.key = (key,) if isinstance(key, str) else tuple(key)
         self._adapter: Any = None
         self.schema: dict[str, Any] = schema if schema is not None else self._from_signature()
-        known = self.schema.get("properties", {})
-        for each in self.key:
-            if schema is None and each not in known:
+        if schema is None:
+            self._check_names("key names", self.key)
+            if self.schema.get("additionalProperties") is False:
+                self._check_names("verify needs", _required(self.verify))
+
+    def _check_names(self, what: str, names: Iterable[str]) -> None:
+        known = self.schema["properties"]
+        for each in names:
+            if each not in known:
                 raise SettingError(
-                    f"key names {each!r}, which {self.name}() does not take; "
+                    f"{what} {each!r}, which {self.name}() does not take; "
                     f"it takes {', '.join(known) or 'nothing'}"
                 )
 
@@ -233,6 +239,17 @@ class ToolDefinition:
         """The values of the parameters that `key` names."""
         given = self.with_defaults(arguments)
         return [identity(given.get(each), name=each) for each in self.key]
+
+
+def _required(verify: Callable[..., Any] | None) -> list[str]:
+    """The parameters that `verify` cannot be called without."""
+    if verify is None:
+        return []
+    return [
+        each.name
+        for each in inspect.signature(verify).parameters.values()
+        if each.default is each.empty and each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
+    ]
 
 
 def _object(given: object) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def tools_of(box: Toolbox) -> list[Any]:
             convert_result: bool = False,  # noqa: FBT001, FBT002 -- MCP's signature
         ) -> Any:
             result = await box.run(self.name, arguments, run=box.named_run or _session(context))
-            return result.to_mcp() if convert_result else result.value
+            return result.to_mcp() if convert_result or result.is_error else result.value
 
     def _session(context: Any) -> str:
         """A run for each session: what fails for one client says nothing about another."""
