@@ -32,7 +32,7 @@ from .meaning import (
 from .shown import is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
 from .speaker import SpokenLine, read_line
 from .stamps import STAMP
-from .talk import explains
+from .talk import explains, is_opinion
 from .wrapping import continues, is_rest, message_at, rejoined
 
 if TYPE_CHECKING:
@@ -61,6 +61,8 @@ _RESET_LINE = re.compile(
     re.IGNORECASE,
 )
 _AT_ONCE = 8
+# What servers answer for all kinds of reasons.
+_UNSPECIFIC = (400, 403)
 # 529: Express (no service on Sunday): a number, a colon, and no word of an error
 _NUMBERED = re.compile(r"[45]\d\d\s?[:·-]\s")
 _ERROR_WORD = re.compile(
@@ -147,7 +149,11 @@ def _in_more_words(
         if echoed[above] or not lines[above].strip():
             continue
         other, _ = _at(lines, echoed, above, context, is_weak=False, is_over=True)
-        if other is None or not other.is_error or other.status not in (None, said.status):
+        if other is None or other.status not in (None, said.status):
+            continue
+        # A limit that a line of its own states explains a status that says nothing.
+        is_stated = said.status in _UNSPECIFIC and other.judgement.means in LIMITS
+        if not (other.is_error or is_stated):
             continue
         if other.judgement.by_status is None:
             return other
@@ -442,7 +448,7 @@ def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
         is_continued = index > 0 and continues(lines[index - 1], line)
         if not is_continued and not is_advice[index]:
             words = prose_words(line)
-            is_answer = words >= _ANSWER and _BULLET.match(line) is not None
+            is_answer = words >= _ANSWER and (is_opinion(line) or _BULLET.match(line) is not None)
             is_label = words <= _LABEL and not _SENTENCE_END.search(line[-40:])
             total += _PROSE_AFTER_ERROR + 1 if is_answer else 0 if is_label else words
     return after

@@ -32,7 +32,7 @@ from .meaning import (
     one_line,
     reach_in_words,
 )
-from .shown import is_fence, is_survival, is_trailer, outside, prose_words
+from .shown import is_fence, is_header_names, is_survival, is_trailer, outside, prose_words
 from .speaker import read_line
 from .talk import explains
 from .timeline import Stream, Timeline, judged, split_stream
@@ -282,7 +282,7 @@ def _last_judged(
 
 def _stands_out(body: Evidence, lines: Sequence[str]) -> bool:
     """Whether `body` is what a program ended with, not what it shows among its `lines`."""
-    if any(is_fence(line) or _TESTED.match(line) for line in lines):
+    if any(is_fence(line) or is_header_names(line) or _TESTED.match(line) for line in lines):
         return False
     if any(is_survival(line) for line in lines[body.line :]):
         return False

@@ -6,6 +6,7 @@ A banner that a tool printed looks exactly like a live one; only the lines aroun
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from .stamps import STAMP, without_stamp
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = (
     "is_fence",
     "is_frame",
+    "is_header_names",
     "is_survival",
     "is_test_report",
     "is_trailer",
@@ -169,9 +171,21 @@ _TASKS = re.compile(
 # [2026-07-06 12:00:00] [error] …   12:00:00 ERROR …: another error is not an answer
 _LOGGED_ERROR = re.compile(rf"\s{{0,8}}{STAMP}\[?(?i:error|fatal|critical)\b")
 _STATUS_LINE = re.compile(r"\s{0,8}HTTP/\d(?:\.\d)? \d{3}\b")
-# 402 Payment Required   HTTP status code: 429
-_LISTED = re.compile(r"(?P<label>[A-Za-z :|*-]{0,40})(?P<status>[45]\d\d)\b(?![.,:]?\d)")
+# 402 Payment Required   HTTP status code: 429   5xx server errors
+_LISTED = re.compile(r"(?P<label>[A-Za-z :|*-]{0,40})(?P<status>[45](?:\d\d|xx))\b(?![.,:]?\d)")
 _A_LIST = 3
+# Headers: x-ratelimit-limit, x-ratelimit-reset: names without values, as in a reference of an API
+_HEADER_NAMES = re.compile(
+    r"\W{0,8}(?:response |http )?headers:\s+[a-z]\w{0,40}-[\w-]{1,60}"
+    r"(?:(?:,|,? and|,? or)\s+[a-z][\w-]{1,60}){0,8}\.?\s*$",
+    re.IGNORECASE,
+)
+# 2. The 429 Error: Too Many Requests: a title with a number, a section of prose below it
+_NUMBERED_TITLE = re.compile(
+    r"\s{0,3}\d{1,2}(?:\.\d{1,2}){0,2}\.? (?=[A-Z])[^\n{}\"]{3,80}[\w)`]\s*$"
+)
+_A_PARAGRAPH = 8
+_A_DESCRIPTION = 6
 # … - Success   … so I wrote a test for it   BUILD SUCCESS
 _SURVIVED = re.compile(
     r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$"
@@ -210,11 +224,37 @@ def shown(lines: Iterable[str]) -> list[bool]:
     for one in labels:
         if one:
             statuses.setdefault(one["label"].strip(), set()).add(one["status"])
-    # Three statuses in the same words are a list of statuses, not a failure.
+    # Three statuses in the same words are a list of statuses, not a failure; so is a class of them.
+    lists = {label for label, of in statuses.items() if len(of) >= _A_LIST or of & {"4xx", "5xx"}}
+    described = _described(heads)
     return [
-        is_shown or (one is not None and len(statuses[one["label"].strip()]) >= _A_LIST)
-        for is_shown, one in zip(found, labels, strict=True)
+        is_shown
+        or (one is not None and one["label"].strip() in lists)
+        or index in described
+        or _is_title(heads, index)
+        for index, (is_shown, one) in enumerate(zip(found, labels, strict=True))
     ]
+
+
+def _described(heads: Sequence[str]) -> set[int]:
+    """The lines beside one that names headers without their values: all describe an API."""
+    found: set[int] = set()
+    for index, head in enumerate(heads):
+        if is_header_names(head):
+            above = range(index, max(-1, index - _A_DESCRIPTION), -1)
+            below = range(index, min(len(heads), index + _A_DESCRIPTION))
+            for side in (above, below):
+                found.update(takewhile(lambda near: bool(heads[near].strip()), side))
+    return found
+
+
+def _is_title(heads: Sequence[str], index: int) -> bool:
+    """Whether the line at `index` is the numbered title of a section of prose."""
+    if not _NUMBERED_TITLE.match(heads[index]) or (index > 0 and heads[index - 1].strip()):
+        return False
+    below = heads[index + 1 : index + 3]
+    is_apart = len(below) == 2 and not below[0].strip()
+    return is_apart and prose_words(below[1]) >= _A_PARAGRAPH
 
 
 def outside(lines: Sequence[str]) -> list[str]:
@@ -319,6 +359,11 @@ def is_fence(line: str) -> bool:
 def is_frame(line: str) -> bool:
     """Whether `line` is a frame of a stack trace."""
     return _FRAME.match(line[:400]) is not None
+
+
+def is_header_names(line: str) -> bool:
+    """Whether `line` names the headers of an API without their values, as its reference does."""
+    return _HEADER_NAMES.match(line[:400]) is not None
 
 
 def is_test_report(line: str) -> bool:

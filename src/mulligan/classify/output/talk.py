@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ("explains", "is_condition", "is_person", "is_quoting", "is_talk")
+__all__ = ("explains", "is_condition", "is_opinion", "is_person", "is_quoting", "is_talk")
 
 _TELLERS = (
     r"i(?!/o)|i'm|i've|i'll|we|we've|my|our|he|she|they"
@@ -44,13 +44,21 @@ _CONDITION = re.compile(
 # … is what the program prints: the sentence goes on about its banner.
 _EXPLAINS = re.compile(
     r"\W{0,3}\s(?:is|was|were|means?|meant|which|when|because|instead|should|would|twice|if|unless"
-    r"|appears?|indicates?|says?|pattern|banner|string|message|text|regex)\b",
+    r"|appears?|indicates?|says?|pattern|banner|string|message|text|regex)\b"
+    # Wait 20 seconds and retry on a 429: an instruction
+    r"|\s(?:and|then|before) (?:then )?(?:retry|retrying|try again) (?:on|for|when|if|every)\b",
     re.IGNORECASE,
 )
 _REMARK = re.compile(
     r"(?-i:\bI(?:'m|'ve|'ll)?) (?:believe|think|guess|suggest|recommend|fixed|added|found|noticed"
     r"|tried|would|am closing|changed|updated|see|saw)\b",
     re.IGNORECASE,
+)
+# We need to wait longer here: a person's own line below an error
+_OPINION = re.compile(
+    r"\s{0,8}(?:(?:I|[Ww]e) (?:also |really |still |now )?"
+    r"(?:need to|should|must|want to|think|believe|guess|suggest|seem to|wonder)"
+    r"|I (?:also |then |just )?(?:tried|noticed|saw|see))\b"
 )
 # Addresses and names of modules say nothing about who speaks.
 _ASIDE = re.compile(
@@ -75,6 +83,11 @@ def is_person(text: str) -> bool:
 def is_quoting(text: str) -> bool:
     """Whether a quotation begins in `text`."""
     return _QUOTES.search(_ASIDE.sub(" ", text)) is not None
+
+
+def is_opinion(line: str) -> bool:
+    """Whether a person begins to speak with `line`."""
+    return _OPINION.match(line) is not None
 
 
 def is_condition(text: str) -> bool:

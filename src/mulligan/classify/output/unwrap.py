@@ -36,6 +36,11 @@ _OVERWRITTEN = re.compile(r"(?<!\r)\r++(?!\n)")
 # 'Please retry in 34s.\n' +   '    at run (main.js:1:2)\n' +
 _PIECE = re.compile(r"^[ \t]+'(?P<line>(?:[^'\\\n]|\\[^n\n])*+)\\n' \+$", re.MULTILINE)
 _STACK_PIECE = re.compile(r"^[ \t]+' {2,8}at ", re.MULTILINE)
+# Server error⏎  → Error starting the stream⏎    → status code: a message split at its colons
+_SPLIT_ERROR = re.compile(
+    r"^[^\n]{0,40}\b(?:error|failed)\b[^\n]{0,80}\n[ \t]{2,8}→ ", re.IGNORECASE | re.MULTILINE
+)
+_SPLIT = re.compile(r"(?<=\S)[ \t]*\n[ \t]{2,60}→ ")
 # < HTTP/2 429   < retry-after: 30: what curl -v tells of both sides
 _ANSWER = re.compile(r"^< HTTP/", re.MULTILINE)
 _ARROW = re.compile(r"^< ?", re.MULTILINE)
@@ -45,7 +50,8 @@ _CURL = re.compile(r"^(?:[>*] [^\n]{0,400}|[>*]|[{}] \[\d{1,9} bytes data\])\r?$
 def unwrapped(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
     plain = _without_blank_lines(_without_box(_OVERWRITTEN.sub("\n", without_escapes(text))))
-    plain = _without_stamps(_without_quote_marks(_without_curl(_without_pieces(plain))))
+    plain = _without_split(_without_curl(_without_pieces(plain)))
+    plain = _without_stamps(_without_quote_marks(plain))
     return _braced(_without_quotes(_without_numbers(plain)))
 
 
@@ -76,6 +82,11 @@ def _without_pieces(text: str) -> str:
     if not _STACK_PIECE.search(text):
         return text
     return _PIECE.sub(lambda found: found["line"].replace("\\'", "'"), text)
+
+
+def _without_split(text: str) -> str:
+    """An error whose parts stand behind arrows, each deeper than the one above, as one line."""
+    return _SPLIT.sub(": ", text) if _SPLIT_ERROR.search(text) else text
 
 
 def _without_curl(text: str) -> str:

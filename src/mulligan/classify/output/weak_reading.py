@@ -39,6 +39,10 @@ _SETTING = re.compile(
 )
 
 
+# File "agent.py", line 7, in run   self._throttle(call): a place in code says nothing
+_CODE = re.compile(r"\s{0,40}(?:File \"|(?:await |return )?[\w.]{1,80}\([^()\n]{0,80}\)\s*$)")
+
+
 def weak_reading(lines: Sequence[str], context: ReadingContext) -> tuple[Judgement, str] | None:
     """What the last of `lines` with a known stem means, with that line; None if none has one."""
     last = [line[:_LONGEST] for line in lines if line.strip()][-_LINES:]
@@ -48,7 +52,8 @@ def weak_reading(lines: Sequence[str], context: ReadingContext) -> tuple[Judgeme
         line = last[index]
         if is_survival(line):
             return None
-        if is_frame(line) or _SETTING.match(line):
+        is_source = index > 0 and last[index - 1].lstrip().startswith('File "')
+        if is_source or is_frame(line) or _CODE.match(line) or _SETTING.match(line):
             continue
         near = "\n".join(last[index : index + _NEAR])
         found = _guess(one_line(line), near, context)

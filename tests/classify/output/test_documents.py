@@ -1,0 +1,121 @@
+"""Documents about limits are no failures; errors in odd layouts are."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_reader import kind, outcome
+
+SECTION = """Which of the two you meet depends on the size of your prompts.
+
+3. The 429 Error: Too Many Requests
+
+Whoever asks more often than the plan allows gets this answer until the minute is over.
+"""
+
+REFERENCE = """What the vendors answer
+
+Acme
+
+Status: 429
+Headers: x-ratelimit-limit-requests, x-ratelimit-reset-requests
+Body: {"error": {"type": "rate_limit_error", "message": "Rate limit exceeded"}}
+
+Bolt
+
+Status: 429
+Headers: Retry-After
+Body: {"type": "rate_limit_error", "message": "Rate limit exceeded"}
+
+Waiting longer each time keeps many clients from asking again in the same moment, which is what
+makes the second wave as bad as the first one was.
+"""
+
+CLASSES = """How each group is treated:
+
+429 rate limit. Read the header, and wait that long. Worth another try.
+
+5xx server trouble. Worth another try, later.
+"""
+
+
+@pytest.mark.parametrize("text", [SECTION, REFERENCE, CLASSES])
+def test_a_document_that_describes_errors_is_no_failure(text):
+    assert kind(text, exit_code=0) is None
+
+
+def test_one_status_with_its_headers_and_body_is_a_failure():
+    text = """Status: 429
+Headers: retry-after: 30
+Body: {"error": {"type": "rate_limit_error", "message": "Rate limit exceeded"}}
+"""
+    assert kind(text, exit_code=0) == "rate_limit"
+
+
+def test_a_number_in_front_of_an_error_makes_no_title_of_it():
+    text = "2. API Error: 429 Too Many Requests\n3. API Error: 429 Too Many Requests\n"
+    assert kind(text, exit_code=1) == "rate_limit"
+
+
+def test_an_instruction_to_wait_and_retry_is_no_failure():
+    assert kind("Wait 20 seconds and retry on 429 responses of the gateway.\n", exit_code=0) is None
+    assert kind("Wait 20 seconds and try again.\n", exit_code=0) == "rate_limit"
+
+
+def test_what_a_person_says_right_below_an_error_makes_it_part_of_an_answer():
+    text = """The nightly job ended like this
+Error: An error occurred (ThrottlingException) when calling the Go operation: Too many tokens
+We need to wait longer there, and to look at how the other workers share what the account has,
+because the small account of the tests is not the only one in which this will happen to us.
+"""
+    assert kind(text, exit_code=0) is None
+    assert kind(text, exit_code=1) == "rate_limit"
+
+
+def test_an_error_that_is_split_at_its_colons_is_read_as_one():
+    text = """🚨 Server error
+  → Error starting the stream
+    → Status code
+      → 429, message
+        → Rate limit reached for acme-large on tokens per min (TPM)
+          → Limit 30000, Used 23193, Requested 15447. Please try again in 17.28s.
+"""
+    found = outcome(text, exit_code=1)
+    assert str(found.failure.kind) == "rate_limit"
+    assert found.reset.seconds == pytest.approx(17.28)
+    larger = text.replace("Used 23193, Requested 15447", "Requested 183784")
+    larger = larger.replace("Rate limit reached", "Request too large")
+    assert kind(larger.replace(" Please try again in 17.28s.", ""), exit_code=1) == "context_length"
+
+
+def test_arrows_of_tools_are_not_joined():
+    text = "I looked at it:\n  → Read limits.py\n  → Read errors.py\n"
+    assert kind(text, exit_code=0) is None
+
+
+def test_a_status_that_says_nothing_is_explained_by_the_limit_above_it():
+    text = """An error occurred while processing your request.
+
+Details: Maximum com.acme.streaming.Generate reached for this month. (Status Code: 400)
+
+Status Code: 400
+
+Request ID: 7d8b8c3b
+"""
+    assert kind(text, exit_code=1) == "quota"
+    assert kind("Status Code: 400\n\nRequest ID: 7d8b8c3b\n", exit_code=1) == "client"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Budget exhausted: 3 of 3 requests used. Raise the limit with --max-requests.", "unknown"),
+        ('  File "agent.py", line 7, in run\n    self._throttle(call)\nIndexError: 3', "unknown"),
+        ("self._throttle_calls(7)\nIndexError: list index out of range", "unknown"),
+        ("Service invoked too many times for one day: mail.", "rate_limit"),
+        ("  Token limit exceeded before adding the conversation", "context_length"),
+        ("Daily token limit exceeded", "quota"),
+    ],
+)
+def test_a_guess_knows_limits_of_the_program_and_places_in_code(text, expected):
+    assert kind(text, exit_code=1) == expected
