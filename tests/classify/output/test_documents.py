@@ -39,7 +39,18 @@ CLASSES = """How each group is treated:
 """
 
 
-@pytest.mark.parametrize("text", [SECTION, REFERENCE, CLASSES])
+DEFINITIONS = """429 Too Many Requests
+In short
+The HTTP 429 status code indicates that a client asked more often than it may.
+"""
+
+HEADERS = """429 Too Many Requests
+is the answer then. These headers come with it:
+RateLimit-Reset: The time at which the window is over.
+"""
+
+
+@pytest.mark.parametrize("text", [SECTION, REFERENCE, CLASSES, DEFINITIONS, HEADERS])
 def test_a_document_that_describes_errors_is_no_failure(text):
     assert kind(text, exit_code=0) is None
 
@@ -50,6 +61,11 @@ Headers: retry-after: 30
 Body: {"error": {"type": "rate_limit_error", "message": "Rate limit exceeded"}}
 """
     assert kind(text, exit_code=0) == "rate_limit"
+
+
+def test_an_error_that_names_its_status_code_is_not_a_definition():
+    text = "Response status code does not indicate success: 429 (Too Many Requests).\n"
+    assert kind(text, exit_code=1) == "rate_limit"
 
 
 def test_a_number_in_front_of_an_error_makes_no_title_of_it():

@@ -180,6 +180,13 @@ _HEADER_NAMES = re.compile(
     r"(?:(?:,|,? and|,? or)\s+[a-z][\w-]{1,60}){0,8}\.?\s*$",
     re.IGNORECASE,
 )
+# The 429 status code indicates …   RateLimit-Reset: The time at which …: a definition
+_DEFINES = re.compile(
+    r"\b(?:status|return) code (?:that )?(?:indicates?|means?|signals?)\b"
+    r"|\bis an? (?:HTTP )?(?:status|return|response|error) code\b|是[^\n]{0,60}状态码"
+    r"|:\s?The (?:maximum )?(?:number|time) (?:of|at which|until|in which)\b",
+    re.IGNORECASE,
+)
 # 2. The 429 Error: Too Many Requests: a title with a number, a section of prose below it
 _NUMBERED_TITLE = re.compile(
     r"\s{0,3}\d{1,2}(?:\.\d{1,2}){0,2}\.? (?=[A-Z])[^\n{}\"]{3,80}[\w)`]\s*$"
@@ -237,10 +244,10 @@ def shown(lines: Iterable[str]) -> list[bool]:
 
 
 def _described(heads: Sequence[str]) -> set[int]:
-    """The lines beside one that names headers without their values: all describe an API."""
+    """The lines of a paragraph that defines statuses, or names headers without their values."""
     found: set[int] = set()
     for index, head in enumerate(heads):
-        if is_header_names(head):
+        if is_header_names(head) or _DEFINES.search(head):
             above = range(index, max(-1, index - _A_DESCRIPTION), -1)
             below = range(index, min(len(heads), index + _A_DESCRIPTION))
             for side in (above, below):
