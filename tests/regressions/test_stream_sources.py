@@ -109,8 +109,7 @@ def read(drive, sources, *, most=None):
     guard = mulligan.Guard("model", effects="read", clock=drive.clock)
     seen = []
     if drive.name == "sync":
-        plain: Any = guard.stream(lambda: waiting.pop(0))
-        with contextlib.closing(plain) as stream:
+        with guard.stream(lambda: waiting.pop(0)) as stream:
             for each in stream:
                 seen.append(each)
                 if len(seen) == most:
@@ -118,8 +117,7 @@ def read(drive, sources, *, most=None):
         return seen
 
     async def main():
-        opened: Any = guard.astream(lambda: waiting.pop(0))
-        async with contextlib.aclosing(opened) as stream:
+        async with guard.astream(lambda: waiting.pop(0)) as stream:
             async for each in stream:
                 seen.append(each)
                 if len(seen) == most:
@@ -140,6 +138,65 @@ def test_the_source_is_closed_however_the_stream_ends_early(drive, cls):
         read(drive, [broken])
     assert read(drive, [refused, whole]) == [1, 2]
     assert (left.closed, broken.closed, refused.closed, whole.closed) == (1, 1, 1, 0)
+
+
+def test_a_block_that_raises_closes_the_source_and_keeps_its_error(drive):
+    source = Source(1, 2)
+    guard = mulligan.Guard("model", effects="read", clock=drive.clock)
+
+    def plain():
+        with guard.stream(lambda: source) as stream:
+            next(stream)
+            raise KeyError("mine")
+
+    async def main():
+        async with guard.astream(lambda: source) as stream:
+            await anext(stream)
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as caught:
+        plain() if drive.name == "sync" else drive.arun(main)
+    assert source.closed == 1
+    assert mulligan.story(caught.value) is None
+
+
+def test_a_stream_that_was_read_to_its_end_may_be_closed(drive):
+    source = Source(1, 2)
+    assert read(drive, [source]) == [1, 2]
+    assert read(drive, [Source()]) == []
+    assert source.closed == 0
+
+
+def test_a_stream_left_early_closes_that_of_its_fallback(drive):
+    other = Source("x", "y")
+    guard = mulligan.Guard("model", attempts=1, fallback=lambda _: other, clock=drive.clock)
+
+    def plain():
+        with guard.stream(Scripted(ConnectionRefusedError())) as stream:
+            return next(stream)
+
+    async def main():
+        async with guard.astream(Scripted(ConnectionRefusedError())) as stream:
+            return await anext(stream)
+
+    assert (plain() if drive.name == "sync" else drive.arun(main)) == "x"
+    assert other.closed == 1
+
+
+def test_a_guard_closes_the_stream_of_a_guard_inside(drive):
+    source = Source(1, 2)
+    outer, inner = (mulligan.Guard(name, clock=drive.clock) for name in ("outer", "inner"))
+
+    def plain():
+        with outer.stream(inner.stream, lambda: source) as stream:
+            return next(stream)
+
+    async def main():
+        async with outer.astream(inner.astream, lambda: source) as stream:
+            return await anext(stream)
+
+    assert (plain() if drive.name == "sync" else drive.arun(main)) == 1
+    assert source.closed == 1
 
 
 # Work that has not started
@@ -181,7 +238,20 @@ def hands_out_a_manager():
     return manager()
 
 
-HANDED_OUT = [hands_out_a_generator, hands_out_a_manager]
+def hands_out_a_guarded_stream():
+    return mulligan.Guard("inner").stream(generator)
+
+
+def hands_out_a_guarded_async_stream():
+    return mulligan.Guard("inner").astream(agenerator)
+
+
+HANDED_OUT = [
+    hands_out_a_generator,
+    hands_out_a_manager,
+    hands_out_a_guarded_stream,
+    hands_out_a_guarded_async_stream,
+]
 LAZY = [generator, agenerator, manager, amanager, *HANDED_OUT]
 
 

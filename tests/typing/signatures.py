@@ -14,6 +14,7 @@ from google import genai
 
 import mulligan
 from mulligan import Guard
+from mulligan.calls.guarded_streams import GuardedAsyncStream, GuardedStream
 
 
 @mulligan.retry
@@ -107,8 +108,17 @@ async def check() -> None:
     assert_type(await guard.aonce("k", coroutine, "u"), bytes)
     assert_type(once_per("n"), int)
     assert_type(await aonce_per("n"), int)
-    assert_type(guard.stream(generator, 3), Iterator[int])
-    assert_type(guard.astream(async_generator, 3), AsyncIterator[int])
+    assert_type(guard.stream(generator, 3), GuardedStream[int])
+    assert_type(guard.astream(async_generator, 3), GuardedAsyncStream[int])
+    numbers: Iterator[int] = guard.stream(generator, 3)
+    anumbers: AsyncIterator[int] = guard.astream(async_generator, 3)
+    assert_type((next(numbers), await anext(anumbers)), tuple[int, int])
+    with guard.stream(generator, 3) as items:
+        for item in items:
+            assert_type(item, int)
+    async with guard.astream(async_generator, 3) as aitems:
+        async for item in aitems:
+            assert_type(item, int)
     function: Callable[[str], Coroutine[Any, Any, bytes]] = coroutine
     await function("u")
     for attempt in mulligan.attempts(effects="read"):

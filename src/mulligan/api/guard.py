@@ -12,14 +12,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import (
         AsyncIterable,
-        AsyncIterator,
         Awaitable,
         Callable,
         Iterable,
-        Iterator,
     )
     from typing import Any, ParamSpec, TypeVar, Unpack
 
+    from ..calls.guarded_streams import GuardedAsyncStream, GuardedStream
     from ..core.policy import Policy
     from ..core.shared_settings import Breaker, Gate, Tokens
     from ..once.api import Once
@@ -158,13 +157,15 @@ class Guard:
 
     def stream(
         self, function: Callable[P, Iterable[T]], /, *args: P.args, **kwargs: P.kwargs
-    ) -> Iterator[T]:
-        """The items of `function`'s stream.
+    ) -> GuardedStream[T]:
+        """The items of `function`'s stream; in a ``with`` statement its source is closed, too.
 
         A stream that has delivered nothing restarts unseen. One that has delivered something is
         committed: if it breaks, its error says how far it came, and it is never replayed.
         """
-        return self._engine.stream(function, args, kwargs)
+        from ..calls.guarded_streams import GuardedStream
+
+        return GuardedStream(self._engine.stream(function, args, kwargs))
 
     def astream(
         self,
@@ -172,9 +173,11 @@ class Guard:
         /,
         *args: P.args,
         **kwargs: P.kwargs,
-    ) -> AsyncIterator[T]:
+    ) -> GuardedAsyncStream[T]:
         """Like `stream`, for async iterables and for coroutines that return one."""
-        return self._engine.astream(function, args, kwargs)
+        from ..calls.guarded_streams import GuardedAsyncStream
+
+        return GuardedAsyncStream(self._engine.astream(function, args, kwargs))
 
     def once(
         self, key: str | Once, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs

@@ -87,6 +87,7 @@ _coroutine.close()
 COROUTINE: Any = type(_coroutine)
 _GENERATOR_TYPE: type = type(None for _ in ())
 _ASYNC_GENERATOR_TYPE: type = type(_no_items())
+_STREAMS = "mulligan.calls.guarded_streams"  # not imported: most programs have none
 
 # Classes of which an answer is known to be a result. Classes made at run time must not be kept for
 # ever, so there is a bound.
@@ -128,6 +129,8 @@ def refuse_unstarted(answer: Any, name: str) -> None:
             f"client itself, guard.wrap(client), or put the with statement into a function and "
             f"guard that function, as a generator for guard.stream if it delivers items"
         )
+    if cls.__module__ == _STREAMS:  # what another guard's stream() or astream() returned
+        answer, cls = answer.items, answer.items.__class__
     if cls in (_GENERATOR_TYPE, _ASYNC_GENERATOR_TYPE):
         if _has_begun(answer):
             return

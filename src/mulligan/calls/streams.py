@@ -124,7 +124,11 @@ def stream(session: Session, steps: Steps) -> Generator[Any, Any, Any]:
     finally:
         error = step = None
     if value.__class__ is FallbackItems:
-        yield from value.items
+        try:
+            yield from value.items
+        except BaseException:
+            CloseStream(value.items).plain(session)
+            raise
         return None
     return value if value.__class__ is not Raised else value.throw()
 
@@ -158,12 +162,18 @@ async def astream(  # noqa: C901, PLR0912 -- the generator protocol, in one plac
     if value.__class__ is Raised:
         value.throw()
     if value.__class__ is FallbackItems:
-        if hasattr(value.items, "__aiter__"):
-            async for item in value.items:
-                yield item
-        else:  # a fallback may be a plain list
-            for item in value.items:
-                yield item
+        is_plain = not hasattr(value.items, "__aiter__")  # a fallback may be a plain list
+        items: Any = iter(value.items) if is_plain else aiter(value.items)
+        try:
+            if is_plain:
+                for item in items:
+                    yield item
+            else:
+                async for item in items:
+                    yield item
+        except BaseException:
+            await CloseStream(value.items, items).awaited(session)
+            raise
 
 
 # Steps
