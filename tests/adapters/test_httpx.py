@@ -353,7 +353,13 @@ def test_the_proxies_of_the_environment_are_kept(clock, monkeypatch):
 
 @pytest.mark.parametrize(
     "options",
-    [{"fallback": None}, {"fallback": 1}, {"verify": len}, {"timeout_to": "t"}],
+    [
+        {"fallback": 1},
+        {"fallback": None},
+        {"verify": len},
+        {"resume": len, "effects": "read"},
+        {"timeout_to": "t"},
+    ],
     ids=lambda options: next(iter(options)),
 )
 def test_options_for_functions_are_refused(options):

@@ -281,3 +281,27 @@ def test_an_async_stream_that_is_cancelled_gives_its_connection_back(fault_serve
             return await asyncio.wait_for(ask(), 20)
 
     assert asyncio.run(main())[-1] == "message_stop"
+
+
+def test_a_stream_of_a_wrapped_client_is_continued_by_resume(fault_server, clock):
+    """The guard of the client breaks it off; the guard around the call knows how to go on."""
+    fault_server.set("truncate(6), ok(and the rest)")
+
+    def texts(messages):
+        ask: Any = client.messages.create
+        with ask(model="m", max_tokens=9, messages=messages, stream=True) as stream:
+            for event in stream:
+                if event.type == "content_block_delta":
+                    yield event.delta.text
+
+    def rest(delivered, messages):
+        return texts([*messages, {"role": "assistant", "content": "".join(delivered)}])
+
+    guard = mulligan.Guard("model", effects="idempotent", resume=rest, clock=clock)
+    with anthropic.Anthropic(base_url=fault_server.url, api_key="k") as own:
+        client = guard.but(resume=None).wrap(own)
+        with guard.stream(texts, MESSAGES) as stream:
+            said = list(stream)
+    assert len(fault_server.requests) == 2
+    assert "".join(said).endswith("and the rest")
+    assert "".join(said) != "and the rest"

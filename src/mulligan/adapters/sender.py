@@ -53,7 +53,7 @@ __all__ = (
 )
 
 # Options of a guard that mean something for functions, and nothing for the requests of a client.
-_FOR_FUNCTIONS = ("fallback", "verify", "dead_letters", "timeout_to")
+_FOR_FUNCTIONS = ("resume", "fallback", "verify", "dead_letters", "timeout_to")
 
 KEY_HEADER = "Idempotency-Key"
 # Redirects that answer a request which was carried out; 307 and 308 send it elsewhere undone.

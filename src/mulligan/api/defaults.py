@@ -44,9 +44,15 @@ def resolve(target: str, options: GuardOptions) -> tuple[CallSettings, GuardTarg
     listeners = _listeners(options.get("listeners", ()))
     _check(options)
     shares = _shares(target, policy, options)
+    effects = _effects(policy, options.get("effects"))
+    if options.get("resume") is not None and effects is Effects.UNSAFE:
+        raise SettingError(
+            "resume continues a stream by another request, and the effects of this guard are "
+            'unsafe; if that request is harmless, say effects="read" or effects="idempotent"'
+        )
     settings = CallSettings(
         policy=policy,
-        effects=_effects(policy, options.get("effects")),
+        effects=effects,
         classify=_classifier(policy, options).classify,
         unheard=_warn_once(),
         target=presentable(target, 200),
@@ -54,6 +60,7 @@ def resolve(target: str, options: GuardOptions) -> tuple[CallSettings, GuardTarg
         wants_successes=any(getattr(each, "successes", False) for each in listeners),
         judge=options.get("judge"),
         verify=options.get("verify"),
+        resume=options.get("resume"),
         fallback=options.get("fallback", NO_FALLBACK),
         on_exhausted=options.get("on_exhausted"),
         timeouts=_timeouts(policy, options.get("timeout")),
@@ -185,11 +192,11 @@ def _listeners(given: Any) -> tuple[Callable[[Event], None], ...]:
 
 def _check(options: GuardOptions) -> None:
     """Refuse what is not what its option needs, where it is written."""
-    for name in ("judge", "verify", "on_exhausted", "validator", "observe", "spent"):
+    for name in ("judge", "verify", "resume", "on_exhausted", "validator", "observe", "spent"):
         function = options.get(name)
         if function is not None and not callable(function):
             raise SettingError(f"{name} needs a function; got {function!r}")
-        if name != "verify" and function_kind(function) == ASYNC:
+        if name not in ("verify", "resume") and function_kind(function) == ASYNC:
             raise SettingError(f"{name} needs a plain function; got a coroutine function")
     metadata = options.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):

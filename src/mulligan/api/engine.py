@@ -15,7 +15,14 @@ import os
 from functools import partial
 from time import monotonic
 
-from ..calls.callables import ASYNC, COROUTINE, function_kind, name_of, refuse_unstarted
+from ..calls.callables import (
+    ASYNC,
+    ASYNC_GENERATOR,
+    COROUTINE,
+    function_kind,
+    name_of,
+    refuse_unstarted,
+)
 from ..calls.context import ambient_task, ambient_world
 from ..errors import SettingError
 from ..shared.target import ALONE, IN_TASK, STORE, place_for, place_in
@@ -286,6 +293,12 @@ class Engine:
     def stream(self, function: Any, args: Any, kwargs: Any) -> Generator[Any, Any, Any]:
         self.check_timeout(function)
         self.check_stream(function)
+        resume = self.options.get("resume")
+        if resume is not None and function_kind(resume) in (ASYNC, ASYNC_GENERATOR):
+            raise SettingError(
+                f"resume is async, and the stream {name_of(function)}() is not: use astream(), or "
+                f"make resume a plain function"
+            )
         from ..calls.streams import stream, streaming
 
         session = self.session(function)
@@ -328,6 +341,8 @@ class Engine:
         settings = self._settings
         if settings is None:
             return
+        if settings.resume is not None:
+            self.check_parameter(settings.resume)
         if settings.judge is not None:
             raise SettingError(
                 f"judge looks at an answer, and the stream {name_of(function)}() has none"

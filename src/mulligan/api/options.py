@@ -46,6 +46,9 @@ class Options(TypedDict, total=False):
         verify: Called with the call's arguments after an attempt that may have been applied:
             returns the call's result, NOT_APPLIED, APPLIED where that result is None, or None
             if it could not find out.
+        resume: Continues a stream that broke after it had delivered something: called with a tuple
+            of its items so far and the call's arguments, returns the stream of the rest. Not for
+            ``unsafe`` effects. Default: such a stream is broken off.
         on_exhausted: Told of the error when attempts, time or budget have run out.
         validator: (failure) → bool, for conditional failures: has the condition changed?
         dead_letters: Whether a call that ran out of attempts, time or budget is written down, to be
@@ -75,6 +78,7 @@ class Options(TypedDict, total=False):
     timeout_to: str | None
     judge: Callable[[Any], Failure | None] | None
     verify: Callable[..., Any] | None
+    resume: Callable[..., Any] | None
     on_exhausted: Callable[[BaseException], object] | None
     validator: Callable[[Failure], bool] | None
     dead_letters: bool | Store | str

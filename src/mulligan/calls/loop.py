@@ -509,8 +509,8 @@ def _exhausted(
     session: Session, error: BaseException, decision: Park | GiveUp
 ) -> ExhaustedCall | None:
     """The call as a dead letter tells it; None if no letter is written about it."""
-    if session.settings.letters is None or session.work is None:
-        return None
+    if session.settings.letters is None or session.work is None or session.delivered:
+        return None  # what a stream has delivered must not be delivered again by a replay
     tale = story(error)
     if not ending_of(decision)[0].is_exhaustion or tale is None:
         return None

@@ -107,6 +107,7 @@ class Session:
     under: UnderKey | None = None  # the key it is called under, for a dead letter
     delivers = False  # whether it is a stream, which only reads until its first item
     delivered = 0  # items that a stream has handed over
+    _progress_at = -inf  # when a stream that is resumed last broke after an item
     _has_ended = False
     _cut: BaseException | None = None
     _before_cut: BaseException | None = None
@@ -500,6 +501,8 @@ class Session:
         passed = None
         if endings.count != self.mark or not stands_alone(error):
             passed = ended_inside(error, self.mark)
+            if self.delivered and passed is not None and passed.ending == Ending.COMMITTED:
+                passed = None  # the guard inside could not continue the stream; this one can
         if passed is not None and self._is_final(passed, error):
             # A guard inside has already spent what there was to spend on this.
             self._passed = passed
@@ -519,6 +522,7 @@ class Session:
         if target is not None:
             call.is_down, call.has_gate = target.is_down, target.has_gate
             call.believes, call.progress_at = target.believes, target.answered_at
+        call.progress_at = max(call.progress_at, self._progress_at)
         return call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
 
     def _is_final(self, passed: Story, error: Exception) -> bool:
@@ -592,10 +596,17 @@ class Session:
         self.failure = self.settings.classify(error, now=wall)
         passed = ended_inside(error, self.mark)
         self._passed = passed if passed is not None and binds(passed) else None
-        items = "1 item" if self.delivered == 1 else f"{self.delivered} items"
-        decision = GiveUp(Ending.COMMITTED, f"the stream had delivered {items}: not replayed")
+        decision = GiveUp(Ending.COMMITTED, f"{self._delivery()}: not replayed")
         self.call.tries.append((self.failure, decision, None))
         return decision
+
+    def progress(self) -> None:
+        """A stream has delivered something before it broke: patience is counted from now."""
+        self._progress_at = self.clock.now()
+
+    def _delivery(self) -> str:
+        items = "1 item" if self.delivered == 1 else f"{self.delivered} items"
+        return f"the stream had delivered {items}"
 
     def refused(self, error: NotAdmitted) -> tuple[BaseException, GiveUp]:
         """The next attempt is not admitted: the last real error ends the call, if there is one."""
@@ -626,14 +637,19 @@ class Session:
             self._speak()
         settings, call = self.settings, self.call
         ending, retry_at = ending_of(decision)
+        because = decision.because
+        if self.delivered and ending not in (Ending.COMMITTED, Ending.CANCELLED):
+            ending, because = Ending.COMMITTED, f"{self._delivery()}; not resumed: {because}"
         assert self.failure is not None  # noqa: S101 -- only after `failed` or `refused`
         if self._passed is None:
-            tale = call.story(ending, decision.because, retry_at=retry_at, delivered=self.delivered)
+            tale = call.story(ending, because, retry_at=retry_at, delivered=self.delivered)
             # A bug in the caller's own code needs no remark from us.
             annotate(error, tale, note=ending is not Ending.UNKNOWN or call.attempt > 1)
         else:
             tale = self._passed
         is_answered = settings.fallback is not NO_FALLBACK and ending not in _UNANSWERED
+        if self.delivered:  # a fallback takes the place of a whole stream, not of its rest
+            is_answered = False
         facts: dict[str, Any] = {
             "ending": ending,
             "failure": self.failure,

@@ -78,6 +78,8 @@ class CallSettings:
         wants_successes: Whether one of them wants to hear of first successes.
         judge: (answer) → Failure or None.
         verify: Called with the call's arguments; returns its result, or NOT_APPLIED.
+        resume: Called with what a broken stream has delivered and the call's arguments; returns the
+            stream of the rest.
         fallback: A value, or a function of the error; NO_FALLBACK for none.
         on_exhausted: Told of the error when the call has run out of something.
         timeouts: Limits of each attempt.
@@ -105,6 +107,7 @@ class CallSettings:
     wants_successes: bool = False
     judge: Callable[[Any], Failure | None] | None = None
     verify: Callable[..., Any] | None = None
+    resume: Callable[..., Any] | None = None
     fallback: Any = NO_FALLBACK
     on_exhausted: Callable[[BaseException], object] | None = None
     timeouts: Timeouts | None = None

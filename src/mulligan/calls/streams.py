@@ -1,5 +1,7 @@
 """Streams: restarted unseen until the first item, committed from then on.
 
+A committed stream is never replayed. Where the guard has ``resume=``, that function continues it.
+
 The loop around the first item is `calls.loop.attempts`; `stream` and `astream` run a loop that also
 hands items to the caller.
 """
@@ -13,6 +15,7 @@ from .async_time import cut
 from .callables import is_unentered_manager, refuse_unstarted
 from .emit import report
 from .loop import Blocking, Invoke, Raised, attempts, awaited, succeeded, with_limit
+from .notes import caused
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -37,6 +40,12 @@ class EndOfStream(NamedTuple):
     answer: Any
 
 
+class BrokenStream(NamedTuple):
+    """A stream has failed after it had delivered something, and ``resume=`` may continue it."""
+
+    error: Exception
+
+
 class FallbackItems(NamedTuple):
     """What a fallback delivers in place of a stream of which nothing was seen."""
 
@@ -55,10 +64,21 @@ def streaming(
 ) -> Steps:
     """Open a stream, as often as it takes, then hand over its items; or the fallback's."""
     session.delivers = True
+    resume = session.settings.resume
+    delivered: list[Any] | None = None if resume is None else []
+    broken: Exception | None = None
     try:
         ended = yield from attempts(session, function, args, kwargs, invoke=_OPEN)
-        if isinstance(ended, OpenedStream):
-            return (yield from _delivering(session, *ended))
+        while isinstance(ended, OpenedStream):
+            ended = yield from _delivering(session, *ended, delivered)
+            if isinstance(ended, BrokenStream):
+                assert resume is not None and delivered is not None  # noqa: PT018, S101 -- see there
+                session.progress()
+                broken = ended.error
+                work = resume, (tuple(delivered), *args), kwargs
+                ended = yield from attempts(session, *work, broken, invoke=_OPEN)
+                if isinstance(ended, Raised) and ended.error is not None:
+                    caused(ended.error, broken)
         if isinstance(ended, EndOfStream):
             yield from succeeded(session)
             return ended.answer
@@ -66,16 +86,30 @@ def streaming(
     except BaseException:
         session.cancelled()
         raise
+    finally:
+        ended = broken = None
 
 
-def _delivering(session: Session, items: Any, item: Any, source: Any) -> Steps:
-    """Hand over one item after another. What fails now is committed, never replayed."""
+def _delivering(
+    session: Session, items: Any, item: Any, source: Any, delivered: list[Any] | None
+) -> Steps:
+    """Hand over one item after another. What fails now is committed, never replayed.
+
+    Args:
+        session: The call so far.
+        items: The iterator of the stream.
+        item: Its first item.
+        source: The stream itself.
+        delivered: Where the items are kept for ``resume=``; None without one.
+    """
     if session.settings.observe is not None and hasattr(source, "response"):
         session.observe(source)
     session.leave_context()
     takes_errors = hasattr(items, "throw") or hasattr(items, "athrow")
     while True:
         session.delivered += 1
+        if delivered is not None:
+            delivered.append(item)
         thrown: BaseException | None = None
         sent: Any = None
         try:
@@ -88,6 +122,9 @@ def _delivering(session: Session, items: Any, item: Any, source: Any) -> Steps:
         try:
             item = yield NextItem(items, sent, thrown)
         except Exception as caught:  # noqa: BLE001 -- returned, to be raised
+            if delivered is not None and thrown is None:
+                yield CloseStream(source)
+                return BrokenStream(caught)
             decision = session.stream_failed(caught)
             yield Blocking(session.tell_failure)
             session.end(caught, decision)
@@ -99,8 +136,7 @@ def _delivering(session: Session, items: Any, item: Any, source: Any) -> Steps:
         finally:
             thrown = None
         if isinstance(item, EndOfStream):
-            yield from succeeded(session)
-            return item.answer
+            return item
 
 
 def stream(session: Session, steps: Steps) -> Generator[Any, Any, Any]:
