@@ -10,6 +10,7 @@ wants openai < 3, and the rest of the tests openai 3.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import mulligan
 from mulligan.testing import FaultServer
 
 SOON = "retry-after-ms=5"
@@ -40,6 +42,12 @@ CASES = [
     ("anthropic", "billing", 0, 1, "BadRequestError 400"),
     ("anthropic", "reset", 0, 1, "InternalServerError 500"),
     ("anthropic", "429", 2, 3, "RateLimitError 429"),
+    # By client=guard.wrap(openai.OpenAI()), with attempts=4; num_retries still comes on top.
+    ("guarded", f"503({SOON})x2, ok", 0, 3, "stop"),
+    ("guarded", f"429({SOON})", 0, 4, "RateLimitError 429"),
+    ("guarded", "auth", 0, 1, "AuthenticationError 401"),
+    ("guarded", "reset", 0, 4, "InternalServerError 500"),
+    ("guarded", "auth", 2, 3, "AuthenticationError 401"),
 ]
 
 
@@ -54,6 +62,7 @@ def main() -> int:
             check=True,
             stdout=subprocess.PIPE,
             timeout=120,
+            env={**os.environ, "PYTHONPATH": str(Path(mulligan.__file__).parents[1])},
         ).stdout
         made = [entry.client for entry in server.requests]
     lines = [line for line in said.splitlines() if line.startswith(b"[")]
