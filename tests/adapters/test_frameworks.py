@@ -17,7 +17,7 @@ import mulligan
 from mulligan.adapters.claude_agent_sdk import guarded_query
 from mulligan.adapters.pydantic_ai import GuardedModel
 
-pytestmark = [pytest.mark.real, pytest.mark.filterwarnings("ignore::ResourceWarning")]
+pytestmark = pytest.mark.real
 
 
 # claude-agent-sdk, with the program that it brings

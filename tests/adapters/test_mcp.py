@@ -22,8 +22,6 @@ from mulligan.adapters.mcp import guarded_session, tool_effects
 pytestmark = [
     pytest.mark.real,
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 CALLS: list[str] = []

@@ -17,7 +17,6 @@ pytestmark = [
     pytest.mark.real,
     # Clients of the SDKs that are collected late close what a loop that is gone had opened.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 
 
