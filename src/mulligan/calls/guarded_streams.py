@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
     from types import TracebackType
     from typing import Self
 
@@ -60,16 +61,16 @@ class GuardedAsyncStream(AsyncGenerator[T, Any]):
     def __init__(self, items: AsyncGenerator[T, Any]) -> None:
         self.items = items
 
-    def __anext__(self) -> Any:
+    def __anext__(self) -> Coroutine[Any, Any, T]:
         return self.items.__anext__()
 
-    def asend(self, value: Any, /) -> Any:
+    def asend(self, value: Any, /) -> Coroutine[Any, Any, T]:
         return self.items.asend(value)
 
-    def athrow(self, *thrown: Any) -> Any:
+    def athrow(self, *thrown: Any) -> Coroutine[Any, Any, T]:
         return self.items.athrow(*thrown)
 
-    def aclose(self) -> Any:
+    def aclose(self) -> Coroutine[Any, Any, None]:
         """Close the stream and its source. Harmless if it has ended or was closed."""
         return self.items.aclose()
 
