@@ -57,7 +57,7 @@ class Dashboard:
 @contextmanager
 def running(store=None, **options):
     """A dashboard of its own."""
-    index = RunIndex()
+    index, app_module = RunIndex(), options.pop("app", "")
     guards = None if store is None else open_store(store)
     letters = None if guards is None else DeadLetters(guards)
     sources = Sources(index, guards=guards, counts=guards, letters=letters)
@@ -65,7 +65,8 @@ def running(store=None, **options):
     listening.listen(100)
     host, port = listening.getsockname()[:2]
     access = Access(TOKEN, host=options.pop("shown_host", host), port=port, **options)
-    app = make_app(sources, Actions(store or ""), access)
+    actions = Actions(store or "", app_module)
+    app = make_app(sources, actions, access)
     server = make_server(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
@@ -80,3 +81,5 @@ def running(store=None, **options):
         thread.join(10)
         listening.close()
         index.close()
+        for child in actions._children:  # what a button started and nothing has waited for
+            child.wait(20)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from threading import Lock
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ..core.redaction import clean, presentable
 from ..errors import SettingError
@@ -28,7 +28,8 @@ _PATIENCE, _STARTED = 20.0, 1.5
 # The exit code of a run that is parked, or limited beyond its horizon.
 _PARKED = 75
 
-_LONGEST = 300
+# The longest word that is passed on, and how much of what a command said is read.
+_LONGEST, _SAID = 300, 8_192
 
 
 class ActionResult(NamedTuple):
@@ -96,37 +97,42 @@ class Actions:
         return (*store, *(("--scope", scope) if scope else ()))
 
     def _run(self, *words: str) -> ActionResult:
-        try:
-            done = subprocess.run(  # noqa: S603 -- our own command, arguments apart
-                [sys.executable, "-m", "mulligan", *words],
-                capture_output=True,
-                stdin=subprocess.DEVNULL,
-                timeout=_PATIENCE,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return _result(words, b"it takes longer than expected; the list shows when it is done")
-        return _result(words, done.stderr or done.stdout, is_done=done.returncode == 0)
+        with tempfile.TemporaryFile() as printed:
+            code, said = self._until(words, _PATIENCE, printed)
+            printed.seek(0)
+            said = said or printed.read(_SAID)
+        if code is None:
+            said = b"it takes longer than expected; the list shows when it is done"
+        return _result(words, said, is_done=code in {None, 0})
 
     def _start(self, *words: str) -> ActionResult:
+        code, said = self._until(words, _STARTED, subprocess.DEVNULL)
+        return _result(words, said, is_done=code in {None, 0, _PARKED})
+
+    def _until(
+        self, words: tuple[str, ...], patience: float, stdout: int | IO[bytes]
+    ) -> tuple[int | None, bytes]:
+        """Start a command, and wait so long for it: its exit code, and its words on stderr.
+
+        One that takes longer goes on, and its code is None: a replay that is killed in the middle
+        may have been delivered.
+        """
         # Its words go to a file: a pipe would end with the dashboard, and the run with the pipe.
         with tempfile.TemporaryFile() as said:
             child = subprocess.Popen(  # noqa: S603 -- our own command, arguments apart
                 [sys.executable, "-m", "mulligan", *words],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
+                stdout=stdout,
                 stderr=said,
                 start_new_session=True,  # Ctrl-C on the dashboard is not meant for it
             )
             with self._lock:
                 self._children.append(child)
-            ends_at = monotonic() + _STARTED
+            ends_at = monotonic() + patience
             while child.poll() is None and monotonic() < ends_at:
                 sleep(0.05)
             said.seek(0)
-            text = said.read(8_192)
-        is_done = child.returncode in {None, 0, _PARKED}
-        return _result(words, text, is_done=is_done)
+            return child.returncode, said.read(_SAID)
 
 
 def _word(given: Mapping[str, Any], name: str, default: str | None = None) -> str:
