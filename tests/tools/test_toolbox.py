@@ -838,3 +838,15 @@ def test_three_hundred_calls_of_one_operation_have_one_effect(virtual_clock):
     results = virtual_clock.run(main())
     assert {result.text for result in results} == {"charged"}
     assert sorted(effects) == ["0", "1", "2"]
+
+
+def test_events_carry_the_name_of_the_tool(virtual_clock):
+    heard: list[mulligan.Event] = []
+    tools = mulligan.Toolbox(listeners=[heard.append])
+    scripted(tools, LOST, status_error(429), "well", name="refund", effects="idempotent")
+    assert tools.run_sync("refund").text == "well"
+    failed = [each for each in heard if isinstance(each, mulligan.Failed)]
+    assert [each.failure.kind for each in failed] == ["network", "rate_limit"]
+    assert {(each.name, each.target) for each in heard} == {("refund", "refund")}
+    assert len({each.request_id for each in heard}) == 1
+    assert isinstance(heard[-1], mulligan.Recovered)

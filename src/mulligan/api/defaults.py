@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..shared.guard_share import GuardTarget, Observer
     from .options import GuardOptions
 
-__all__ = ("resolve",)
+__all__ = ("listeners_of", "resolve")
 
 # Before anything can fail: what fails is shown, and may have the caller's keys in it.
 mask_environment_secrets()
@@ -41,7 +41,7 @@ def resolve(target: str, options: GuardOptions) -> tuple[CallSettings, GuardTarg
         SettingError: An option that cannot be meant.
     """
     policy = _policy(options)
-    listeners = _listeners(options.get("listeners", ()))
+    listeners = listeners_of(options.get("listeners", ()))
     _check(options)
     shares = _shares(target, policy, options)
     effects = _effects(policy, options.get("effects"))
@@ -179,7 +179,8 @@ def _effects(policy: Policy, given: str | None) -> Effects:
     return policy.effects or Effects.UNSAFE if given is None else Effects.of(given)
 
 
-def _listeners(given: Any) -> tuple[Callable[[Event], None], ...]:
+def listeners_of(given: Any) -> tuple[Callable[[Event], None], ...]:
+    """The listeners that were given, each held up by no more than a second in all."""
     listeners: tuple[Any, ...] = tuple(given) if isinstance(given, Iterable) else (None,)
     if not all(callable(each) for each in listeners):
         raise SettingError(f"listeners needs callables that take an event; got {given!r}")

@@ -9,6 +9,7 @@ from signal import raise_signal
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING
 
+from ..api.defaults import listeners_of
 from ..config.secret_variables import MaskingSecretsOf
 from .attempt.options import DriveOptions
 from .context import open_context
@@ -19,8 +20,9 @@ from .show.plan_view import PlanTable
 from .show.streams import Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from ..core.events import Event
     from .plan.model import Plan
     from .plan.report import Report
 
@@ -36,6 +38,7 @@ def run_plan(
     name: str = "",
     is_shown: bool = True,
     is_parked: bool = False,
+    listeners: Iterable[Callable[[Event], None]] = (),
 ) -> Report:
     """Run `plan` and return its report.
 
@@ -52,6 +55,7 @@ def run_plan(
         is_shown: Whether it shows itself on stderr while it runs.
         is_parked: Whether to return when every remaining agent has to wait, instead of waiting
             here.
+        listeners: Callables that take the events of its agents, as those of a guard do.
 
     Raises:
         SettingError: The plan is invalid, or something that it needs is missing; nothing was
@@ -64,9 +68,9 @@ def run_plan(
     previous handler: by default they end the process.
     """
     own = dict(os.environ if environ is None else environ)
-    home = Path(folder or ".").absolute()
-    with MaskingSecretsOf(own), open_context(own) as context:
-        stop = context.stop
+    home, told = Path(folder or ".").absolute(), listeners_of(listeners)
+    with MaskingSecretsOf(own), open_context(own) as opened:
+        context, stop = opened._replace(events=(*opened.events, *told)), opened.stop
         # Python handles signals in the main thread only.
         is_main = current_thread() is main_thread()
         with signals(stop) if is_main else nullcontext():

@@ -17,6 +17,7 @@ from .process.supervise import supervise
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from ..core.ports import Listener
     from .journal.store import ClaimedRun
     from .listeners import RunListener
     from .process.supervise import ProcessExit, Stream
@@ -25,6 +26,10 @@ __all__ = ("Platform", "PlatformClock", "RunContext", "open_context", "real_plat
 
 # Seconds between two renewals of a run's lease.
 _LOOK, _RENEW = 1.0, LEASE / 6
+
+# The variable that names a file for the events of runs, and seconds that the end of a process waits
+# for what was not written to it.
+EVENTS, _FLUSH = "MULLIGAN_EVENTS", 2.0
 
 
 class PlatformClock(Protocol):
@@ -94,6 +99,7 @@ class RunContext(NamedTuple):
         platform: Clocks, random generator and processes.
         listeners: Told what happens to a run: of each step in this order, of its end in reverse.
         output: Called with a program's output: (stream, bytes).
+        events: Told the events of every run and every agent, as listeners of guards are.
     """
 
     environ: Mapping[str, str]
@@ -102,6 +108,7 @@ class RunContext(NamedTuple):
     platform: Platform
     listeners: tuple[RunListener, ...] = ()
     output: Callable[[Stream, bytes], None] = _discard
+    events: tuple[Listener, ...] = ()
 
     def now(self) -> float:
         """Epoch seconds."""
@@ -136,12 +143,23 @@ def open_context(environ: Mapping[str, str], *, ends_process: bool = False) -> I
         environ: The environment that programs inherit.
         ends_process: Whether the process ends with it. Then the store is not closed: SQLite would
             remove the files that the next command creates again.
+
+    Raises:
+        SettingError: The file that ``MULLIGAN_EVENTS`` names cannot be written.
     """
     with ExitStack() as stack:
+        events: tuple[Listener, ...] = ()
+        if path := environ.get(EVENTS):
+            from ..telemetry.json_lines import JsonLinesListener
+
+            file = JsonLinesListener(path)
+            stack.callback(file.flush, _FLUSH)
+            events = (file,)
         runs = RunStore()
         if not ends_process:
             stack.callback(runs.close)
-        yield RunContext(environ, runs, stack.enter_context(closing(Stop())), real_platform())
+        stop = stack.enter_context(closing(Stop()))
+        yield RunContext(environ, runs, stop, real_platform(), events=events)
 
 
 def _keep_lease(runs: RunStore, claimed: ClaimedRun, stop: Stop, done: Event) -> None:

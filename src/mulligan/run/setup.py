@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ..errors import StoreError
-from .agents.catalogue import recognise
+from .agents.catalogue import program_name, recognise
 from .attempt.options import WAIT_HERE
 from .attempt.runner import Runner
 from .journal.entries import RunMade
@@ -118,8 +118,19 @@ def drive_run(
     ):
         state = state or runs.look(claimed.id)
         assert state is not None  # noqa: S101 -- this process holds it
-        runner = Runner(held, claimed, state, how=how, stdin=spool, policy=policy, cleaner=cleaner)
+        told = _telling(held, claimed.id, state)
+        runner = Runner(told, claimed, state, how=how, stdin=spool, policy=policy, cleaner=cleaner)
         return runner.go()
+
+
+def _telling(context: RunContext, id_: str, state: RunState) -> RunContext:
+    """A context that tells the steps of the run to listeners of events, if there are any."""
+    if not context.events:
+        return context
+    from .events import RunEvents
+
+    told = RunEvents(id_, program_name(context.runs.command(id_)), state, context.events)
+    return context._replace(listeners=(*context.listeners, told))
 
 
 def _masked(command: tuple[str, ...]) -> str:

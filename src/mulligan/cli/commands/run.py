@@ -47,6 +47,7 @@ _SECTIONS = {
     "Environment": [
         ("MULLIGAN_HOME", "where runs are stored  [the user's state folder]"),
         ("MULLIGAN_STORE", "store that shares limits with other machines: redis://…"),
+        ("MULLIGAN_EVENTS", "file for events of runs, as JSON lines  [none]"),
         ("NO_COLOR, TERM", "colours on or off; TERM=dumb for plain lines"),
     ],
     "Examples": [

@@ -258,7 +258,9 @@ def judge_torn(
         how = "its session is resumed" if terms.can_resume else "it is restarted"
         return _followed_by(end, "again", f"{died}; {how}", until=terms.now, message=died)
     because = f"{died}, and restarting it could repeat its work"
-    return _followed_by(end, "stop", because, exit=1, advice=HARMLESS, message=died)
+    return _followed_by(
+        end, "stop", because, exit=1, advice=HARMLESS, message=died, ending=Ending.MAYBE_APPLIED
+    )
 
 
 def without_session(end: AttemptEnd, before: tuple[AttemptEnd, ...]) -> AttemptEnd:
@@ -275,6 +277,7 @@ def without_session(end: AttemptEnd, before: tuple[AttemptEnd, ...]) -> AttemptE
             then="stop",
             exit=end.code or 1,
             because="its session is gone, and restarting it would repeat its work",
+            ending=Ending.MAYBE_APPLIED,
         )
     because = "no session was saved: it restarts"
     return end._replace(message=message, is_lost=True, then="again", until=end.at, because=because)
@@ -317,7 +320,8 @@ def better_ended(
 def _ended_by_us(end: AttemptEnd, terms: RecoveryTerms) -> Judged:
     """Decide what follows if the stop was requested."""
     if end.stopped == "input":
-        return _followed_by(end, "stop", end.error or "its input could not be kept", exit=1)
+        because = end.error or "its input could not be kept"
+        return _followed_by(end, "stop", because, exit=1, ending=Ending.FINAL)
     if end.stopped in UNASKED and (terms.can_resume or terms.may_restart):
         because = "its supervisor was stopped; the next one continues the run"
         return _followed_by(end, "again", because, until=terms.now, exit=EX_TEMPFAIL)
@@ -349,7 +353,9 @@ def _not_started(
         return _answer(lacking, None, end, terms, before, roll=roll)
     advice = _MISSING if end.code == _NOT_FOUND else _UNSTARTED
     missing = Failure(kind=Kind.CLIENT, message=because, because=because)
-    return _followed_by(end, "stop", because, missing, exit=_exit(end), advice=advice)
+    return _followed_by(
+        end, "stop", because, missing, exit=_exit(end), advice=advice, ending=Ending.FINAL
+    )
 
 
 _MISSING = "check the spelling, and the PATH that it is looked for on"
@@ -452,9 +458,8 @@ def _in_doubt(
         judged, _ = _answer(failure, None, end, terms, before, roll=roll)
         return judged._replace(is_doubt=True), failure
     because = "it is unclear whether it finished, and restarting it could repeat its work"
-    return _followed_by(
-        end, "stop", because, failure, exit=_exit(end), advice=UNSURE, is_doubt=True
-    )
+    judged, _ = _stopped_in_doubt(end, because, failure, UNSURE)
+    return judged._replace(is_doubt=True), failure
 
 
 # Seconds before the one attempt that tests a guessed limit.
@@ -478,7 +483,7 @@ def _guessed(
     is_limit = failure.kind.is_limit or failure.kind is Kind.OVERLOADED
     if is_limit and not (terms.can_resume or terms.may_restart):
         because = f"{failure.because}; that may be a limit, but restarting could repeat its work"
-        return _followed_by(end, "stop", because, failure, exit=_exit(end), advice=HARMLESS)
+        return _stopped_in_doubt(end, because, failure, HARMLESS)
     if is_limit:
         judged, _ = _answer(failure, reset, end, terms, before, roll=roll)
         worked = max((at for at, each in enumerate(before) if each.is_work), default=0)
@@ -489,7 +494,15 @@ def _guessed(
         return judged._replace(because=because, until=until, is_probe=True), failure
     because = f"the failure is not known for sure: {failure.because}"
     advice = advice_for(replace(failure, kind=Kind.UNKNOWN), terms.program)
-    return _followed_by(end, "stop", because, failure, exit=_exit(end), advice=advice)
+    return _followed_by(
+        end, "stop", because, failure, exit=_exit(end), advice=advice, ending=Ending.UNKNOWN
+    )
+
+
+def _stopped_in_doubt(end: AttemptEnd, because: str, failure: Failure, advice: str) -> Judged:
+    """The end of a run whose restart could repeat its work."""
+    more: dict[str, Any] = {"exit": _exit(end), "advice": advice, "ending": Ending.MAYBE_APPLIED}
+    return _followed_by(end, "stop", because, failure, **more)
 
 
 def _answer(
@@ -504,7 +517,7 @@ def _answer(
     now, code = terms.now, _exit(end)
     if not terms.can_resume and not terms.may_restart and _is_cut_off(end):
         because = f"{failure.message or failure.kind}: restarting it could repeat its work"
-        return _followed_by(end, "stop", because, failure, exit=code, advice=HARMLESS)
+        return _stopped_in_doubt(end, because, failure, HARMLESS)
     if probe := _could_be_over(failure, reset, before):
         # The probe counts as an attempt: attempts and time must be left for it.
         soon = replace(failure, hint=Hint(delay=1 + roll, source=probe))
@@ -524,11 +537,12 @@ def _answer(
             until=decision.retry_at if is_later else None,
             exit=EX_TEMPFAIL if is_later else code,
             advice=advice_for(failure, terms.program),
+            ending=decision.ending,
         )
     row = sum(call.counts.values())
     if row >= _MOST_IN_A_ROW:
         because = f"{row} attempts in a row failed without a model having answered"
-        return _followed_by(end, "stop", because, failure, exit=code)
+        return _followed_by(end, "stop", because, failure, exit=code, ending=Ending.EXHAUSTED)
     until = now + decision.delay if isinstance(decision, RetryAfter) else decision.until
     if failure.hint is not None:
         until += roll * min(_LONGEST_SPREAD, _SPREAD * (until - now))

@@ -282,7 +282,13 @@ class Runner:
             because = f"{held.because}; this is beyond the horizon"
             advice = "resume it with --now to try at once; mulligan status shows what is known"
             self._refuse(
-                state, because, kind="quota", until=until, exit_=EX_TEMPFAIL, advice=advice
+                state,
+                because,
+                "horizon",
+                kind="quota",
+                until=until,
+                exit_=EX_TEMPFAIL,
+                advice=advice,
             )
         else:
             self._write(RunRescheduled(now, until, held.because), f"shut-{state.steps}")
@@ -379,9 +385,9 @@ class Runner:
 
     def _is_refused(self, state: RunState) -> bool:
         """Whether the next attempt must not be made; the reason is written to the journal."""
-        because, advice = "", ""
+        because, advice, ending = "", "", "maybe_applied"
         if self._deadline_at is not None and self._clock.wall() >= self._deadline_at:
-            because = "its deadline has passed"
+            because, ending = "its deadline has passed", "deadline"
         elif self._stdin.is_cut and not self._can_resume(state):
             because = "it was killed before all of its input had arrived, and has no session"
             advice = "run it again with all of its input"
@@ -391,20 +397,21 @@ class Runner:
             because = "it was cut off, and restarting it could repeat its work"
             advice = HARMLESS
         if because:
-            self._refuse(state, because, advice=advice)
+            self._refuse(state, because, ending, advice=advice)
         return bool(because)
 
     def _refuse(
         self,
         state: RunState,
         because: str,
+        ending: str = "final",
         *,
         kind: str = "",
         until: float | None = None,
         exit_: int = 1,
         advice: str = "",
     ) -> None:
-        """End the run without another attempt."""
+        """End the run without another attempt; `ending` is a value of `Ending`."""
         step = AttemptEnd(
             self._clock.wall(),
             state.attempts,
@@ -416,6 +423,7 @@ class Runner:
             exit=exit_,
             because=because,
             advice=advice,
+            ending=ending,
         )
         self._write(step, f"refused-{state.steps}")
 

@@ -179,6 +179,8 @@ class AttemptEnd(NamedTuple):
         has_answer: Whether it printed anything on stdout.
         is_unreported: Whether its structured output lacks the report of its end.
         is_session_named: Whether it named its session itself.
+        ending: Why the run ended without success, a value of `Ending`; empty if it did not, and in
+            journals of before.
     """
 
     at: float
@@ -214,6 +216,7 @@ class AttemptEnd(NamedTuple):
     has_answer: bool = True
     is_unreported: bool = False
     is_session_named: bool = False
+    ending: str = ""
 
 
 class RunRescheduled(NamedTuple):

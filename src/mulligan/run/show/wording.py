@@ -21,6 +21,7 @@ __all__ = (
     "counted",
     "day",
     "followed",
+    "is_as_stated",
     "is_held",
     "lasted",
     "met",
@@ -148,6 +149,13 @@ def followed(step: AttemptEnd) -> str:
     return step.because if step.then == "pause" else ""
 
 
+def is_as_stated(step: AttemptEnd) -> bool:
+    """Whether the next attempt waits for the time that was stated, and not for a backoff."""
+    if step.is_probe or step.reset_at is None or step.until is None:
+        return False
+    return step.until - step.reset_at <= _MARGINS or not step.because.endswith(_BACKOFF)
+
+
 def _again(step: AttemptEnd, wait: str) -> str:
     if step.is_probe:
         return f"retry in {wait}: {step.because}"
@@ -157,7 +165,7 @@ def _again(step: AttemptEnd, wait: str) -> str:
         return f"retry in {wait}, {step.because.partition(', ')[2] or step.because}"
     named = "the limit resets at" if step.kind in _LIMITS else "it was asked to wait until"
     why = f"{named} {clock(step.reset_at, step.at)}"
-    if step.until - step.reset_at > _MARGINS and step.because.endswith(_BACKOFF):
+    if not is_as_stated(step):
         why = f"{why}, but the policy waits longer"
     return f"waits {wait}, until {clock(step.until, step.at)}: {why}"
 
