@@ -28,7 +28,7 @@ from mulligan.run.journal.entries import (
     RunReopened,
     RunRescheduled,
 )
-from mulligan.run.journal.state import RunState
+from mulligan.run.journal.state import RunState, state_of
 
 MADE = RunMade(0.0, "claude", "claude -p Fix", "/", "laptop", 1, "port", {}, [])
 
@@ -143,17 +143,29 @@ def test_a_wait_for_the_accounts_limit_is_told_and_an_earlier_time_is_not():
     assert held.because == "another run has met the limit"
 
 
-def test_a_cancelled_run_is_told_once_if_it_had_failed():
-    failed, cancelled = told(
-        begun(1.0),
-        limited(10.0, until=100.0),
-        begun(101.0, 2),
-        RunCancelled(105.0, "cancelled by the user"),
-        AttemptEnd(106.0, 2, 5.0, signal=15, stopped="cancelled", then="pause"),
-    )
-    assert (type(failed), type(cancelled)) == (Failed, Cancelled)
-    assert cancelled.elapsed == 95.0
-    assert told(begun(1.0), RunCancelled(2.0, "cancelled by the user")) == []
+@pytest.mark.parametrize("has_failed", [True, False])
+def test_a_run_that_another_process_cancels_is_told_if_it_had_failed(has_failed):
+    steps = (begun(1.0), limited(10.0, until=100.0)) if has_failed else (begun(1.0),)
+    cancelled = state_of((MADE, *steps, RunCancelled(105.0, "cancelled by the user")))
+    assert cancelled is not None
+    heard = Heard()
+    listener = RunEvents("t4r22m", "claude", RunState(MADE, "new"), (heard,))
+    listener.over(cancelled)
+    assert [(type(each), each.elapsed) for each in heard] == [(Cancelled, 95.0)] * has_failed
+
+
+def test_a_run_that_is_interrupted_after_a_failure_is_told():
+    pause = AttemptEnd(106.0, 2, 5.0, signal=2, stopped="interrupt", then="pause")
+    _, cancelled = told(begun(1.0), limited(10.0, until=100.0), begun(101.0, 2), pause)
+    assert isinstance(cancelled, Cancelled)
+    assert (cancelled.attempt, cancelled.elapsed) == (2, 96.0)
+    assert told(begun(1.0), pause) == []
+
+
+def test_words_of_a_newer_version_do_not_end_the_run():
+    odd = AttemptEnd(10.0, 1, 9.0, kind="eclipse", then="stop", because="so", ending="eclipsed")
+    failed, ended = told(begun(1.0), odd)
+    assert (failed.failure.kind, ended.ending) == ("unknown", "final")
 
 
 def test_a_supervisor_that_is_stopped_or_a_remark_is_no_failure():

@@ -13,7 +13,7 @@ from ..core.decisions import Ending, GiveUp, RetryAfter
 from ..core.events import Cancelled, Ended, Failed, Held, Recovered, Succeeded
 from ..core.failure import Failure, Kind
 from ..core.story import Story, Try
-from .journal.entries import UNASKED, AttemptEnd, RunCancelled, RunRescheduled
+from .journal.entries import UNASKED, AttemptEnd, RunRescheduled
 from .journal.state import state_of
 from .listeners import RunListener
 from .show.wording import is_as_stated, waited
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from .journal.state import RunState
 
 __all__ = ("RunEvents", "events_of")
+
+# A newer version may have written others into the journal.
+_KINDS, _ENDINGS = frozenset(map(str, Kind)), frozenset(map(str, Ending))
 
 
 class RunEvents(RunListener):
@@ -53,9 +56,18 @@ class RunEvents(RunListener):
         assert after is not None  # noqa: S101 -- it was made
         self._state = after
         for event in events_of(step, before, after, id_=self._id, program=self._program):
-            for listener in self._listeners:
-                if not isinstance(event, Succeeded) or getattr(listener, "successes", False):
-                    safely("listener", listener, event)
+            self._tell(event)
+
+    def over(self, state: RunState) -> None:
+        # Another process has cancelled it: no step of this one says so.
+        if state.status == "cancelled" and _failed(state):
+            common = _common(state.at, state, self._id, self._program)
+            self._tell(Cancelled(**common, elapsed=_elapsed(state.at, state)))
+
+    def _tell(self, event: Event) -> None:
+        for listener in self._listeners:
+            if not isinstance(event, Succeeded) or getattr(listener, "successes", False):
+                safely("listener", listener, event)
 
 
 def events_of(
@@ -70,13 +82,7 @@ def events_of(
         id_: The run.
         program: The name of its program.
     """
-    common: dict[str, Any] = {
-        "at": step.at,
-        "target": program,
-        "name": after.made.name or program,
-        "request_id": id_,
-        "attempt": after.attempts,
-    }
+    common = _common(step.at, after, id_, program)
     match step:
         case AttemptEnd():
             yield from _ended(step, before, after, common)
@@ -84,18 +90,25 @@ def events_of(
             # Another run of its account has met a limit; earlier than planned is no wait.
             common["attempt"] = after.attempts + 1
             yield Held(**common, delay=step.until - step.at, because=step.because)
-        case RunCancelled() if before.is_open and _failed(before):
-            yield Cancelled(**common, elapsed=_elapsed(step.at, before))
         case _:
             pass
+
+
+def _common(at: float, state: RunState, id_: str, program: str) -> dict[str, Any]:
+    """What every event says."""
+    return {
+        "at": at,
+        "target": program,
+        "name": state.made.name or program,
+        "request_id": id_,
+        "attempt": state.attempts,
+    }
 
 
 def _ended(
     step: AttemptEnd, before: RunState, after: RunState, common: dict[str, Any]
 ) -> Iterator[Event]:
     """The events of an attempt's end."""
-    if before.status == "cancelled":  # told when it was cancelled; the attempt ended because of it
-        return
     elapsed = _elapsed(step.at, after)
     if step.then == "done":
         if _failed(before):
@@ -134,7 +147,7 @@ def _elapsed(at: float, state: RunState) -> float:
 
 
 def _failure(end: AttemptEnd) -> Failure:
-    kind = Kind(end.kind) if end.kind else Kind.UNKNOWN
+    kind = Kind(end.kind) if end.kind in _KINDS else Kind.UNKNOWN
     found = Failure(kind=kind, message=end.message, status=end.status, because=end.reading)
     return found.cleaned()
 
@@ -143,7 +156,8 @@ def _decision(end: AttemptEnd) -> Decision:
     if end.then == "again":
         delay = max(0.0, (end.until or end.at) - end.at)
         return RetryAfter(delay, source="the program" if is_as_stated(end) else "")
-    return GiveUp(Ending(end.ending or Ending.FINAL), end.because, end.until)
+    ending = Ending(end.ending) if end.ending in _ENDINGS else Ending.FINAL
+    return GiveUp(ending, end.because, end.until)
 
 
 def _story(decision: GiveUp, state: RunState, common: dict[str, Any]) -> Story:
