@@ -109,8 +109,11 @@ def test_read_only_changes_nothing_whoever_asks(home):
         assert status == 403
 
 
-@pytest.mark.parametrize("options", [{"shown_host": "10.0.0.5"}, {"is_private": True}])
-def test_beyond_loopback_or_if_private_reading_needs_the_token(home, options):
+@pytest.mark.parametrize(
+    "options",
+    [{"shown_host": "10.0.0.5"}, {"is_private": True}, {"names": ("agents.example.com",)}],
+)
+def test_beyond_loopback_if_private_or_behind_a_proxy_reading_needs_the_token(home, options):
     with running(**options) as dashboard:
         for path in ("/api/runs", "/api/about", "/api/targets", "/api/events", "/static/app.js"):
             assert dashboard.ask("GET", path)[0] == 401, path
@@ -118,6 +121,16 @@ def test_beyond_loopback_or_if_private_reading_needs_the_token(home, options):
         assert status == 401
         assert "needs its token" in page
         assert dashboard.ask("GET", "/api/runs", authorization=f"Bearer {TOKEN}")[0] == 200
+
+
+@pytest.mark.parametrize("header", ["x_forwarded_for", "forwarded", "x_real_ip", "via"])
+def test_what_a_proxy_passes_on_needs_the_token(dashboard, header):
+    assert dashboard.ask("GET", "/api/runs", **{header: "10.0.0.5"})[0] == 401
+
+
+def test_a_malformed_cookie_of_another_server_does_not_hide_ours(dashboard):
+    cookie = f'x={{"a":"b"}}; {dashboard.access.cookie}={TOKEN}'
+    assert change(dashboard, cookie=cookie)[0] == change(dashboard)[0] == 409
 
 
 def test_every_answer_forbids_inline_script_and_framing(dashboard):

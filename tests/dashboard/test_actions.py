@@ -105,10 +105,11 @@ def fails():
     raise status_error(500, "broken")
 
 
-def test_a_parked_run_is_resumed_and_ends(home, dashboard, tmp_path):
+def test_a_parked_run_is_resumed_and_ends(home, dashboard, tmp_path, monkeypatch):
     mark, out = tmp_path / "mark", tmp_path / "out"
     script = (
-        f"if [ -e {mark} ]; then echo fine > {out}; else touch {mark}; "
+        f"if [ -e {mark} ]; then echo ${{MULLIGAN_DASHBOARD_TOKEN:-none}} > {out}; "
+        f"else touch {mark}; "
         "echo '429 Too Many Requests: rate limit reached, try again in 10 minutes' >&2; exit 1; fi"
     )
     words = ("run", "--park", "exit", "--name", "parked", "--", "sh", "-c", script)
@@ -128,6 +129,7 @@ def test_a_parked_run_is_resumed_and_ends(home, dashboard, tmp_path):
     said = act(dashboard, "resume", {"run": row["id"]})
     assert (said["is_done"], out.exists()) == (True, False), said
     assert said["command"].startswith("mulligan resume --park exit")
+    monkeypatch.setenv("MULLIGAN_DASHBOARD_TOKEN", "what an agent must not have")
     assert act(dashboard, "wake", {"run": row["id"]})["is_done"]
     ends_at = time.monotonic() + 20
     while row["status"] != "done":
@@ -135,4 +137,13 @@ def test_a_parked_run_is_resumed_and_ends(home, dashboard, tmp_path):
         time.sleep(0.1)
         dashboard.sources.refresh()
         (row,) = dashboard.get("/api/runs")["rows"]
-    assert (out.read_text(), row["attempts"]) == ("fine\n", 2)
+    assert (out.read_text(), row["attempts"]) == ("none\n", 2)
+
+
+def test_a_module_in_the_working_folder_is_not_imported(dashboard, tmp_path, monkeypatch):
+    (tmp_path / "click.py").write_text("open('imported', 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    sent = dashboard.as_page()
+    _, _, said = dashboard.ask("POST", "/api/actions/cancel", {"run": "nosuchrun"}, **sent)
+    assert "no run" in said["said"]
+    assert not (tmp_path / "imported").exists()

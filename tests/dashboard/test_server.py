@@ -50,14 +50,15 @@ def test_a_run_in_detail_tells_attempts_waits_and_reasons(runs, dashboard):
     journals.begun(runs, claimed, now - 90)
     journals.limited(runs, claimed, now - 60, now - 30)
     journals.begun(runs, claimed, now - 29, 2, "resume")
-    journals.log(runs, claimed.id, 2, "hello api_key=abcdef123456\n\x1b[31mred")
+    key = "-----BEGIN PRIVATE KEY-----\nMIIEvQ\nabc\n-----END PRIVATE KEY-----"
+    journals.log(runs, claimed.id, 2, f"hello api_key=abcdef123456\n{key}\n\x1b[31mred")
     found = dashboard.get(f"/api/runs/{claimed.id}")
     assert [each["tone"] for each in found["segments"]] == ["failed", "limit", "working"]
     first, second = found["steps"]
     assert (first["met"], first["said"]) == ("usage limit", "You've hit your limit · resets 9pm")
     assert (second["how"], second["ended_at"]) == ("resume", None)
     log = dashboard.get(f"/api/runs/{claimed.id}/log?attempt=2")
-    assert log["text"] == "hello api_key=[masked]\nred"
+    assert log["text"] == "hello api_key=[masked]\n[masked]\nred"
 
 
 def test_a_plan_tells_its_phases_also_those_that_have_not_begun(runs, dashboard):

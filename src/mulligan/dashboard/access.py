@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hmac
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ("HEADERS", "Access", "RefusedRequest", "is_loopback")
+
+# Headers of proxies: what they pass on does not come from this machine's user.
+_FORWARDED = frozenset({"forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"})
 
 HEADERS = {
     "content-security-policy": (
@@ -57,7 +59,7 @@ class Access:
         token: Must be known to change anything; to read, too, unless `is_open`.
         host: Where it listens.
         port: On which port.
-        names: Further names that browsers may call it by.
+        names: Further names that browsers may call it by; with one, reading needs the token.
         is_read_only: Whether nothing may be changed at all.
         is_private: Whether reading needs the token on loopback, too; elsewhere it always does.
     """
@@ -75,7 +77,9 @@ class Access:
         self.token, self.is_read_only = token, is_read_only
         # Cookies know no ports: two dashboards on one machine must not take each other's.
         self.cookie = f"mulligan_token_{port}"
-        self.is_open = is_loopback(host) and not is_private
+        names = tuple(each.lower() for each in names)
+        # A further name means a proxy: then a request from loopback may come from anywhere.
+        self.is_open = is_loopback(host) and not is_private and all(map(is_loopback, names))
         loopback = ("127.0.0.1", "localhost", "[::1]")
         shown = f"[{host}]" if ":" in host else host
         self._hosts = {f"{each}:{port}" for each in (*loopback, shown, *names)}
@@ -94,11 +98,9 @@ class Access:
         kind, _, given = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer" and self.is_token(given.strip()):
             return True
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        except CookieError:
-            return False
-        return cookie is not None and self.is_token(cookie.value)
+        # By hand: one malformed cookie of another server of this host must not hide ours.
+        cookies = (each.strip().partition("=") for each in headers.get("cookie", "").split(";"))
+        return any(name == self.cookie and self.is_token(value) for name, _, value in cookies)
 
     def refusal(
         self, method: str, headers: Mapping[str, str], *, is_login: bool
@@ -108,7 +110,8 @@ class Access:
         if refused is not None or is_login:
             return refused
         is_reading = method in {"GET", "HEAD"}
-        if not self.is_known(headers) and not (is_reading and self.is_open):
+        is_open = self.is_open and not any(each in headers for each in _FORWARDED)
+        if not self.is_known(headers) and not (is_reading and is_open):
             return RefusedRequest(
                 401,
                 "this needs the token of the dashboard",
@@ -117,7 +120,7 @@ class Access:
         return None if is_reading else self._unwanted_change(headers)
 
     def _from_elsewhere(self, method: str, headers: Mapping[str, str]) -> RefusedRequest | None:
-        if headers.get("host", "") not in self._hosts:
+        if headers.get("host", "").lower() not in self._hosts:
             return RefusedRequest(
                 421,
                 "this server does not answer to that host name",

@@ -7,6 +7,7 @@ behind ``--``: none can become an option.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,13 +21,16 @@ from ..errors import SettingError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ("ActionResult", "Actions")
+__all__ = ("TOKEN", "ActionResult", "Actions")
 
 # Seconds that a change may take, and after which a resumed run counts as started.
 _PATIENCE, _STARTED = 20.0, 1.5
 
 # The exit code of a run that is parked, or limited beyond its horizon.
 _PARKED = 75
+
+# The environment variable for a token that stays the same.
+TOKEN = "MULLIGAN_DASHBOARD_TOKEN"  # noqa: S105 -- its name
 
 # The longest word that is passed on, and how much of what a command said is read.
 _LONGEST, _SAID = 300, 8_192
@@ -81,8 +85,7 @@ class Actions:
                 return self._run(name, *self._about(given), "--", _word(given, "target"))
             case "replay":
                 app = ("--app", self._app) if self._app else ()
-                store = ("--store", self._store) if self._store else ()
-                return self._run("dead", "replay", *app, *store, "--", _word(given, "letter"))
+                return self._run("dead", "replay", *app, "--", _word(given, "letter"))
             case _:
                 raise SettingError(f"no action {clean(name, 40)!r}")
 
@@ -92,13 +95,14 @@ class Actions:
             self._children = [each for each in self._children if each.poll() is None]
 
     def _about(self, given: Mapping[str, Any]) -> tuple[str, ...]:
-        store = ("--store", self._store) if self._store and not given.get("is_runs") else ()
         scope = _word(given, "scope", "")
-        return (*store, *(("--scope", scope) if scope else ()))
+        return ("--scope", scope) if scope else ()
 
     def _run(self, *words: str) -> ActionResult:
         with tempfile.TemporaryFile() as printed:
-            code, said = self._until(words, _PATIENCE, printed)
+            # By the environment: other users see the arguments, and with them a password.
+            store = {"MULLIGAN_STORE": self._store} if self._store else {}
+            code, said = self._until(words, _PATIENCE, printed, store)
             printed.seek(0)
             said = said or printed.read(_SAID)
         if code is None:
@@ -106,21 +110,29 @@ class Actions:
         return _result(words, said, is_done=code in {None, 0})
 
     def _start(self, *words: str) -> ActionResult:
-        code, said = self._until(words, _STARTED, subprocess.DEVNULL)
+        code, said = self._until(words, _STARTED, subprocess.DEVNULL, {})
         return _result(words, said, is_done=code in {None, 0, _PARKED})
 
     def _until(
-        self, words: tuple[str, ...], patience: float, stdout: int | IO[bytes]
+        self,
+        words: tuple[str, ...],
+        patience: float,
+        stdout: int | IO[bytes],
+        more: Mapping[str, str],
     ) -> tuple[int | None, bytes]:
         """Start a command, and wait so long for it: its exit code, and its words on stderr.
 
         One that takes longer goes on, and its code is None: a replay that is killed in the middle
         may have been delivered.
         """
+        # An agent that is resumed must not be able to press the buttons itself.
+        environ = {name: each for name, each in os.environ.items() if name != TOKEN} | dict(more)
         # Its words go to a file: a pipe would end with the dashboard, and the run with the pipe.
         with tempfile.TemporaryFile() as said:
             child = subprocess.Popen(  # noqa: S603 -- our own command, arguments apart
-                [sys.executable, "-m", "mulligan", *words],
+                # -P: a module of the same name in the working folder is not imported.
+                [sys.executable, "-P", "-m", "mulligan", *words],
+                env=environ,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=said,
@@ -137,7 +149,7 @@ class Actions:
 
 def _word(given: Mapping[str, Any], name: str, default: str | None = None) -> str:
     value = given.get(name, default)
-    if not isinstance(value, str) or len(value) > _LONGEST or "\x00" in value:
+    if not isinstance(value, str) or len(value) > _LONGEST or not value.isprintable():
         raise SettingError(f"{name} needs a text of at most {_LONGEST} characters")
     if default is None and not value.strip():
         raise SettingError(f"{name} must not be empty")

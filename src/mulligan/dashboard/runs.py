@@ -380,7 +380,7 @@ class RunIndex:
         text = data.decode("utf-8", "replace")
         if size > _LOG_TAIL:  # the first line is cut; half a secret would not be masked
             text = text.partition("\n")[2]
-        text = "\n".join(map(mask, printable(text).split("\n")))
+        text = mask(printable(text))
         return {"text": text, "size": size, "is_cut": size > _LOG_TAIL}
 
     # Figures

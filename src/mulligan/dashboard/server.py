@@ -11,6 +11,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from ..errors import MissingExtra, SettingError
+from .actions import TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
     from .app import CheckedApp
     from .sources import Sources
 
-__all__ = ("TOKEN", "listen", "make_server", "new_token", "serve")
-
-# The environment's word for a token that stays the same.
-TOKEN = "MULLIGAN_DASHBOARD_TOKEN"  # noqa: S105 -- a name, not a token
+__all__ = ("listen", "make_server", "new_token", "serve")
 
 # Ports that are tried, if none was asked for.
 _PORTS = range(8765, 8775)
@@ -40,7 +38,8 @@ def new_token() -> str:
     given = os.environ.get(TOKEN, "")
     if not given:
         return secrets.token_urlsafe(24)
-    if len(given) < _SHORTEST or not given.replace("-", "").replace("_", "").isalnum():
+    words = given.replace("-", "").replace("_", "")
+    if len(given) < _SHORTEST or not (words.isascii() and words.isalnum()):
         raise SettingError(
             f"{TOKEN} needs {_SHORTEST} or more letters, digits, - and _; "
             f"got {len(given)} characters"
@@ -61,6 +60,7 @@ def listen(host: str, port: int | None) -> socket.socket:
             found = socket.socket(family, socket.SOCK_STREAM)
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             found.bind((host, each))
+            found.listen(128)  # else a second dashboard could bind the same port
         except OSError as trouble:
             why = trouble.strerror or str(trouble)
             continue

@@ -93,6 +93,8 @@ class Sources:
                 found = failures_of(None, self.index, since=since, now=self.now())
                 found["error"] = str(trouble)
             found["is_counted"] = self._counts is not None
+            fresh = self._figures.items()
+            self._figures = {k: v for k, v in fresh if self.now() - v[0] < _REMEMBERED}
             self._figures[since] = self.now(), found
             return found
 

@@ -177,7 +177,7 @@ async def _program(argv: Sequence[str], task: str, limit: float, attempts: int) 
     bounds = ["--timeout", f"{limit}s", "--attempts", str(attempts)]
     bounds += ["--horizon", f"{limit * attempts}s"]
     process = subprocess.Popen(  # noqa: ASYNC220, S603 -- starting blocks no longer than a fork
-        [sys.executable, "-m", "mulligan", "run", "--json", *bounds, "--", *argv, task],
+        [sys.executable, "-P", "-m", "mulligan", "run", "--json", *bounds, "--", *argv, task],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
