@@ -168,6 +168,10 @@ class Session:
             if self.call.attempt:
                 self._admissions.begun(mark)
             self.is_shared = self.is_bounded = True
+            # Python shares the names of attributes that the first instances have. Written later,
+            # by a call that has to wait, each of these calls would own a table of all names.
+            self._held_at = self._hold = None
+            self._asked_at = 0.0
         elif deadline_at < inf:
             self.is_bounded = True
 
