@@ -377,11 +377,11 @@ class TestItem24:
             "door = socket.create_server(('127.0.0.1', 0))\n"
             "near = socket.create_connection(door.getsockname())\n"
             "far, _ = door.accept()\n"
-            "for _ in range(12):\n"
+            "for _ in range(17):\n"
             "    far.send(b'x'); near.recv(1); time.sleep(0.1)\n"
         )
         program(stage, "claude", f"{sys.executable} -c {shlex.quote(talk)}", say(RESULT))
-        run = stage.run("", command=("claude", "-p", "x", "--output-format", "json"), idle=0.4)
+        run = stage.run("", command=("claude", "-p", "x", "--output-format", "json"), idle=0.8)
         assert (run.code, hows(run)) == (0, ["start"])
 
 
