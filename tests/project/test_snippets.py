@@ -37,6 +37,7 @@ NOT_RUN = {
     ("docs/fault-server.md", "the first line serves until Ctrl-C, and the others talk to it"),
     ("docs/git.md", "they need a repository in which a run has set something aside"),
     ("docs/git.md", "they need a plan whose agent has failed"),
+    ("docs/telemetry.md", "it starts an agent program"),
     ("docs/telemetry.md", "what it prints is what happened on that machine"),
     ("docs/tutorial-plans.md", "somebody has to press Ctrl-C"),
 }
