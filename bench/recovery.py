@@ -414,7 +414,7 @@ def fix_loop() -> Row:
         claim="-40 %",
         verdict="NOT MEASURED",
         found="-",
-        why="needs tools and self-correction, which are not built",
+        why="it needs a model that corrects itself",
     )
 
 

@@ -130,8 +130,7 @@ def play(stage: Stage) -> None:
         "mulligan run -- codex exec 'Port the tests to pytest'",
     )
     concluded(
-        f"exit code {code}. Its session was resumed, not started anew: the tool ran "
-        f"{times(effects)}."
+        f"exit code {code}. Its session was resumed, not restarted: the tool ran {times(effects)}."
     )
     code, _ = stage.act(
         "A stream that stalls",
