@@ -143,12 +143,14 @@ def resume_run(
                 runs.write(claimed, moved, "resumed")
             how = DriveOptions(park, is_now, may_restart)
             if state.made.agent == PLAN:
+                from ..run.plan.drive import kept_plan
                 from .plans import drive_plan
 
                 _ready_plan(
                     runs, id_, state, now, is_now=is_now, horizon=horizon, cost_limit=cost_limit
                 )
-                return drive_plan(context, claimed, how, is_json=is_json, report=report)
+                kept = kept_plan(runs, id_)
+                return drive_plan(context, claimed, kept, how, is_json=is_json, report=report)
             return _go(context, claimed, how, is_json=is_json)
 
 
@@ -221,11 +223,11 @@ def _check_resumable(
             f"mulligan resume {state.made.parent} resumes both",
         )
     if state.made.agent == PLAN:
-        from ..run.plan.drive import plan_of
+        from ..run.plan.drive import kept_plan
         from .plans import check_report
 
         check_report(report)
-        plan_of(runs, id_)  # before it is resumed: a missing plan must not change the run
+        kept_plan(runs, id_)  # before it is resumed: a missing plan must not change the run
     elif report or cost_limit is not None:
         option = "--report" if report else "--cost-limit"
         raise Unusable(f"{option} is for plans", f"mulligan show {id_} shows the result")
@@ -320,10 +322,10 @@ def _folders(runs: RunStore, id_: str, state: RunState) -> Iterator[Path]:
     """Where a run is looked for: its folder; of a plan also the one that its agents run in."""
     yield Path(state.made.cwd)
     if state.made.agent == PLAN:
-        from ..run.plan.drive import plan_of
+        from ..run.plan.drive import kept_plan
 
         with contextlib.suppress(NoSuchRun):
-            plan, _, cwd = plan_of(runs, id_)
+            plan, _, cwd = kept_plan(runs, id_)
             yield (cwd / plan.cwd).resolve()
 
 

@@ -21,7 +21,7 @@ from ..run.attempt.recovery import longest_wait, run_policy
 from ..run.context import open_context
 from ..run.git import interruptible
 from ..run.plan.check import available
-from ..run.plan.drive import conduct, make_plan, plan_of
+from ..run.plan.drive import conduct, make_plan
 from ..run.plan.lint import lint_plan
 from ..run.plan.load import load_plan
 from ..run.plan.prompts import command_for, variables_of
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from ..run.context import RunContext
     from ..run.journal.store import ClaimedRun
+    from ..run.plan.drive import KeptPlan
     from ..run.plan.model import Agent, Phase, Plan
 
 __all__ = ("check_report", "drive_plan", "run_plan", "show_plan")
@@ -103,7 +104,7 @@ def _run(
     with open_context(os.environ, ends_process=True) as context, signals(context.stop):
         try:
             with interruptible(context.stop):
-                claimed = make_plan(
+                claimed, kept = make_plan(
                     context, plan, folder=folder, cwd=home, name=name, notify=notify
                 )
         except GitStopped:
@@ -112,7 +113,8 @@ def _run(
             seen = "; mulligan lint shows all that is in its way"
             hint = f"nothing was started{'' if isinstance(wrong, TreeBusy) else seen}"
             raise Unusable(str(wrong), hint) from None
-        return drive_plan(context, claimed, DriveOptions(park), is_json=is_json, report=report)
+        how = DriveOptions(park)
+        return drive_plan(context, claimed, kept, how, is_json=is_json, report=report)
 
 
 def check_report(file: str) -> None:
@@ -134,6 +136,7 @@ def check_report(file: str) -> None:
 def drive_plan(
     context: RunContext,
     claimed: ClaimedRun,
+    kept: KeptPlan,
     how: DriveOptions,
     *,
     is_json: bool = False,
@@ -141,10 +144,9 @@ def drive_plan(
     report: str = "",
 ) -> int:
     """Drive the plan that this process holds, and show it; the exit code."""
-    kept = plan_of(context.runs, claimed.id)
     environ = {**context.environ, "TERM": "dumb"} if is_table_refused else context.environ
     table = PlanTable(
-        kept[0],
+        kept.plan,
         run=claimed.id,
         streams=Streams(context.stop),
         environ=environ,
@@ -152,7 +154,7 @@ def drive_plan(
         report=Path(report) if report else None,
     )
     with closing(table):
-        code, _ = conduct(context, claimed, table, how, kept=kept)
+        code, _ = conduct(context, claimed, kept, table, how)
         # A reader of the report must not get that of an earlier run.
         return code or int(table.is_unreported)
 

@@ -19,8 +19,8 @@ from ..core.redaction import clean, mask, printable
 from ..errors import MulliganError
 from ..run.journal.entries import PLAN
 from ..run.journal.store import RunStore, UnreadableRun
-from ..run.plan.acceptance import fell_short
-from ..run.plan.drive import plan_of
+from ..run.plan.acceptance import rejection
+from ..run.plan.drive import kept_plan
 from ..run.show.wording import followed, met, waited
 
 if TYPE_CHECKING:
@@ -271,11 +271,11 @@ class RunIndex:
                 "command": clean(made.command, 1_000),
                 "folder": clean(made.cwd, 300),
                 "status": standing,
-                "fell_short": fell_short(state),
+                "fell_short": rejection(state),
                 "attempts": state.attempts,
                 "until": state.until,
                 "is_limit": state.waits_for_limit,
-                "because": clean(state.undelivered if fell_short(state) else state.because),
+                "because": clean(state.undelivered if rejection(state) else state.because),
                 "kind": "" if last is None else last.kind,
                 "advice": "" if last is None else clean(last.advice),
                 "cost": state.cost,
@@ -295,7 +295,7 @@ class RunIndex:
         untils = [each.until for each in agents if each.status == "waiting" and each.until]
         if plan not in self._sizes:
             try:
-                phases = plan_of(self.runs, plan)[0].phases
+                phases = kept_plan(self.runs, plan).plan.phases
                 self._sizes[plan] = sum(len(each.agents) for each in phases)
             except MulliganError:  # its folder is gone: what began is still in the journal
                 self._sizes[plan] = 0
@@ -347,7 +347,7 @@ class RunIndex:
         """Phases in their order, each with its agents; those that have not begun, too."""
         known: dict[str, list[str]] = {}
         with suppress(MulliganError):  # its folder is gone: what began is still in the journal
-            for phase in plan_of(self.runs, plan)[0].phases:
+            for phase in kept_plan(self.runs, plan).plan.phases:
                 known[phase.name] = [f"{plan}.{phase.name}.{agent.name}" for agent in phase.agents]
         for name in self._agents.get(plan, ()):
             phase_name = name.split(".")[1]

@@ -74,13 +74,13 @@ def run_plan(
         # Python handles signals in the main thread only.
         is_main = current_thread() is main_thread()
         with signals(stop) if is_main else nullcontext():
-            claimed = make_plan(context, plan, folder=home, cwd=home / cwd, name=name)
+            claimed, kept = make_plan(context, plan, folder=home, cwd=home / cwd, name=name)
             table = None
             if is_shown:
                 table = PlanTable(plan, run=claimed.id, streams=Streams(stop), environ=own)
             how = DriveOptions(park="exit" if is_parked else "wait")
             try:
-                _, report = conduct(context, claimed, table or PlanListener(), how)
+                _, report = conduct(context, claimed, kept, table or PlanListener(), how)
             finally:
                 if table is not None:
                     table.close()

@@ -11,7 +11,7 @@ from mulligan.errors import GitStopped
 from mulligan.run.attempt import clean_tree as tidy
 from mulligan.run.git import give_back
 from mulligan.run.journal.entries import RunReopened
-from mulligan.run.plan.acceptance import fell_short
+from mulligan.run.plan.acceptance import rejection
 from mulligan.run.plan.drive import revive
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.process.orphans import marked
@@ -52,7 +52,7 @@ def test_an_answer_that_could_not_be_delivered_is_delivered_once_that_is_mended(
     blocking = ("sh", "-c", f"mkdir out.md; {WORK[-1]}")
     plan = plan_of(Agent(name="one", command=blocking, output="out.md"))
     run = theatre.play(plan)
-    assert (run.code, fell_short(theatre.runs.look(f"{run.id}.a.one"))) == (1, "not delivered")
+    assert (run.code, rejection(theatre.runs.look(f"{run.id}.a.one"))) == (1, "not delivered")
     (work / "out.md").rmdir()
     assert taken_up(theatre, plan, run).code == 0
     assert ((work / "out.md").read_text(), worked(work)) == ("done\n", ["worked"])
@@ -61,7 +61,7 @@ def test_an_answer_that_could_not_be_delivered_is_delivered_once_that_is_mended(
 def test_a_verification_is_repeated_once_what_it_missed_is_mended(theatre, work):
     plan = plan_of(Agent(name="one", command=WORK), verify=("test", "-e", "database"))
     run = theatre.play(plan)
-    assert (run.code, fell_short(theatre.runs.look(f"{run.id}.a.one"))) == (1, "not verified")
+    assert (run.code, rejection(theatre.runs.look(f"{run.id}.a.one"))) == (1, "not verified")
     assert taken_up(theatre, plan, run).code == 1
     (work / "database").touch()
     assert taken_up(theatre, plan, run).code == 0

@@ -23,7 +23,7 @@ from mulligan.run.git import Tree, lent_out, load_all
 from mulligan.run.journal.entries import RunRescheduled
 from mulligan.run.journal.store import NoSuchRun, RunStore
 from mulligan.run.listeners import PlanListener
-from mulligan.run.plan.drive import allow_cost, conduct, make_plan, plan_of, revive
+from mulligan.run.plan.drive import allow_cost, conduct, kept_plan, make_plan, revive
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.process.stop import Stop
 from mulligan.run.worker import is_due
@@ -73,7 +73,7 @@ class Theatre(Stage):
         with closing(Stop()) as stop:
             cwd = self.folder / "work"
             context = self.context(stop=stop)
-            return make_plan(context, plan, folder=self.folder, cwd=cwd, notify=notify)
+            return make_plan(context, plan, folder=self.folder, cwd=cwd, notify=notify)[0]
 
     def play(self, plan, *, claimed=None, **how):
         claimed = claimed or self.made(plan)
@@ -85,11 +85,14 @@ class Theatre(Stage):
 
         try:
             context = self.context(stop=stop, supervise=timely)
-            code, _ = conduct(context, claimed, table, DriveOptions(**how))
+            code, _ = self.conduct(context, claimed, table, DriveOptions(**how))
         finally:
             stop.close()
         ends = {key: state.status for key, state in table.states.items()}
         return SimpleNamespace(code=code, id=claimed.id, table=table, ends=ends)
+
+    def conduct(self, context, claimed, *more):
+        return conduct(context, claimed, kept_plan(self.runs, claimed.id), *more)
 
     def answer(self, run, phase, agent):
         return (self.runs.files(f"{run.id}.{phase}.{agent}") / "answer").read_text()
@@ -178,7 +181,7 @@ def test_a_conductor_that_fails_leaves_no_agent_running(theatre):
     slow = Agent(name="two", command=("sh", "-c", "touch begun; sleep 30"), may_restart=True)
     claimed = theatre.made(Plan(phases=(Phase(name="review", agents=(bad, slow)),)))
     with closing(Stop()) as stop, pytest.raises(OSError, match="the disk is full"):
-        conduct(theatre.context(stop=stop), claimed, Broken())
+        theatre.conduct(theatre.context(stop=stop), claimed, Broken())
     two = theatre.runs.look(f"{claimed.id}.review.two")
     assert (two.status, two.is_torn) == ("waiting", False)  # it goes on with the plan
     assert not [each for each in threading.enumerate() if each.name.startswith("agent ")]
@@ -286,7 +289,7 @@ def test_a_plan_that_nobody_asked_to_end_goes_on_with_the_next_worker(theatre, r
     claimed = theatre.made(plan)
     stop = Stop()
     stop.set(reason)
-    conduct(theatre.context(stop=stop), claimed, Table())
+    theatre.conduct(theatre.context(stop=stop), claimed, Table())
     stop.close()
     state = theatre.runs.look(claimed.id)
     assert (state.status, is_due(state, theatre.clock.wall())) == (status, status == "waiting")
@@ -412,7 +415,7 @@ def test_a_plan_that_its_run_has_lost_is_explained(theatre, text, why):
     file = theatre.runs.files(claimed.id) / "plan.json"
     file.unlink() if text is None else file.write_text(text)
     with pytest.raises(NoSuchRun) as caught:
-        plan_of(theatre.runs, claimed.id)
+        kept_plan(theatre.runs, claimed.id)
     told = f"run {claimed.id} cannot be resumed: the plan that it kept in {file} {why}"
     assert str(caught.value) == f"{told}; run the plan again"
 
@@ -632,7 +635,7 @@ def test_an_agent_in_the_hands_of_a_stopped_process_is_told_of(theatre):
 
     table = Impatient()
     claimed = theatre.runs.claim(parked.id, theatre.clock.wall())
-    conduct(theatre.context(stop=stop), claimed, table)
+    theatre.conduct(theatre.context(stop=stop), claimed, table)
     stop.close()
     place = f"run {parked.id}.review.one is being run by process {os.getpid()}"
     assert table.notices == [f"review/one: {place}: end that process, or let it go on"]

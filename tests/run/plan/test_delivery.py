@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from mulligan.run.git import Tree, drop
-from mulligan.run.plan.acceptance import fell_short
+from mulligan.run.plan.acceptance import rejection
 from mulligan.run.plan.drive import revive
 from mulligan.run.plan.model import Agent, Phase, Plan
 
@@ -56,7 +56,7 @@ def test_a_conflict_stays_one_when_the_answer_could_not_be_put_either(theatre, r
     script = f"echo user > {repository}/kept.txt; echo agent > kept.txt; echo answer"
     plan = one(script, output=f"{repository}/out/answer.md")
     run = theatre.play(plan)
-    assert (run.code, fell_short(state_of(theatre, run))) == (1, "not delivered")
+    assert (run.code, rejection(state_of(theatre, run))) == (1, "not delivered")
     branch = f"mulligan/{run.id}/1-1-a-one"
     assert state_of(theatre, run).undelivered == (
         f"kept.txt conflicts with the tree: it was changed since; merge the branch {branch}, or "

@@ -14,7 +14,6 @@ from mulligan.errors import GitRefused, TreeBusy
 from mulligan.run.git import Tree, leased, lent_out, set_aside
 from mulligan.run.journal.entries import RunCancelled
 from mulligan.run.plan.check import problems
-from mulligan.run.plan.drive import conduct
 from mulligan.run.plan.lint import lint_plan
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.plan.report import as_lines, as_markdown
@@ -89,7 +88,7 @@ def test_a_hook_that_sleeps_does_not_keep_a_plan_from_being_interrupted(theatre,
 
     thread = Thread(target=interrupt)
     thread.start()
-    code, _ = conduct(theatre.context(stop=stop), claimed, Table())
+    code, _ = theatre.conduct(theatre.context(stop=stop), claimed, Table())
     thread.join()
     stop.close()
     assert (code, theatre.runs.look(claimed.id).status) == (130, "paused")

@@ -10,35 +10,50 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.plan.schedule import ScheduledAgent, ScheduledPhase, Standing, moves
+from mulligan.run.plan.model import Agent, Phase, Plan, agent_key
+from mulligan.run.plan.schedule import AgentProgress, dispatch
+
+# More than any test has agents.
+ANY = 1000
 
 
-def order(name="review", count=3, **more):
-    agents = tuple(ScheduledAgent(f"{name}/{number}") for number in range(count))
-    return ScheduledPhase(name, agents, **more)
+def phase_of(name="review", count=3, *, mode="fail_fast", minimum=1, providers=(), **more):
+    providers = providers or [""] * count
+    agents = tuple(
+        Agent(name=str(number), command=("true",), provider=each)
+        for number, each in enumerate(providers)
+    )
+    if mode == "require_minimum":
+        more["minimum"] = minimum
+    return Phase(name=name, agents=agents, on_failure=mode, **{"needs": (), **more})
 
 
-def simulate(orders, script, *, slots=None, providers=None):
+def plan_of(*phases, slots=None, providers=()):
+    return Plan(phases=phases, concurrency=slots or ANY, providers=dict(providers))
+
+
+def simulate(phases, script, **more):
     """Play a plan in virtual time; `script` has each agent's (duration, end) pairs.
 
     An end is "succeeded", "failed", a number: it waits so long, then takes its next pair; or
     a tuple of one number: it waits until then.
     """
     left = {key: list(parts) for key, parts in script.items()}
-    standings = {each.key: Standing() for one in orders for each in one.agents}
+    plan = plan_of(*phases, **more)
+    by_key = {agent_key(one, each): each for one in phases for each in one.agents}
+    progress = dict.fromkeys(by_key, AgentProgress())
     now, most = 0.0, 0
     running: list[tuple[float, str, Any]] = []
     ran: list[str] = []
     most_by: dict[str, int] = {}
-    by_key = {each.key: each for one in orders for each in one.agents}
     while True:
-        found = moves(orders, standings, now=now, slots=slots, providers=providers)
+        found = dispatch(plan, progress, now=now)
         for key in found.stop:
             running = [each for each in running if each[1] != key]
-            standings[key] = Standing("stopped")
+            progress[key] = AgentProgress("stopped")
         for key in found.start:
             duration, end = left[key].pop(0)
-            standings[key] = Standing("running")
+            progress[key] = AgentProgress("running")
             heapq.heappush(running, (now + duration, key, end))
             ran.append(key)
         heapq.heapify(running)
@@ -47,7 +62,7 @@ def simulate(orders, script, *, slots=None, providers=None):
             count = sum(by_key[key].provider == name for _, key, _ in running)
             most_by[name] = max(most_by.get(name, 0), count)
         if found.is_over:
-            return found, standings, now, most, ran, most_by
+            return found, progress, now, most, ran, most_by
         if found.stop or found.start:
             continue
         next_end = running[0][0] if running else None
@@ -57,19 +72,21 @@ def simulate(orders, script, *, slots=None, providers=None):
         while running and running[0][0] <= now:
             _, key, end = heapq.heappop(running)
             end = max(0, end[0] - now) if isinstance(end, tuple) else end
-            standings[key] = (
-                Standing("waiting", now + end) if isinstance(end, int | float) else Standing(end)
+            progress[key] = (
+                AgentProgress("waiting", now + end)
+                if isinstance(end, int | float)
+                else AgentProgress(end)
             )
 
 
 def outcomes(mode, is_parallel, ends, **more):
-    one = order(count=len(ends), mode=mode, is_parallel=is_parallel, **more)
+    one = phase_of(count=len(ends), mode=mode, parallel=is_parallel, **more)
     script = {
-        agent.key: [(10 * (number + 1), end)]
+        agent_key(one, agent): [(10 * (number + 1), end)]
         for number, (agent, end) in enumerate(zip(one.agents, ends, strict=True))
     }
-    found, standings, _, _, ran, _ = simulate([one], script)
-    return found.phases["review"], [standings[each.key].status for each in one.agents], len(ran)
+    found, progress, _, _, ran, _ = simulate([one], script)
+    return found.phases["review"], [each.status for each in progress.values()], len(ran)
 
 
 BAD = ["failed", "succeeded", "succeeded"]
@@ -105,17 +122,17 @@ def test_no_success_at_all_fails_a_phase_that_continues():
 
 
 def test_a_phase_waits_for_what_it_needs_and_is_skipped_if_that_failed():
-    first, second = order("first", 1), order("second", 1, needs=("first",))
+    first, second = phase_of("first", 1), phase_of("second", 1, needs=("first",))
     script = {"first/0": [(5, "failed")], "second/0": [(5, "succeeded")]}
-    found, standings, *_ = simulate([first, second], script)
+    found, progress, *_ = simulate([first, second], script)
     assert found.phases == {"first": "failed", "second": "skipped"}
-    assert standings["second/0"].status == "todo"
+    assert progress["second/0"].status == "todo"
     assert found.because["second"] == "it needs first, which failed"
 
 
 def test_phases_that_need_nothing_of_each_other_run_side_by_side():
     script = {"a/0": [(10, "succeeded")], "b/0": [(10, "succeeded")]}
-    found, _, took, *_ = simulate([order("a", 1), order("b", 1)], script)
+    found, _, took, *_ = simulate([phase_of("a", 1), phase_of("b", 1)], script)
     assert (found.is_success, took) == (True, 10)
 
 
@@ -125,7 +142,7 @@ def test_who_waits_holds_no_slot():  # "the concurrency slot held while sleeping
         "review/1": [(10, "succeeded")],
         "review/2": [(10, "succeeded")],
     }
-    _, _, took, most, ran, _ = simulate([order()], script, slots=1)
+    _, _, took, most, ran, _ = simulate([phase_of()], script, slots=1)
     assert (took, most) == (1020, 1)
     assert ran == ["review/0", "review/1", "review/2", "review/0"]
 
@@ -136,47 +153,46 @@ def test_one_after_the_other_nobody_overtakes_a_waiting_one():
         "review/1": [(10, "succeeded")],
         "review/2": [(10, "succeeded")],
     }
-    _, _, _, _, ran, _ = simulate([order(is_parallel=False)], script)
+    _, _, _, _, ran, _ = simulate([phase_of(parallel=False)], script)
     assert ran == ["review/0", "review/0", "review/1", "review/2"]
 
 
 def test_a_provider_s_slots_are_its_own():
-    agents = tuple(ScheduledAgent(f"p/{n}", "claude" if n < 4 else "codex") for n in range(6))
-    one = ScheduledPhase("p", agents)
-    script = {each.key: [(10, "succeeded")] for each in agents}
+    one = phase_of("p", providers=["claude"] * 4 + ["codex"] * 2)
+    script = {f"p/{number}": [(10, "succeeded")] for number in range(6)}
     _, _, took, most, _, most_by = simulate([one], script, providers={"claude": 2})
     assert (took, most, most_by) == (20, 4, {"claude": 2, "codex": 2})
 
 
 def test_when_the_money_is_used_up_nothing_more_is_started():
-    one = order()
-    standings = {"review/0": Standing("succeeded"), "review/1": Standing("running")}
-    found = moves([one], standings, now=0, is_spent=True)
+    plan = plan_of(phase_of())
+    progress = {"review/0": AgentProgress("succeeded"), "review/1": AgentProgress("running")}
+    found = dispatch(plan, progress, now=0, is_spent=True)
     assert (found.start, found.stop, found.is_over) == ((), (), False)
-    standings["review/1"] = Standing("succeeded")
-    found = moves([one], standings, now=0, is_spent=True)
+    progress["review/1"] = AgentProgress("succeeded")
+    found = dispatch(plan, progress, now=0, is_spent=True)
     assert found.is_over
     assert found.because["review"].startswith("the cost limit is reached; ")
 
 
 def test_work_that_is_paid_for_is_verified_and_given_when_the_money_is_used_up():
-    standings = {
-        "review/0": Standing("waiting", is_free=True),
-        "review/1": Standing("waiting"),
-        "review/2": Standing("todo"),
+    progress = {
+        "review/0": AgentProgress("waiting", is_free=True),
+        "review/1": AgentProgress("waiting"),
+        "review/2": AgentProgress("todo"),
     }
-    found = moves([order()], standings, now=0, is_spent=True)
+    found = dispatch(plan_of(phase_of()), progress, now=0, is_spent=True)
     assert (found.start, found.stop, found.phases) == (("review/0",), (), {"review": "open"})
 
 
 def test_forty_agents_in_four_slots_with_ten_limited_are_close_to_the_ideal():
-    one = order(count=40, mode="continue")
+    one = phase_of(count=40, mode="continue")
     script = {}
     for number, agent in enumerate(one.agents):
         if number % 4 == 0:  # ten of them meet a limit that resets at 3000
-            script[agent.key] = [(60, (3000,)), (540, "succeeded")]
+            script[agent_key(one, agent)] = [(60, (3000,)), (540, "succeeded")]
         else:
-            script[agent.key] = [(600, "succeeded")]
+            script[agent_key(one, agent)] = [(600, "succeeded")]
     found, _, took, most, _, _ = simulate([one], script, slots=4)
     work = sum(duration for parts in script.values() for duration, _ in parts)
     assert found.is_success
@@ -201,30 +217,33 @@ ends = st.sampled_from(["succeeded", "failed"])
     slots=st.none() | st.integers(1, 4),
 )
 def test_every_plan_ends_and_nobody_runs_in_a_slot_that_is_not_there(shape, data, slots):
-    orders, script = [], {}
+    phases, script = [], {}
     for number, (count, is_parallel, mode) in enumerate(shape):
         before = [f"p{each}" for each in range(number)]
-        one = order(
+        one = phase_of(
             f"p{number}",
             count,
-            is_parallel=is_parallel,
+            parallel=is_parallel,
             mode=mode,
             minimum=data.draw(st.integers(1, count)),
             needs=tuple(data.draw(st.sets(st.sampled_from(before)))) if before else (),
         )
-        orders.append(one)
+        phases.append(one)
         for agent in one.agents:
             waits = data.draw(st.lists(st.integers(0, 50), max_size=2))
             parts = [(data.draw(st.integers(0, 20)), wait) for wait in waits]
-            script[agent.key] = [*parts, (data.draw(st.integers(0, 20)), data.draw(ends))]
-    found, standings, _, most, ran, _ = simulate(orders, script, slots=slots)
+            script[agent_key(one, agent)] = [
+                *parts,
+                (data.draw(st.integers(0, 20)), data.draw(ends)),
+            ]
+    found, progress, _, most, ran, _ = simulate(phases, script, slots=slots)
     assert found.is_over
     assert slots is None or most <= slots
-    for one in orders:
-        successes = sum(standings[each.key].status == "succeeded" for each in one.agents)
+    for one in phases:
+        successes = sum(progress[agent_key(one, each)].status == "succeeded" for each in one.agents)
         if found.phases[one.name] == "succeeded":
             least = {"fail_fast": len(one.agents), "continue": 1, "require_minimum": one.minimum}
-            assert successes >= least[one.mode]
+            assert successes >= least[one.on_failure]
         if found.phases[one.name] == "skipped":
             assert not any(key.startswith(f"{one.name}/") for key in ran)
 
@@ -237,12 +256,12 @@ def test_every_plan_ends_and_nobody_runs_in_a_slot_that_is_not_there(shape, data
     ],
 )
 def test_a_phase_names_who_failed_not_who_was_stopped_for_it(mode, why):
-    standings = {
-        "review/0": Standing("stopped"),
-        "review/1": Standing("failed"),
-        "review/2": Standing("stopped"),
+    progress = {
+        "review/0": AgentProgress("stopped"),
+        "review/1": AgentProgress("failed"),
+        "review/2": AgentProgress("stopped"),
     }
-    found = moves((order(mode=mode, minimum=3),), standings, now=0.0)
+    found = dispatch(plan_of(phase_of(mode=mode, minimum=3)), progress, now=0.0)
     assert found.because == {"review": why}
 
 
@@ -256,11 +275,11 @@ ROWS = [
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]} {row[1]}")
 def test_the_page_shows_what_becomes_of_three_agents(row):  # R-P2
     mode, _, minimum = row[0].partition("`, ")
-    phase = order(mode=mode, minimum=int(minimum or 1), is_parallel=row[1] == "true")
+    phase = phase_of(mode=mode, minimum=int(minimum or 1), parallel=row[1] == "true")
     ends = {"review/0": "failed", "review/1": "succeeded", "review/2": "succeeded"}
     script = {key: [(60 * at, end)] for at, (key, end) in enumerate(ends.items(), 1)}
-    found, standings, *_ = simulate((phase,), script)
+    found, progress, *_ = simulate((phase,), script)
     names = {"todo": "not started"}
-    statuses = [names.get(each.status, each.status) for each in standings.values()]
+    statuses = [names.get(each.status, each.status) for each in progress.values()]
     assert [*statuses, found.phases["review"]] == row[2:]
     assert len(ROWS) == 8

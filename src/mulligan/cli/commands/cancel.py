@@ -75,10 +75,10 @@ def _still_aside(runs: RunStore, id_: str) -> list[str]:
     """What git has set aside for a plan, which only `mulligan git restore` brings back."""
     if not (runs.folder / "runs" / id_ / "plan.json").exists():
         return []
-    from ...run.plan.drive import plan_of
+    from ...run.plan.drive import kept_plan
     from ...run.plan.trees import still_aside
 
     with suppress(NoSuchRun):
-        plan, _, cwd = plan_of(runs, id_)
+        plan, _, cwd = kept_plan(runs, id_)
         return still_aside(plan, cwd, id_)
     return []

@@ -16,7 +16,7 @@ from ...core.redaction import clean
 from ...run.attempt.output import AFTER, LOGS
 from ...run.journal.entries import PLAN
 from ...run.journal.store import RunStore, UnreadableRun
-from ...run.plan.acceptance import fell_short
+from ...run.plan.acceptance import rejection
 from ...run.show.wording import clock, counted, followed, met, money, waited
 from .. import EXIT_FAILED, Unusable
 from ..run_names import RUN, newest
@@ -191,7 +191,7 @@ def _lines(runs: RunStore, id_: str, state: RunState) -> list[str]:
 def _hint(runs: RunStore, id_: str, state: RunState) -> str:
     """What to do about work that is done and was not delivered."""
     plan = id_.partition(".")[0]
-    found = runs.look(plan) if fell_short(state) else None
+    found = runs.look(plan) if rejection(state) else None
     # A plan may have succeeded without this agent; then there is nothing to resume.
     can_go_on = found is not None and found.status != "done"
     return f"once fixed: mulligan resume {plan}" if can_go_on else ""
@@ -211,7 +211,7 @@ def _agents(runs: RunStore, id_: str) -> list[tuple[str, RunState]]:
 
 
 def _row(runs: RunStore, id_: str, state: RunState) -> tuple[str, ...]:
-    status = fell_short(state) or standing(runs, id_, state)
+    status = rejection(state) or standing(runs, id_, state)
     why = clean(state.undelivered if state.status == "done" else state.because)
     return id_, status, str(state.attempts), money(state.cost), why
 
@@ -222,7 +222,7 @@ def _attempts(state: RunState) -> str:
 
 
 def _status(runs: RunStore, id_: str, state: RunState, now: float) -> str:
-    if short := fell_short(state):
+    if short := rejection(state):
         return f"{short}, though its program has finished"
     status = standing(runs, id_, state)
     if state.until is not None:

@@ -78,10 +78,12 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
         click.echo(f"mulligan: {claimed.id}: woken ({clean(state.made.command)})", err=True)
         own, how = context_of(state), DriveOptions(park="exit")
         if state.made.agent == PLAN:
+            from ...run.plan.drive import kept_plan
             from ..plans import drive_plan
 
+            kept = kept_plan(own.runs, claimed.id)
             # Several runs tell theirs here: lines, not a table.
-            drive_plan(own, claimed, how, is_table_refused=True)
+            drive_plan(own, claimed, kept, how, is_table_refused=True)
             return
         with recording(own, claimed.id, state) as recorded:
             drive_run(recorded, claimed, how=how)
@@ -89,9 +91,9 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     def lacked(id_: str, state: RunState) -> str:
         own = context_of(state)
         if state.made.agent == PLAN:
-            from ...run.plan.drive import plan_of
+            from ...run.plan.drive import kept_plan
 
-            plan, _, cwd = plan_of(own.runs, id_)
+            plan, _, cwd = kept_plan(own.runs, id_)
             return lacking_of_plan(state.made, plan, cwd, own.environ)
         given = own.runs.command(id_)
         return lacking(state.made, given, recognise(given, state.made.agent), own.environ)

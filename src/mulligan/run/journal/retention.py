@@ -60,11 +60,11 @@ def _trees(runs: RunStore, id_: str, state: RunState) -> list[Tree]:
     if state.made.agent != PLAN:
         return []
     from ..git import Tree
-    from ..plan.drive import plan_of
+    from ..plan.drive import kept_plan
     from ..plan.trees import touched
 
     with contextlib.suppress(GitError, NoSuchRun, OSError):
-        plan, _, cwd = plan_of(runs, id_)
+        plan, _, cwd = kept_plan(runs, id_)
         return [Tree.find(folder) for folder in sorted(touched(plan, cwd))]
     return []
 

@@ -12,30 +12,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .schedule import Standing
+from .schedule import AgentProgress
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from ..journal.state import RunState
-    from .model import Agent, Phase
+    from .model import Agent, Phase, Plan
 
-__all__ = ("fell_short", "has_succeeded", "is_good", "is_owed", "lacking", "standing")
+__all__ = (
+    "gets_another_attempt",
+    "has_succeeded",
+    "is_verified",
+    "outstanding",
+    "progress_of",
+    "rejection",
+)
+
+_REJECTED = frozenset({"not verified", "not delivered"})
 
 
-def is_good(phase: Phase, state: RunState) -> bool | None:
+def is_verified(phase: Phase, state: RunState) -> bool | None:
     """Whether the last attempt passed verification; None if it was not verified."""
     return state.verdict if phase.verify else True
 
 
-def is_owed(phase: Phase, agent: Agent, state: RunState) -> bool:
-    """Whether the agent gets one more attempt, with the output of a failed verification (R-A2)."""
-    if state.status != "done" or is_good(phase, state) is not False:
+def gets_another_attempt(phase: Phase, agent: Agent, state: RunState) -> bool:
+    """Whether the agent is told the output of a failed verification, and tries again (R-A2)."""
+    if state.status != "done" or is_verified(phase, state) is not False:
         return False
     can_go_on = bool(state.session) or agent.may_restart
     return can_go_on and len(state.checks) - state.checked_from == 1
 
 
-def fell_short(state: RunState) -> str:
-    """Why a run whose work is done counts as failed, in two words; empty if it does not."""
+def rejection(state: RunState) -> str:
+    """Why finished work is not accepted: ``not verified``, ``not delivered``; empty if it is.
+
+    Also empty for a run whose work is not finished.
+    """
     if state.status != "done":
         return ""
     if state.verdict is False:
@@ -43,43 +57,64 @@ def fell_short(state: RunState) -> str:
     return "not delivered" if state.undelivered else ""
 
 
-def lacking(phase: Phase, state: RunState) -> str:
+def outstanding(phase: Phase, state: RunState) -> str:
     """What finished work lacks to be a success, in a few words; empty if nothing, or not finished.
 
     It may have failed verification or delivery, or both are still to come.
     """
     if state.status != "done":
         return ""
-    if short := fell_short(state):
-        return short
-    if is_good(phase, state) is None:
+    verified = is_verified(phase, state)
+    if verified is False:
+        return "not verified"
+    if state.undelivered:
+        return "not delivered"
+    if verified is None:
         return "to be verified"
     return "" if state.is_delivered else "to be delivered"
 
 
 def has_succeeded(phase: Phase, state: RunState) -> bool:
     """Whether its work is done, verified and delivered."""
-    return state.status == "done" and not lacking(phase, state)
+    return state.status == "done" and not outstanding(phase, state)
 
 
-def standing(phase: Phase, agent: Agent, state: RunState | None) -> Standing:  # noqa: PLR0911 -- one a case
-    """The schedule's view of an agent that is not running."""
-    if state is None:
-        return Standing()
+def progress_of(
+    plan: Plan, states: Mapping[str, RunState], running: Collection[str]
+) -> dict[str, AgentProgress]:
+    """The schedule's view of every agent of a plan.
+
+    Args:
+        plan: The plan.
+        states: ``phase/agent`` → the state of its run; those that were not started are left out.
+        running: The agents that this process drives now.
+    """
+    found = {}
+    for key, phase, agent in plan.agents():
+        if key in running:
+            found[key] = AgentProgress("running")
+        else:
+            state = states.get(key)
+            found[key] = AgentProgress() if state is None else _progress(phase, agent, state)
+    return found
+
+
+def _progress(  # noqa: PLR0911 -- one a case
+    phase: Phase, agent: Agent, state: RunState
+) -> AgentProgress:
     match state.status:
         case "done":
-            if is_owed(phase, agent, state):
-                return Standing("waiting", is_free=True)
-            if fell_short(state):
-                return Standing("failed")
-            # Done, but perhaps not verified or delivered yet.
-            is_open = is_good(phase, state) is None or not state.is_delivered
-            return Standing("waiting", is_free=True) if is_open else Standing("succeeded")
+            lack = outstanding(phase, state)
+            if not lack:
+                return AgentProgress("succeeded")
+            if lack in _REJECTED and not gets_another_attempt(phase, agent, state):
+                return AgentProgress("failed")
+            return AgentProgress("waiting", is_free=True)  # its work is done already
         case "failed" | "limited":
-            return Standing("failed")
+            return AgentProgress("failed")
         case "cancelled":
-            return Standing("stopped")
+            return AgentProgress("stopped")
         case "waiting":
-            return Standing("waiting", state.until or 0.0)
+            return AgentProgress("waiting", state.until or 0.0)
         case _:  # interrupted with the plan, or by a crash
-            return Standing("waiting")
+            return AgentProgress("waiting")

@@ -30,13 +30,14 @@ from ..journal.state import RunState, state_of
 from ..listeners import RunListener
 from ..process.orphans import marked
 from ..setup import drive_run, make_run
-from .acceptance import is_good, is_owed, standing
+from .acceptance import gets_another_attempt, is_verified
 from .artifacts import put, target_of
+from .model import agent_key
 from .prompts import command_for, output_in, variables_of
 from .trees import said_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ...core.policy import Policy
     from ..agents.adapter import Stream
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from ..process.stdin import StdinSpool
     from ..process.stop import Stop
     from .model import Agent, GitMode, Phase, Plan
-    from .schedule import Standing
 
 __all__ = ("AnswerKeeper", "PlanAgent", "evidence")
 
@@ -103,22 +103,25 @@ class PlanAgent:
         after = state._replace(status="failed", ended=(*state.ended, ended), until=None)
         return after._replace(because=ended.because, steps=state.steps + 1, at=ended.at)
 
-    def standing(self, state: RunState | None) -> Standing:
-        """The schedule's view of it, while it is not running."""
-        return standing(self._phase, self._agent, state)
-
-    def drive(self, stop: Stop, changed: Callable[[RunState], None], how: DriveOptions) -> None:
+    def drive(
+        self,
+        states: Mapping[str, RunState],
+        stop: Stop,
+        changed: Callable[[RunState], None],
+        how: DriveOptions,
+    ) -> None:
         """Drive it until it ends, has to wait, or is stopped.
 
         Args:
+            states: ``phase/agent`` → the state of its run, for this and the other agents.
             stop: Set to interrupt it.
             changed: Told of its state after each step.
             how: How the plan is driven.
         """
         self._own_tree = None  # a user may have taken it back since
-        state = self.state()
+        state = states.get(agent_key(self._phase, self._agent))
         if state is None or state.status != "done":
-            self._run_it(state, stop, changed, how)
+            self._run_it(states, state, stop, changed, how)
             state = self._known()
         if state.status == "done" and not stop.is_set:
             self._accept(state, stop)
@@ -127,6 +130,7 @@ class PlanAgent:
 
     def _run_it(
         self,
+        states: Mapping[str, RunState],
         state: RunState | None,
         stop: Stop,
         changed: Callable[[RunState], None],
@@ -135,7 +139,7 @@ class PlanAgent:
         # Refuse what can be refused before claiming the run.
         policy, cleaner = self._policy(), self._cleaner()
         if state is None:
-            claimed, stdin = self._made_run()
+            claimed, stdin = self._made_run(states)
         else:
             claimed, stdin = self._runs.claim(self.id, self._now()), None
             if state.status == "paused":
@@ -198,13 +202,13 @@ class PlanAgent:
 
     # Starting
 
-    def _made_run(self) -> tuple[ClaimedRun, StdinSpool]:
+    def _made_run(self, states: Mapping[str, RunState]) -> tuple[ClaimedRun, StdinSpool]:
         """Its run, made and claimed, with its input."""
         command, stdin = command_for(
             self._agent,
             folder=self._folder,
             variables=variables_of(self._plan, self._phase, self._agent),
-            outputs=self._outputs(),
+            outputs=self._outputs(states),
         )
         asked = RunOptions(
             timeout=self._agent.timeout,
@@ -229,23 +233,24 @@ class PlanAgent:
         policy = self._phase.policy
         return run_policy(policy) if isinstance(policy, str) else policy
 
-    def _outputs(self) -> dict[str, dict[str, str]]:
+    def _outputs(self, states: Mapping[str, RunState]) -> dict[str, dict[str, str]]:
         """What the agents of earlier phases answered; nothing where one did not succeed."""
         found: dict[str, dict[str, str]] = {}
         for phase in self._plan.phases:
             if phase.name == self._phase.name:
                 break
-            found[phase.name] = {each.name: self._output(phase, each) for each in phase.agents}
+            found[phase.name] = {
+                each.name: self._output(phase, each, states.get(agent_key(phase, each)))
+                for each in phase.agents
+            }
         return found
 
-    def _output(self, phase: Phase, agent: Agent) -> str:
-        id_ = f"{self._run}.{phase.name}.{agent.name}"
-        state = self._runs.look(id_)
-        file = self._runs.folder / "runs" / id_ / "answer"
+    def _output(self, phase: Phase, agent: Agent, state: RunState | None) -> str:
         # Never pass on a partial answer, or one that failed verification.
-        if state is None or state.status != "done" or not is_good(phase, state):
+        if state is None or state.status != "done" or not is_verified(phase, state):
             return ""
-        return output_in(file)
+        run = f"{self._run}.{phase.name}.{agent.name}"
+        return output_in(self._runs.folder / "runs" / run / "answer")
 
     @property
     def _answer(self) -> Path:
@@ -311,16 +316,16 @@ class PlanAgent:
     def _accept(self, state: RunState, stop: Stop) -> None:
         """Verify what it did, then deliver it, or tell the agent what is wrong."""
         self._restore(stop)
-        if is_good(self._phase, state) is None:
+        if is_verified(self._phase, state) is None:
             self._verify(state, stop)
             state = self._known()
-        if is_owed(self._phase, self._agent, state):
+        if gets_another_attempt(self._phase, self._agent, state):
             check = state.checks[-1]
             because = "the verification failed: one more attempt, with its output"
             told = evidence(self._phase.verify, check)
             # The schedule decides whether and when it is made: the cost limit may forbid it.
             self._write(RunReopened(check.at, check.at, because, told))
-        elif is_good(self._phase, state) and not state.is_delivered:
+        elif is_verified(self._phase, state) and not state.is_delivered:
             self._deliver(state)
 
     def _restore(self, stop: Stop) -> None:

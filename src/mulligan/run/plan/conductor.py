@@ -1,8 +1,9 @@
 """Drives the agents of a plan, each a run of its own, as the schedule says.
 
 `schedule` decides what may run, from the agents' journals and the time; `runner` handles an agent's
-failures. An agent that has to wait returns, and holds neither thread nor slot. After a crash the
-agents' journals show what is left to do.
+failures. An agent that has to wait returns, and holds neither thread nor slot. Agents that this
+process drives report each new state; journals are read for what other processes wrote, and after a
+crash.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from ..git import interruptible
 from ..journal.entries import UNASKED, AttemptBegun, AttemptEnd, RunCancelled
 from ..journal.store import RunHeld
 from ..process.stop import Stop
+from .acceptance import progress_of
 from .agent import PlanAgent
-from .schedule import ScheduledAgent, ScheduledPhase, Standing, moves
+from .model import agent_key
+from .schedule import dispatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,9 +36,9 @@ if TYPE_CHECKING:
     from ..listeners import PlanListener
     from .model import Plan
     from .report import Report
-    from .schedule import Moves
+    from .schedule import Dispatch
 
-__all__ = ("Conductor", "orders_of")
+__all__ = ("Conductor",)
 
 EX_TEMPFAIL, _FAILED, _INTERRUPTED = 75, 1, 130
 
@@ -43,25 +46,8 @@ EX_TEMPFAIL, _FAILED, _INTERRUPTED = 75, 1, 130
 _TICK = 1.0
 # Redraws before the user is told that another process holds an agent; most release it by then.
 _NEWS_AFTER = 3
-
-
-def orders_of(plan: Plan) -> tuple[ScheduledPhase, ...]:
-    """The phases of a plan as the schedule sees them."""
-    return tuple(
-        ScheduledPhase(
-            name=phase.name,
-            agents=tuple(
-                ScheduledAgent(f"{phase.name}/{each.name}", each.provider or each.program)
-                for each in phase.agents
-            ),
-            needs=plan.needs(phase),
-            is_parallel=phase.parallel,
-            mode=phase.on_failure,
-            minimum=phase.minimum or 1,
-            slots=phase.concurrency,
-        )
-        for phase in plan.phases
-    )
+# In place of an agent's state: it is read from the journal before it is used.
+_UNKNOWN: tuple[int, RunState | None] = (-1, None)
 
 
 class Conductor:
@@ -93,9 +79,8 @@ class Conductor:
         self._context, self._runs, self._platform = context, context.runs, context.platform
         self._claimed, self._plan, self._how, self._waits = claimed, plan, how, waits
         self._listener, self._now = listener, context.platform.clock.wall
-        self._orders = orders_of(plan)
         self._agents = {
-            f"{phase.name}/{agent.name}": PlanAgent(
+            agent_key(phase, agent): PlanAgent(
                 context, claimed.id, plan, place=(at, number), folder=folder, cwd=cwd
             )
             for at, phase in enumerate(plan.phases, 1)
@@ -104,8 +89,9 @@ class Conductor:
         self._running: dict[str, tuple[Thread, Stop]] = {}
         self._driven: set[str] = set()
         self._held: dict[str, int] = {}
-        # Each agent's state with its number of steps, so that only changed ones are read again.
-        self._known: dict[str, tuple[int, RunState | None]] = {}
+        # Each agent's state with the number of steps in its journal, so that only those are read
+        # again which another process has changed. Written by the agents' threads as well.
+        self._known: dict[str, tuple[int, RunState | None]] = dict.fromkeys(self._agents, (0, None))
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()
 
     def go(self) -> int:
@@ -116,69 +102,60 @@ class Conductor:
         """
         with self._context.holding(self._claimed) as held:
             try:
-                return self._conducted(held.stop)
+                return self._loop(held.stop)
             except Fenced as fenced:
-                if self._state().status != "cancelled":
+                if self._own_state().status != "cancelled":
                     because = f"run {self._claimed.id} was taken over by another process"
                     raise SettingError(because) from fenced
                 return _INTERRUPTED
             finally:
                 # If this fails, its agents are stopped, and a resume of the plan continues them.
-                self._halt(list(self._running), "terminate")
+                self._stop(list(self._running), "terminate")
 
-    def _conducted(self, own: Stop) -> int:
-        self._begin()
+    def _loop(self, own: Stop) -> int:
+        begun = self._begin()
         while True:
-            found = self._look()
+            found = self._dispatch(self._states())
             if own.is_set:
-                return self._pause(own)
-            self._end(found)
+                return self._pause(begun, own)
+            self._cancel(found)
             for key in found.start:
                 self._start(key, own)
-            if found.stop or found.start:
+            if found.stop:
                 continue
             if found.is_over:
-                return self._over(found)
+                return self._over(begun, found)
             if self._how.park == "exit" and not self._running and found.wake_at is not None:
-                return self._park(found.wake_at)
+                return self._park(begun, found.wake_at)
             self._wait(found.wake_at, own)
-
-    def states(self) -> dict[str, RunState]:
-        """The states of the agents that were started."""
-        steps = self._runs.steps_of(self._claimed.id)
-        for key, agent in self._agents.items():
-            known, count = self._known.get(key), steps.get(agent.id, 0)
-            if known is None or known[0] != count:
-                self._known[key] = count, agent.state(is_made=count > 0)
-        return {key: state for key, (_, state) in self._known.items() if state is not None}
 
     def report(self) -> Report:
         """The report of the plan so far."""
         from .report import report
 
-        found = self._look()
+        states = self._states()
+        found = self._dispatch(states)
         trees = {key: agent.tree for key, agent in self._agents.items()}
-        made = report(self._plan, self.states(), found.phases, found.because, trees)
+        made = report(self._plan, states, found.phases, found.because, trees)
         return made._replace(run=self._claimed.id)
 
-    def _look(self) -> Moves:
-        states = self.states()
-        now = self._now()
-        standings = {
-            key: Standing("running") if key in self._running else agent.standing(states.get(key))
-            for key, agent in self._agents.items()
-        }
-        limit, spent = self._plan.cost_limit, 0.0
-        if limit is not None:
-            spent = sum(state.cost or 0.0 for state in states.values())
-        found = moves(
-            self._orders,
-            standings,
-            now=now,
-            slots=self._plan.concurrency,
-            providers=self._plan.providers,
-            is_spent=limit is not None and spent >= limit,
-        )
+    def _states(self) -> dict[str, RunState]:
+        """The states of the agents that were started."""
+        for key, count in self._changed().items():
+            self._known[key] = count, self._agents[key].state(is_made=count > 0)
+        return {key: state for key, (_, state) in self._known.items() if state is not None}
+
+    def _changed(self) -> dict[str, int]:
+        """The agents whose journal has another number of steps than is known, with that number."""
+        steps = self._runs.steps_of(self._claimed.id)
+        counts = {key: steps.get(agent.id, 0) for key, agent in self._agents.items()}
+        return {key: count for key, count in counts.items() if count != self._known[key][0]}
+
+    def _dispatch(self, states: dict[str, RunState]) -> Dispatch:
+        now, limit = self._now(), self._plan.cost_limit
+        is_spent = limit is not None and _spent(states) >= limit
+        progress = progress_of(self._plan, states, self._running)
+        found = dispatch(self._plan, progress, now=now, is_spent=is_spent)
         for key, state in states.items():
             self._listener.changed(key, state, now)
         self._listener.phases(found.phases, found.because)
@@ -196,13 +173,15 @@ class Conductor:
         agent = self._agents[key]
         how = self._how._replace(is_now=self._how.is_now and key not in self._driven)
         self._driven.add(key)
+        states = {other: state for other, (_, state) in self._known.items() if state is not None}
+
+        def changed(state: RunState) -> None:
+            self._known[key] = state.steps, state
+            self._listener.changed(key, state, self._now())
+
         try:
             with interruptible(stop):
-                agent.drive(
-                    stop,
-                    changed=lambda state: self._listener.changed(key, state, self._now()),
-                    how=how,
-                )
+                agent.drive(states, stop, changed, how)
         except GitStopped:  # a resume of the plan continues it
             return
         except RunHeld as held:  # by another conductor, perhaps one stopped by Ctrl-Z
@@ -214,20 +193,24 @@ class Conductor:
             is_ours = isinstance(error, MulliganError)
             why = str(error) if is_ours else f"{type(error).__name__}: {error}"
             agent.give_up(clean(why, 1000), self._now())
+            self._known[key] = _UNKNOWN  # the journal may not have it
         finally:
             self._ended.put(key)
 
-    def _end(self, found: Moves) -> None:
-        """End the agents whose phase has failed."""
-        self._halt([key for key in found.stop if key in self._running], "sibling")
+    def _cancel(self, found: Dispatch) -> None:
+        """Stop and cancel the agents whose phase has failed."""
+        if not found.stop:
+            return
+        self._stop([key for key in found.stop if key in self._running], "sibling")
+        progress = progress_of(self._plan, self._states(), ())
         for key in found.stop:
-            agent = self._agents[key]
-            if agent.standing(agent.state()).status in {"succeeded", "failed"}:
+            if progress[key].status in {"succeeded", "failed"}:
                 continue  # it ended by itself meanwhile: keep that
             because = found.because.get(key.partition("/")[0], "its phase has ended")
-            self._runs.cancel(agent.id, RunCancelled(self._now(), because, is_for_good=False))
+            over = RunCancelled(self._now(), because, is_for_good=False)
+            self._runs.cancel(self._agents[key].id, over)
 
-    def _halt(self, keys: list[str], reason: str) -> None:
+    def _stop(self, keys: list[str], reason: str) -> None:
         """Stop agents: signal all of them before waiting for the first."""
         for _, stop in [self._running[key] for key in keys]:
             if not stop.is_set:  # a second request would shorten the grace
@@ -239,66 +222,73 @@ class Conductor:
         thread, stop = self._running.pop(key)
         thread.join()
         stop.close()
-        self._known.pop(key, None)  # its end may not be in the journal
 
     def _wait(self, wake_at: float | None, own: Stop) -> None:
-        """Wait until an agent ends, the next one is due, or a second has passed."""
-        now = self._now()
-        self._listener.tick(now)
-        left = _TICK if wake_at is None else min(_TICK, max(0.0, wake_at - now))
-        if not self._running:
-            if wake_at is not None:
-                self._waits(wake_at)
-            self._platform.wait(own, left)
-            return
-        try:
-            key = self._ended.get(timeout=max(left, 0.01))
-        except queue.Empty:
-            return
-        if key in self._running:
-            self._join(key)
+        """Wait until an agent ends, the next one is due, or another process has changed one."""
+        while not own.is_set:
+            now = self._now()
+            self._listener.tick(now)
+            left = _TICK if wake_at is None else min(_TICK, max(0.0, wake_at - now))
+            if self._running:
+                try:
+                    key = self._ended.get(timeout=max(left, 0.01))
+                except queue.Empty:
+                    pass
+                else:
+                    if key in self._running:
+                        self._join(key)
+                    return
+            else:
+                if wake_at is not None:
+                    self._waits(wake_at)
+                self._platform.wait(own, left)
+            if (wake_at is not None and self._now() >= wake_at) or self._changed():
+                return
 
     # What happens to the plan
 
-    def _begin(self) -> None:
-        state = self._state()
+    def _begin(self) -> RunState:
+        """Write that it begins; returns its state."""
+        state = self._own_state()
         how: How = "resume" if state.attempts else "start"
         begun = AttemptBegun(self._now(), state.attempts + 1, how, "", state.because)
         self._runs.write(self._claimed, begun, f"begun-{begun.attempt}")
+        return state._replace(begun=(*state.begun, begun))
 
-    def _over(self, found: Moves) -> int:
+    def _over(self, begun: RunState, found: Dispatch) -> int:
         because = "; ".join(f"{name}: {why}" for name, why in found.because.items())
         if found.is_success:
-            self._write("done", "every phase succeeded", 0)
-        else:
-            self._write("stop", because or "a phase failed", _FAILED)
-        return 0 if found.is_success else _FAILED
+            self._write_end(begun, "done", "every phase succeeded", 0)
+            return 0
+        self._write_end(begun, "stop", because or "a phase failed", _FAILED)
+        return _FAILED
 
-    def _park(self, until: float) -> int:
-        self._write("again", "its agents wait", EX_TEMPFAIL, until)
+    def _park(self, begun: RunState, until: float) -> int:
+        self._write_end(begun, "again", "its agents wait", EX_TEMPFAIL, until)
         self._waits(until)
         return EX_TEMPFAIL
 
-    def _pause(self, own: Stop) -> int:
-        self._halt(list(self._running), own.reason)
+    def _pause(self, begun: RunState, own: Stop) -> int:
+        self._stop(list(self._running), own.reason)
         if own.reason in UNASKED:  # not stopped by its user: the next worker continues it
             because = "its supervisor was stopped; the next one continues the run"
-            self._write("again", because, EX_TEMPFAIL, self._now())
+            self._write_end(begun, "again", because, EX_TEMPFAIL, self._now())
             return EX_TEMPFAIL
         if own.reason != "fenced":
-            self._write("pause", "interrupted", _INTERRUPTED)
+            self._write_end(begun, "pause", "interrupted", _INTERRUPTED)
         return _INTERRUPTED
 
-    def _write(self, then: Then, because: str, code: int, until: float | None = None) -> None:
-        state = self._state()
-        states = self.states()
-        spent = sum(each.cost or 0.0 for each in states.values()) - (state.cost or 0.0)
-        used = sum(each.tokens or 0 for each in states.values()) - (state.tokens or 0)
+    def _write_end(
+        self, begun: RunState, then: Then, because: str, code: int, until: float | None = None
+    ) -> None:
+        states = self._states()
+        spent = _spent(states) - (begun.cost or 0.0)
+        used = sum([each.tokens or 0 for each in states.values()]) - (begun.tokens or 0)
         now = self._now()
         ended = AttemptEnd(
             now,
-            state.attempts,
-            max(0.0, now - state.begun[-1].at),
+            begun.attempts,
+            max(0.0, now - begun.begun[-1].at),
             cost=spent or None,
             tokens=used or None,
             is_work=True,
@@ -307,9 +297,14 @@ class Conductor:
             exit=code,
             because=because,
         )
-        self._runs.write(self._claimed, ended, f"ended-{state.attempts}")
+        self._runs.write(self._claimed, ended, f"ended-{begun.attempts}")
 
-    def _state(self) -> RunState:
+    def _own_state(self) -> RunState:
         state = self._runs.look(self._claimed.id)
         assert state is not None  # noqa: S101 -- this process holds it
         return state
+
+
+def _spent(states: dict[str, RunState]) -> float:
+    """US dollars that the agents cost so far."""
+    return sum([state.cost or 0.0 for state in states.values()])

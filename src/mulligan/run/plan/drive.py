@@ -7,7 +7,7 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...config.lines import path_text
 from ...core.redaction import presentable
@@ -16,7 +16,7 @@ from ..attempt.options import WAIT_HERE
 from ..journal.entries import PLAN, RunMade, RunReopened, RunRescheduled
 from ..journal.store import NoSuchRun
 from ..show.notify import Notifier, remember, remembered
-from .acceptance import fell_short
+from .acceptance import rejection
 from .check import problems, unready
 from .conductor import EX_TEMPFAIL, Conductor
 from .load import plan_data, plan_from_data
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from ..journal.state import RunState
     from ..journal.store import ClaimedRun, RunStore
     from ..listeners import PlanListener
-    from .model import Agent, Plan
+    from .model import Plan
     from .report import Report
 
-__all__ = ("allow_cost", "conduct", "make_plan", "plan_of", "revive")
+__all__ = ("KeptPlan", "allow_cost", "conduct", "kept_plan", "make_plan", "revive")
 
 # Seconds from which a wait is reported; that of a run under the default policy.
 _NEWS_AFTER = 120.0
@@ -40,6 +40,20 @@ _NEWS_AFTER = 120.0
 _BUSY = 60.0
 # Default horizon: the longest reset to wait for, in seconds.
 _SIX_HOURS = 21_600.0
+
+
+class KeptPlan(NamedTuple):
+    """The copy of a plan that its run keeps.
+
+    Args:
+        plan: The plan, with the texts of its prompt files.
+        folder: The folder that its file lies in.
+        cwd: The folder that its agents run in, as far as it does not name one.
+    """
+
+    plan: Plan
+    folder: Path
+    cwd: Path
 
 
 def make_plan(
@@ -50,8 +64,8 @@ def make_plan(
     cwd: Path,
     name: str = "",
     notify: tuple[str, ...] = (),
-) -> ClaimedRun:
-    """A new run of `plan`, claimed by this process; nothing is started.
+) -> tuple[ClaimedRun, KeptPlan]:
+    """A new run of `plan`, claimed by this process, and what it keeps; nothing is started.
 
     The run keeps a copy of the plan: later changes of the file do not affect it.
 
@@ -76,9 +90,9 @@ def make_plan(
         raise SettingError(f"{path_text(problem.path)}: {problem.message}{hint}")
     check_trees(plan, cwd)
     _check_promised(runs, plan, cwd)
-    plan = _with_prompts(plan, folder)
+    kept = KeptPlan(_with_prompts(plan, folder), folder, cwd)
     id_ = runs.room((PLAN, plan.name))
-    _keep(runs, id_, plan, folder, cwd)
+    _keep(runs, id_, kept)
     if notify:
         remember(runs.files(id_), notify)
     made = RunMade(
@@ -93,7 +107,7 @@ def make_plan(
         variables=sorted(environ),
         path=environ.get("PATH", ""),
     )
-    return runs.make(id_, made)
+    return runs.make(id_, made), kept
 
 
 def _check_promised(runs: RunStore, plan: Plan, cwd: Path) -> None:
@@ -110,7 +124,7 @@ def _check_promised(runs: RunStore, plan: Plan, cwd: Path) -> None:
             continue
         shared: set[str] = set()
         with suppress(GitError, NoSuchRun):  # it cannot be resumed there
-            other, _, home = plan_of(runs, id_)
+            other, _, home = kept_plan(runs, id_)
             shared = alone_in(other, home) & mine
         if shared:
             raise TreeBusy(_promised(min(shared), id_, state))
@@ -128,24 +142,26 @@ def _promised(folder: str, id_: str, state: RunState) -> str:
 
 def _with_prompts(plan: Plan, folder: Path) -> Plan:
     """`plan` with the texts of its prompt files, so that no agent can change a later prompt."""
-
-    def asked(agent: Agent) -> Agent:
-        if not agent.prompt_file:
-            return agent
-        return replace(agent, prompt=prompt_of(agent, folder), prompt_file="")
-
-    phases = (
-        replace(phase, agents=tuple(asked(agent) for agent in phase.agents))
-        for phase in plan.phases
-    )
+    if not any(agent.prompt_file for phase in plan.phases for agent in phase.agents):
+        return plan
+    phases = []
+    for phase in plan.phases:
+        agents = [
+            replace(each, prompt=prompt_of(each, folder), prompt_file="")
+            if each.prompt_file
+            else each
+            for each in phase.agents
+        ]
+        phases.append(replace(phase, agents=tuple(agents)))
     return replace(plan, phases=tuple(phases))
 
 
-def _keep(runs: RunStore, id_: str, plan: Plan, folder: Path, cwd: Path) -> None:
+def _keep(runs: RunStore, id_: str, kept: KeptPlan) -> None:
     """Write the plan into its run's folder, whole or not at all."""
     file = runs.files(id_) / "plan.json"
     half = file.with_suffix(".half")
-    data = json.dumps({"folder": str(folder), "cwd": str(cwd), "plan": plan_data(plan)})
+    places = {"folder": str(kept.folder), "cwd": str(kept.cwd)}
+    data = json.dumps({**places, "plan": plan_data(kept.plan)})
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(half, flags, 0o600), "w", encoding="utf-8") as opened:
         opened.write(data)
@@ -154,12 +170,12 @@ def _keep(runs: RunStore, id_: str, plan: Plan, folder: Path, cwd: Path) -> None
 
 def allow_cost(runs: RunStore, id_: str, cost_limit: float) -> None:
     """Change the cost limit, and nothing else, of a plan that this process has claimed."""
-    plan, folder, cwd = plan_of(runs, id_)
-    _keep(runs, id_, replace(plan, cost_limit=cost_limit), folder, cwd)
+    kept = kept_plan(runs, id_)
+    _keep(runs, id_, kept._replace(plan=replace(kept.plan, cost_limit=cost_limit)))
 
 
-def plan_of(runs: RunStore, id_: str) -> tuple[Plan, Path, Path]:
-    """The plan of a run, the folder that its file lies in, the folder that it runs in.
+def kept_plan(runs: RunStore, id_: str) -> KeptPlan:
+    """The plan of a run.
 
     Raises:
         NoSuchRun: The run does not have it any more.
@@ -167,7 +183,7 @@ def plan_of(runs: RunStore, id_: str) -> tuple[Plan, Path, Path]:
     file = runs.folder / "runs" / id_ / "plan.json"
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        return plan_from_data(data["plan"]), Path(data["folder"]), Path(data["cwd"])
+        return KeptPlan(plan_from_data(data["plan"]), Path(data["folder"]), Path(data["cwd"]))
     except FileNotFoundError:
         why = "is gone"
     except OSError as error:
@@ -182,25 +198,23 @@ def plan_of(runs: RunStore, id_: str) -> tuple[Plan, Path, Path]:
 def conduct(
     context: RunContext,
     claimed: ClaimedRun,
+    kept: KeptPlan,
     listener: PlanListener,
     how: DriveOptions = WAIT_HERE,
-    *,
-    kept: tuple[Plan, Path, Path] | None = None,
 ) -> tuple[int, Report]:
     """Drive a plan that this process has claimed until it ends, parks or is stopped.
 
     Args:
         context: What drives it.
         claimed: The run of the plan; released at the end.
+        kept: The plan that the run keeps.
         listener: Told of everything that a user wants to see.
         how: How it is driven.
-        kept: What `plan_of` says of the run, for a caller that has asked.
 
     Returns:
         The exit code, and what came of the plan.
     """
-    runs = context.runs
-    plan, folder, cwd = kept or plan_of(runs, claimed.id)
+    runs, (plan, folder, cwd) = context.runs, kept
     notifier = None
     if argv := remembered(runs.files(claimed.id)):
         notifier = Notifier(
@@ -261,7 +275,7 @@ def revive(
     """
     statuses = {"waiting"} if is_waking else {"failed", "limited", "cancelled"}
     for child, state in runs.all(id_):
-        is_due = state.status in statuses or (not is_waking and fell_short(state))
+        is_due = state.status in statuses or (not is_waking and rejection(state))
         if is_due:
             bound = _SIX_HOURS if horizon is None else horizon
             is_near = now < (state.until or 0.0) <= now + bound

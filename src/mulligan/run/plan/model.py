@@ -20,7 +20,7 @@ from ...core.presets import preset
 from ...core.schema import Seconds
 from ...errors import SettingError
 
-__all__ = ("Agent", "GitMode", "Mode", "Phase", "Plan")
+__all__ = ("Agent", "GitMode", "Mode", "Phase", "Plan", "agent_key")
 
 Mode = Literal["fail_fast", "continue", "require_minimum"]
 GitMode = Literal["off", "commit", "stash", "snapshot", "worktree"]
@@ -209,6 +209,19 @@ class Plan:
             return phase.needs
         at = self.phases.index(phase)
         return (self.phases[at - 1].name,) if at else ()
+
+    def agents(self) -> list[tuple[str, Phase, Agent]]:
+        """Every agent, with its key and its phase."""
+        return [
+            (agent_key(phase, agent), phase, agent)
+            for phase in self.phases
+            for agent in phase.agents
+        ]
+
+
+def agent_key(phase: Phase, agent: Agent) -> str:
+    """The name of an agent in the whole plan, ``phase/agent``."""
+    return f"{phase.name}/{agent.name}"
 
 
 def _check_phases(phases: tuple[Phase, ...]) -> None:

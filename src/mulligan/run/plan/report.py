@@ -14,7 +14,7 @@ from ...core.duration import duration_text
 from ...core.redaction import clean
 from ..attempt.recovery import AGAIN
 from ..show.wording import StatusText, clock, counted, followed, lasted, money, one_line, waited
-from .acceptance import lacking
+from .acceptance import outstanding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -46,7 +46,7 @@ _STATUSES = {
     "limited": "limited",
     "cancelled": "stopped",
 }
-# What finished work may lack, in the words of `acceptance.lacking`.
+# What finished work may lack, in the words of `acceptance.outstanding`.
 _LACKS = ("not verified", "not delivered", "to be verified", "to be delivered")
 _TONES: dict[str, Tone] = {
     "succeeded": "good",
@@ -226,7 +226,7 @@ def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentR
 
 
 def _status(phase: Phase, state: RunState) -> str:
-    return lacking(phase, state) or _STATUSES[state.status]
+    return outstanding(phase, state) or _STATUSES[state.status]
 
 
 def _decisions(state: RunState) -> Iterator[Decision]:

@@ -19,68 +19,43 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from .model import agent_key
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ("Moves", "PhaseState", "ScheduledAgent", "ScheduledPhase", "Standing", "Status", "moves")
+    from .model import Agent, Phase, Plan
 
-Status: TypeAlias = Literal["todo", "running", "waiting", "succeeded", "failed", "stopped"]
+__all__ = (
+    "AgentProgress",
+    "AgentStatus",
+    "Dispatch",
+    "PhaseState",
+    "dispatch",
+)
+
+AgentStatus: TypeAlias = Literal["todo", "running", "waiting", "succeeded", "failed", "stopped"]
 PhaseState: TypeAlias = Literal["blocked", "open", "succeeded", "failed", "skipped"]
-Mode: TypeAlias = Literal["fail_fast", "continue", "require_minimum"]
 
 _ENDED = frozenset({"succeeded", "failed", "stopped"})
 
 
-class ScheduledAgent(NamedTuple):
-    """An agent as the schedule sees it.
+class AgentProgress(NamedTuple):
+    """How far an agent is.
 
     Args:
-        key: Its name in the whole plan.
-        provider: Whose slots it needs; empty for none.
-    """
-
-    key: str
-    provider: str = ""
-
-
-class ScheduledPhase(NamedTuple):
-    """A phase as the schedule sees it.
-
-    Args:
-        name: Its name.
-        agents: Its agents, in order.
-        needs: The phases that must have succeeded.
-        is_parallel: Whether its agents run side by side.
-        mode: When failures of agents fail the phase.
-        minimum: The successes that `require_minimum` needs.
-        slots: How many of its agents may run at once; None for any number.
-    """
-
-    name: str
-    agents: tuple[ScheduledAgent, ...]
-    needs: tuple[str, ...] = ()
-    is_parallel: bool = True
-    mode: Mode = "fail_fast"
-    minimum: int = 1
-    slots: int | None = None
-
-
-class Standing(NamedTuple):
-    """The status of an agent.
-
-    Args:
-        status: Where.
+        status: Its status.
         until: When a waiting one is due.
         is_free: Whether starting it costs nothing, because its work is done.
     """
 
-    status: Status = "todo"
+    status: AgentStatus = "todo"
     until: float = 0.0
     is_free: bool = False
 
 
-class Moves(NamedTuple):
-    """What to do now.
+class Dispatch(NamedTuple):
+    """What to start and stop now.
 
     Args:
         start: Agents to start or wake, in this order.
@@ -103,48 +78,43 @@ class Moves(NamedTuple):
         return self.is_over and all(each == "succeeded" for each in self.phases.values())
 
 
-def moves(
-    orders: Sequence[ScheduledPhase],
-    standings: Mapping[str, Standing],
-    *,
-    now: float,
-    slots: int | None = None,
-    providers: Mapping[str, int] | None = None,
-    is_spent: bool = False,
-) -> Moves:
+def dispatch(
+    plan: Plan, progress: Mapping[str, AgentProgress], *, now: float, is_spent: bool = False
+) -> Dispatch:
     """Decide what to start and what to stop now.
 
     Args:
-        orders: The phases, in order.
-        standings: Where each agent stands; one that is not named has not started.
+        plan: The plan.
+        progress: ``phase/agent`` → how far it is; one that is not named has not started.
         now: Epoch seconds.
-        slots: How many agents may run at once; None for any number.
-        providers: The same for the agents of one provider.
         is_spent: Whether the money is used up: nothing that costs any is started.
     """
     start: list[str] = []
     stop: list[str] = []
     states: dict[str, PhaseState] = {}
     because: dict[str, str] = {}
-    room = _Room(orders, standings, slots, providers or {})
+    needs = {phase.name: plan.needs(phase) for phase in plan.phases}
+    slots = _FreeSlots(plan, progress)
     wake_at = inf
-    for order in orders:
-        state, why = _phase(order, standings, states)
-        ready, due_at = _ready(order, standings, now) if state == "open" else ([], inf)
+    for phase in plan.phases:
+        agents = [(agent, progress.get(agent_key(phase, agent), _NEW)) for agent in phase.agents]
+        state, why = _phase_state(phase, needs[phase.name], agents, states)
+        ready, due_at = _ready(phase, agents, now) if state == "open" else ([], inf)
         if is_spent:
-            ready, due_at = [each for each in ready if _at(standings, each).is_free], inf
-        if is_spent and state == "open" and not ready and not _busy(order, standings):
-            state, why = "failed", _SPENT
-        states[order.name] = state
+            ready, due_at = [each for each in ready if each[1].is_free], inf
+            is_busy = any(each.status == "running" for _, each in agents)
+            if state == "open" and not ready and not is_busy:
+                state, why = "failed", _SPENT
+        states[phase.name] = state
         if why:
-            because[order.name] = why
+            because[phase.name] = why
         if state in {"failed", "skipped"}:
-            stop += [each.key for each in order.agents if _at(standings, each).status in _ALIVE]
+            stop += [agent_key(phase, agent) for agent, each in agents if each.status in _ALIVE]
         wake_at = min(wake_at, due_at)
-        start += [each.key for each in ready if room.takes(order, each)]
-    is_busy = any(each.status == "running" for each in standings.values())
+        start += [agent_key(phase, agent) for agent, _ in ready if slots.take(phase, agent)]
+    is_busy = any(each.status == "running" for each in progress.values())
     is_over = not is_busy and not start and wake_at == inf and "open" not in states.values()
-    return Moves(
+    return Dispatch(
         tuple(start),
         tuple(stop),
         None if wake_at == inf else wake_at,
@@ -154,105 +124,89 @@ def moves(
     )
 
 
+_NEW = AgentProgress()
 _ALIVE = frozenset({"running", "waiting"})
 _SPENT = "the cost limit is reached; mulligan resume --cost-limit raises it"
 
 
-def _at(standings: Mapping[str, Standing], agent: ScheduledAgent) -> Standing:
-    return standings.get(agent.key, Standing())
-
-
-def _busy(order: ScheduledPhase, standings: Mapping[str, Standing]) -> bool:
-    return any(_at(standings, each).status == "running" for each in order.agents)
-
-
-def _phase(
-    order: ScheduledPhase, standings: Mapping[str, Standing], states: Mapping[str, PhaseState]
+def _phase_state(  # noqa: PLR0911 -- one a case
+    phase: Phase,
+    needs: Sequence[str],
+    agents: Sequence[tuple[Agent, AgentProgress]],
+    states: Mapping[str, PhaseState],
 ) -> tuple[PhaseState, str]:
     """The state of a phase, and why it failed or is skipped."""
-    for need in order.needs:
+    for need in needs:
         if states[need] in {"failed", "skipped"}:
-            return "skipped", f"it needs {need}, which {_past(states[need])}"
-    if any(states[need] != "succeeded" for need in order.needs):
+            past = "failed" if states[need] == "failed" else "was skipped"
+            return "skipped", f"it needs {need}, which {past}"
+    if any(states[need] != "succeeded" for need in needs):
         return "blocked", ""
-    return _made_of(order, [(each.key, _at(standings, each).status) for each in order.agents])
-
-
-def _made_of(order: ScheduledPhase, found: Sequence[tuple[str, Status]]) -> tuple[PhaseState, str]:
-    """The state of a phase that follows from its agents."""
-    lost = [key for key, status in found if status in {"failed", "stopped"}]
+    lost = [agent for agent, each in agents if each.status in {"failed", "stopped"}]
     # Stopped agents do not count: they were stopped because the phase failed.
-    failed = [key for key, status in found if status == "failed"] or lost
-    successes = sum(status == "succeeded" for _, status in found)
-    left = len(found) - successes - len(lost)
-    if order.mode == "fail_fast" and lost:
-        return "failed", f"{failed[0]} failed, and the phase fails with the first"
-    if order.mode == "require_minimum" and successes + left < order.minimum:
-        return "failed", f"{order.minimum} must succeed, and {len(failed)} of {len(found)} failed"
+    failed = [agent for agent, each in agents if each.status == "failed"] or lost
+    successes = sum(each.status == "succeeded" for _, each in agents)
+    left, minimum = len(agents) - successes - len(lost), phase.minimum or 1
+    if phase.on_failure == "fail_fast" and lost:
+        first = agent_key(phase, failed[0])
+        return "failed", f"{first} failed, and the phase fails with the first"
+    if phase.on_failure == "require_minimum" and successes + left < minimum:
+        return "failed", f"{minimum} must succeed, and {len(failed)} of {len(agents)} failed"
     if left:
         return "open", ""
     if not successes:
-        return "failed", f"none of its {len(found)} agents succeeded"
+        return "failed", f"none of its {len(agents)} agents succeeded"
     return "succeeded", ""
 
 
-def _past(state: PhaseState) -> str:
-    return "failed" if state == "failed" else "was skipped"
-
-
 def _ready(
-    order: ScheduledPhase, standings: Mapping[str, Standing], now: float
-) -> tuple[list[ScheduledAgent], float]:
+    phase: Phase, agents: Sequence[tuple[Agent, AgentProgress]], now: float
+) -> tuple[list[tuple[Agent, AgentProgress]], float]:
     """The agents of an open phase that could run, and when the next one could.
 
     Those that are due again come before those that have not started: what they began is held up.
     """
-    due: list[tuple[float, ScheduledAgent]] = []
-    new: list[ScheduledAgent] = []
+    due: list[tuple[Agent, AgentProgress]] = []
+    new: list[tuple[Agent, AgentProgress]] = []
     next_at = inf
-    for agent in order.agents:
-        status, until, _ = _at(standings, agent)
-        if status == "waiting" and until <= now:
-            due.append((until, agent))
-        elif status == "waiting":
-            next_at = min(next_at, until)
-        elif status == "todo":
-            new.append(agent)
-        if not order.is_parallel and status not in _ENDED:
+    for agent, each in agents:
+        if each.status == "waiting" and each.until <= now:
+            due.append((agent, each))
+        elif each.status == "waiting":
+            next_at = min(next_at, each.until)
+        elif each.status == "todo":
+            new.append((agent, each))
+        if not phase.parallel and each.status not in _ENDED:
             break  # one after the other
-    return [agent for _, agent in sorted(due, key=lambda each: each[0])] + new, next_at
+    return [*sorted(due, key=lambda pair: pair[1].until), *new], next_at
 
 
-class _Room:
-    """The slots that are left."""
+class _FreeSlots:
+    """The slots that are left: of the plan, of each phase and of each provider."""
 
-    def __init__(
-        self,
-        orders: Sequence[ScheduledPhase],
-        standings: Mapping[str, Standing],
-        slots: int | None,
-        providers: Mapping[str, int],
-    ) -> None:
-        self._left = inf if slots is None else float(slots)
+    def __init__(self, plan: Plan, progress: Mapping[str, AgentProgress]) -> None:
+        self._plan = float(plan.concurrency)
         self._phases = {
-            order.name: inf if order.slots is None else float(order.slots) for order in orders
+            phase.name: inf if phase.concurrency is None else float(phase.concurrency)
+            for phase in plan.phases
         }
-        self._providers = {name: float(count) for name, count in providers.items()}
-        for order in orders:
-            for agent in order.agents:
-                if _at(standings, agent).status == "running":
-                    self._take(order, agent)
+        self._providers = {name: float(count) for name, count in plan.providers.items()}
+        for phase in plan.phases:
+            for agent in phase.agents:
+                if progress.get(agent_key(phase, agent), _NEW).status == "running":
+                    self._use(phase, agent)
 
-    def takes(self, order: ScheduledPhase, agent: ScheduledAgent) -> bool:
+    def take(self, phase: Phase, agent: Agent) -> bool:
         """Take a slot of each kind that the agent needs; False if one of them is missing."""
-        provider = self._providers.get(agent.provider, inf)
-        if min(self._left, self._phases[order.name], provider) < 1:
+        provider = self._providers.get(agent.provider or agent.program, inf)
+        if min(self._plan, self._phases[phase.name], provider) < 1:
             return False
-        self._take(order, agent)
+        self._use(phase, agent)
         return True
 
-    def _take(self, order: ScheduledPhase, agent: ScheduledAgent) -> None:
-        self._left -= 1
-        self._phases[order.name] -= 1
-        if agent.provider in self._providers:
-            self._providers[agent.provider] -= 1
+    def _use(self, phase: Phase, agent: Agent) -> None:
+        self._plan -= 1
+        self._phases[phase.name] -= 1
+        provider = agent.provider or agent.program
+        if provider in self._providers:
+            self._providers[provider] -= 1

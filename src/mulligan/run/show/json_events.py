@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..journal.entries import AttemptEnd, name_of
 from ..listeners import RunListener
-from ..plan.acceptance import fell_short
+from ..plan.acceptance import rejection
 from .wording import waited
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def summary(state: RunState) -> dict[str, Any]:
     last = state.ended[-1] if state.ended else None
     return {
         "status": state.status,
-        "fell_short": fell_short(state),
+        "fell_short": rejection(state),
         "exit": state.exit,
         "attempts": state.attempts,
         "waited": round(waited(state), 3),
@@ -114,7 +114,7 @@ def summary(state: RunState) -> dict[str, Any]:
         "until": state.until,
         "kind": "" if last is None else last.kind,
         "message": "" if last is None else last.message,
-        "because": state.undelivered if fell_short(state) else state.because,
+        "because": state.undelivered if rejection(state) else state.because,
         "advice": "" if last is None else last.advice,
         "name": state.made.name,
         "agent": state.made.agent,

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ..plan.acceptance import fell_short, lacking
+from ..plan.acceptance import outstanding, rejection
 from .status_line import ticking
 from .wording import clock, is_held, met, money
 
@@ -77,7 +77,7 @@ class DrawnTable:
     """The table.
 
     Args:
-        standings: The state of the plan.
+        progress: The state of the plan.
         lines: Tells the report, once the table is gone.
         run: The id of the plan's run.
         streams: Where it is drawn.
@@ -86,14 +86,14 @@ class DrawnTable:
 
     def __init__(
         self,
-        standings: PlanProgress,
+        progress: PlanProgress,
         lines: _Lines,
         *,
         run: str,
         streams: Streams,
         environ: Mapping[str, str],
     ) -> None:
-        self._standings, self._lines, self._run = standings, lines, run
+        self._progress, self._lines, self._run = progress, lines, run
         lines.width = self._width
         self._descriptor = streams.descriptors["stderr"]
         self._console = Console(
@@ -164,12 +164,8 @@ class DrawnTable:
             self._live.stop()
 
     def _drawn(self) -> Group:
-        standings = self._standings
-        keys = [
-            (phase.name, agent.name, f"{phase.name}/{agent.name}")
-            for phase in standings.plan.phases
-            for agent in phase.agents
-        ]
+        progress = self._progress
+        keys = [(phase.name, agent.name, key) for key, phase, agent in progress.plan.agents()]
         shown, room = keys, self._console.height - _OTHERS
         if len(keys) > room:
             alive = [each for each in keys if self._is_alive(each[2])]
@@ -196,23 +192,23 @@ class DrawnTable:
         return [name for name in _COLUMNS if self._console.width >= _FROM.get(name, 0)]
 
     def _is_alive(self, key: str) -> bool:
-        state = self._standings.agents.get(key)
+        state = self._progress.agents.get(key)
         return state is not None and state.status in _ALIVE
 
-    def _lacking(self, name: str, state: RunState) -> str:
-        phases = self._standings.plan.phases
-        return next(lacking(each, state) for each in phases if each.name == name)
+    def _outstanding(self, name: str, state: RunState) -> str:
+        phases = self._progress.plan.phases
+        return next(outstanding(each, state) for each in phases if each.name == name)
 
     def _cells(self, phase: str, key: str) -> tuple[str | Text, ...]:
         """Attempt, state, what comes next, cost."""
-        state = self._standings.agents.get(key)
+        state = self._progress.agents.get(key)
         if state is None:
-            found = self._standings.phases.get(phase, "blocked")
+            found = self._progress.phases.get(phase, "blocked")
             words = {"skipped": "skipped", "failed": "not started"}.get(found, "to come")
             return "", Text(words, style="dim"), "", ""
         words, style = _STATES[state.status]
-        if short := self._lacking(phase, state):
-            words, style = short, "red" if fell_short(state) else ""
+        if short := self._outstanding(phase, state):
+            words, style = short, "red" if rejection(state) else ""
         elif state.status == "running" and state.begun:
             words = f"runs {ticking(max(0.0, self._now - state.begun[-1].at))}"
         elif is_held(state):
@@ -229,12 +225,12 @@ class DrawnTable:
         return str(state.attempts or ""), Text(words, style=style), due, money(state.cost)
 
     def _foot(self, hidden: int) -> list[Text]:
-        standings = self._standings
-        parts = [standings.counted]
+        progress = self._progress
+        parts = [progress.counted]
         if hidden:
             parts.insert(0, f"{hidden} more")
-        if standings.cost is not None:
-            parts.append(money(standings.cost))
+        if progress.cost is not None:
+            parts.append(money(progress.cost))
         resume = f"mulligan resume {self._run}"
         words = " · ".join([*parts, f"Ctrl-C is safe: {resume}"])
         if len(words) > self._console.width:

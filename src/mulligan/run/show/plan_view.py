@@ -2,7 +2,7 @@
 
 Agents of a plan print into files, so the terminal is free for a live table on stderr. If stderr is
 not a capable terminal, plain lines are printed; with `is_json`, events on stdout. A state is shown
-once, although the conductor reports all states every second, from several threads.
+once, although the conductor reports all states each time that one changes, from several threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..listeners import PlanListener
-from ..plan.acceptance import has_succeeded, lacking
+from ..plan.acceptance import has_succeeded, outstanding
 from ..plan.report import as_data, as_lines, as_markdown, fallen
 from .status_line import can_draw
 from .wording import StatusText, clock, money, one_line, told
@@ -52,14 +52,10 @@ class PlanProgress:
     @property
     def counted(self) -> str:
         """How many agents have succeeded, and how many are done without having."""
-        known = [
-            (phase, self.agents.get(f"{phase.name}/{agent.name}"))
-            for phase in self.plan.phases
-            for agent in phase.agents
-        ]
+        known = [(phase, self.agents.get(key)) for key, phase, _ in self.plan.agents()]
         begun = [(phase, state) for phase, state in known if state is not None]
         done = sum(has_succeeded(phase, state) for phase, state in begun)
-        short = fallen(lacking(phase, state) for phase, state in begun)
+        short = fallen(outstanding(phase, state) for phase, state in begun)
         return ", ".join([f"{done} of {len(known)} succeeded", *short])
 
     @property
@@ -103,7 +99,7 @@ class PlanTable(PlanListener):
         report: Path | None = None,
     ) -> None:
         self._lock = RLock()
-        self._standings = PlanProgress(plan)
+        self._progress = PlanProgress(plan)
         self._streams, self._report = streams, report
         #: Whether there was a report to write, and it could not be.
         self.is_unreported = False
@@ -115,29 +111,27 @@ class PlanTable(PlanListener):
         elif can_draw(streams.descriptors["stderr"], environ):
             from .plan_table import DrawnTable
 
-            self._pen = DrawnTable(
-                self._standings, lines, run=run, streams=streams, environ=environ
-            )
+            self._pen = DrawnTable(self._progress, lines, run=run, streams=streams, environ=environ)
         else:
             lines.is_coloured = False
 
     def changed(self, key: str, state: RunState, now: float) -> None:
         with self._lock:
-            before = self._standings.agents.get(key)
+            before = self._progress.agents.get(key)
             if before is not None and before.steps >= state.steps:
                 return  # shown already, or another thread showed a newer state
-            self._standings.agents[key] = state
-            if self._standings.phases or self._pen is not self._lines:
+            self._progress.agents[key] = state
+            if self._progress.phases or self._pen is not self._lines:
                 self._pen.agent(key, before, state, now)
 
     def phases(self, states: Mapping[str, PhaseState], because: Mapping[str, str]) -> None:
         with self._lock:
-            before = dict(self._standings.phases)
-            is_taken_up = not before and bool(self._standings.agents)
-            self._standings.phases, self._standings.because = dict(states), dict(because)
+            before = dict(self._progress.phases)
+            is_taken_up = not before and bool(self._progress.agents)
+            self._progress.phases, self._progress.because = dict(states), dict(because)
             if is_taken_up and self._pen is self._lines:
                 # Earlier steps were shown by the process that took them.
-                self._lines.say(StatusText(f"resumed: {self._standings.counted}"))
+                self._lines.say(StatusText(f"resumed: {self._progress.counted}"))
                 return
             for name, state in states.items():
                 if before.get(name, "blocked") != state:
