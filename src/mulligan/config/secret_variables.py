@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..core.redaction import take_secret_values_from
+from ..core.redaction import SHORTEST_SECRET, take_secret_values_from
 
 TYPE_CHECKING = False  # typing and re are loaded by the first failure, not by the first import
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ _WORDS = frozenset(
         *("CREDENTIAL", "CREDENTIALS", "CREDS", "COOKIE", "COOKIES", "AUTH", "DSN", "WEBHOOK"),
     )
 )
+# What each of these words contains: most names have none of it, and are done after one search.
+_STEMS = r"(?i)KEY|TOKEN|SECRET|JWT|PASS|PWD|PSK|PAT|CRED|COOKIE|AUTH|DSN|WEBHOOK"
 # PGPASSWORD, AUTHTOKEN, MYSECRET: no underscore in between.
 _ENDINGS = ("PASSWORD", "PASSWD", "TOKEN", "SECRET", "APIKEY", "PASSPHRASE", "CREDENTIALS")
 # What stands last and makes the value a place, a kind or a number: SSH_AUTH_SOCK, TOKEN_TYPE.
@@ -42,8 +44,6 @@ _BETWEEN_WORDS = r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])"
 # scheme://user:secret@host
 _USERINFO = r"[A-Za-z][A-Za-z0-9+.-]*://[^:/@\s]*:(?P<secret>.+)@"
 
-# Shorter values are words of every day; CI systems refuse to mask them, too.
-_SHORTEST = 8
 # A program may load its keys after it has imported us, so the environment is read again.
 _FRESH_SECONDS = 1.0
 
@@ -52,7 +52,7 @@ def is_secret_name(name: str) -> bool:
     """Whether a variable of this name holds a secret."""
     import re
 
-    if name.upper() in _FOLDERS:
+    if re.search(_STEMS, name) is None or name.upper() in _FOLDERS:
         return False
     words = [word.upper() for word in re.split(_BETWEEN_WORDS, name) if word]
     if not words or words[-1] in _HARMLESS:
@@ -71,7 +71,7 @@ def secret_values(environ: Mapping[str, str]) -> tuple[str, ...]:
             found.update(line.strip() for line in value.splitlines())
         elif (userinfo := re.match(_USERINFO, value)) is not None:
             found.add(userinfo["secret"])
-    found = {value for value in found if len(value) >= _SHORTEST and not value.isspace()}
+    found = {value for value in found if len(value) >= SHORTEST_SECRET and not value.isspace()}
     for value in tuple(found):
         found.update(_encoded(value))
     return tuple(sorted(found, key=lambda value: (-len(value), value)))

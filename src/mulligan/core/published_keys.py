@@ -1,23 +1,20 @@
-"""API keys that can be recognised without a name beside them: by a published prefix or shape.
+"""API keys that can be recognised without a name beside them: their published prefixes and shapes.
 
-One row per kind of key. A row costs one search for its prefix in the text; its pattern is
-compiled the first time that the prefix is found. Where a vendor publishes a format it is written
-out, else a generous tail of letters, digits, dashes and underscores is taken.
+One row per kind of key, used by `core.redaction`. A row costs one search for its prefix in a text;
+its pattern is compiled the first time that the prefix is found. Where a vendor publishes a format
+it is written out, else a generous tail of letters, digits, dashes and underscores is taken.
 """
 
 from __future__ import annotations
 
-import re
-from functools import cache
-
-__all__ = ("mask_published_keys",)
+__all__ = ("PREFIXES", "SHAPES")
 
 _ALNUM = r"[A-Za-z0-9]{16,}"
 _TAIL = r"[A-Za-z0-9_-]{16,}"
 _HEX = r"[0-9a-f]{32,}"
 
 # Prefix → what follows it. The prefix is matched as it is written, upper and lower case apart.
-_PREFIXES: dict[str, str] = {
+PREFIXES: dict[str, str] = {
     # Model providers
     "sk-": r"(?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{12,}",  # OpenAI, Anthropic, OpenRouter, DeepSeek …
     "pk-": r"(?:[A-Za-z0-9]+[-_])*[A-Za-z0-9_-]{12,}",  # Langfuse
@@ -182,7 +179,7 @@ _PREFIXES: dict[str, str] = {
 }
 
 # Keys without a prefix of their own: told by their whole shape. The first item must be in the text.
-_SHAPES: tuple[tuple[str, str], ...] = (
+SHAPES: tuple[tuple[str, str], ...] = (
     (":AA", r"\d{8,10}:AA[A-Za-z0-9_-]{32,}"),  # Telegram bots
     (".", r"[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"),  # Discord bots
     ("-us", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])"),  # Mailchimp
@@ -193,26 +190,3 @@ _SHAPES: tuple[tuple[str, str], ...] = (
     ("pat", r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),  # Airtable
     (":APA91b", r"[A-Za-z0-9_-]{7,}:APA91b[A-Za-z0-9_-]{40,}"),  # Firebase messaging
 )
-
-# No key is shorter. Most messages have no such word, and are done after one search.
-_LONG_WORD = re.compile(r"[A-Za-z0-9_.:/+=~-]{14}")
-
-
-def mask_published_keys(text: str, mask: str) -> str:
-    """`text` with every key of a known kind replaced by `mask`."""
-    if _LONG_WORD.search(text) is None:
-        return text
-    for pattern in _found(text):
-        text = _compiled(pattern).sub(mask, text)
-    return text
-
-
-def _found(text: str) -> list[str]:
-    found = [re.escape(prefix) + tail for prefix, tail in _PREFIXES.items() if prefix in text]
-    return found + [shape for part, shape in _SHAPES if part in text]
-
-
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    # \b takes a letter of any script for a part of the word.
-    return re.compile(rf"(?<![A-Za-z0-9]){pattern}")

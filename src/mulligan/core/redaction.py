@@ -7,7 +7,7 @@ a Failure. Everything behind that point can be logged, printed and journaled as 
 from __future__ import annotations
 
 from .lazy_pattern import lazy
-from .published_keys import mask_published_keys
+from .published_keys import PREFIXES, SHAPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "MASK",
+    "SHORTEST_SECRET",
     "clean",
     "mask",
     "presentable",
@@ -25,6 +26,9 @@ __all__ = (
 )
 
 MASK = "[masked]"
+
+# Shorter values are words of every day; CI systems refuse to mask them, too.
+SHORTEST_SECRET = 8
 
 # ANSI/OSC sequences first, whole; then what is left of control and bidi characters.
 _ESCAPES = lazy(
@@ -38,6 +42,7 @@ _CONTROLS = lazy(
     "\ud800-\udfff]"  # lone surrogates cannot be encoded
 )
 _BLANKS = lazy(r"[ \t\n]+")
+_LONG_WORD = lazy(r"[A-Za-z0-9_.:/+=~-]{14}")
 
 # One cheap look before the careful one: most messages contain none of these. Plain searches in
 # lower case cost a microsecond, the same list as one pattern ten times that.
@@ -157,6 +162,8 @@ def mask(text: str) -> str:
     Three kinds: values known to be secret (`secret_values`), whatever stands beside a name that
     only secrets have, and keys that are known by their looks.
     """
+    if len(text) < SHORTEST_SECRET and (not text or text.isalnum()):
+        return text  # too short for a value, without room for a name beside one
     for value in secret_values():
         if value in text:
             text = text.replace(value, MASK)
@@ -164,7 +171,20 @@ def mask(text: str) -> str:
     if any(suspect in lowered for suspect in _SUSPICIOUS):
         for pattern, replacement in _RULES:
             text = pattern.sub(replacement, text)
-    return mask_published_keys(text, MASK)
+    # Most messages have no word as long as a key, and are done after one search.
+    if _LONG_WORD.search(text) is not None:
+        for key in _published_keys(text):
+            text = key.sub(MASK, text)
+    return text
+
+
+def _published_keys(text: str) -> list[re.Pattern[str]]:
+    """The patterns of those kinds of keys whose prefix stands in `text`."""
+    import re
+
+    found = [re.escape(prefix) + tail for prefix, tail in PREFIXES.items() if prefix in text]
+    found += [shape for part, shape in SHAPES if part in text]
+    return [re.compile(_START + pattern) for pattern in found]
 
 
 def presentable(text: str, limit: int = 500) -> str:

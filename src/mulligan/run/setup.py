@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from ..core.redaction import presentable
 from ..errors import StoreError
 from .agents.catalogue import program_name, recognise
 from .attempt.options import WAIT_HERE
@@ -22,9 +24,6 @@ if TYPE_CHECKING:
     from .journal.store import ClaimedRun
 
 __all__ = ("drive_run", "make_run")
-
-# Shorter words are never masked, whatever the environment holds; see `config.environment`.
-_SHORTEST_SECRET = 8
 
 
 def make_run(
@@ -62,11 +61,11 @@ def make_run(
     made = RunMade(
         at=context.now(),
         agent=adapter.name,
-        command=_masked(command),
+        command=presentable(shlex.join(command)),
         cwd=cwd,
         host=os.uname().nodename,
         user=os.geteuid(),
-        name=_shown(name),
+        name=presentable(name),
         terms=options._asdict(),
         variables=sorted(environ),
         parent=parent,
@@ -131,23 +130,3 @@ def _telling(context: RunContext, id_: str, state: RunState) -> RunContext:
 
     told = RunEvents(id_, program_name(context.runs.command(id_)), state, context.events)
     return context._replace(listeners=(*context.listeners, told))
-
-
-def _masked(command: tuple[str, ...]) -> str:
-    """The command with secrets masked."""
-    if all(word.isalnum() and len(word) < _SHORTEST_SECRET for word in command):
-        return " ".join(command)  # nothing to quote, and too short to be a secret
-    import shlex
-
-    from ..core.redaction import presentable
-
-    return presentable(shlex.join(command))
-
-
-def _shown(name: str) -> str:
-    """The name of a run, cleaned and masked."""
-    if not name or (name.isalnum() and len(name) < _SHORTEST_SECRET):
-        return name
-    from ..core.redaction import presentable
-
-    return presentable(name)

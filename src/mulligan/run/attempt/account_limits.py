@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from ...core.moment import Due, Lease
+from ...core.redaction import presentable
 from ...stores.machine import Machine
 
 if TYPE_CHECKING:
@@ -385,8 +386,6 @@ def _with_probe(state: AccountState, some: list[AccountLimit], probe: Lease | No
 
 def plain_model(name: str) -> str:
     """`name` in the form in which models are compared, shown and typed; empty for the default."""
-    from ...core.redaction import presentable
-
     plain = "-".join(presentable(name.rpartition("/")[2], _LONGEST).lower().split())
     return "" if plain in {"default", "inherit", "auto"} else plain
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.hint import Confidence
-from ...core.redaction import presentable
+from ...core.redaction import clean, presentable
 from ...errors import StoreError
 from ...stores.cache import FailOpen
 from ...stores.machine import Key
@@ -197,5 +197,5 @@ class RunLimits:
             is_default=not self._model,
             seconds=0.0 if hint is None else hint.floor,
             is_sure=hint is not None and hint.confidence is Confidence.HIGH,
-            because=presentable(failure.message or str(failure.kind), 200),
+            because=clean(failure.message or str(failure.kind), 200),
         )
