@@ -78,6 +78,8 @@ def test_agents_whose_plan_is_gone_go_as_well(runs):
 def test_a_run_whose_folder_is_missing_is_pruned_and_fails_nobody(runs, capfd):
     old = add(runs, BEGUN, DONE)
     shutil.rmtree(runs.folder / "runs" / old)
+    (runs.folder / "pruned").touch()
+    os.utime(runs.folder / "pruned", (OLD, OLD))
     with pytest.raises(SystemExit) as caught:
         main(["run", "--", "true"])
     assert (caught.value.code, old in runs.ids()) == (0, False), capfd.readouterr().err

@@ -21,7 +21,7 @@ def stop():
 
 
 def is_readable(stop):
-    return bool(select.select([stop], [], [], 0)[0])
+    return bool(select.select([stop.descriptor], [], [], 0)[0])
 
 
 def test_nothing_is_asked_at_first(stop):

@@ -77,8 +77,10 @@ class ClaudeAdapter(KnownProgram):
     def file_credentials(self, environ: Mapping[str, str]) -> dict[str, Credential]:
         folder = environ.get(self.home_variable) or environ.get("HOME", "")
         account = text(read_json(f"{folder}/.claude.json"), "oauthAccount", "accountUuid")
+        if not account:
+            return {}
         label = f"login in {short_path(self.home(environ), environ)}"
-        return {"anthropic": Credential(account, label)} if account else {}
+        return {"anthropic": Credential(account, label)}
 
     def reader(self, launch: Launch, /) -> OutputReader:
         return ClaudeReader(launch)

@@ -158,10 +158,7 @@ ACCOUNT: Machine[AccountState] = Machine(name="account", start=AccountState(), k
 
 class _Operation:
     __slots__ = ()
-
-    @property
-    def machine(self) -> Machine[AccountState]:
-        return ACCOUNT
+    machine = ACCOUNT
 
 
 @dataclass(frozen=True, slots=True)

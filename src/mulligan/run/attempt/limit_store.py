@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..agents.adapter import AgentAdapter
     from ..context import PlatformClock, RunContext
 
-__all__ = ("PART", "RunLimits", "account_key", "limits_of", "shared_store")
+__all__ = ("PART", "RunLimits", "limits_of", "shared_store")
 
 #: The part of a key under which accounts are stored.
 PART = "account"
@@ -46,11 +46,6 @@ _SPREAD, _LONGEST_SPREAD = 0.05, 30.0
 
 # Seconds between two reports of an answer to the store; programs report every answer.
 _NEWS = 30.0
-
-
-def account_key(store: Store, account: AgentAccount) -> Key:
-    """The key under which `account` is stored; it contains only a hash of the credential."""
-    return Key(presentable(account.provider, 80), PART, store.scoped(account.secret))
 
 
 def shared_store(environ: Mapping[str, str]) -> Store | None:
@@ -107,24 +102,26 @@ class RunLimits:
         roll: Callable[[], float],
     ) -> None:
         self._store, self._state = store, FailOpen(store.state)
-        self._key = account_key(store, account)
-        # An order for a program or a provider applies to all of its accounts.
-        names = sorted({self._key.target, program})
-        self._name_keys = [Key(name, PART) for name in names]
-        self._label = presentable(account.label, 80)
         self._run, self._program = run, program
-        self._model = plain_model(model)
+        self._label, self._model = presentable(account.label, 80), plain_model(model)
+        provider = presentable(account.provider, 80)
+        # The account's own key, with a hash of its credential. An order for a program or a provider
+        # applies to all of its accounts.
+        self._keys = (
+            Key(provider, PART, store.scoped(account.secret)),
+            *(Key(name, PART) for name in sorted({provider, program})),
+        )
+        self._key = self._keys[0]
         self._clock, self._roll = clock, roll
         self._began = self._told = clock.now()
 
     def held(self) -> StartDelayed | None:
         """Why the run must not start now, and for how long; None if it may."""
-        named = [self._state.peek(key, ACCOUNT) for key in self._name_keys]
+        (state, moment), *named = [self._state.peek(key, ACCOUNT) for key in self._keys]
         blocked = [held for state, moment in named if (held := state.blocked(moment)) is not None]
         if blocked:
             return max(blocked, key=lambda each: each.delay)
         ask = StartRequest(run=self._run, model=self._model)
-        state, moment = self._state.peek(self._key, ACCOUNT)
         after, answer = ask(state, moment)
         if after is not state:
             answer = self._state.transact(self._key, ask)
@@ -142,7 +139,7 @@ class RunLimits:
         Cached state is not used while the store is down: it cannot show that a limit was lifted.
         """
         try:
-            rows = [self._store.state.peek(key, ACCOUNT) for key in (self._key, *self._name_keys)]
+            rows = [self._store.state.peek(key, ACCOUNT) for key in self._keys]
         except StoreError:
             return None
         if any(each.blocked(moment) is not None for each, moment in rows):

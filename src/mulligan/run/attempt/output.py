@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..agents.adapter import OutputNote, OutputReader, Stream
+    from ..listeners import RunListener
 
 __all__ = (
     "AFTER",
@@ -104,7 +105,8 @@ class AttemptOutput:
         is_translated: Whether the user sees what the reader shows instead of stdout's bytes.
         log: Where the raw bytes go: this path with ``.out`` and ``.err``.
         show: Told what the user sees: (stream, bytes).
-        noted: Told of each note, after it was added to `facts`.
+        listeners: Told of each note, after it was added to `facts`.
+        answered: Called when a model has answered.
         retrying: Called when the program retries by itself, with its reason and the seconds of
             silence that it announced; returns why to stop the program, empty to let it retry.
         is_tool_spared: Whether a tool may be silent longer than a model; False if the user set the
@@ -118,19 +120,16 @@ class AttemptOutput:
         is_translated: bool,
         log: Path,
         show: Callable[[Stream, bytes], None],
-        noted: Callable[[OutputNote], None] = lambda _note: None,
+        listeners: tuple[RunListener, ...] = (),
+        answered: Callable[[], None] = lambda: None,
         retrying: Callable[[str, float], str] = lambda _reason, _quiet: "",
         is_tool_spared: bool = True,
     ) -> None:
         self.facts = AttemptFacts()
         self._is_tool_spared = is_tool_spared
         self._log, self._retrying = log, retrying
-        self._reader, self._is_translated, self._show, self._noted = (
-            reader,
-            is_translated,
-            show,
-            noted,
-        )
+        self._reader, self._is_translated, self._show = reader, is_translated, show
+        self._listeners, self._answered = listeners, answered
         self._logs: dict[Stream, AttemptLog] = {
             stream: AttemptLog(log.with_suffix(suffix)) for stream, suffix in LOGS.items()
         }
@@ -200,7 +199,10 @@ class AttemptOutput:
         for stream, text in note.shown if self._is_translated else ():
             if stream == "stderr" or not self._is_ending:  # the answer came before our signal
                 self._show(stream, text.encode("utf-8", "surrogateescape"))
-        self._noted(note)
+        if note.is_work:
+            self._answered()
+        for listener in self._listeners:
+            listener.noted(note, self.facts)
 
     def close(self) -> None:
         """Read the last incomplete lines and close the logs.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ...classify.output.reader import Outcome
     from ...core.failure import Failure
     from ...core.policy import Policy
-    from ..agents.adapter import Launch, OutputNote
+    from ..agents.adapter import Launch
     from ..context import RunContext
     from ..journal.entries import How, JournalEntry
     from ..journal.state import RunState
@@ -307,7 +307,8 @@ class Runner:
             is_translated=launch.is_translated,
             log=self._log(number),
             show=self._context.output,
-            noted=lambda note: self._noted(note, printed.facts),
+            listeners=self._context.listeners,
+            answered=self._answered,
             retrying=lambda reason, quiet: self._better_ended(attempt, reason, quiet),
             is_tool_spared=self._options.idle is None,
         )
@@ -493,11 +494,9 @@ class Runner:
         environ = marked({**self._context.environ, **launch.environ}, self._claimed.id)
         return marked(environ, f"{self._claimed.id}.{number}")
 
-    def _noted(self, note: OutputNote, facts: AttemptFacts) -> None:
-        if note.is_work and self._limits is not None:
+    def _answered(self) -> None:
+        if self._limits is not None:
             self._limits.answered()
-        for listener in self._context.listeners:
-            listener.noted(note, facts)
 
     def _ended(
         self, state: RunState, end: AttemptEnd, *, is_lost: bool, retried: Outcome | None

@@ -46,7 +46,7 @@ def prune(runs: RunStore, now: float, *, kept: float = KEPT) -> tuple[str, ...]:
             if runs.forget(id_, state.steps):
                 _forget_trees(id_, trees)
                 gone.append(id_)
-    _sweep(runs, now)
+    _sweep(runs, known, now)
     return tuple(gone)
 
 
@@ -98,7 +98,7 @@ def _forget_trees(id_: str, trees: list[Tree]) -> None:
             drop(tree, id_)
 
 
-def _sweep(runs: RunStore, now: float) -> None:
+def _sweep(runs: RunStore, known: set[str], now: float) -> None:
     """Remove folders of logs without a run in the journal, left by a crash before the run was made.
 
     Folders older than the journal are kept: they belonged to a journal that was lost, and are all
@@ -106,7 +106,7 @@ def _sweep(runs: RunStore, now: float) -> None:
     """
     import shutil  # which loads three compressors, and this is done once a day
 
-    known, made_at = set(runs.ids()), runs.made_at()
+    made_at = runs.made_at()
     folder = runs.folder / "runs"
     for each in folder.iterdir() if folder.is_dir() else ():
         with contextlib.suppress(OSError):
@@ -115,13 +115,16 @@ def _sweep(runs: RunStore, now: float) -> None:
 
 
 def prune_daily(runs: RunStore, now: float) -> tuple[str, ...]:
-    """`prune`, unless that was done within the last day. Never raises: no user asked for it."""
+    """`prune`, unless that was done within the last day. Never raises: no user asked for it.
+
+    A state folder that was never pruned was made just now: its turn is tomorrow.
+    """
     mark = runs.folder / "pruned"
     try:
-        with contextlib.suppress(FileNotFoundError):
-            if now - _DAY < mark.stat().st_mtime <= now + _DAY:
-                return ()
+        is_new = not mark.exists()
+        if not is_new and now - _DAY < mark.stat().st_mtime <= now + _DAY:
+            return ()
         mark.touch(mode=0o600)
-        return prune(runs, now)
+        return () if is_new else prune(runs, now)
     except (MulliganError, OSError):
         return ()

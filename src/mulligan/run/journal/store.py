@@ -241,7 +241,7 @@ class RunStore:
 
     def files(self, id_: str) -> Path:
         """The folder of a run."""
-        return private_folder(self.folder / "runs" / id_)
+        return self.folder / "runs" / id_
 
     def command(self, id_: str) -> tuple[str, ...]:
         """The command of a run, as it was given.
@@ -250,7 +250,7 @@ class RunStore:
             NoSuchRun: Its folder is gone.
         """
         try:
-            data = json.loads((self._folder(id_) / "command.json").read_text(encoding="utf-8"))
+            data = json.loads((self.files(id_) / "command.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise NoSuchRun(_REMOVED.format(id_)) from None
         return tuple(data)
@@ -286,15 +286,13 @@ class RunStore:
 
     def make(self, id_: str, made: RunMade) -> ClaimedRun:
         """A new run, whose folder exists, claimed by this process."""
-        lease = _leased(self._me())
-        made = made._replace(holder=lease.holder, machine=self.machine)
+        me = self._me()
+        lease = _leased(me)
+        made = made._replace(holder=lease.holder, machine=me.machine)
         # Not synced: nothing can be lost before the first attempt, whose `begun` entry syncs this
         # one, too.
-        self._journal.take(
-            _PREFIX + id_,
-            lambda _epoch, _lease: (JournalLine("made#1", packed(made), 1), lease),
-            is_synced=False,
-        )
+        entry = JournalLine("made#1", packed(made), 1)
+        self._journal.append(_PREFIX + id_, entry, lease=lease, is_synced=False)
         return ClaimedRun(id_, lease.holder, 1)
 
     def claim(self, id_: str, now: float, *, is_by_hand: bool = False) -> ClaimedRun:
@@ -322,7 +320,7 @@ class RunStore:
             taken = packed(RunTaken(now, mine.holder))
             return JournalLine(f"taken#{epoch + 1}", taken, epoch + 1), mine
 
-        if self._journal.newest(_PREFIX + id_)[0] and not self._folder(id_).is_dir():
+        if self._journal.newest(_PREFIX + id_)[0] and not self.files(id_).is_dir():
             raise NoSuchRun(f"{_REMOVED.format(id_)}; mulligan cancel {id_} ends it")
         entry = self._journal.take(_PREFIX + id_, choose)
         return ClaimedRun(id_, mine.holder, entry.epoch)
@@ -364,9 +362,6 @@ class RunStore:
     @staticmethod
     def _standing(lease: StreamLease | None, me: Holder) -> Standing:
         return standing(lease, me, boot_time(), is_alive)
-
-    def _folder(self, id_: str) -> Path:
-        return self.folder / "runs" / id_
 
     def write(
         self, claimed: ClaimedRun, step: JournalEntry, name: str, *, is_synced: bool = True
@@ -415,8 +410,8 @@ class RunStore:
             return False
         for each in (each for each in self.ids() if each.startswith(f"{id_}.")):
             self._journal.forget(_PREFIX + each)
-            shutil.rmtree(self._folder(each), ignore_errors=True)
-        shutil.rmtree(self._folder(id_), ignore_errors=True)
+            shutil.rmtree(self.files(each), ignore_errors=True)
+        shutil.rmtree(self.files(id_), ignore_errors=True)
         return True
 
     def forget_unreadable(self, id_: str) -> Path:
@@ -430,8 +425,8 @@ class RunStore:
             raise NoSuchRun(f"run {id_!r} is not an unreadable run; mulligan runs lists all runs")
         kept = private_folder(self.folder / "lost") / id_
         steps = self._journal.newest(_PREFIX + id_)[1]
-        if self._folder(id_).is_dir():
-            self._folder(id_).rename(kept)
+        if self.files(id_).is_dir():
+            self.files(id_).rename(kept)
         if not self.forget(id_, steps):
             raise RunHeld(f"run {id_} is being run by {self.holder(id_)}, which can read it")
         return kept

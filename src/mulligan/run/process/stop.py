@@ -43,8 +43,8 @@ class Stop:
     """
 
     __slots__ = (
-        *("_asked", "_closing", "_inlet", "_outer", "_outlet"),
-        *("count", "groups", "inner", "is_set", "pauses", "reason"),
+        *("_asked", "_closing", "_inlet", "_outer"),
+        *("count", "descriptor", "groups", "inner", "is_set", "pauses", "reason"),
     )
 
     def __init__(self, outer: Stop | None = None) -> None:
@@ -61,7 +61,8 @@ class Stop:
         # Held while the pipe is written to or closed: the number of a descriptor that was closed in
         # between belongs to another file.
         self._closing = RLock()
-        self._outlet, self._inlet = os.pipe()
+        #: Readable once this is set, and stays so: it is never read; -1 once this is closed.
+        self.descriptor, self._inlet = os.pipe()
         os.set_blocking(self._inlet, False)
         #: Process groups that Ctrl-Z must stop with us; kept by `supervise`.
         self.groups: set[int] = set() if outer is None else outer.groups
@@ -90,15 +91,11 @@ class Stop:
         """The signal that requested it first; 0 if none did."""
         return next((number for number, why in _REASONS.items() if why == self.reason), 0)
 
-    def fileno(self) -> int:
-        """A descriptor that is readable once this is set, and stays so: it is never read."""
-        return self._outlet
-
     def wait(self, seconds: float) -> bool:
         """Wait until this is set, at most `seconds`; whether it is."""
         ends_at = time.monotonic() + seconds
         waiter = select.poll()
-        waiter.register(self._outlet, select.POLLIN)
+        waiter.register(self.descriptor, select.POLLIN)
         while not self.is_set:
             left = ends_at - time.monotonic()
             if left <= 0:
@@ -113,7 +110,7 @@ class Stop:
         with self._closing:
             # Reset before closing: a signal in between must not write to a reused descriptor.
             inlet, self._inlet = self._inlet, -1
-            outlet, self._outlet = self._outlet, -1
+            outlet, self.descriptor = self.descriptor, -1
             for descriptor in (inlet, outlet):
                 if descriptor >= 0:
                     os.close(descriptor)

@@ -136,7 +136,7 @@ class Watchdog:
         for pipe in self._streams:
             os.set_blocking(pipe.fileno(), False)
             self._selector.register(pipe, selectors.EVENT_READ, partial(self._hear, pipe))
-        self._selector.register(self._stop, selectors.EVENT_READ)
+        self._selector.register(self._stop.descriptor, selectors.EVENT_READ)
         self._ending = ending(child.pid, opened)
         if self._ending is not None:
             self._selector.register(self._ending, selectors.EVENT_READ)

@@ -40,9 +40,9 @@ def showing(
     """
     streams, kept = Streams(context.stop), context.runs.files(id_) / HELD
     view = _events(id_, streams) if is_json else _drawn(context, id_, state, streams)
-    listeners: list[RunListener] = [view, *_notifiers(context, id_, state, view)]
-    output = view.output
-    is_final_only = RunOptions.from_journal(state.made.terms).is_final_only
+    options = RunOptions.from_journal(state.made.terms)
+    listeners: list[RunListener] = [view, *_notifiers(context, id_, options, view)]
+    output, is_final_only = view.output, options.is_final_only
     if is_final_only is None:
         # Events name their attempt, so they need not be held back.
         is_final_only = not is_json and not os.isatty(1)
@@ -68,14 +68,14 @@ def recording(context: RunContext, id_: str, state: RunState) -> Iterator[RunCon
     runs = context.runs
     program = program_name(runs.command(id_))
     lines = PlainView(id_, program, streams=Streams(context.stop), label=f"{id_}:")
-    yield context._replace(listeners=(lines, *_notifiers(context, id_, state, lines)))
+    options = RunOptions.from_journal(state.made.terms)
+    yield context._replace(listeners=(lines, *_notifiers(context, id_, options, lines)))
     (runs.files(id_) / HELD).unlink(missing_ok=True)
 
 
 def _notifiers(
-    context: RunContext, id_: str, state: RunState, view: PlainView | JsonEvents
+    context: RunContext, id_: str, options: RunOptions, view: PlainView | JsonEvents
 ) -> list[Notifier]:
-    options = RunOptions.from_journal(state.made.terms)
     if not options.is_notified:
         return []
     from .notify import Notifier, remembered

@@ -154,5 +154,5 @@ class PatientWriter:
         waiter.register(self._descriptor, select.POLLOUT)
         if self._stop.is_set:
             return bool(waiter.poll(_LAST_CALL * 1000))
-        waiter.register(self._stop, select.POLLIN)
-        return any(descriptor == self._descriptor for descriptor, _ in waiter.poll())
+        waiter.register(self._stop.descriptor, select.POLLIN)
+        return self._descriptor in dict(waiter.poll())

@@ -56,8 +56,7 @@ class PlainView(RunListener):
             return
         from .wording import told
 
-        for said in told(step, self._program):
-            self._say(said, step.at)
+        self._say(told(step, self._program), step.at)
 
     def output(self, stream: Stream, chunk: bytes) -> None:
         """Show what the program printed."""
@@ -74,26 +73,27 @@ class PlainView(RunListener):
         from .wording import StatusText, clock
 
         now = until - left
-        self._say(StatusText(f"{self._program} waits until {clock(until, now)}", "wait"), now)
+        self._say([StatusText(f"{self._program} waits until {clock(until, now)}", "wait")], now)
 
     def notified(self, error: str) -> None:
         """The notify command was run; what went wrong with that, or nothing."""
         from .wording import StatusText
 
         if error:
-            self._say(StatusText(f"the notify command failed: {error}", "bad"))
+            self._say([StatusText(f"the notify command failed: {error}", "bad")])
 
     def over(self, state: RunState) -> None:
         if state.status == "done" and state.attempts <= 1:
             return  # nothing to report
         from .wording import summed_up
 
-        for said in summed_up(self._id, state):
-            self._say(said)
+        self._say(summed_up(self._id, state))
 
-    def _say(self, said: StatusText, at: float | None = None) -> None:
-        when = "" if at is None else f"{self._clock(at)} "
-        self._streams.say(f"{self._prefix(said)} {self._label}{when}{said.text}")
+    def _say(self, said: list[StatusText], at: float | None = None) -> None:
+        if said:
+            when = "" if at is None else f"{self._clock(at)} "
+            lines = [f"{self._prefix(each)} {self._label}{when}{each.text}" for each in said]
+            self._streams.say("\n".join(lines))
 
     def _prefix(self, said: StatusText) -> str:  # noqa: ARG002 -- a terminal paints it
         return "mulligan:"

@@ -228,13 +228,8 @@ def summed_up(id_: str, state: RunState) -> list[StatusText]:
     if state.status == "done" and state.attempts <= 1:
         return []
     said = [_headline(state)]
-    rows = [_row(step) for step in state.ended]
-    if len(rows) > _MOST_ROWS:
-        last = _MOST_ROWS - _FIRST_ROWS - 1
-        left = f"  …  {len(rows) - _FIRST_ROWS - last} more: mulligan show {id_}"
-        rows = [*rows[:_FIRST_ROWS], left, *rows[-last:]]
-    if len(rows) > 1:
-        said += [StatusText(row) for row in rows]
+    if len(state.ended) > 1:
+        said += [StatusText(row) for row in _rows(id_, state)]
     if state.needs_restart:
         twice = "to restart it, which may repeat its work"
         said.append(StatusText(f"{twice}: mulligan resume {id_} --restart"))
@@ -254,12 +249,13 @@ def summed_up(id_: str, state: RunState) -> list[StatusText]:
 
 
 def _headline(state: RunState) -> StatusText:
-    count = f"{state.attempts} attempt{'s' if state.attempts != 1 else ''}"
+    count, cost, tokens = state.attempts, state.cost, state.tokens
     last = state.ended[-1].at if state.ended else state.made.at
-    spent = [f"{count} in {duration_text(max(0.0, last - state.made.at))}"]
+    attempts = f"{count} attempt{'s' if count != 1 else ''}"
+    spent = [f"{attempts} in {duration_text(max(0.0, last - state.made.at))}"]
     if (rest := waited(state)) >= 1:
         spent.append(f"{duration_text(rest)} of it waiting")
-    spent += [each for each in (money(state.cost), counted(state.tokens)) if each]
+    spent += [each for each in (money(cost), counted(tokens)) if each]
     what, tone = _STATUSES.get(state.status, (state.status, "wait"))
     if state.status == "paused" and state.because:
         what = state.because
@@ -279,6 +275,15 @@ _STATUSES: dict[str, tuple[str, Tone]] = {
     "running": ("interrupted", "wait"),
     "new": ("interrupted before it began", "wait"),
 }
+
+
+def _rows(id_: str, state: RunState) -> list[str]:
+    rows = [_row(step) for step in state.ended]
+    if len(rows) <= _MOST_ROWS:
+        return rows
+    last = _MOST_ROWS - _FIRST_ROWS - 1
+    left = f"  …  {len(rows) - _FIRST_ROWS - last} more: mulligan show {id_}"
+    return [*rows[:_FIRST_ROWS], left, *rows[-last:]]
 
 
 def _row(step: AttemptEnd) -> str:

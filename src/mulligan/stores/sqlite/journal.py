@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...errors import Fenced, StoreDown
 from ..async_calls import in_thread
@@ -56,6 +55,13 @@ CREATE TABLE lease (
 INSERT OR IGNORE INTO meta VALUES ('made_at', strftime('%s', 'now'))
 """
 
+# The epoch and the place of the last entry of a stream. Epochs never fall along a stream, so the
+# last entry has the newest.
+_LAST = "SELECT epoch, place FROM journal WHERE stream = ? ORDER BY place DESC LIMIT 1"
+_APPEND = "INSERT INTO journal (stream, place, id, body, epoch) VALUES (?, ?, ?, ?, ?)"
+_LEASE = "SELECT holder, boot, seen FROM lease WHERE stream = ?"
+_SET_LEASE = "INSERT OR REPLACE INTO lease VALUES (?, ?, ?, ?)"
+
 # How long work that must be recorded waits for other writers.
 _PATIENCE = 5.0
 
@@ -73,72 +79,79 @@ def journal_file(hot: Path) -> SqliteFile:
 
 
 class SqliteJournal:
-    """Entries by stream, in one table."""
+    """Entries by stream, in one table, and the lease of each stream's holder in another."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
 
-    def append(self, stream: str, entry: JournalLine, *, is_synced: bool = True) -> int:
-        with self._file.writing(is_synced=is_synced) as connection:
-            return self._append(connection, stream, entry)
+    def append(
+        self,
+        stream: str,
+        entry: JournalLine,
+        *,
+        lease: StreamLease | None = None,
+        is_synced: bool = True,
+    ) -> int:
+        """Write `entry` at the end of `stream`, in one step with the lease of its holder, if given.
 
-    def _append(self, connection: sqlite3.Connection, stream: str, entry: JournalLine) -> int:
-        row = connection.execute(
-            "SELECT place FROM journal WHERE stream = ? AND id = ?", (stream, entry.id)
-        ).fetchone()
-        if row is not None:
-            return int(row[0])
-        newest, last = _newest(connection, stream)
-        if entry.epoch < newest:
-            raise Fenced(self._file.url, f"{stream} is written by epoch {newest} now")
-        connection.execute(
-            "INSERT INTO journal VALUES (?, ?, ?, ?, ?)",
-            (stream, last + 1, entry.id, entry.epoch, entry.body),
-        )
-        return last + 1
+        Args:
+            stream: The stream.
+            entry: The entry; one that is there already is not written again.
+            lease: The new lease; None leaves it as it is.
+            is_synced: As of `SqliteFile.writing`.
+
+        Raises:
+            Fenced: The stream has an entry of a later epoch.
+        """
+        with self._file.writing(is_synced=is_synced) as connection:
+            known = connection.execute(
+                "SELECT place FROM journal WHERE stream = ? AND id = ?", (stream, entry.id)
+            ).fetchone()
+            epoch, place = connection.execute(_LAST, (stream,)).fetchone() or (0, 0)
+            if known is None:
+                if entry.epoch < epoch:
+                    raise Fenced(self._file.url, f"{stream} is written by epoch {epoch} now")
+                connection.execute(_APPEND, (stream, place + 1, *entry))
+            if lease is not None:
+                connection.execute(_SET_LEASE, (stream, *lease))
+            return int(place + 1 if known is None else known[0])
 
     def read(self, stream: str, after: int = 0) -> tuple[JournalLine, ...]:
         # As bytes: one entry that is not text must not hide the others.
+        found = []
+        for id_, body, epoch in self._rows(
+            "SELECT id, CAST(body AS BLOB), epoch FROM journal "
+            "WHERE stream = ? AND place > ? ORDER BY place",
+            (stream, after),
+        ):
+            found.append(JournalLine(id_, body.decode("utf-8", "replace"), epoch))
+        return tuple(found)
+
+    def _rows(self, query: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         try:
-            rows = self._file.reader.execute(
-                "SELECT id, CAST(body AS BLOB), epoch FROM journal "
-                "WHERE stream = ? AND place > ? ORDER BY place",
-                (stream, after),
-            )
-            return tuple(
-                [JournalLine(id_, body.decode("utf-8", "replace"), e) for id_, body, e in rows]
-            )
+            return self._file.reader.execute(query, values).fetchall()
         except sqlite3.Error as trouble:
             raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
 
     def streams(self, prefix: str) -> tuple[str, ...]:
-        try:
-            rows = self._file.reader.execute(
-                "SELECT DISTINCT stream FROM journal WHERE stream >= ? ORDER BY stream", (prefix,)
-            )
-            # Names with one prefix stand together; LIKE would read more, and wildcards into it.
-            return tuple(takewhile(lambda name: name.startswith(prefix), (row[0] for row in rows)))
-        except sqlite3.Error as trouble:
-            raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
+        # LIKE would read wildcards into the prefix.
+        query = "SELECT DISTINCT stream FROM journal WHERE stream >= ? ORDER BY stream"
+        return tuple([name for (name,) in self._rows(query, (prefix,)) if name.startswith(prefix)])
 
     def lengths(self, prefix: str) -> dict[str, int]:
         """The number of entries of each stream with this prefix, to see which have changed."""
-        try:
-            rows = self._file.reader.execute(
+        return dict(
+            self._rows(
                 "SELECT stream, MAX(place) FROM journal WHERE stream >= ? AND stream < ? "
                 "GROUP BY stream",
                 (prefix, f"{prefix}\U0010ffff"),
             )
-            return dict(rows.fetchall())
-        except sqlite3.Error as trouble:
-            raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
+        )
 
     def newest(self, stream: str) -> tuple[int, int]:
         """The epoch and the place of the last entry of `stream`; zeros if there is none."""
-        try:
-            return _newest(self._file.reader, stream)
-        except sqlite3.Error as trouble:
-            raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
+        [(epoch, place)] = self._rows(_LAST, (stream,)) or [(0, 0)]
+        return epoch, place
 
     # Leases
 
@@ -146,8 +159,6 @@ class SqliteJournal:
         self,
         stream: str,
         choose: Callable[[int, StreamLease | None], tuple[JournalLine, StreamLease | None]],
-        *,
-        is_synced: bool = True,
     ) -> JournalLine:
         """Begin a new epoch of `stream`, in one step with the lease of its new holder.
 
@@ -155,22 +166,23 @@ class SqliteJournal:
             stream: The stream.
             choose: (epoch of the last entry, present lease) → the entry, and the new lease; None
                 leaves the lease as it is. What it raises is raised, and nothing is written.
-            is_synced: As of `append`.
         """
-        with self._file.writing(is_synced=is_synced) as connection:
-            newest, _ = _newest(connection, stream)
-            entry, lease = choose(newest, _lease(connection, stream))
-            self._append(connection, stream, entry)
+        with self._file.writing() as connection:
+            epoch, place = connection.execute(_LAST, (stream,)).fetchone() or (0, 0)
+            row = connection.execute(_LEASE, (stream,)).fetchone()
+            entry, lease = choose(epoch, None if row is None else StreamLease(*row))
+            connection.execute(_APPEND, (stream, place + 1, *entry))
             if lease is not None:
-                _set_lease(connection, stream, lease)
+                connection.execute(_SET_LEASE, (stream, *lease))
             return entry
 
     def renew(self, stream: str, lease: StreamLease, epoch: int) -> bool:
         """Write the lease again, unless the stream has an entry of a later epoch: then False."""
         with self._file.writing(is_synced=False) as connection:
-            if _newest(connection, stream)[0] != epoch:
+            row = connection.execute(_LAST, (stream,)).fetchone()
+            if row is None or row[0] != epoch:
                 return False
-            _set_lease(connection, stream, lease)
+            connection.execute(_SET_LEASE, (stream, *lease))
             return True
 
     def release(self, stream: str, holder: str) -> None:
@@ -182,21 +194,13 @@ class SqliteJournal:
 
     def lease(self, stream: str) -> StreamLease | None:
         """The lease of `stream`, if there is one."""
-        try:
-            return _lease(self._file.reader, stream)
-        except sqlite3.Error as trouble:
-            raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
+        found = self._rows(_LEASE, (stream,))
+        return StreamLease(*found[0]) if found else None
 
     def leased(self, prefix: str) -> tuple[str, ...]:
         """Every stream that has a lease and whose name begins with `prefix`."""
-        try:
-            rows = self._file.reader.execute(
-                "SELECT stream FROM lease WHERE stream >= ? AND stream < ?",
-                (prefix, f"{prefix}\U0010ffff"),
-            )
-            return tuple([row[0] for row in rows])
-        except sqlite3.Error as trouble:
-            raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
+        query = "SELECT stream FROM lease WHERE stream >= ? AND stream < ?"
+        return tuple([name for (name,) in self._rows(query, (prefix, f"{prefix}\U0010ffff"))])
 
     def forget(self, stream: str) -> None:
         self.forget_if(stream, lambda _place, _lease: True)
@@ -211,7 +215,9 @@ class SqliteJournal:
             is_permitted: (place of the last entry, present lease), asked in the same step.
         """
         with self._file.writing() as connection:
-            if not is_permitted(_newest(connection, stream)[1], _lease(connection, stream)):
+            _, place = connection.execute(_LAST, (stream,)).fetchone() or (0, 0)
+            row = connection.execute(_LEASE, (stream,)).fetchone()
+            if not is_permitted(place, None if row is None else StreamLease(*row)):
                 return False
             connection.execute("DELETE FROM journal WHERE stream = ?", (stream,))
             connection.execute("DELETE FROM lease WHERE stream = ?", (stream,))
@@ -219,10 +225,10 @@ class SqliteJournal:
 
     def made_at(self) -> float:
         """When this journal was made, in epoch seconds."""
+        found = self._rows("SELECT value FROM meta WHERE name = 'made_at'")
         try:
-            row = self._file.reader.execute("SELECT value FROM meta WHERE name = 'made_at'")
-            return float((row.fetchone() or ("inf",))[0])
-        except (sqlite3.Error, ValueError) as trouble:
+            return float(found[0][0]) if found else float("inf")
+        except ValueError as trouble:
             raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
 
     async def aappend(self, stream: str, entry: JournalLine) -> int:
@@ -230,22 +236,3 @@ class SqliteJournal:
 
     async def aread(self, stream: str, after: int = 0) -> tuple[JournalLine, ...]:
         return await in_thread(self.read, stream, after)
-
-
-def _newest(connection: sqlite3.Connection, stream: str) -> tuple[int, int]:
-    # Epochs never fall along a stream, so the last entry has the newest.
-    row = connection.execute(
-        "SELECT epoch, place FROM journal WHERE stream = ? ORDER BY place DESC LIMIT 1", (stream,)
-    ).fetchone()
-    return (0, 0) if row is None else (int(row[0]), int(row[1]))
-
-
-def _lease(connection: sqlite3.Connection, stream: str) -> StreamLease | None:
-    row = connection.execute(
-        "SELECT holder, boot, seen FROM lease WHERE stream = ?", (stream,)
-    ).fetchone()
-    return None if row is None else StreamLease(*row)
-
-
-def _set_lease(connection: sqlite3.Connection, stream: str, lease: StreamLease) -> None:
-    connection.execute("INSERT OR REPLACE INTO lease VALUES (?, ?, ?, ?)", (stream, *lease))
