@@ -17,7 +17,7 @@ from ..core.policy import Policy
 from ..core.redaction import clean, mask, printable
 from ..errors import GitRefused, GitStopped, SettingError, TreeBusy
 from ..run.attempt.options import DriveOptions
-from ..run.attempt.recovery import longest_wait, run_policy
+from ..run.attempt.policy import longest_wait, run_policy
 from ..run.context import open_context
 from ..run.git import interruptible
 from ..run.plan.check import available

@@ -158,8 +158,8 @@ def open_context(environ: Mapping[str, str], *, ends_process: bool = False) -> I
         runs = RunStore()
         if not ends_process:
             stack.callback(runs.close)
-        stop = stack.enter_context(closing(Stop()))
-        yield RunContext(environ, runs, stop, real_platform(), events=events)
+        platform, stop = real_platform(), stack.enter_context(closing(Stop()))
+        yield RunContext(environ, runs, stop, platform, events=events)
 
 
 def _keep_lease(runs: RunStore, claimed: ClaimedRun, stop: Stop, done: Event) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mulligan.run.agents.adapter import Launch
 from mulligan.run.agents.catalogue import NAMES, known, program
-from mulligan.run.agents.output_reader import fits
+from mulligan.run.agents.output_reader import SESSION_ID
 
 PROGRAMS = sorted(set(NAMES.values()))
 
@@ -77,7 +77,7 @@ def test_no_bytes_make_a_reader_raise_and_nothing_that_was_told_is_taken_back(
     for note in (*(reader.line(stream, line) for stream, line in lines), reader.end()):
         if note is None:
             continue
-        assert not note.session or fits(note.session)
+        assert not note.session or SESSION_ID.fullmatch(note.session)
         assert not note.session.startswith("-")
         assert 0 <= note.quiet < 1e15
         cost_now = cost if note.cost is None else note.cost

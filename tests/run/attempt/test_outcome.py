@@ -10,7 +10,8 @@ import pytest
 from mulligan.core.failure import Kind
 from mulligan.run.agents.catalogue import recognise
 from mulligan.run.attempt.outcome import read_attempt
-from mulligan.run.attempt.recovery import RecoveryTerms, run_policy
+from mulligan.run.attempt.policy import run_policy
+from mulligan.run.attempt.recovery import RecoveryTerms
 from mulligan.run.journal.entries import AttemptEnd
 
 NOW = 1_800_000_000.0

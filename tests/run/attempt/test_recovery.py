@@ -14,7 +14,8 @@ from mulligan.classify.times.server_formats import ResetTime
 from mulligan.core.failure import Failure, Kind, Reach
 from mulligan.core.hint import Confidence, Hint, Precision
 from mulligan.run.attempt.options import RunOptions
-from mulligan.run.attempt.recovery import HARMLESS, RecoveryTerms, better_ended, judge, run_policy
+from mulligan.run.attempt.policy import run_policy
+from mulligan.run.attempt.recovery import HARMLESS, RecoveryTerms, better_ended, judge
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade
 from mulligan.run.journal.state import state_of
 

@@ -19,7 +19,7 @@ from mulligan.core.policy import Policy, Rule
 from mulligan.core.presets import PRESETS, preset
 from mulligan.core.timeouts import Timeouts
 from mulligan.errors import FileError, SettingError
-from mulligan.run.attempt.recovery import run_policy
+from mulligan.run.attempt.policy import run_policy
 from mulligan.run.plan.load import load_plan, plan_data, plan_from_data
 from mulligan.run.plan.model import Agent, Phase, Plan
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from .adapter import Launch, Stream
 
 __all__ = (
+    "SESSION_ID",
     "Event",
     "EventReader",
     "contents",
-    "fits",
     "mapping",
     "number",
     "parsed",
@@ -32,16 +32,12 @@ __all__ = (
 
 Event = Mapping[str, object]
 
-_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{7,63}")
+# What is safe to pass to a program as a session id: it cannot be read as an option.
+SESSION_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{7,63}")
 # Longer blocks of pretty-printed JSON are not treated as events.
 _LONGEST_BLOCK = 4_000_000
 # Longest description of a tool call, in characters.
 _LONGEST_CALL = 300
-
-
-def fits(session: object) -> bool:
-    """Whether it is safe to pass to a program as a session id, not as an option."""
-    return isinstance(session, str) and _ID.fullmatch(session) is not None
 
 
 def mapping(found: object, *path: str) -> Event:
@@ -160,8 +156,8 @@ class EventReader:
     # Called by subclasses to report.
 
     def session(self, found: object) -> None:
-        if fits(found):
-            self._session = str(found)
+        if isinstance(found, str) and SESSION_ID.fullmatch(found):
+            self._session = found
 
     def retry(self, quiet: float = 0.0, reason: str = "") -> None:
         """The program retries by itself after `quiet` seconds."""

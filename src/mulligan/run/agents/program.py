@@ -32,7 +32,7 @@ from .accounts import (
 from .adapter import CommandRefused, Launch
 from .catalogue import find
 from .generic import PROGRAM as GENERIC
-from .output_reader import fits
+from .output_reader import SESSION_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -330,7 +330,8 @@ class KnownProgram:
         self.check(parts)
         session = self._session(parts)
         chosen: tuple[str, ...] = ()
-        if self.session_option and fits(wish.session) and not given(parts, *self.sessions):
+        is_named = given(parts, *self.sessions)
+        if self.session_option and not is_named and SESSION_ID.fullmatch(wish.session):
             session = wish.session
             chosen = (self.session_option, session)
         place = self.place(parts)
@@ -339,7 +340,7 @@ class KnownProgram:
         )
 
     def resume(self, command: tuple[str, ...], session: str, wish: LaunchRequest, /) -> Launch:
-        if not fits(session):
+        if not SESSION_ID.fullmatch(session):
             raise SettingError(f"a session of {self.name} to go on with is needed; got {session!r}")
         head, parts = self._read(command)
         if self._is_aside(parts) or not self.can_resume:
@@ -394,10 +395,9 @@ class KnownProgram:
         return GENERIC.reader(launch)
 
     def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> AgentAccount:
-        parts = self._read(command)[1]
+        where, parts = endpoint(self.endpoints, environ), self._read(command)[1]
         found = self._credentials(parts, environ)
         provider = self.provider or self._provider(parts, environ, found)
-        where = endpoint(self.endpoints, environ)
         host = where.partition("/")[0].rpartition("@")[2]
         at = f" at {host}" if host else ""
         if provider and provider in found:
@@ -524,7 +524,7 @@ class KnownProgram:
         """The session that the user chose, if the program keeps its id."""
         value = value_of(parts, *self.session_values)
         is_kept = self.session_pattern.fullmatch(value) and not given(parts, *self.forks)
-        return value if is_kept and fits(value) else ""
+        return value if is_kept and SESSION_ID.fullmatch(value) else ""
 
     def _environ(self, wish: LaunchRequest) -> dict[str, str]:
         name = self.retries_variable

@@ -383,6 +383,8 @@ def _with_probe(state: AccountState, some: list[AccountLimit], probe: Lease | No
 
 def plain_model(name: str) -> str:
     """`name` in the form in which models are compared, shown and typed; empty for the default."""
+    if not name:
+        return ""
     plain = "-".join(presentable(name.rpartition("/")[2], _LONGEST).lower().split())
     return "" if plain in {"default", "inherit", "auto"} else plain
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...core.hint import Confidence
-from ...core.redaction import clean, presentable
+from ...core.redaction import presentable
 from ...errors import StoreError
 from ...stores.cache import FailOpen
 from ...stores.machine import Key
@@ -63,7 +63,7 @@ def limits_of(
 ) -> RunLimits | None:
     """The limits of a run's account; None for an unknown program."""
     given = inherited(command, context.environ)
-    account = adapter.account(command, given)
+    account, model = adapter.account(command, given), adapter.model(command, given)
     if account is None:
         return None
     return RunLimits(
@@ -71,7 +71,7 @@ def limits_of(
         account,
         run=run,
         program=adapter.name,
-        model=adapter.model(command, given),
+        model=model,
         clock=context.platform.clock,
         roll=context.platform.roll,
     )
@@ -107,11 +107,9 @@ class RunLimits:
         provider = presentable(account.provider, 80)
         # The account's own key, with a hash of its credential. An order for a program or a provider
         # applies to all of its accounts.
-        self._keys = (
-            Key(provider, PART, store.scoped(account.secret)),
-            *(Key(name, PART) for name in sorted({provider, program})),
-        )
-        self._key = self._keys[0]
+        names = [Key(name, PART) for name in sorted({provider, program})]
+        self._key = Key(provider, PART, store.scoped(account.secret))
+        self._keys = (self._key, *names)
         self._clock, self._roll = clock, roll
         self._began = self._told = clock.now()
 
@@ -194,5 +192,5 @@ class RunLimits:
             is_default=not self._model,
             seconds=0.0 if hint is None else hint.floor,
             is_sure=hint is not None and hint.confidence is Confidence.HIGH,
-            because=clean(failure.message or str(failure.kind), 200),
+            because=(failure.message or str(failure.kind))[:200],
         )

@@ -53,7 +53,7 @@ class RunOptions(NamedTuple):
             SettingError: There is no such preset.
             FileError: The file cannot be used.
         """
-        from .recovery import run_policy
+        from .policy import run_policy
 
         if self.policy.endswith(".toml"):
             from ...config.loader import policy_from

@@ -29,7 +29,8 @@ from ..journal.entries import (
 from ..process.orphans import marked
 from .options import RunOptions
 from .outcome import is_plainly_well, read_attempt, read_retry, read_torn
-from .output import AttemptFacts, AttemptOutput, read_again
+from .output import AttemptOutput, read_again
+from .record import AttemptRecord
 
 if TYPE_CHECKING:
     from ...classify.output.reader import Outcome
@@ -60,64 +61,8 @@ _SHORT_HOLD = 5.0
 GLANCE, FAR, SPREAD = 15.0, 120.0, 30.0
 LIFTED = "the limit was lifted"
 
-# Most interrupted tool calls named in the prompt of a resumed session.
-_MOST_CALLS = 5
-
 # Seconds between two checks whether a user still blocks the account.
 _BLOCKED = 600.0
-
-
-class _Attempt:
-    """State of a running attempt, beside its output.
-
-    Args:
-        number: Its number.
-        chosen: The session chosen for it, or the one that it resumes.
-        launch: How it was started.
-        facts: Facts read from its output so far.
-    """
-
-    def __init__(self, number: int, chosen: str, launch: Launch, facts: AttemptFacts) -> None:
-        self.number, self.facts = number, facts
-        self._chosen, self._launch = chosen, launch
-        #: The silence that it announced, in seconds, and its failure, if it was stopped for that.
-        self.announced = 0.0
-        self.retried: Outcome | None = None
-
-    @property
-    def is_mute(self) -> bool:
-        """Whether it prints each step as an event and printed none, so it has done nothing."""
-        return self._launch.is_structured and not self.facts.has_spoken
-
-    def session(self, *, is_cut_short: bool) -> str:
-        """The session to resume: the one that it named, else the one chosen for it.
-
-        The chosen one is used if the output names none or was cut short before it could. It is not
-        used if text came instead of events: then another program has that name.
-        """
-        if self.facts.session:
-            return self.facts.session
-        if self._launch.is_structured:
-            is_other = self.facts.has_spoken and not self.facts.has_events
-            return self._chosen if is_cut_short and not is_other else ""
-        return self._chosen if is_cut_short or self.facts.size else ""
-
-
-def _told(end: AttemptEnd, facts: AttemptFacts, session: str) -> AttemptEnd:
-    """The end of an attempt, with the facts read from its output."""
-    pending = ""
-    if facts.pending:
-        from ...core.redaction import presentable
-
-        pending = "; ".join(presentable(call) for call in facts.pending[:_MOST_CALLS])
-    return end._replace(
-        session=session,
-        cost=facts.cost,
-        tokens=facts.tokens,
-        retries=facts.retries,
-        is_work=facts.is_work,
-        pending=pending,
-    )
 
 
 def _new_session() -> str:
@@ -300,7 +245,7 @@ class Runner:
         number = state.attempts + 1
         if self._is_refused(state) or not self._is_tree_clean(state):
             return
-        how, launch = self._launch(state)
+        how, launch = self._launch(state, number)
         session = launch.session or (state.session if how == "resume" else "")
         printed = AttemptOutput(
             self._adapter.reader(launch),
@@ -312,7 +257,7 @@ class Runner:
             retrying=lambda reason, quiet: self._better_ended(attempt, reason, quiet),
             is_tool_spared=self._options.idle is None,
         )
-        attempt = _Attempt(number, session, launch, printed.facts)
+        attempt = AttemptRecord(number, session, launch, printed.facts)
         if self._limits is not None:
             self._limits.began()
         begun = AttemptBegun(self._clock.wall(), number, how, session, state.because)
@@ -336,35 +281,20 @@ class Runner:
         if result.stopped or result.signal is not None:
             # Processes that it detached could change the same files as the next attempt.
             self._platform.end_leftovers(f"{self._claimed.id}.{number}")
-        facts, is_cut_short = printed.facts, bool(result.stopped) or result.signal is not None
-        is_reported = not (launch.is_structured and self._adapter.is_end_reported)
-        end = _told(
-            AttemptEnd(
-                self._clock.wall(),
-                number,
-                result.took,
-                result.code,
-                result.signal,
-                result.stopped,
-                is_unstarted=result.is_unstarted,
-                error=result.error,
-                silent=self._idle,
-                announced=attempt.announced,
-                is_mute=attempt.is_mute,
-                has_answer=facts.has_spoken,
-                is_unreported=attempt.is_mute or (facts.has_events and not is_reported),
-                is_session_named=bool(facts.session),
-            ),
-            facts,
-            attempt.session(is_cut_short=is_cut_short),
+        remarks = printed.remarks()
+        end = attempt.ended(
+            self._clock.wall(),
+            result,
+            idle=self._idle,
+            is_end_reported=self._adapter.is_end_reported,
         )
         given = self._given_back()
         # Not for a session that the user named: only the user can fix that.
-        is_lost = facts.is_lost and how == "resume"
+        is_lost = printed.facts.is_lost and how == "resume"
         self._ended(state, end, is_lost=is_lost, retried=attempt.retried)
-        self._remark([*given, *printed.remarks()])
+        self._remark([*given, *remarks])
 
-    def _better_ended(self, attempt: _Attempt, reason: str, quiet: float) -> str:
+    def _better_ended(self, attempt: AttemptRecord, reason: str, quiet: float) -> str:
         """Why a program that tries again by itself is better ended; empty to let it."""
         from .recovery import better_ended
 
@@ -460,7 +390,7 @@ class Runner:
             now = self._clock.wall()
             self._write(RunRemark(now, text), f"remark-{os.urandom(4).hex()}")
 
-    def _launch(self, state: RunState) -> tuple[How, Launch]:
+    def _launch(self, state: RunState, number: int) -> tuple[How, Launch]:
         from ..agents.adapter import LaunchRequest
 
         adapter, command, environ = self._adapter, self._command, self._context.environ
@@ -478,7 +408,7 @@ class Runner:
         launch = adapter.start(command, wish)
         if state.prompt:  # a program without a session gets it as a variable
             launch = launch._replace(environ={**launch.environ, EVIDENCE: state.prompt})
-        return "restart" if state.attempts else "start", launch
+        return "restart" if number > 1 else "start", launch
 
     def _can_resume(self, state: RunState) -> bool:
         if self._begins_anew and not state.prompt:
@@ -525,11 +455,10 @@ class Runner:
         log = self._log(begun.attempt)
         past = adapter.start(self._command, LaunchRequest(environ=self._context.environ))
         facts = read_again(log, adapter.reader(past))
-        session = _Attempt(begun.attempt, begun.session, past, facts).session(is_cut_short=True)
-        terms = self._terms("" if self._begins_anew else session, now)
+        attempt = AttemptRecord(begun.attempt, begun.session, past, facts)
+        torn = attempt.torn(now, max(0.0, now - begun.at))
+        terms = self._terms("" if self._begins_anew else torn.session, now)
         roll = self._platform.roll()
-        torn = AttemptEnd(now, begun.attempt, max(0.0, now - begun.at), stopped="torn")
-        torn = _told(torn, facts, session)
         end, failure = read_torn(torn, log, adapter, terms, state.ended, roll=roll)
         self._write_end(end, failure, f"torn-{begun.attempt}")
         self._remark(given)

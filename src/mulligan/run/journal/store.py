@@ -107,8 +107,8 @@ class RunStore:
         self._moments = moments
         self.folder = home() if folder is None else private_folder(folder)
         self._file = journal_file(self.folder / "state.db")
-        self._check_kept()
         self._journal = SqliteJournal(self._file)
+        self._check_kept()
         self._store: Store | None = None
         self._opening = Lock()
         self._machine = ""

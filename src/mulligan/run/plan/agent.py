@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ...core.redaction import clean, mask
 from ...errors import SettingError
 from ..attempt.options import RunOptions
-from ..attempt.recovery import run_policy
+from ..attempt.policy import run_policy
 from ..journal.entries import (
     AttemptBegun,
     AttemptEnd,

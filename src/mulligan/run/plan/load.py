@@ -20,7 +20,7 @@ from ...config.source import read
 from ...config.validate import validated
 from ...core.policy import Policy
 from ...errors import SettingError
-from ..attempt.recovery import run_policy
+from ..attempt.policy import run_policy
 from .check import problems
 from .model import Plan
 from .schema import PHASE_POLICY_WORDS, PLAN_WORDS, policy_table, taken_out

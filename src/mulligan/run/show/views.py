@@ -50,13 +50,13 @@ class PlainView(RunListener):
 
     def step(self, step: JournalEntry) -> None:
         self._is_told = True
+        is_news = _is_news(step)
         if isinstance(step, AttemptEnd):
             self._streams.restore()
-        if not _is_news(step):
-            return
-        from .wording import told
+        if is_news:
+            from .wording import told
 
-        self._say(told(step, self._program), step.at)
+            self._say(told(step, self._program), step.at)
 
     def output(self, stream: Stream, chunk: bytes) -> None:
         """Show what the program printed."""
