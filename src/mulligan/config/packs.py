@@ -10,6 +10,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -97,17 +98,18 @@ def _files(sources: list[Path]) -> Iterator[Path]:
             yield source
 
 
-def _builtin() -> list[PackTable]:
+@cache
+def _builtin() -> tuple[PackTable, ...]:
     folder = files("mulligan.classify") / "packs"
     found = [one for one in folder.iterdir() if one.name.endswith(".toml")]
     names = sorted(one.name.removesuffix(".toml") for one in found)
     names.sort(key=lambda name: _LAST.index(name) + 1 if name in _LAST else 0)
-    return [
+    return tuple(
         _read(
             (folder / f"{name}.toml").read_bytes(), name=name, file=f"{name}.toml", is_builtin=True
         )
         for name in names
-    ]
+    )
 
 
 def _read(raw: bytes, *, name: str, file: str, is_builtin: bool) -> PackTable:

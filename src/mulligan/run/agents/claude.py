@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 __all__ = ("PROGRAM", "ClaudeAdapter", "ClaudeReader")
 
+_TOKENS = (
+    *("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+    "output_tokens",
+)
+
 
 class ClaudeAdapter(KnownProgram):
     """Measured with 2.1.325."""
@@ -90,6 +95,7 @@ class ClaudeReader(EventReader):
     """`stream-json`, and the one object of `json`. In text it prints the result, nothing else."""
 
     lost = re.compile(r"No conversation found with session ID")
+    session_key = "session_id"
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
@@ -97,10 +103,9 @@ class ClaudeReader(EventReader):
         self._total = 0.0
         self._is_told = False
         self._last, self._gap = "", ""
-        self._budget = value_of(cut(launch.argv, ClaudeAdapter.grammar), "--max-budget-usd")
+        self._argv = launch.argv
 
     def read(self, event: Event) -> None:
-        self.session(event.get("session_id"))
         match event.get("type"):
             case "system" if event.get("subtype") == "api_retry":
                 self.retry(number(event, "retry_delay_ms") / 1000)
@@ -122,16 +127,15 @@ class ClaudeReader(EventReader):
             return
         self.worked()
         # Only the result event has the output tokens; until then count the request's tokens.
-        name, tokens = text(message, "id"), _tokens(message)
+        name, tokens = text(message, "id"), total(message.get("usage"), *_TOKENS)
         self._total += tokens - self._usage.get(name, 0.0)
         self._usage[name] = tokens
         self.spent(tokens=self._total)
 
     def _result(self, event: Event) -> None:
-        self._is_told = True
+        self._is_told, said = True, self._printed(event)
         cost = number(event, "total_cost_usd") if "total_cost_usd" in event else None
-        self.spent(cost=cost, tokens=_tokens(event))
-        said = self._printed(event)
+        self.spent(cost=cost, tokens=total(event.get("usage"), *_TOKENS))
         if said.strip():
             self.show("stdout", self._gap + said)
             # Background work can produce a second result; separate it from the first.
@@ -152,7 +156,8 @@ class ClaudeReader(EventReader):
                 limit = re.search(r"\((\d{1,9})\)", error[:200])
                 return f"Error: Reached max turns ({limit[1] if limit else ''})"
             case "error_max_budget_usd":
-                return f"Error: Exceeded USD budget ({self._budget})"
+                budget = value_of(cut(self._argv, ClaudeAdapter.grammar), "--max-budget-usd")
+                return f"Error: Exceeded USD budget ({budget})"
             case "error_max_structured_output_retries":
                 return f"Error: {error or 'Failed to provide valid structured output'}"
             case _:
@@ -163,11 +168,6 @@ class ClaudeReader(EventReader):
         # The line with the result was cut off; show the answer from the messages before it.
         if not self._is_told and self.is_broken and self._last:
             self.show("stdout", self._last + "\n")
-
-
-def _tokens(event: Event) -> float:
-    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    return total(event.get("usage"), *names, "output_tokens")
 
 
 PROGRAM = ClaudeAdapter()

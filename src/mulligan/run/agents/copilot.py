@@ -72,6 +72,7 @@ class CopilotReader(EventReader):
     """`--output-format json`. In text answers and tools go to stdout, errors to stderr."""
 
     lost = re.compile(r"Error: No session, task, or name matched")
+    session_key = "sessionId"
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
@@ -79,7 +80,6 @@ class CopilotReader(EventReader):
         self._is_silent = "-s" in launch.argv or "--silent" in launch.argv
 
     def read(self, event: Event) -> None:
-        self.session(event.get("sessionId"))
         data = mapping(event, "data")
         match event.get("type"):
             case "assistant.turn_retry":

@@ -67,13 +67,13 @@ class GeminiReader(EventReader):
     """`stream-json` and `json`. In text the answer streams to stdout, all else goes to stderr."""
 
     lost = re.compile(r"Error resuming session: (?:No previous sessions|Invalid session)")
+    session_key = "session_id"
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
         self._is_open = False
 
     def read(self, event: Event) -> None:
-        self.session(event.get("session_id"))
         match event.get("type"):
             case "message" if event.get("role") == "assistant":
                 said = text(event, "content")

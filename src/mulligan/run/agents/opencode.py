@@ -88,13 +88,13 @@ class OpencodeReader(EventReader):
     """`--format json`. In text the answer goes to stdout, tools and errors to stderr."""
 
     lost = re.compile(r"(?:\x1b\[[0-9;]*m)*Error: (?:\x1b\[[0-9;]*m)*Session not found")
+    session_key = "sessionID"
 
     def __init__(self, launch: Launch) -> None:
         super().__init__(launch)
         self._cut_off = 0
 
     def read(self, event: Event) -> None:
-        self.session(event.get("sessionID"))
         part = mapping(event, "part")
         match event.get("type"):
             case "text":

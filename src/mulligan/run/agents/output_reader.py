@@ -110,6 +110,8 @@ class EventReader:
 
     # What the program prints on stderr if the session to resume does not exist.
     lost: re.Pattern[str] | None = None
+    # The key of the session's id, in a program that repeats it in its events.
+    session_key = ""
 
     _quiet: float
 
@@ -228,6 +230,8 @@ class EventReader:
         for event in events:
             if stream == "stdout" and not self._has_events and isinstance(event.get("type"), str):
                 self._has_events = self._is_event = True
+            if self.session_key:
+                self.session(event.get(self.session_key))
             self.read(event)
 
     def _say(self, stream: Stream, line: bytes) -> None:

@@ -31,10 +31,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ...core.failure import Failure
+    from ...core.moment import Moment
     from ...core.ports import Store
     from ..agents.accounts import AgentAccount
     from ..agents.adapter import AgentAdapter
     from ..context import PlatformClock, RunContext
+    from .account_limits import AccountState
 
 __all__ = ("PART", "RunLimits", "limits_of", "shared_store")
 
@@ -154,11 +156,13 @@ class RunLimits:
     def answered(self) -> None:
         """A model has answered the attempt: lift the limits that apply to it."""
         now = self._clock.now()
-        if now - self._told < _NEWS:
-            return
-        self._told = now
-        answered = ModelAnswered(model=self._model, age=max(0.0, now - self._began))
-        state, moment = self._state.peek(self._key, ACCOUNT)
+        if now - self._told >= _NEWS:
+            self._told = now
+            self._lift(*self._state.peek(self._key, ACCOUNT))
+
+    def _lift(self, state: AccountState, moment: Moment) -> None:
+        age = max(0.0, self._clock.now() - self._began)
+        answered = ModelAnswered(model=self._model, age=age)
         if answered(state, moment)[1]:
             self._state.transact(self._key, answered)
 
@@ -172,10 +176,9 @@ class RunLimits:
         if failure is not None and failure.kind.is_limit:
             self._state.transact(self._key, self._met(failure))
             return
+        state, moment = self._state.peek(self._key, ACCOUNT)
         if is_success:
-            self._told = self._clock.now() - _NEWS
-            self.answered()
-        state, _ = self._state.peek(self._key, ACCOUNT)
+            self._lift(state, moment)
         if any(each.probe is not None and each.probe.id == self._run for each in state.limits):
             self._state.transact(self._key, ProbeReleased(run=self._run))
 

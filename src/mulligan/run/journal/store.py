@@ -193,8 +193,10 @@ class RunStore:
                 epochs.append(entry.epoch)
             except ValueError as wrong:
                 raise UnreadableRun(id_, f"entry {number}: {wrong}") from None
+        if not steps:
+            return before
         state = state_of(steps, epochs, before=before)
-        if state is None and steps:
+        if state is None:
             raise UnreadableRun(id_, "its first entry is missing: the journal is damaged")
         return state
 
@@ -310,6 +312,7 @@ class RunStore:
         """
         me = self._me()
         mine = _leased(me)
+        taken = packed(RunTaken(now, mine.holder))
 
         def choose(epoch: int, lease: StreamLease | None) -> tuple[JournalLine, StreamLease]:
             if not epoch:
@@ -317,10 +320,9 @@ class RunStore:
             how = self._standing(lease, me)
             if lease is not None and (how == "held" or (how == "silent" and not is_by_hand)):
                 raise RunHeld(f"run {id_} is being run by {_described(lease.holder, me)}")
-            taken = packed(RunTaken(now, mine.holder))
             return JournalLine(f"taken#{epoch + 1}", taken, epoch + 1), mine
 
-        if self._journal.newest(_PREFIX + id_)[0] and not self.files(id_).is_dir():
+        if not self.files(id_).is_dir() and self._journal.newest(_PREFIX + id_)[0]:
             raise NoSuchRun(f"{_REMOVED.format(id_)}; mulligan cancel {id_} ends it")
         entry = self._journal.take(_PREFIX + id_, choose)
         return ClaimedRun(id_, mine.holder, entry.epoch)
