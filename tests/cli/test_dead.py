@@ -188,12 +188,12 @@ def test_a_rehearsal_calls_nothing(shop, capsys):
         (["replay", "--all", "--app", "no.such.module"], "--app no.such.module cannot be loaded"),
         (["replay", "--all", "--app", "shop_app:nobody"], "--app shop_app:nobody cannot be"),
         (["replay", "--all", "--app", "broken_app"], "--app broken_app cannot be loaded: KeyError"),
-        (["list", "--older", "yesterday"], "older needs a duration"),
+        (["list", "--older", "yesterday"], "--older needs a duration"),
         (["list", "--state", "lost"], "invalid value for '--state'"),
         (["list", "--store", "mongo:x"], "a store needs an address such as"),
         (["show", "66", "--store", "mongo:x"], "a store needs an address such as"),
         (["purge", "--all", "--store", "redis://h:port"], "redis://h:port is not a server address"),
-        (["replay", "--all", "--store", "memory:"], "memory: belongs to another process"),
+        (["replay", "--all", "--store", "memory:"], "memory: is the memory of one process, which others cannot read"),
     ],
 )
 def test_what_cannot_be_meant_is_said(shop, capsys, argv, error):

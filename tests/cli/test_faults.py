@@ -230,7 +230,7 @@ def test_other_peoples_words_cannot_paint_the_terminal(fault_server):
         (("ok", "--count-refusals"), 2, "--counting and --count-refusals need a --limit or a "),
         (("set", "ok", "--url", "localhost"), 1, "the server's address begins with http://"),
         (("ledger", "--url", "http://127.0.0.1:9"), 1, "no fault server answers at"),
-        (("ledger", "--url", "http://127.0.0.1:9"), 1, "or wait if a refuse has closed its port"),
+        (("ledger", "--url", "http://127.0.0.1:9"), 1, "or wait if its script contains a refuse"),
         (("ledger", "--url", "http://["), 1, "the server's address begins with http://"),
         (("serve", "--limit", "5"), 1, "a limit of requests is written like 50/60s; got '5'"),
     ],

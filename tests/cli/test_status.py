@@ -188,7 +188,7 @@ def test_without_a_store_there_is_nothing_to_see(command, mulligan, monkeypatch)
     is_order = command[0] in {"block", "allow"}
     assert mulligan(*command) == ((1, "", NO_NAME) if is_order else (2, "", NO_STORE))
     assert mulligan(*command, "--store", "memory:")[2].startswith(
-        "error: memory: belongs to another process\n"
+        "error: memory: is the memory of one process, which others cannot read\n"
     )
 
 

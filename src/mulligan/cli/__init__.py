@@ -49,7 +49,7 @@ _COMMANDS: dict[str, tuple[str, str]] = {
         ".commands.faults",
         "Serve a fake provider that fails on command; show its requests.",
     ),
-    "worker": (".commands.worker", "Wake the runs that are due."),
+    "worker": (".commands.worker", "Resume the runs that are due."),
     "resume": (".commands.resume", "Resume a run where it stopped."),
     "run": (".commands.run", "Run an agent program that survives limits, crashes and reboots."),
     "runs": (".commands.runs", "List runs: active ones, and the results of recent ones."),
@@ -77,7 +77,7 @@ EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
 
 
 class Unusable(click.UsageError):
-    """A command line that cannot be meant, with what to write instead."""
+    """A command line that cannot be used, with a hint: what to write instead."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -159,10 +159,10 @@ def _group() -> None:
 
 
 def script() -> None:
-    """The installed command: `main`, and then out by the shortest way.
+    """The installed command: `main`, then `os._exit`.
 
-    An orderly end of the interpreter closes the journal, and SQLite then folds it up and removes
-    what the next command has to make again: three unnecessary waits for the disk.
+    An orderly end of the interpreter closes the journal; SQLite then checkpoints it and removes
+    the files that the next command has to create again: three unnecessary waits for the disk.
     """
     _fill_streams()
     try:
@@ -176,10 +176,10 @@ def script() -> None:
 
 
 def _fill_streams() -> None:
-    """Open what our caller closed (``2>&-``).
+    """Open /dev/null for each standard stream that the caller closed (``2>&-``).
 
-    The next file would get its number, and what is meant for stderr would be written into it: into
-    the journal, for one.
+    Else the next file to be opened would get its number, and messages for stderr would be written
+    into that file, such as the journal.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
@@ -190,11 +190,11 @@ def _fill_streams() -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command; exits, never returns. Errors of ours read `error:` then `hint:`."""
+    """Run the command; exits, never returns. Errors are printed as `error:`, then `hint:`."""
     mask_environment_secrets()
     try:
         code = _group.main(argv, prog_name="mulligan", standalone_mode=False) or 0
-        sys.stdout.flush()  # here, where a reader that went away can still be answered
+        sys.stdout.flush()  # here, where BrokenPipeError is handled
         sys.exit(code)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
@@ -203,7 +203,12 @@ def main(argv: list[str] | None = None) -> None:
         hint = getattr(error, "hint", "")
         if not hint and isinstance(error, click.UsageError) and error.ctx is not None:
             hint = f"{error.ctx.command_path} --help lists its options"
+        if isinstance(error, click.BadParameter) and isinstance(error.param, click.Argument):
+            # click would name it as the usage line does: '[FILES]...'
+            error.param_hint = error.param.human_readable_name.strip("[]….")
         said = error.format_message().removesuffix(".")
+        if isinstance(error, click.MissingParameter):  # click prints choices one a line
+            said = " ".join(said.split())
         _complain(said[:1].lower() + said[1:], hint)
         sys.exit(error.exit_code)
     except FileError as error:
@@ -216,8 +221,8 @@ def main(argv: list[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # The reader went away (`mulligan … | head`): no problems found, and nothing can be said.
-        # What is still in the buffer goes nowhere, or the interpreter would complain at its end.
+        # The reader closed the pipe (`mulligan … | head`). The buffered rest goes to /dev/null, or
+        # the interpreter would print an error when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(EXIT_FAILED)
 

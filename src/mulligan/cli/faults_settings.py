@@ -54,7 +54,7 @@ _LIMIT_OPTIONS = (
 
 
 def limit_options(function: Callable[P, T]) -> Callable[P, T]:
-    """The options that `LimitOptions` takes."""
+    """Add the options that `LimitOptions` holds."""
     for option in reversed(_LIMIT_OPTIONS):
         function = option(function)
     return function

@@ -31,16 +31,16 @@ def ordered(
     span: float | None,
     until: str,
 ) -> None:
-    """Block or allow everything that `target` means, and say what that was.
+    """Block or allow the guards and runs that `target` names, and print which they are.
 
     Args:
         move: What to do.
         target: The name.
         scope: The guards' account; with it, no runs are meant.
         url: The guards' store.
-        because: Told to what is refused or held.
+        because: The reason given to refused calls and held runs.
         span: For how many seconds; None for no end.
-        until: What takes it back, in words.
+        until: The commands that undo it, as text.
     """
     stores = stores_of(url, must_exist=move != "block", is_made=True)
     rows = [] if scope else run_limits.rows_of(stores.runs)
@@ -49,7 +49,7 @@ def ordered(
     done: Literal["blocked", "allowed"] = "blocked" if move == "block" else "allowed"
     words, said = clean(because, 200), []
     store = stores.guards
-    # A name that only runs have in mind leaves the guards alone.
+    # A program's name without a guard of that name means runs only.
     is_guards = store is not None and (
         not is_runs or target not in programs() or any(name == target for name, _ in known(store))
     )

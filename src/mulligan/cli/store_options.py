@@ -62,7 +62,7 @@ scope_option: Callable[..., Any] = click.option(
 
 
 class NothingMatched(Unusable):
-    """A name that means nothing in any store."""
+    """A name that is in no store."""
 
     exit_code = EXIT_FAILED
 
@@ -96,7 +96,7 @@ span_option: Callable[..., Any] = click.option(
 
 
 class Stores(NamedTuple):
-    """The stores that matter.
+    """The stores that a status command reads and changes.
 
     Args:
         guards: The store that guards share, if one is named.
@@ -139,7 +139,7 @@ def opened(url: str | None, *, must_exist: bool = True) -> Store:
         )
     if url.startswith("memory:"):
         raise Unusable(
-            "memory: belongs to another process",
+            "memory: is the memory of one process, which others cannot read",
             "let the guards share a store, sqlite:PATH or redis://HOST, and give it here",
         )
     path = sqlite_path(url)
@@ -171,7 +171,7 @@ def scope_of(store: Store, target: str, scope: str) -> str:
 
 
 def suspect(store: Store, target: str) -> None:
-    """Remark on a target of which nothing is known, on stderr."""
+    """Print a note on stderr if the store has no state of `target`."""
     names = sorted({name for name, _ in known(store)})
     if target not in names:
         guess = nearest(target, names)

@@ -1,7 +1,7 @@
 """Client for a fault server in another process.
 
-Proxies from the environment are not used: the server is on loopback, and a proxy that answered for
-it would be believed.
+Proxies from the environment are not used: the server is on loopback, and a proxy's answer would be
+taken for the server's.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ def ask(
     body: str | None = None,
     kind: str = "text/plain",
 ) -> dict[str, Any]:
-    """What the server says, or a MulliganError that says why it does not.
+    """Send one request to the server's own paths; its answer, or a MulliganError with the reason.
 
     Args:
         url: Where it is, as `address` gave it.
         path: One of its own paths.
-        names: Fields that only a fault server's answer has.
+        names: A field that only a fault server's answer has.
         method: ``GET`` to ask, others to change something.
-        body: What it is told.
-        kind: The content type of that.
+        body: The text to send.
+        kind: The content type of `body`.
     """
     data = None if body is None else body.encode()
     headers = {"content-type": kind, CONTROL: "1"}
@@ -66,7 +66,7 @@ def ask(
         reason = getattr(error, "reason", error)
         raise MulliganError(
             f"no fault server answers at {url} ({reason}); start one with: mulligan faults, "
-            "or wait if a refuse has closed its port for a while"
+            "or wait if its script contains a refuse, which closes the port"
         ) from None
     except ValueError:
         raise MulliganError(f"what answers at {url} is not a fault server") from None

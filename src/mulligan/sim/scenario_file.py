@@ -74,7 +74,10 @@ def load_scenario(path: str | os.PathLike[str]) -> Scenario:
     """
     source = read(path)
     if "jobs" not in source.data:
-        raise source.error("is not a scenario: it has no [jobs]", hint="[jobs]\ncount = 100")
+        raise source.error(
+            "is not a scenario: it has no [jobs]",
+            hint="begin with a table [jobs] that has count = 100",
+        )
     data = {"name": Path(path).stem, **source.data}
     return validated(source, _adapter(), data, words=_WORDS)
 
@@ -114,5 +117,5 @@ def find_scenario(name: str) -> Scenario:
     raise FileError(
         "no scenario of this name, and no file",
         file=name,
-        hint=guess(name, shipped()) or "mulligan simulate --list names those that ship with it",
+        hint=guess(name, shipped()) or "mulligan simulate --list prints the names",
     )

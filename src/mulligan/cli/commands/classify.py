@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ("command",)
 
-# What a program says about how it ended stands at its end: more than this is not kept in memory.
+# A failure is reported in the last lines: no more than this is kept in memory.
 _MOST = 4 << 20
 _HEAD = 64 << 10
 
@@ -83,7 +83,7 @@ def command(  # noqa: PLR0917 -- click passes options by name
             click.echo(line)
         return
     head, end = _ends_of(file)
-    if head and not agent:  # a program gives itself away where it begins
+    if head and not agent:  # programs name themselves in their first lines
         agent = read_output(head, packs=loaded.packs, now=now, zone=zone).agent
     outcome = read_output(
         end, packs=loaded.packs, now=now, zone=zone, agent=agent, exit_code=exit_code
@@ -136,7 +136,7 @@ def _zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
         raise click.BadParameter(
-            f"needs an IANA zone such as Europe/Berlin; got {name!r}"
+            f"needs an IANA zone such as Europe/Berlin; got {name!r}", param_hint="--tz"
         ) from None
 
 

@@ -8,10 +8,10 @@ __all__ = ("command",)
 
 
 @click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print the completion script of a shell: commands, options, and names of runs.
+    """Print the completion script of SHELL: bash, zsh or fish.
 
     \b
     bash   mulligan completion bash >> ~/.bashrc

@@ -19,14 +19,14 @@ __all__ = ("command",)
 
 @click.command(
     "dashboard",
-    epilog="Exit codes: 0 ended by Ctrl-C, 1 it could not start, 2 wrong usage.",
+    epilog="Exit codes: 0 stopped by Ctrl-C, 1 it could not start, 2 wrong usage.",
 )
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
     metavar="ADDRESS",
-    help="The address to listen at; beyond loopback the token is needed to read, too.",
+    help="The address to listen on; beyond loopback the token is needed to read, too.",
 )
 @click.option(
     "--port",
@@ -46,7 +46,7 @@ __all__ = ("command",)
     "--private",
     "is_private",
     is_flag=True,
-    help="Need the token to read on this machine, too, as where others have accounts.",
+    help="Require the token to read on this machine, too: for machines with other users.",
 )
 @click.option("--no-open", "is_quiet", is_flag=True, help="Do not open the browser.")
 @click.option(
@@ -70,9 +70,9 @@ def command(
     """Show runs, plans, targets and failures on a page in the browser, as they happen.
 
     The page shows the runs of this user and the store given by --store or MULLIGAN_STORE. The
-    printed link has a token: whoever has it can resume, cancel, block and replay. Without the
-    token the page can be read on this machine, and nothing can be changed. The token is new with
-    every start, unless MULLIGAN_DASHBOARD_TOKEN is set.
+    printed link contains a token: with it the page can resume, cancel, block and replay. Without
+    the token the page can be read on this machine, but changes nothing. Each start makes a new
+    token, unless MULLIGAN_DASHBOARD_TOKEN is set.
 
     \b
     mulligan dashboard                   on this machine
@@ -102,7 +102,7 @@ def command(
             is_private=is_private,
             is_opened=not is_quiet,
             started=lambda link: click.echo(
-                f"mulligan: the dashboard is at {link}\nmulligan: Ctrl-C ends it", err=True
+                f"mulligan: the dashboard is at {link}\nmulligan: Ctrl-C stops it", err=True
             ),
         )
     return 0

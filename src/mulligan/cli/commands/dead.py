@@ -224,7 +224,7 @@ def _chosen(box: DeadLetters, chosen: dict[str, Any]) -> tuple[Record, ...]:
     try:
         return box.all(**chosen)
     except SettingError as error:
-        raise Unusable(str(error), "an age is written 90s, 2h or 7d") from None
+        raise Unusable(f"--{error}", "an age is written 90s, 2h or 7d") from None
 
 
 def _named(box: DeadLetters, id: str) -> Record:  # noqa: A002 -- what it is called everywhere
@@ -235,7 +235,7 @@ def _named(box: DeadLetters, id: str) -> Record:  # noqa: A002 -- what it is cal
 
 
 def _load(app: str) -> None:
-    """Import the module that has the functions; the user asked for it, so from here, too."""
+    """Import the module that defines the functions; the current folder is searched first."""
     module, colon, setup = app.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:

@@ -55,5 +55,5 @@ def command(*, is_check: bool, is_json: bool, forget: str) -> int:
         if each.advice:
             click.echo(f"{'':<15} {printable(each.advice)}")
     if not is_check and not is_json:
-        click.echo("no problems found" if not wrong else f"{len(wrong)} to fix", err=True)
+        click.echo(f"{len(wrong) or 'no'} problem{'s' * (len(wrong) != 1)} found", err=True)
     return EXIT_FAILED if wrong else 0

@@ -57,6 +57,7 @@ _URL = click.option(
 
 
 _EVERYWHERE = {"0.0.0.0", "::"}  # noqa: S104 -- only compared
+_MENU_HINT = "mulligan faults menu lists every fault"
 
 
 class _Faults(click.Group):
@@ -84,7 +85,9 @@ class _ScriptType(click.ParamType[Script]):
         try:
             return value if isinstance(value, Script) else Script.parse(value)
         except SettingError as error:
-            self.fail(str(error), param, ctx)
+            refused = click.BadParameter(str(error), ctx=ctx, param=param)
+            refused.hint = _MENU_HINT  # type: ignore[attr-defined]  # read by `cli.main`
+            raise refused from None
 
 
 _SCRIPT = click.argument("script", required=False, type=_ScriptType())
@@ -175,7 +178,7 @@ def serve(  # noqa: PLR0917 -- click passes options by name
         honours_keys=known.honours_keys is not False,
         hears=hears,
     )
-    # Before the address is printed: who reads it may stop us at once.
+    # Before the address is printed: its reader may send the signal at once.
     told = _told_to_stop()
     with server:
         _greet(server, as_json=as_json)
@@ -190,7 +193,7 @@ def serve(  # noqa: PLR0917 -- click passes options by name
     if not as_json:
         lines.add(lambda: talk.print(f"\nstopped: {totals_line(totals)}"))
     if not lines.close():
-        os._exit(0)  # the thread is stuck in a pipe without a reader, and so would we be
+        os._exit(0)  # the thread is blocked by a pipe without a reader; joining it would block, too
 
 
 @command.command(name="set")
@@ -253,13 +256,17 @@ def ledger(
 
 
 @command.command()
-@click.argument("program", type=click.Choice([each.name for each in POINTERS]))
+@click.argument("program", metavar="PROGRAM", type=click.Choice([each.name for each in POINTERS]))
 @click.option(
     "--client", default="me", show_default=True, help="The name of the client in the ledger."
 )
 @_URL
 def env(program: str, client: str, url: str | None) -> None:
-    """Print the environment that PROGRAM needs: eval "$(mulligan faults env claude)"."""
+    """Print the environment that PROGRAM needs: eval "$(mulligan faults env claude)".
+
+    PROGRAM is anthropic, openai, google-genai, litellm, claude, claude-plan, codex, gemini,
+    opencode, qwen or copilot.
+    """
     for line in shell_lines(program, address(url), f"mulligan-{client}"):
         click.echo(line)
 
@@ -285,7 +292,7 @@ def _entries(said: dict[str, Any]) -> Iterator[LedgerEntry]:
 
 
 def _allow_many_connections() -> None:
-    """Raise the soft limit of open files as far as it goes: thousands of clients are the point."""
+    """Raise the soft limit of open files to the hard one: tests connect thousands of clients."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # macOS says that it has no limit, then refuses more than this.
     most = 10_240 if hard == resource.RLIM_INFINITY else hard
@@ -294,7 +301,7 @@ def _allow_many_connections() -> None:
 
 
 def _told_to_stop() -> threading.Event:
-    """Set by Ctrl-C or SIGTERM: both are how a server is ended, neither is a failure."""
+    """An event that Ctrl-C or SIGTERM sets: both stop the server normally."""
     told = threading.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, lambda *_: told.set())

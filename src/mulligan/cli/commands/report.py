@@ -1,4 +1,4 @@
-"""`mulligan report`: a masked sample of a program's output, to send with a report of a miss."""
+"""`mulligan report`: a masked sample of output that was misread, for a bug report."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ..ui.completion import agents
 
 __all__ = ("command", "masked_sample")
 
-# What a program says about its end stands there; a sample is for reading, not for archives.
+# A failure is reported in the last lines, and a person reads the sample before it is sent.
 _MOST_LINES = 80
 _MOST = 32 << 10
-# What tells about a person or a machine, and nothing about a failure.
+# Personal data, which say nothing about a failure.
 _PERSONAL = (
     (re.compile(r"(?i)(/(?:home|users)/|[a-z]:\\users\\)[^/\\\s:\"']+"), r"\1user"),
     (re.compile(r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+"), "user@example.org"),
@@ -60,11 +60,11 @@ def masked_sample(text: str) -> str:
 def command(
     agent: str, exit_code: int | None, expected: str | None, out: Path | None, file: BinaryIO
 ) -> None:
-    """Write a masked sample of a program's output to send with a report of a miss.
+    """Write a masked sample of output that Mulligan misread, to send with a bug report.
 
     FILE contains the program's output; standard input by default. The sample is one line of JSON:
-    the last 80 lines without secrets, names of users, addresses and ids, with what Mulligan
-    read in them. Nothing is sent: read it before you do.
+    the last 80 lines without secrets, names of users, addresses and ids, and how Mulligan
+    classified them. Nothing is sent: read the sample before you send it.
     """
     raw = file.read()[-(4 << 20) :].decode("utf-8", "replace")
     now = time.time()

@@ -94,7 +94,7 @@ def command(
         _list()
         return 0
     if not scenarios:
-        raise Unusable("no scenario given", "mulligan simulate --list names some")
+        raise Unusable("no scenario given", "mulligan simulate --list prints their names")
     contenders = _contenders(policies)
     found = _found(scenarios)
     if plot is not None:
@@ -116,13 +116,13 @@ def command(
 
 
 def _check_plot(file: Path, scenarios: int) -> None:
-    """Refuse before anything is simulated what could not be drawn in the end."""
+    """Refuse a plot that cannot be written, before anything is simulated."""
     if scenarios > 1:
-        raise Unusable("--plot draws one scenario", f"{scenarios} were given; name one of them")
+        raise Unusable(f"--plot draws one scenario; got {scenarios}", "name one of them")
     if file.suffix not in {".svg", ".png", ".html"}:
         raise Unusable(
             f"--plot writes .svg, .png or .html; got {clean(file.name, 80)!r}",
-            "the ending of the file's name says which",
+            "the file's extension selects the format",
         )
     if not file.parent.is_dir():
         raise Unusable(f"no folder {clean(str(file.parent), 200)!r} for --plot", "make it first")
@@ -152,7 +152,7 @@ def _contenders(policies: tuple[str, ...]) -> list[Contender]:
     try:
         return [named(each) for each in dict.fromkeys(policies or ("default",))]
     except SettingError as error:
-        raise Unusable(str(error), "--policy takes a name of these or a file") from None
+        raise Unusable(str(error), "give --policy a name of these, or a file") from None
 
 
 def _found(names: tuple[str, ...]) -> list[Scenario]:

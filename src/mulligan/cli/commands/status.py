@@ -30,7 +30,7 @@ _SECTIONS = {
         ("LIMIT", "the name that reset, block and allow take: provider, @account, /model"),
         ("ACCOUNT", "where the credential was found; all for block and allow"),
         ("UNTIL", "when it ends, and when one run tries before that"),
-        ("RUN", "the program and the run that met it"),
+        ("RUN", "the program and the run that hit it"),
     ],
     "Targets of guards": [
         ("BREAKER", "closed, open, half open; blocked or allowed manually"),

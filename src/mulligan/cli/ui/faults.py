@@ -37,13 +37,13 @@ __all__ = (
     "totals_line",
 )
 
-# A pipe has no width; what is cut there cannot be found again.
+# Of lines in a pipe, which has no width; cut text would be lost.
 WIDE = 160
-# Columns of a path that still say which one it is.
+# The shortest cut of a path that can still be recognised.
 _LEAST = 12
 _COLUMNS = ("#", "after", "client", "request", "model", "try", "status", "outcome", "notes")
 _GIVES_WAY = {"request": _LEAST, "model": 8, "client": 6, "try": 3, "notes": 9}
-# Where cutting is not enough.
+# Columns that are left out where cutting is not enough.
 _LEAVES = ("try", "model", "client", "after")
 # What Rich puts between two columns.
 _GAP = 2
@@ -76,7 +76,7 @@ def pointers(url: str, key: str, script: str) -> Iterator[str]:
 
 
 def everywhere(port: int, names: tuple[str, ...]) -> str:
-    """What a server says that other machines can reach."""
+    """The warning of a server that other machines can reach."""
     if names:
         reached = ", ".join(f"http://{name}:{port}" for name in names)
         return f"listening on every address: anyone who can reach {reached} can use it"

@@ -1,7 +1,7 @@
 """Prints lines from another thread, dropping them if the reader is too slow.
 
-Who started the server may not read what it says. A full pipe then blocks the writer, so printing
-has a thread of its own, and what it cannot get rid of in time is dropped and counted.
+A program that starts the server may not read its output. A full pipe blocks the writer, so
+printing has a thread of its own; lines beyond its queue are dropped and counted.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class PrinterThread:
         self.dropped = 0
 
     def add(self, show: Callable[[], object]) -> None:
-        """Have it shown soon; never waits."""
+        """Queue a line; never blocks."""
         try:
             self._waiting.put_nowait(show)
         except queue.Full:
             self.dropped += 1
 
     def close(self, seconds: float = 1.0) -> bool:
-        """Show what waits; whether it could be shown in so many seconds."""
+        """Print what is queued; returns whether that took at most `seconds`."""
         with contextlib.suppress(queue.Full):
             self._waiting.put(None, timeout=seconds)
         self._thread.join(seconds)
@@ -49,6 +49,6 @@ class PrinterThread:
 
     def _print(self) -> None:
         while (show := self._waiting.get()) is not None:
-            # The reader may have left; the server is still wanted.
+            # The reader may have closed the pipe; the server goes on.
             with contextlib.suppress(BrokenPipeError):
                 show()
