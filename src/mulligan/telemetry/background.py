@@ -1,14 +1,16 @@
 """Delivery of events on a thread of its own, so that a slow listener does not hold up calls.
 
 `Outbox` is a bounded queue with one thread; what does not fit is dropped and counted.
-`BackgroundListener` puts it before any listener. `watched` is put before the listeners that users
-give to a guard: it calls them in line, as long as they are quick.
+`QueuedListener` is the base of listeners that have one; `BackgroundListener` makes one of any
+listener. `watched` wraps the listeners that users give to a guard: it calls them directly, as long
+as they are quick.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+from abc import ABC, abstractmethod
 from collections import deque
 from threading import Condition, Thread
 from time import monotonic, perf_counter
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..core.events import Event
 
-__all__ = ("BackgroundListener", "Outbox", "watched")
+__all__ = ("BackgroundListener", "Outbox", "QueuedListener", "watched")
 
 T = TypeVar("T")
 
@@ -33,7 +35,7 @@ _IDLE = 10.0
 # Seconds that the end of the process waits for what was not delivered.
 _AT_EXIT = 2.0
 
-# Seconds after which the same complaint is logged again.
+# Seconds after which dropped events are logged again.
 _AGAIN = 60.0
 
 # A call of a listener that takes longer counts as slow, in seconds; after so many slow seconds
@@ -47,7 +49,7 @@ class Outbox(Generic[T]):
     """A bounded queue whose items a thread delivers in batches.
 
     Args:
-        name: Who delivers, for the log.
+        name: The name of the listener, for the log.
         deliver: Called with the items that wait, in order. What it raises is logged, and the items
             count as dropped.
         capacity: How many items may wait.
@@ -73,7 +75,7 @@ class Outbox(Generic[T]):
         _outboxes.add(self)
 
     def reset(self) -> None:
-        """Begin empty: after a fork the parent delivers what was waiting."""
+        """Empty the queue: after a fork the parent delivers what was waiting."""
         self._changed = Condition()
         self._items: deque[T] = deque()
         self._is_running = self._is_busy = False
@@ -139,7 +141,7 @@ class Outbox(Generic[T]):
             return batch
 
     def lost(self, count: int, why: str) -> None:
-        """Count items as dropped, and say so once a minute."""
+        """Count items as dropped, and log it once a minute."""
         with self._changed:
             self.dropped += count
             now = monotonic()
@@ -172,7 +174,32 @@ os.register_at_fork(after_in_child=_after_fork)
 atexit.register(_at_exit)
 
 
-class BackgroundListener:
+class QueuedListener(ABC):
+    """A listener with an `Outbox`: `deliver` gets events in batches, on a thread of its own."""
+
+    is_quick = True
+
+    def __init__(self, name: str, *, capacity: int, linger: float = 0.0) -> None:
+        self._outbox: Outbox[Event] = Outbox(name, self.deliver, capacity=capacity, linger=linger)
+
+    @property
+    def dropped(self) -> int:
+        """Events that were not delivered."""
+        return self._outbox.dropped
+
+    def __call__(self, event: Event, /) -> None:
+        self._outbox.put(event)
+
+    def flush(self, timeout: float = 5.0) -> bool:
+        """Wait until every event was delivered; False if that takes longer."""
+        return self._outbox.flush(timeout)
+
+    @abstractmethod
+    def deliver(self, events: list[Event]) -> None:
+        """Take the events that were queued, in order."""
+
+
+class BackgroundListener(QueuedListener):
     """Calls another listener on a thread of its own.
 
     Events that come faster than the listener takes them wait in a queue; those beyond `capacity`
@@ -184,28 +211,15 @@ class BackgroundListener:
         capacity: How many events may wait.
     """
 
-    is_quick = True
-
     def __init__(self, listener: Callable[[Event], object], *, capacity: int = 10_000) -> None:
         if not callable(listener):
             raise SettingError(f"BackgroundListener needs a callable; got {listener!r}")
         self.listener = listener
         self.successes: bool = getattr(listener, "successes", False)
-        self._outbox: Outbox[Event] = Outbox(_name(listener), self._deliver, capacity=capacity)
+        super().__init__(_name(listener), capacity=capacity)
 
-    @property
-    def dropped(self) -> int:
-        """Events that the listener did not get, or raised at."""
-        return self._outbox.dropped
-
-    def __call__(self, event: Event, /) -> None:
-        self._outbox.put(event)
-
-    def flush(self, timeout: float = 5.0) -> bool:
-        """Wait until the listener has had every event; False if that takes longer."""
-        return self._outbox.flush(timeout)
-
-    def _deliver(self, events: list[Event]) -> None:
+    def deliver(self, events: list[Event]) -> None:
+        """Call the listener with each event; an event at which it raises counts as dropped."""
         for event in events:
             try:
                 self.listener(event)
@@ -214,12 +228,12 @@ class BackgroundListener:
 
 
 def watched(listener: Any) -> Any:
-    """`listener`, called in line until it has held up calls for a second altogether."""
+    """`listener`, called directly until it has held up calls for a second altogether."""
     return listener if getattr(listener, "is_quick", False) else _Watched(listener)
 
 
 class _Watched:
-    """A listener of the user's: in line while it is quick, then on a thread of its own."""
+    """A user's listener: called directly while it is quick, then on a thread of its own."""
 
     def __init__(self, listener: Callable[[Event], object]) -> None:
         self.listener = listener

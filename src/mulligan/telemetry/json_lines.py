@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import SettingError
-from .background import Outbox
+from .background import QueuedListener
 from .logging import fields
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ("JsonLinesListener",)
 
 
-class JsonLinesListener:
+class JsonLinesListener(QueuedListener):
     """A listener that appends every event to a file, as JSON, one line each.
 
     A thread of its own writes, so that a slow disk holds up no call. Several processes may write to
@@ -27,13 +27,11 @@ class JsonLinesListener:
     Args:
         path: The file. Its folder must exist.
         capacity: How many events may wait for the disk; more are dropped and counted in `dropped`.
-        successes: Whether to hear of calls that succeed at once, too.
+        successes: Whether to report calls that succeed at once, too.
 
     Raises:
         SettingError: The file cannot be written.
     """
-
-    is_quick = True
 
     def __init__(
         self,
@@ -50,24 +48,13 @@ class JsonLinesListener:
                 f"JsonLinesListener cannot write to {self.path}: {trouble.strerror}; "
                 f"give a file in a folder that exists and is yours"
             ) from None
-        self._outbox: Outbox[Event] = Outbox("JsonLinesListener", self._deliver, capacity=capacity)
-
-    @property
-    def dropped(self) -> int:
-        """Events that were not written."""
-        return self._outbox.dropped
-
-    def __call__(self, event: Event, /) -> None:
-        self._outbox.put(event)
-
-    def flush(self, timeout: float = 5.0) -> bool:
-        """Wait until everything is written; False if that takes longer."""
-        return self._outbox.flush(timeout)
+        super().__init__("JsonLinesListener", capacity=capacity)
 
     def _open(self) -> int:
         return os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
-    def _deliver(self, events: list[Event]) -> None:
+    def deliver(self, events: list[Event]) -> None:
+        """Append the events to the file."""
         # In ASCII: U+2028 and U+0085 end a line for half the programs that read one.
         lines = [f"{json.dumps(fields(event), separators=(',', ':'))}\n" for event in events]
         file = self._open()  # opened for each batch: the file may have been rotated

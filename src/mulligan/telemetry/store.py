@@ -11,7 +11,7 @@ from ..core.events import Ended
 from ..errors import StoreError
 from ..shared.target import STORE, store_for
 from ..stores.machine import Key
-from .background import Outbox
+from .background import QueuedListener
 from .figures import (
     FIGURES,
     HOUR,
@@ -67,7 +67,7 @@ def figures_store(store: Store | str | None = None) -> Store:
     return store_for(store)
 
 
-class StoreListener:
+class StoreListener(QueuedListener):
     """A listener that counts events in a store, by target, minute and hour, and keeps stories.
 
     A thread of its own writes once a second at most, one row for each target, so that neither the
@@ -79,8 +79,6 @@ class StoreListener:
         targets: How many targets are told apart; the others are counted as ``other``.
         successes: Whether to count calls that succeed at once, too.
     """
-
-    is_quick = True
 
     def __init__(
         self,
@@ -94,23 +92,10 @@ class StoreListener:
         self._names = BoundedLabels(targets)
         self._waiting: dict[tuple[str, int, int], Tally] = {}
         self._stories: dict[str, list[str]] = defaultdict(list)
-        self._outbox: Outbox[Event] = Outbox(
-            "StoreListener", self._deliver, capacity=capacity, linger=_LINGER
-        )
+        super().__init__("StoreListener", capacity=capacity, linger=_LINGER)
 
-    @property
-    def dropped(self) -> int:
-        """Events that were not counted."""
-        return self._outbox.dropped
-
-    def __call__(self, event: Event, /) -> None:
-        self._outbox.put(event)
-
-    def flush(self, timeout: float = 5.0) -> bool:
-        """Wait until everything was counted; False if that takes longer."""
-        return self._outbox.flush(timeout)
-
-    def _deliver(self, events: list[Event]) -> None:
+    def deliver(self, events: list[Event]) -> None:
+        """Count the events, and write the counts and stories to the store."""
         for event in events:
             self._sort(event)
         # What a store that is down does not take is kept, and written with the next events.
