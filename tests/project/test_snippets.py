@@ -39,7 +39,7 @@ NOT_RUN = {
     ("docs/git.md", "they need a plan whose agent has failed"),
     ("docs/telemetry.md", "it starts an agent program"),
     ("docs/telemetry.md", "what it prints is what happened on that machine"),
-    ("docs/tutorial-plans.md", "somebody has to press Ctrl-C"),
+    ("docs/tutorial-plans.md", "a person has to press Ctrl-C"),
 }
 
 _FENCE = re.compile(

@@ -356,7 +356,7 @@ class Toolbox:
         """The guards of the tool, for a call that spends from the budget around it.
 
         A guard lets a call wait for a limit outside of any budget. Here such a wait is bounded by
-        what is left, and booked when it is over.
+        what is left, and booked when it has ended.
         """
         with task(budget=self._budget, metadata={"tool": tool.name, "call_id": call_id}) as own:
             now, began = own.clock.now, own.clock.now()
