@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ _MARKS = re.compile(r"(<!-- results -->\n).*?(<!-- end of results -->)", re.DOTA
 
 
 def table_of(result: Mapping[str, Any]) -> str:
-    """Means first, then RQ of everybody in every scenario, in Markdown."""
+    """Means first, then RQ of every contender in every scenario, in Markdown."""
     quality = result["quality"]
     plain = [name for name in quality if not name.endswith(", patient")]
     plain.sort(key=lambda name: -quality[name]["mean"])
@@ -46,11 +47,12 @@ def page_with(page: str, result: Mapping[str, Any]) -> str:
     patient = ", ".join(map(str, result["patient_peer_seeds"]))
     broken = [row["question"] for row in result["verdicts"] if row["verdict"] == "BROKEN"]
     claims = f"Claims that do not hold yet: {'; '.join(broken)}." if broken else "All claims hold."
-    text = (
+    setting = (
         f"Measured on {result['date']} with Python {result['python']}; {versions}. Seeds {seeds}; "
-        f"drawn anew: {fresh}; for libraries told not to give up: {patient}."
-        f"\n\n{table_of(result)}\n\n{claims}\n"
+        f"drawn for this run: {fresh}; for libraries told not to give up: {patient}."
     )
+    wrapped = [textwrap.fill(each, 119, break_on_hyphens=False) for each in (setting, claims)]
+    text = f"{wrapped[0]}\n\n{table_of(result)}\n\n{wrapped[1]}\n"
     return _MARKS.sub(lambda found: f"{found[1]}{text}{found[2]}", page)
 
 

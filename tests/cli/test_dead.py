@@ -193,7 +193,7 @@ def test_a_rehearsal_calls_nothing(shop, capsys):
         (["list", "--store", "mongo:x"], "a store needs an address such as"),
         (["show", "66", "--store", "mongo:x"], "a store needs an address such as"),
         (["purge", "--all", "--store", "redis://h:port"], "redis://h:port is not a server address"),
-        (["replay", "--all", "--store", "memory:"], "memory: is the memory of one process, which others cannot read"),
+        (["replay", "--all", "--store", "memory:"], "memory: is the memory of one process"),
     ],
 )
 def test_what_cannot_be_meant_is_said(shop, capsys, argv, error):
