@@ -13,7 +13,7 @@ from mulligan.cli import main
 from mulligan.core.failure import Failure, Kind
 from mulligan.core.hint import Hint
 from mulligan.run.agents.accounts import AgentAccount
-from mulligan.run.attempt.limit_store import RunLimits
+from mulligan.run.attempt.account_limits_client import RunLimits
 from mulligan.run.journal.store import RunStore
 from mulligan.stores.open import open_store
 

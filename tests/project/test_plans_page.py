@@ -31,7 +31,7 @@ from mulligan.run.plan.report import report
 from mulligan.run.plan.schema import PHASE_POLICY_WORDS
 from mulligan.run.process.stop import Stop
 from mulligan.run.show.plan_view import PlanTable
-from mulligan.run.show.streams import Streams
+from mulligan.run.show.standard_streams import Streams
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plans.md").read_text(encoding="utf-8")
 WORDS = {

@@ -19,11 +19,11 @@ import time
 import pytest
 
 from mulligan.errors import Fenced
+from mulligan.run.drive import drive_run
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunCancelled, RunRescheduled
 from mulligan.run.process.stop import Stop
 from mulligan.run.process.supervise import ProcessExit as Exited
-from mulligan.run.setup import drive_run
-from mulligan.run.show.wording import summed_up
+from mulligan.run.show.messages import summed_up
 from tests.run.scripted import Recorder, Stage
 
 

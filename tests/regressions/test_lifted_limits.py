@@ -13,7 +13,7 @@ from mulligan.core.moment import Moment
 from mulligan.errors import StoreDown
 from mulligan.run.agents.catalogue import recognise
 from mulligan.run.attempt.account_limits import ACCOUNT, ForgetLimits, LimitMet, OverrideLimit
-from mulligan.run.attempt.limit_store import PART, limits_of
+from mulligan.run.attempt.account_limits_client import PART, limits_of
 from mulligan.run.attempt.runner import LIFTED
 from mulligan.run.journal.entries import RunRescheduled
 from mulligan.run.process.stop import Stop

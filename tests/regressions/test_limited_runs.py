@@ -21,12 +21,12 @@ import pytest
 from mulligan.cli import main
 from mulligan.run.attempt.options import RunOptions
 from mulligan.run.context import RunContext, real_platform
+from mulligan.run.drive import make_run
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade, RunRescheduled
 from mulligan.run.journal.state import state_of
 from mulligan.run.journal.store import RunStore
 from mulligan.run.process.stop import Stop
-from mulligan.run.setup import make_run
-from mulligan.run.show.wording import summed_up
+from mulligan.run.show.messages import summed_up
 from mulligan.run.worker import Worker
 
 from ..run.scripted import AGENT, Stage

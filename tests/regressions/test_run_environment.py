@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from mulligan.run.attempt.options import RunOptions
+from mulligan.run.drive import make_run
 from mulligan.run.journal.entries import RunRescheduled
-from mulligan.run.setup import make_run
 from tests.run.scripted import Stage
 from tests.run.test_worker import look
 

@@ -19,10 +19,10 @@ from subprocess import Popen
 import pytest
 
 from mulligan.run.context import real_platform
+from mulligan.run.drive import drive_run
 from mulligan.run.journal.entries import AttemptEnd
 from mulligan.run.process.stop import Stop
-from mulligan.run.setup import drive_run
-from mulligan.run.show.wording import told
+from mulligan.run.show.messages import told
 
 from ..run.scripted import Stage
 

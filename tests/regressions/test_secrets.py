@@ -23,9 +23,9 @@ from mulligan.core.redaction import MASK, mask, presentable
 from mulligan.run import Agent, Phase, Plan, run_plan
 from mulligan.run.attempt.options import RunOptions
 from mulligan.run.context import RunContext, real_platform
+from mulligan.run.drive import make_run
 from mulligan.run.journal.store import RunStore
 from mulligan.run.process.stop import Stop
-from mulligan.run.setup import make_run
 
 # Letters and digits that no message contains by chance, as long as any kind of key needs.
 _S = "Zq7Xw9Kv2Mj4Tb8Rn5Lc3Hd6Pf1Gs0Yk7Vu9Wx2Bz4Na8Qe5Ti3Ro6Uj1"

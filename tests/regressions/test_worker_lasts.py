@@ -22,10 +22,10 @@ import pytest
 
 from mulligan.errors import MulliganError, SettingError, StoreDown
 from mulligan.run.attempt.options import DriveOptions
+from mulligan.run.drive import drive_run
 from mulligan.run.journal.entries import RunRescheduled
 from mulligan.run.process.stop import Stop
 from mulligan.run.process.supervise import ProcessExit as Exited
-from mulligan.run.setup import drive_run
 from mulligan.run.worker import Worker, is_passing
 from tests.run.scripted import Stage
 from tests.run.test_worker import look

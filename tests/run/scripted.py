@@ -11,10 +11,10 @@ from typing import Any
 from mulligan.core.moment import Moment
 from mulligan.run.attempt.options import DriveOptions, RunOptions
 from mulligan.run.context import RunContext, real_platform
+from mulligan.run.drive import drive_run, make_run
 from mulligan.run.journal.store import RunStore
 from mulligan.run.listeners import RunListener
 from mulligan.run.process.stop import Stop
-from mulligan.run.setup import drive_run, make_run
 from mulligan.testing import VirtualClock
 
 AGENT = Path(__file__).parents[2] / "examples" / "scripted_agent.py"

@@ -22,8 +22,8 @@ from mulligan.run.journal.entries import (
 from mulligan.run.journal.state import state_of
 from mulligan.run.process.stop import Stop
 from mulligan.run.show.json_events import summary
-from mulligan.run.show.streams import Streams
-from mulligan.run.show.views import PlainView
+from mulligan.run.show.plain_view import PlainView
+from mulligan.run.show.standard_streams import Streams
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
 NIGHT = 1_794_880_800.0  # Tue 17 Nov 2026, 02:00 UTC

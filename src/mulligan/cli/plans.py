@@ -26,11 +26,11 @@ from ..run.plan.lint import lint_plan
 from ..run.plan.load import load_plan
 from ..run.plan.prompts import command_for, variables_of
 from ..run.process.stop import signals
+from ..run.show.messages import money
 from ..run.show.plan_view import PlanTable
-from ..run.show.streams import Streams
-from ..run.show.wording import money
+from ..run.show.standard_streams import Streams
 from . import Unusable
-from .driving import check_name, notice_argv, working_folder
+from .run_start import check_name, notice_argv, working_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

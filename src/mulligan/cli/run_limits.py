@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..core.redaction import clean
 from ..run.agents.catalogue import known as programs
 from ..run.attempt.account_limits import ACCOUNT, ForgetLimits, OverrideLimit, covers
-from ..run.attempt.limit_store import PART
+from ..run.attempt.account_limits_client import PART
 from ..stores.machine import Key
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from ..run.journal.entries import PLAN
 from ..run.journal.store import RunStore, UnreadableRun
 from ..run.plan.acceptance import rejection
 from ..run.plan.drive import kept_plan
-from ..run.show.wording import followed, met, waited
+from ..run.show.messages import followed, met, waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

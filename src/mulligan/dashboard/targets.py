@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.redaction import clean
 from ..run.attempt.account_limits import ACCOUNT
-from ..run.attempt.limit_store import PART
+from ..run.attempt.account_limits_client import PART
 from ..shared.snapshot import snapshots
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from .listeners import PlanListener
 from .plan.drive import conduct, make_plan
 from .process.stop import signals
 from .show.plan_view import PlanTable
-from .show.streams import Streams
+from .show.standard_streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -16,7 +16,7 @@ from ..core.story import Story, Try
 from .journal.entries import UNASKED, AttemptEnd, RunRescheduled
 from .journal.state import state_of
 from .listeners import RunListener
-from .show.wording import is_as_stated, waited
+from .show.messages import is_as_stated, waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

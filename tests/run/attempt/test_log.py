@@ -10,7 +10,7 @@ import pytest
 from mulligan.errors import StoreError
 from mulligan.run.attempt.options import RunOptions
 from mulligan.run.attempt.output import AttemptLog
-from mulligan.run.setup import make_run
+from mulligan.run.drive import make_run
 
 from ..scripted import Stage
 

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from mulligan.run.process.stop import Stop
-from mulligan.run.show.streams import PatientWriter
+from mulligan.run.show.standard_streams import PatientWriter
 
 pytestmark = pytest.mark.real
 

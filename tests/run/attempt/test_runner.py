@@ -7,10 +7,10 @@ import json
 import pytest
 
 from mulligan.run.agents.adapter import CommandRefused
+from mulligan.run.drive import drive_run
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunCancelled, RunRescheduled
 from mulligan.run.journal.store import RunHeld
 from mulligan.run.listeners import RunListener
-from mulligan.run.setup import drive_run
 
 from ..scripted import Stage
 

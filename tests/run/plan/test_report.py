@@ -20,7 +20,7 @@ from mulligan.run.journal.entries import (
 from mulligan.run.journal.state import RunState, state_of
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.plan.report import as_data, as_lines, as_markdown, report
-from mulligan.run.show.wording import clock
+from mulligan.run.show.messages import clock
 
 MADE = RunMade(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
 BEGUN = AttemptBegun(1001.0, 1, "start", "", "")

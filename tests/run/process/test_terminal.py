@@ -21,7 +21,7 @@ pytestmark = pytest.mark.real
 PROGRAM = """
 import os, sys, time
 from pathlib import Path
-from mulligan.run.show.streams import PatientWriter
+from mulligan.run.show.standard_streams import PatientWriter
 from mulligan.run.process.supervise import supervise
 from mulligan.run.process.stop import Stop, signals
 from mulligan.run.show.terminal import Terminal

@@ -29,9 +29,9 @@ from mulligan.run.journal.state import RunState, state_of
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.plan.report import as_lines, report
 from mulligan.run.process.stop import Stop
+from mulligan.run.show.messages import clock, told
 from mulligan.run.show.plan_view import PlanTable
-from mulligan.run.show.streams import Streams
-from mulligan.run.show.wording import clock, told
+from mulligan.run.show.standard_streams import Streams
 
 MADE = RunMade(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
 BEGUN = AttemptBegun(1001.0, 1, "start", "", "")

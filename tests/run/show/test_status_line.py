@@ -18,8 +18,8 @@ from mulligan.run.attempt.output import AttemptFacts
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade
 from mulligan.run.journal.state import state_of
 from mulligan.run.process.stop import Stop
+from mulligan.run.show.standard_streams import Streams
 from mulligan.run.show.status_line import StatusLine, can_draw, fitted, ticking
-from mulligan.run.show.streams import Streams
 
 MADE = RunMade(1000.0, "claude", "claude -p hi", "/src", "host", 0, "", {}, [])
 

@@ -200,6 +200,6 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     if is_dry or report:
         option = "--dry-run" if is_dry else "--report"
         raise Unusable(f"{option} is for plans", "write mulligan run --dry-run PLAN.toml")
-    from ..driving import run_command
+    from ..run_start import run_command
 
     return run_command(words, **options)

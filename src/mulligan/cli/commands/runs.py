@@ -15,7 +15,7 @@ from ...core.redaction import clean
 from ...run.agents.catalogue import program_name
 from ...run.journal.store import RunStore
 from ...run.show.json_events import summary
-from ...run.show.wording import clock, money
+from ...run.show.messages import clock, money
 from ..ui.tables import columns
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from ...run.attempt.output import AFTER, LOGS
 from ...run.journal.entries import PLAN
 from ...run.journal.store import RunStore, UnreadableRun
 from ...run.plan.acceptance import rejection
-from ...run.show.wording import clock, counted, followed, met, money, waited
+from ...run.show.messages import clock, counted, followed, met, money, waited
 from .. import EXIT_FAILED, Unusable
 from ..run_names import RUN, newest
 from ..ui.tables import columns

@@ -14,7 +14,7 @@ from ...core.duration import duration_text
 from ...core.redaction import clean
 from ...dashboard.failures import failures_of
 from ...dashboard.runs import RunIndex
-from ...run.show.wording import money
+from ...run.show.messages import money
 from ...stores.home import home
 from ...telemetry.figures import summary
 from ...telemetry.store import figures, figures_store

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ...core.redaction import clean
-from ...run.show.wording import clock
+from ...run.show.messages import clock
 from ...shared.snapshot import known, snapshot, whole_seconds
 from .. import run_limits
 from ..store_options import store_option, stores_of

@@ -59,15 +59,15 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
     mulligan worker --once            from cron
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     from ...run.agents.catalogue import recognise
-    from ...run.attempt.limit_store import limits_of
+    from ...run.attempt.account_limits_client import limits_of
     from ...run.attempt.options import DriveOptions
     from ...run.context import open_context
+    from ...run.drive import drive_run
     from ...run.journal.entries import PLAN
     from ...run.journal.retention import prune_daily
     from ...run.process.environment import environment_of, lacking, lacking_of_plan
     from ...run.process.stop import WorkerStop, signals
-    from ...run.setup import drive_run
-    from ...run.show.choose import recording
+    from ...run.show.choose_view import recording
     from ...run.worker import Worker
 
     def context_of(state: RunState) -> RunContext:

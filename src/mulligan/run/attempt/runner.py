@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from ..journal.state import RunState
     from ..journal.store import ClaimedRun
     from ..process.stdin import StdinSpool
+    from .account_limits_client import RunLimits
     from .clean_tree import TreeCleaner
-    from .limit_store import RunLimits
     from .options import DriveOptions
     from .recovery import RecoveryTerms
 
@@ -121,7 +121,7 @@ class Runner:
         self._policy = cache(lambda: (policy or options.load_policy()).but(horizon=state.horizon))
         self._limits: RunLimits | None = None
         if self._adapter.name != "generic":
-            from .limit_store import limits_of
+            from .account_limits_client import limits_of
 
             self._limits = limits_of(context, claimed.id, self._command, self._adapter)
 

@@ -15,6 +15,7 @@ from ...core.redaction import clean, mask
 from ...errors import SettingError
 from ..attempt.options import RunOptions
 from ..attempt.policy import run_policy
+from ..drive import drive_run, make_run
 from ..journal.entries import (
     AttemptBegun,
     AttemptEnd,
@@ -29,7 +30,6 @@ from ..journal.entries import (
 from ..journal.state import RunState, state_of
 from ..listeners import RunListener
 from ..process.orphans import marked
-from ..setup import drive_run, make_run
 from .acceptance import gets_another_attempt, is_verified
 from .artifacts import put, target_of
 from .model import agent_key

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...core.duration import duration_text
 from ...core.redaction import clean
 from ..attempt.recovery import AGAIN
-from ..show.wording import StatusText, clock, counted, followed, lasted, money, one_line, waited
+from ..show.messages import StatusText, clock, counted, followed, lasted, money, one_line, waited
 from .acceptance import outstanding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ..journal.state import RunState
-    from ..show.wording import Tone
+    from ..show.messages import Tone
     from .model import Phase, Plan
     from .schedule import PhaseState
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..journal.entries import AttemptEnd, name_of
 from ..listeners import RunListener
 from ..plan.acceptance import rejection
-from .wording import waited
+from .messages import waited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..attempt.output import AttemptFacts
     from ..journal.entries import JournalEntry
     from ..journal.state import RunState
-    from .streams import Streams
+    from .standard_streams import Streams
 
 __all__ = ("JsonEvents", "summary")
 

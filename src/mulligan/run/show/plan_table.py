@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ..plan.acceptance import outstanding, rejection
+from .messages import clock, is_held, met, money
 from .status_line import ticking
-from .wording import clock, is_held, met, money
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..plan.report import Report
     from ..plan.schedule import PhaseState
     from .plan_view import PlanProgress, _Lines
-    from .streams import Streams
+    from .standard_streams import Streams
 
 __all__ = ("DrawnTable",)
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..listeners import PlanListener
 from ..plan.acceptance import has_succeeded, outstanding
 from ..plan.report import as_data, as_lines, as_markdown, fallen
+from .messages import StatusText, clock, money, one_line, told
 from .status_line import can_draw
-from .wording import StatusText, clock, money, one_line, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..plan.model import Plan
     from ..plan.report import Report
     from ..plan.schedule import PhaseState
-    from .streams import Streams
+    from .standard_streams import Streams
 
 __all__ = ("PlanProgress", "PlanTable")
 

@@ -20,8 +20,8 @@ from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from ..journal.entries import AttemptBegun, AttemptEnd, RunRescheduled
-from .views import PlainView
-from .wording import clock, counted, money
+from .messages import clock, counted, money
+from .plain_view import PlainView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from ..attempt.output import AttemptFacts
     from ..journal.entries import JournalEntry
     from ..journal.state import RunState
-    from .streams import Streams
-    from .wording import StatusText
+    from .messages import StatusText
+    from .standard_streams import Streams
 
 __all__ = ("StatusLine", "can_draw")
 

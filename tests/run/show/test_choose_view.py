@@ -26,12 +26,12 @@ from mulligan.run.journal.entries import (
 )
 from mulligan.run.journal.state import state_of
 from mulligan.run.process.stop import Stop
-from mulligan.run.show.choose import recording
+from mulligan.run.show.choose_view import recording
 from mulligan.run.show.final_only import FinalOnlyOutput
 from mulligan.run.show.json_events import JsonEvents
 from mulligan.run.show.notify import Notifier, remember, remembered, send
-from mulligan.run.show.streams import Streams
-from mulligan.run.show.views import PlainView
+from mulligan.run.show.plain_view import PlainView
+from mulligan.run.show.standard_streams import Streams
 
 from ..scripted import Stage
 

@@ -55,7 +55,7 @@ def make_run(
     # Refuse before anything is written: a worker would start a run in the journal.
     adapter.start(command, LaunchRequest(environ=environ))
     if adapter.name != "generic":
-        from .attempt.limit_store import shared_store
+        from .attempt.account_limits_client import shared_store
 
         shared_store(environ)
     made = RunMade(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..agents.catalogue import program_name
 from ..attempt.options import RunOptions
-from .streams import Streams
-from .views import PlainView
+from .plain_view import PlainView
+from .standard_streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ..agents.adapter import Stream
     from ..journal.entries import JournalEntry
     from ..journal.state import RunState
-    from .streams import Streams
-    from .wording import StatusText
+    from .messages import StatusText
+    from .standard_streams import Streams
 
 __all__ = ("PlainView",)
 
@@ -54,7 +54,7 @@ class PlainView(RunListener):
         if isinstance(step, AttemptEnd):
             self._streams.restore()
         if is_news:
-            from .wording import told
+            from .messages import told
 
             self._say(told(step, self._program), step.at)
 
@@ -70,14 +70,14 @@ class PlainView(RunListener):
         if self._is_told or left < _SHORT_HOLD:
             return
         self._is_told = True
-        from .wording import StatusText, clock
+        from .messages import StatusText, clock
 
         now = until - left
         self._say([StatusText(f"{self._program} waits until {clock(until, now)}", "wait")], now)
 
     def notified(self, error: str) -> None:
         """The notify command was run; what went wrong with that, or nothing."""
-        from .wording import StatusText
+        from .messages import StatusText
 
         if error:
             self._say([StatusText(f"the notify command failed: {error}", "bad")])
@@ -85,7 +85,7 @@ class PlainView(RunListener):
     def over(self, state: RunState) -> None:
         if state.status == "done" and state.attempts <= 1:
             return  # nothing to report
-        from .wording import summed_up
+        from .messages import summed_up
 
         self._say(summed_up(self._id, state))
 
@@ -100,7 +100,7 @@ class PlainView(RunListener):
 
     def _clock(self, at: float) -> str:
         """The time of day, with the date if it differs from the line before."""
-        from .wording import clock, day
+        from .messages import clock, day
 
         today = day(at)
         is_new, self._day = self._day not in {"", today}, today

@@ -15,14 +15,14 @@ from ..errors import FileError, SettingError
 from ..run.agents.adapter import CommandRefused
 from ..run.attempt.options import DriveOptions, RunOptions
 from ..run.context import open_context
+from ..run.drive import drive_run, make_run
 from ..run.journal.entries import PLAN, WOKEN, RunRescheduled
 from ..run.journal.retention import prune_daily
 from ..run.journal.store import NoSuchRun, RunHeld
 from ..run.process.environment import credentials, environment_of
 from ..run.process.stop import signals
-from ..run.setup import drive_run, make_run
-from ..run.show.choose import showing
-from ..run.show.wording import clock
+from ..run.show.choose_view import showing
+from ..run.show.messages import clock
 from . import Unusable
 
 if TYPE_CHECKING:

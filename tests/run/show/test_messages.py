@@ -17,7 +17,7 @@ from mulligan.run.journal.entries import (
     RunRescheduled,
 )
 from mulligan.run.journal.state import state_of
-from mulligan.run.show.wording import clock, counted, followed, money, summed_up, told
+from mulligan.run.show.messages import clock, counted, followed, money, summed_up, told
 
 NIGHT = 1_794_880_800.0  # Tue 17 Nov 2026, 02:00 UTC
 
