@@ -64,7 +64,7 @@ def add(
     """A run with these steps; its id."""
     host, user = os.uname().nodename, os.geteuid()
     made = RunMade(at, agent, " ".join(command), "/src", host, user, name, {}, ["HOME"])
-    claimed = runs.make(runs.room(command, id_), made)
+    claimed = runs.make(runs.new_folder(command, id_), made)
     for number, step in enumerate(steps):
         runs.write(claimed, step, f"step-{number}")
     if not is_held:
@@ -383,7 +383,7 @@ def test_folders_that_no_journal_knows_go_after_a_day(runs):
     # Counted from now, not from when this file was imported: what is older than the journal stays.
     later = time.time() + 2 * 86_400 + 60
     for name, age in (("young", 0.0), ("old", 2 * 86_400.0)):
-        folder = runs.folder / "runs" / runs.room(("true",), name)
+        folder = runs.folder / "runs" / runs.new_folder(("true",), name)
         os.utime(folder, (later - age, later - age))
     prune(runs, later)
     assert [each.name for each in (runs.folder / "runs").iterdir()] == ["young"]

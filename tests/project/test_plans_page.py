@@ -31,7 +31,7 @@ from mulligan.run.plan.report import report
 from mulligan.run.plan.schema import PHASE_POLICY_WORDS
 from mulligan.run.process.stop import Stop
 from mulligan.run.show.plan_view import PlanTable
-from mulligan.run.show.standard_streams import Streams
+from mulligan.run.show.standard_streams import StandardStreams
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plans.md").read_text(encoding="utf-8")
 WORDS = {
@@ -141,7 +141,7 @@ def lines() -> set[str]:
     one = Phase(name="review", agents=agents)
     plan = Plan(phases=(one, Phase(name="sum", agents=(Agent(name="editor", command=("x",)),))))
     end, err = os.pipe()
-    streams, environ = Streams(Stop(), err, err), {"TERM": "dumb"}
+    streams, environ = StandardStreams(Stop(), err, err), {"TERM": "dumb"}
     for known in ({}, {"review/security": state(BEGUN, DONE, WorkDelivered(1200.0))}):
         with closing(PlanTable(plan, run="k3fqzz", streams=streams, environ=environ)) as shown:
             for key, each in known.items():

@@ -23,7 +23,7 @@ from mulligan.run.drive import drive_run
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunCancelled, RunRescheduled
 from mulligan.run.process.stop import Stop
 from mulligan.run.process.supervise import ProcessExit as Exited
-from mulligan.run.show.messages import summed_up
+from mulligan.run.show.messages import summary
 from tests.run.scripted import Recorder, Stage
 
 
@@ -97,7 +97,7 @@ def test_a_cancelled_run_is_not_advised_to_be_resumed(stage):
     runs.cancel(claimed.id, RunCancelled(2.0, "cancelled by the user"))
     interrupted = AttemptEnd(3.0, 1, 1.0, signal=2, stopped="cancelled", then="pause", exit=130)
     runs.write(claimed, interrupted, "ended-1")
-    said = [each.text for each in summed_up(claimed.id, runs.look(claimed.id))]
+    said = [each.text for each in summary(claimed.id, runs.look(claimed.id))]
     assert said == ["cancelled: 1 attempt in 0s"]
 
 

@@ -26,7 +26,7 @@ from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade, RunR
 from mulligan.run.journal.state import state_of
 from mulligan.run.journal.store import RunStore
 from mulligan.run.process.stop import Stop
-from mulligan.run.show.messages import summed_up
+from mulligan.run.show.messages import summary
 from mulligan.run.worker import Worker
 
 from ..run.scripted import AGENT, Stage
@@ -137,7 +137,7 @@ def interrupted(*, session="", terms=None):
     ended = AttemptEnd(2.0, 1, 1.0, signal=2, stopped="interrupt", session=session, then="pause")
     state = state_of([made, begun, ended._replace(exit=130, because="interrupted")])
     assert state is not None
-    return [each.text for each in summed_up("k3fqzz", state)]
+    return [each.text for each in summary("k3fqzz", state)]
 
 
 def test_ctrl_c_advises_what_will_not_refuse():

@@ -44,7 +44,7 @@ def runs(tmp_path, monkeypatch):
 
 def add(runs, *steps, agent="claude", id_="", parent=""):
     made = RunMade(OLD, agent, "claude", "/src", "host", os.geteuid(), "", {}, [], parent=parent)
-    claimed = runs.make(runs.room(("claude",), id_), made)
+    claimed = runs.make(runs.new_folder(("claude",), id_), made)
     for number, step in enumerate(steps):
         runs.write(claimed, step, f"step-{number}")
     runs.release(claimed)
@@ -226,7 +226,7 @@ def test_folders_that_are_older_than_the_journal_are_never_swept(runs):
 def test_the_first_run_of_a_folder_may_be_killed_between_any_two_steps(tmp_path):
     """The journal is made before the first folder: what a kill leaves is never refused."""
     runs = RunStore(tmp_path / "home")
-    runs.room(("true",))  # and no more
+    runs.new_folder(("true",))  # and no more
     runs.close()
     again = RunStore(tmp_path / "home")
     assert again.ids() == ()

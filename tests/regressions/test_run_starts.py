@@ -22,7 +22,7 @@ from mulligan.run.context import real_platform
 from mulligan.run.drive import drive_run
 from mulligan.run.journal.entries import AttemptEnd
 from mulligan.run.process.stop import Stop
-from mulligan.run.show.messages import told
+from mulligan.run.show.messages import step_messages
 
 from ..run.scripted import Stage
 
@@ -150,7 +150,7 @@ class TestRefusedForTheMoment:
             because="waiting 4.0s, by backoff",
             is_unstarted=True,
         )
-        assert [said.text for said in told(step, "sh")] == [
+        assert [said.text for said in step_messages(step, "sh")] == [
             "attempt 1: cannot start sh: Too many open files",
             "retry in 4s, by backoff",
         ]

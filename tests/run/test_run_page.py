@@ -23,7 +23,7 @@ from mulligan.run.journal.state import state_of
 from mulligan.run.process.stop import Stop
 from mulligan.run.show.json_events import summary
 from mulligan.run.show.plain_view import PlainView
-from mulligan.run.show.standard_streams import Streams
+from mulligan.run.show.standard_streams import StandardStreams
 
 PAGE = (Path(__file__).parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
 NIGHT = 1_794_880_800.0  # Tue 17 Nov 2026, 02:00 UTC
@@ -112,7 +112,7 @@ def lines(monkeypatch):
         (CALM, ""),
         (OTHERS, ""),
     ):
-        view = PlainView("k3fqzz", "claude", streams=Streams(stop, writer, writer))
+        view = PlainView("k3fqzz", "claude", streams=StandardStreams(stop, writer, writer))
         for step in steps:
             view.step(step)
         view.notified(notified)

@@ -28,7 +28,7 @@ from ..run.plan.prompts import command_for, variables_of
 from ..run.process.stop import signals
 from ..run.show.messages import money
 from ..run.show.plan_view import PlanTable
-from ..run.show.standard_streams import Streams
+from ..run.show.standard_streams import StandardStreams
 from . import Unusable
 from .run_start import check_name, notice_argv, working_folder
 
@@ -148,7 +148,7 @@ def drive_plan(
     table = PlanTable(
         kept.plan,
         run=claimed.id,
-        streams=Streams(context.stop),
+        streams=StandardStreams(context.stop),
         environ=environ,
         is_json=is_json,
         report=Path(report) if report else None,

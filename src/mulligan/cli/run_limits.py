@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from ..core.ports import Store
     from ..run.attempt.account_limits import AccountLimit, AccountState
 
-__all__ = ("Named", "Row", "forget", "is_runs_name", "known_names", "matching", "order", "rows_of")
+__all__ = (
+    "AccountRow",
+    "LimitName",
+    "forget",
+    "is_runs_name",
+    "known_names",
+    "matching",
+    "order",
+    "rows_of",
+)
 
 # How much of an account's hash tells it from the others.
 _TAG = 4
@@ -32,7 +41,7 @@ _TAG = 4
 _PROVIDERS = ("anthropic", "openai", "google", "openrouter", "github", "deepseek", "dashscope")
 
 
-class Row(NamedTuple):
+class AccountRow(NamedTuple):
     """One account of a store, or what is ordered for a name.
 
     Args:
@@ -65,7 +74,7 @@ class Row(NamedTuple):
         return f"{self.name}/{clean(limit.model, 80)}" if limit.model else self.name
 
 
-class Named(NamedTuple):
+class LimitName(NamedTuple):
     """A name, taken apart.
 
     Args:
@@ -79,14 +88,14 @@ class Named(NamedTuple):
     model: str | None
 
     @classmethod
-    def of(cls, name: str) -> Named:
+    def of(cls, name: str) -> LimitName:
         """`name` as the table shows it, or less of it."""
         head, slash, model = name.partition("/")
         base, _, tag = head.partition("@")
         return cls(base, tag, model.lower() if slash else None)
 
 
-def rows_of(stores: Iterable[Store]) -> list[Row]:
+def rows_of(stores: Iterable[Store]) -> list[AccountRow]:
     """Every account of which runs know something, and every order, in order."""
     found = []
     for store in stores:
@@ -96,13 +105,13 @@ def rows_of(stores: Iterable[Store]) -> list[Row]:
             if not state.limits and not state.ordered(moment):
                 continue  # it is over, or another version wrote it
             others = [each for each in keys if each.target == key.target and each.scope]
-            found.append(Row(store, key, state, moment, is_alone=len(others) <= 1))
+            found.append(AccountRow(store, key, state, moment, is_alone=len(others) <= 1))
     return sorted(found, key=lambda row: (row.key.target, row.key.scope))
 
 
-def matching(rows: Iterable[Row], name: str) -> list[Row]:
+def matching(rows: Iterable[AccountRow], name: str) -> list[AccountRow]:
     """The rows that `name` means."""
-    named = Named.of(name)
+    named = LimitName.of(name)
     return [
         row
         for row in rows
@@ -116,9 +125,9 @@ def _about(state: AccountState, model: str) -> list[AccountLimit]:
     return [each for each in state.limits if each.model and covers(each.model, model)]
 
 
-def forget(row: Row, name: str) -> list[str]:
+def forget(row: AccountRow, name: str) -> list[str]:
     """Forget what `name` means of a row; what was forgotten, in lines."""
-    gone = row.store.state.transact(row.key, ForgetLimits(model=Named.of(name).model))
+    gone = row.store.state.transact(row.key, ForgetLimits(model=LimitName.of(name).model))
     said = []
     for state in gone:
         if state.hand:
@@ -133,7 +142,7 @@ def forget(row: Row, name: str) -> list[str]:
 
 def order(
     stores: Iterable[Store],
-    rows: Iterable[Row],
+    rows: Iterable[AccountRow],
     name: str,
     move: Literal["blocked", "allowed"],
     *,
@@ -141,7 +150,7 @@ def order(
     seconds: float | None,
 ) -> list[str]:
     """Block or allow the runs that `name` means; the names for which that was ordered."""
-    named, step = Named.of(name), OverrideLimit(move=move, because=because, seconds=seconds)
+    named, step = LimitName.of(name), OverrideLimit(move=move, because=because, seconds=seconds)
     if named.tag:
         found = [row for row in matching(rows, name) if row.key.scope]
         for row in found:
@@ -152,16 +161,16 @@ def order(
     return [named.base]
 
 
-def is_runs_name(name: str, rows: Iterable[Row]) -> bool:
+def is_runs_name(name: str, rows: Iterable[AccountRow]) -> bool:
     """Whether `name` means runs of a program, a provider or an account; not of one model."""
-    named = Named.of(name)
+    named = LimitName.of(name)
     if named.model is not None:
         return False
     is_known = named.base in {*programs(), *_PROVIDERS} and not named.tag
     return is_known or bool(matching(rows, name))
 
 
-def known_names(rows: Iterable[Row]) -> list[str]:
+def known_names(rows: Iterable[AccountRow]) -> list[str]:
     """The names that are in use, for hints."""
     found = set()
     for row in rows:

@@ -21,7 +21,7 @@ from ..run.journal.entries import PLAN
 from ..run.journal.store import RunStore, UnreadableRun
 from ..run.plan.acceptance import rejection
 from ..run.plan.drive import kept_plan
-from ..run.show.messages import followed, met, waited
+from ..run.show.messages import decision_text, ending_name, seconds_waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -447,7 +447,7 @@ def _segments(state: RunState) -> Iterator[dict[str, Any]]:
             "from": begun.at,
             "to": None if end is None else end.at,
             "attempt": begun.attempt,
-            "label": "" if end is None else met(end),
+            "label": "" if end is None else ending_name(end),
         }
         if end is None or end.then == "done":
             continue
@@ -476,7 +476,7 @@ def _is_unmade(step: AttemptEnd) -> bool:
 
 
 def _unmade(step: AttemptEnd) -> dict[str, Any]:
-    return {"at": step.at, "met": met(step), "because": clean(step.because)}
+    return {"at": step.at, "met": ending_name(step), "because": clean(step.because)}
 
 
 def _step(state: RunState, at: int) -> dict[str, Any]:
@@ -496,14 +496,14 @@ def _step(state: RunState, at: int) -> dict[str, Any]:
             "ended_at": end.at,
             "took": end.took,
             "is_good": end.then == "done",
-            "met": met(end),
+            "met": ending_name(end),
             "code": end.code,
             "signal": end.signal,
             "kind": end.kind,
             "status": end.status,
             "said": clean(end.message),
             "read": clean(end.reading),
-            "then": followed(end),
+            "then": decision_text(end),
             "because": clean(end.because) if end.then != "done" else "",
             "advice": clean(end.advice),
             "until": end.until,
@@ -535,7 +535,7 @@ def run_figures(index: RunIndex, *, since: float) -> dict[str, Any]:
         attempts += [state.attempts] * bool(bad)
         lost += sum(each.cost or 0.0 for each in bad)
         spent += state.cost or 0.0
-        waits += waited(state)
+        waits += seconds_waited(state)
     return {
         "runs": runs,
         "recovered": recovered,

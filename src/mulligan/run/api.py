@@ -17,7 +17,7 @@ from .listeners import PlanListener
 from .plan.drive import conduct, make_plan
 from .process.stop import signals
 from .show.plan_view import PlanTable
-from .show.standard_streams import Streams
+from .show.standard_streams import StandardStreams
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -77,7 +77,7 @@ def run_plan(
             claimed, kept = make_plan(context, plan, folder=home, cwd=home / cwd, name=name)
             table = None
             if is_shown:
-                table = PlanTable(plan, run=claimed.id, streams=Streams(stop), environ=own)
+                table = PlanTable(plan, run=claimed.id, streams=StandardStreams(stop), environ=own)
             how = DriveOptions(park="exit" if is_parked else "wait")
             try:
                 _, report = conduct(context, claimed, kept, table or PlanListener(), how)

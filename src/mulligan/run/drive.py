@@ -72,7 +72,7 @@ def make_run(
         path=environ.get("PATH", ""),
     )
     try:
-        id_ = runs.room(command, id_)
+        id_ = runs.new_folder(command, id_)
         path = runs.files(id_) / "stdin"
         if isinstance(stdin, bytes):
             path.write_bytes(stdin)

@@ -16,7 +16,7 @@ from ..core.story import Story, Try
 from .journal.entries import UNASKED, AttemptEnd, RunRescheduled
 from .journal.state import state_of
 from .listeners import RunListener
-from .show.messages import is_as_stated, waited
+from .show.messages import is_as_stated, seconds_waited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,7 +112,7 @@ def _ended(
     elapsed = _elapsed(step.at, after)
     if step.then == "done":
         if _failed(before):
-            yield Recovered(**common, waited=waited(after), elapsed=elapsed, took=step.took)
+            yield Recovered(**common, waited=seconds_waited(after), elapsed=elapsed, took=step.took)
         else:
             yield Succeeded(**common, took=step.took)
     elif step.then == "pause":
@@ -167,7 +167,7 @@ def _story(decision: GiveUp, state: RunState, common: dict[str, Any]) -> Story:
         ending=str(decision.ending),
         because=decision.because,
         attempts=state.attempts,
-        waited=waited(state),
+        waited=seconds_waited(state),
         tries=tuple(_try(each) for each in _failed(state)),
         retry_at=decision.retry_at,
     )

@@ -31,7 +31,7 @@ from mulligan.run.show.final_only import FinalOnlyOutput
 from mulligan.run.show.json_events import JsonEvents
 from mulligan.run.show.notify import Notifier, remember, remembered, send
 from mulligan.run.show.plain_view import PlainView
-from mulligan.run.show.standard_streams import Streams
+from mulligan.run.show.standard_streams import StandardStreams
 
 from ..scripted import Stage
 
@@ -63,7 +63,7 @@ class Piped:
     """Streams into two pipes, and what has arrived there since it was last asked."""
 
     def __init__(self, stop, out, err) -> None:
-        self.streams = Streams(stop, out[1], err[1])
+        self.streams = StandardStreams(stop, out[1], err[1])
         self._out, self._err = out[0], err[0]
         for descriptor in (self._out, self._err):
             os.set_blocking(descriptor, False)
@@ -145,7 +145,7 @@ def test_a_wait_that_followed_from_a_step_is_told_by_the_step(piped):
 def test_in_a_log_of_both_streams_our_line_begins_a_line(stop):
     reader, writer = os.pipe()
     twin = os.dup(writer)
-    lines = PlainView("k3fqzz", "claude", streams=Streams(stop, writer, twin))
+    lines = PlainView("k3fqzz", "claude", streams=StandardStreams(stop, writer, twin))
     lines.output("stdout", b"no newline")
     lines.step(BEGUN._replace(attempt=2))
     written = os.read(reader, 4096)
@@ -157,7 +157,7 @@ def test_in_a_log_of_both_streams_our_line_begins_a_line(stop):
 def test_nobody_reading_our_lines_is_no_reason_to_fail(stop):
     reader, writer = os.pipe()
     os.close(reader)
-    PlainView("k3fqzz", "claude", streams=Streams(stop, writer, writer)).step(
+    PlainView("k3fqzz", "claude", streams=StandardStreams(stop, writer, writer)).step(
         BEGUN._replace(attempt=2)
     )
     os.close(writer)
@@ -226,7 +226,7 @@ def test_nothing_but_events_is_written_to_stdout_and_nothing_to_stderr(piped):
 def test_text_comes_whole_wherever_it_was_cut(text, cut):
     out, stop = os.pipe(), Stop()
     raw = text.encode("utf-8", "replace")
-    events = JsonEvents("k3fqzz", streams=Streams(stop, out[1], out[1]))
+    events = JsonEvents("k3fqzz", streams=StandardStreams(stop, out[1], out[1]))
     for at in range(0, len(raw), cut):
         events.output("stdout", raw[at : at + cut])
     events.step(WELL)

@@ -17,7 +17,14 @@ from mulligan.run.journal.entries import (
     RunRescheduled,
 )
 from mulligan.run.journal.state import state_of
-from mulligan.run.show.messages import clock, counted, followed, money, summed_up, told
+from mulligan.run.show.messages import (
+    clock,
+    decision_text,
+    money,
+    step_messages,
+    summary,
+    token_text,
+)
 
 NIGHT = 1_794_880_800.0  # Tue 17 Nov 2026, 02:00 UTC
 
@@ -60,7 +67,7 @@ def texts(said):
 
 
 def test_a_limit_is_told_with_its_words_its_cost_the_wait_and_the_reason():
-    assert texts(told(LIMIT, "claude")) == [
+    assert texts(step_messages(LIMIT, "claude")) == [
         f"attempt 1: claude hit a usage limit after 12m, $0.31: {LIMIT.message}",
         "waits 1h1m, until 03:01:05: the limit resets at 03:00:00",
     ]
@@ -68,7 +75,7 @@ def test_a_limit_is_told_with_its_words_its_cost_the_wait_and_the_reason():
 
 def test_a_time_on_another_day_has_the_day():
     late = LIMIT._replace(until=NIGHT + 86_400, reset_at=NIGHT + 86_400)
-    assert texts(told(late, "claude"))[1] == (
+    assert texts(step_messages(late, "claude"))[1] == (
         "waits 1d, until Wed 18 Nov 02:00:00: the limit resets at Wed 18 Nov 02:00:00"
     )
 
@@ -78,14 +85,17 @@ def test_a_policy_that_waits_longer_than_the_limit_says_so():  # R-B14: the late
         reset_at=NIGHT + 3, until=NIGHT + 122, because="retry in 2m2s, by backoff"
     )
     reset = clock(NIGHT + 3, NIGHT)
-    assert texts(told(step, "claude"))[1].endswith(
+    assert texts(step_messages(step, "claude"))[1].endswith(
         f": the limit resets at {reset}, but the policy waits longer"
     )
 
 
 def test_backoff_is_told_as_backoff():
     step = LIMIT._replace(kind="overloaded", reset_at=None, because="retry in 4s, by backoff")
-    assert texts(told(step._replace(until=NIGHT + 4), "codex"))[1] == "retry in 4s, by backoff"
+    assert (
+        texts(step_messages(step._replace(until=NIGHT + 4), "codex"))[1]
+        == "retry in 4s, by backoff"
+    )
 
 
 def test_what_must_stop_says_why_and_what_to_do():
@@ -98,7 +108,7 @@ def test_what_must_stop_says_why_and_what_to_do():
         because="401 (auth) cannot be fixed by waiting (policy 'default')",
         advice="log in with claude or fix its key, then resume the run",
     )
-    assert texts(told(step, "claude")) == [
+    assert texts(step_messages(step, "claude")) == [
         "attempt 1: claude failed to authenticate after 12m, $0.31: Invalid API key",
         "not retried: 401 (auth) cannot be fixed by waiting (policy 'default')",
         "hint: log in with claude or fix its key, then resume the run",
@@ -108,7 +118,9 @@ def test_what_must_stop_says_why_and_what_to_do():
 def test_a_program_that_cannot_be_started_is_told_in_one_line_and_a_hint():
     because = "cannot start cluade: not found on the PATH"
     step = AttemptEnd(NIGHT, 1, 0.0, code=127, kind="client", message=because, then="stop")
-    assert texts(told(step._replace(because=because, advice="check the spelling"), "cluade")) == [
+    assert texts(
+        step_messages(step._replace(because=because, advice="check the spelling"), "cluade")
+    ) == [
         "attempt 1: cannot start cluade: not found on the PATH",
         "hint: check the spelling",
     ]
@@ -121,10 +133,12 @@ def test_an_attempt_that_is_not_made_has_no_number():
         then="stop",
         because="its deadline has passed",
     )
-    assert texts(told(refused, "claude")) == ["claude is not started: its deadline has passed"]
+    assert texts(step_messages(refused, "claude")) == [
+        "claude is not started: its deadline has passed"
+    ]
     state = stands(made(), AttemptBegun(NIGHT - 720, 1, "start", "s", ""), LIMIT, refused)
-    assert texts(summed_up("k3v9q2", state))[1:3] == [
-        f"  1  usage limit      12m   $0.31  {followed(LIMIT)}",
+    assert texts(summary("k3v9q2", state))[1:3] == [
+        f"  1  usage limit      12m   $0.31  {decision_text(LIMIT)}",
         "  -  not started       0s          not retried: its deadline has passed",
     ]
 
@@ -135,22 +149,22 @@ def test_a_limit_beyond_the_horizon_says_when_it_could_go_on():
         until=NIGHT + 28_800,
         because="retry in 8h, as resets 10am says: beyond the horizon of 6h",
     )
-    assert texts(told(step, "claude"))[1] == (
+    assert texts(step_messages(step, "claude"))[1] == (
         "not waiting: it could continue at 10:00:00, in 8h, beyond the horizon of 6h"
     )
 
 
 def test_a_first_attempt_and_a_success_are_not_told():
-    assert told(AttemptBegun(NIGHT, 1, "start", "", ""), "claude") == []
-    assert told(LIMIT._replace(then="done", kind=""), "claude") == []
-    assert told(RunCancelled(NIGHT, "cancelled by the user"), "claude") == []
+    assert step_messages(AttemptBegun(NIGHT, 1, "start", "", ""), "claude") == []
+    assert step_messages(LIMIT._replace(then="done", kind=""), "claude") == []
+    assert step_messages(RunCancelled(NIGHT, "cancelled by the user"), "claude") == []
 
 
 def test_a_session_that_goes_on_and_a_start_anew_differ():
-    assert texts(told(AttemptBegun(NIGHT, 2, "resume", "s", ""), "pi")) == [
+    assert texts(step_messages(AttemptBegun(NIGHT, 2, "resume", "s", ""), "pi")) == [
         "attempt 2: pi resumes its session"
     ]
-    assert texts(told(AttemptBegun(NIGHT, 2, "restart", "", ""), "pi")) == [
+    assert texts(step_messages(AttemptBegun(NIGHT, 2, "restart", "", ""), "pi")) == [
         "attempt 2: pi restarts"
     ]
 
@@ -158,7 +172,7 @@ def test_a_session_that_goes_on_and_a_start_anew_differ():
 def test_a_run_that_simply_did_well_has_no_summary():
     well = LIMIT._replace(then="done", kind="", until=None)
     state = stands(made(), AttemptBegun(NIGHT - 720, 1, "start", "", ""), well)
-    assert summed_up("k3fqzz", state) == []
+    assert summary("k3fqzz", state) == []
 
 
 def story():
@@ -188,16 +202,16 @@ def story():
 
 
 def test_the_summary_counts_failed_attempts_and_gives_each_decision_its_reason():
-    assert texts(summed_up("k3fqzz", stands(*story()))) == [
+    assert texts(summary("k3fqzz", stands(*story()))) == [
         "done: 3 attempts in 1h18m, 1h1m of it waiting, $0.61, 412k tokens",
-        f"  1  usage limit      12m   $0.31  {told(LIMIT, '')[1].text}",
+        f"  1  usage limit      12m   $0.31  {step_messages(LIMIT, '')[1].text}",
         "  2  crashed           1m   $0.10  retry in 2s, by backoff",
         "  3  done              4m   $0.20",
     ]
 
 
 def test_a_parked_run_says_until_when_and_how_to_go_on():
-    said = texts(summed_up("k3fqzz", stands(*story()[:3])))
+    said = texts(summary("k3fqzz", stands(*story()[:3])))
     assert said == [
         "parked until 03:01:05: 1 attempt in 12m, $0.31",
         "to continue then: mulligan worker, or mulligan resume k3fqzz",
@@ -209,7 +223,7 @@ def test_a_hundred_attempts_are_cut_in_the_middle():
     for number in range(1, 101):
         at = NIGHT + number
         steps += [AttemptBegun(at, number, "resume", "", ""), LIMIT._replace(at=at, attempt=number)]
-    said = texts(summed_up("k3fqzz", stands(*steps)))
+    said = texts(summary("k3fqzz", stands(*steps)))
     assert len(said) == 14
     assert "  …  89 more: mulligan show k3fqzz" in said
 
@@ -237,14 +251,14 @@ steps = st.builds(
 
 @given(ended=steps)
 def test_every_end_can_be_told_and_summed_up(ended):
-    told(ended, "claude")
+    step_messages(ended, "claude")
     begun = AttemptBegun(ended.at, ended.attempt, "start", "", "")
-    summed_up("k3fqzz", stands(made(0), begun, ended, begun, ended))
+    summary("k3fqzz", stands(made(0), begun, ended, begun, ended))
 
 
 @given(at=st.floats(0, 4e9), until=st.floats(0, 4e9))
 def test_a_time_that_moved_is_told_if_it_lies_ahead(at, until):
-    assert bool(told(RunRescheduled(at, until, "another run met a limit"), "claude")) == (
+    assert bool(step_messages(RunRescheduled(at, until, "another run met a limit"), "claude")) == (
         until > at
     )
 
@@ -253,7 +267,7 @@ def test_money_and_tokens_are_short_and_nothing_where_nobody_said():
     assert [money(each) for each in (None, 0.0, 0.0004, 0.31, 12)] == [
         *("", "$0.00", "$0.0004", "$0.31", "$12.00")
     ]
-    assert [counted(each) for each in (None, 0, 950, 12_345, 1_234_567)] == [
+    assert [token_text(each) for each in (None, 0, 950, 12_345, 1_234_567)] == [
         *("", "", "950 tokens", "12k tokens", "1.2M tokens")
     ]
     assert clock(NIGHT, NIGHT) == "02:00:00"

@@ -29,9 +29,9 @@ from mulligan.run.journal.state import RunState, state_of
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.plan.report import as_lines, report
 from mulligan.run.process.stop import Stop
-from mulligan.run.show.messages import clock, told
+from mulligan.run.show.messages import clock, step_messages
 from mulligan.run.show.plan_view import PlanTable
-from mulligan.run.show.standard_streams import Streams
+from mulligan.run.show.standard_streams import StandardStreams
 
 MADE = RunMade(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
 BEGUN = AttemptBegun(1001.0, 1, "start", "", "")
@@ -86,7 +86,7 @@ class Place:
             out = err
         os.set_blocking(self.end, False)
         environ = {"TERM": "xterm", "NO_COLOR": "1"}
-        streams = Streams(Stop(), out, err)
+        streams = StandardStreams(Stop(), out, err)
         self.table = PlanTable(shown, run="k3fqzz", streams=streams, environ=environ, **settings)
 
     def written(self) -> str:
@@ -395,4 +395,6 @@ def test_an_agent_that_could_not_be_run_at_all_is_given_up_for_a_reason():
     )
     found = as_lines(report(plan("one"), {"read/one": state(gone)}, {"read": "failed"}, {}))
     assert "    given up; not retried: its file is a folder" in [each.text for each in found]
-    assert [each.text for each in told(gone, "one")] == ["one was given up: its file is a folder"]
+    assert [each.text for each in step_messages(gone, "one")] == [
+        "one was given up: its file is a folder"
+    ]

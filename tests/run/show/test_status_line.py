@@ -18,7 +18,7 @@ from mulligan.run.attempt.output import AttemptFacts
 from mulligan.run.journal.entries import AttemptBegun, AttemptEnd, RunMade
 from mulligan.run.journal.state import state_of
 from mulligan.run.process.stop import Stop
-from mulligan.run.show.standard_streams import Streams
+from mulligan.run.show.standard_streams import StandardStreams
 from mulligan.run.show.status_line import StatusLine, can_draw, fitted, ticking
 
 MADE = RunMade(1000.0, "claude", "claude -p hi", "/src", "host", 0, "", {}, [])
@@ -35,7 +35,7 @@ class Terminal:
         os.set_blocking(self.master, False)
         self.resize(columns)
         self.now, self.stop, self.written = 1000.0, Stop(), b""
-        self.streams = Streams(self.stop, self.slave, self.slave)
+        self.streams = StandardStreams(self.stop, self.slave, self.slave)
         before = state_of([MADE])
         assert before is not None
         self.status = StatusLine(
@@ -177,7 +177,7 @@ def test_a_run_that_is_taken_up_while_it_waits_counts_down_by_itself(eventually)
 def test_text_that_goes_into_a_file_leaves_the_line_alone():
     terminal = Terminal()
     reader, writer = os.pipe()
-    terminal.status._streams = Streams(terminal.stop, writer, terminal.slave)
+    terminal.status._streams = StandardStreams(terminal.stop, writer, terminal.slave)
     terminal.status.step(begun())
     terminal.later()
     terminal.status.output("stdout", b"half a line")

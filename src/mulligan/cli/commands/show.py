@@ -17,7 +17,14 @@ from ...run.attempt.output import AFTER, LOGS
 from ...run.journal.entries import PLAN
 from ...run.journal.store import RunStore, UnreadableRun
 from ...run.plan.acceptance import rejection
-from ...run.show.messages import clock, counted, followed, met, money, waited
+from ...run.show.messages import (
+    clock,
+    decision_text,
+    ending_name,
+    money,
+    seconds_waited,
+    token_text,
+)
 from .. import EXIT_FAILED, Unusable
 from ..run_names import RUN, newest
 from ..ui.tables import columns
@@ -159,7 +166,7 @@ def _print_log(folder: Path, id_: str, number: int, attempts: int) -> None:
 
 def _lines(runs: RunStore, id_: str, state: RunState) -> list[str]:
     now, made = time(), state.made
-    spent = ", ".join(each for each in (money(state.cost), counted(state.tokens)) if each)
+    spent = ", ".join(each for each in (money(state.cost), token_text(state.tokens)) if each)
     facts = [
         ("run", clean(f"{id_} {made.name}")),
         ("command", clean(made.command)),
@@ -202,7 +209,7 @@ def _unmade(step: AttemptEnd, now: float) -> list[str]:
     if step.stopped != "refused" and step.attempt:
         return []
     hint = [f"  hint     {step.advice}"] if step.advice else []
-    return [f"\n{clock(step.at, now)} {met(step)}: {step.because}", *hint]
+    return [f"\n{clock(step.at, now)} {ending_name(step)}: {step.because}", *hint]
 
 
 def _agents(runs: RunStore, id_: str) -> list[tuple[str, RunState]]:
@@ -217,7 +224,7 @@ def _row(runs: RunStore, id_: str, state: RunState) -> tuple[str, ...]:
 
 
 def _attempts(state: RunState) -> str:
-    between = f", {duration_text(round(waited(state)))} of waiting between"
+    between = f", {duration_text(round(seconds_waited(state)))} of waiting between"
     return f"{state.attempts}{between if state.attempts > 1 else ''}"
 
 
@@ -244,7 +251,7 @@ def _attempt(state: RunState, at: int, now: float) -> list[str]:
         return [first, "  so far   its end has not been recorded"]
     code = "" if ended.code is None else f", exit code {ended.code}"
     code = code if ended.signal is None else f", signal {ended.signal}"
-    how_ended, then = met(ended), followed(ended)
+    how_ended, then = ending_name(ended), decision_text(ended)
     if state.made.agent == PLAN:
         how_ended = {"stop": "failed", "again": "parked"}.get(ended.then, how_ended)
         until = f"continues at {clock(ended.until, now)}" if ended.until else ""
@@ -257,7 +264,7 @@ def _attempt(state: RunState, at: int, now: float) -> list[str]:
         ("because", ended.because if ended.then != "done" else ""),
         ("hint", ended.advice),
         ("retries", f"{ended.retries} of its own" if ended.retries else ""),
-        ("spent", ", ".join(e for e in (money(ended.cost), counted(ended.tokens)) if e)),
+        ("spent", ", ".join(e for e in (money(ended.cost), token_text(ended.tokens)) if e)),
     ]
     lines = [first, *(f"  {label:<8} {text}" for label, text in rows if text)]
     for check in state.checks:

@@ -105,7 +105,7 @@ def command(targets: tuple[str, ...], as_json: bool, url: str | None) -> None:  
         _table(rows)
 
 
-def _limit_objects(rows: list[run_limits.Row]) -> list[dict[str, Any]]:
+def _limit_objects(rows: list[run_limits.AccountRow]) -> list[dict[str, Any]]:
     """Limits and orders, for machines."""
     found: list[dict[str, Any]] = []
     for row in rows:
@@ -137,7 +137,7 @@ def _limit_objects(rows: list[run_limits.Row]) -> list[dict[str, Any]]:
     return found
 
 
-def _limit_cells(rows: list[run_limits.Row]) -> list[tuple[str, ...]]:
+def _limit_cells(rows: list[run_limits.AccountRow]) -> list[tuple[str, ...]]:
     """Limits and orders, for people."""
     found: list[tuple[str, ...]] = []
     for row in rows:
@@ -153,11 +153,11 @@ def _limit_cells(rows: list[run_limits.Row]) -> list[tuple[str, ...]]:
     return found
 
 
-def _until(limit: AccountLimit, row: run_limits.Row) -> float:
+def _until(limit: AccountLimit, row: run_limits.AccountRow) -> float:
     return max(limit.resets_at or 0.0, row.moment.wall + limit.look.left(row.moment))
 
 
-def _until_text(limit: AccountLimit, row: run_limits.Row) -> str:
+def _until_text(limit: AccountLimit, row: run_limits.AccountRow) -> str:
     now, left = row.moment.wall, limit.look.left(row.moment)
     if left <= 0:
         return (

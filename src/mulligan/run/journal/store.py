@@ -259,7 +259,7 @@ class RunStore:
 
     # Writing
 
-    def room(self, command: tuple[str, ...], name: str = "") -> str:
+    def new_folder(self, command: tuple[str, ...], name: str = "") -> str:
         """Create the folder of a new run of `command`; returns the run's id.
 
         The journal is created before the first folder: a folder without a journal means that it was

@@ -174,7 +174,7 @@ class PlanAgent:
         try:
             if state is None:
                 made = self._made(now)
-                claimed = self._runs.make(self._runs.room((made.command,), self.id), made)
+                claimed = self._runs.make(self._runs.new_folder((made.command,), self.id), made)
             else:
                 claimed = self._runs.claim(self.id, now)
             is_worked = state is not None and state.is_worked

@@ -91,7 +91,7 @@ def make_plan(
     check_trees(plan, cwd)
     _check_promised(runs, plan, cwd)
     kept = KeptPlan(_with_prompts(plan, folder), folder, cwd)
-    id_ = runs.room((PLAN, plan.name))
+    id_ = runs.new_folder((PLAN, plan.name))
     _keep(runs, id_, kept)
     if notify:
         remember(runs.files(id_), notify)

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...core.duration import duration_text
 from ...core.redaction import clean
 from ..attempt.recovery import AGAIN
-from ..show.messages import StatusText, clock, counted, followed, lasted, money, one_line, waited
+from ..show.messages import (
+    StatusText,
+    clock,
+    decision_text,
+    ending_with_duration,
+    money,
+    one_line,
+    seconds_waited,
+    token_text,
+)
 from .acceptance import outstanding
 
 if TYPE_CHECKING:
@@ -183,7 +192,7 @@ def report(
         is_over=not {"open", "blocked"} & {*found},
         began_at=began,
         took=0.0 if began is None else max(0.0, ended - began),
-        waited=sum(waited(state) for state in states.values()),
+        waited=sum(seconds_waited(state) for state in states.values()),
         cost=sum(costs) if costs else None,
         tokens=sum(tokens) if tokens else None,
         phases=tuple(_phase(each, states, phases, because, trees or {}) for each in plan.phases),
@@ -212,7 +221,7 @@ def _agent(phase: Phase, name: str, state: RunState | None, tree: str) -> AgentR
         status=_status(phase, state),
         attempts=state.attempts,
         took=max(0.0, state.at - state.made.at),
-        waited=waited(state),
+        waited=seconds_waited(state),
         cost=state.cost,
         tokens=state.tokens,
         until=state.until,
@@ -231,8 +240,10 @@ def _status(phase: Phase, state: RunState) -> str:
 
 def _decisions(state: RunState) -> Iterator[Decision]:
     for step in state.ended:
-        ended = lasted(step)
-        yield Decision(step.at, step.attempt, ended, step.message, followed(step), step.because)
+        ended = ending_with_duration(step)
+        yield Decision(
+            step.at, step.attempt, ended, step.message, decision_text(step), step.because
+        )
         for check in state.checks:
             if check.attempt == step.attempt:
                 found = "verified" if check.is_good else "not verified"
@@ -319,7 +330,7 @@ def _spent(found: Report) -> str:
     ]
     if found.waited >= 1:
         parts.append(f"{duration_text(found.waited)} of waiting")
-    return ", ".join([*parts, *filter(None, (money(found.cost), counted(found.tokens)))])
+    return ", ".join([*parts, *filter(None, (money(found.cost), token_text(found.tokens)))])
 
 
 def fallen(statuses: Iterable[str]) -> list[str]:
@@ -333,7 +344,7 @@ def _headline(agent: AgentReport) -> str:
     if agent.attempts:
         number = f"{agent.attempts} attempt{'s' if agent.attempts != 1 else ''}"
         parts.append(f"{number} in {duration_text(agent.took)}")
-        parts += filter(None, (money(agent.cost), counted(agent.tokens)))
+        parts += filter(None, (money(agent.cost), token_text(agent.tokens)))
     if agent.until is not None and agent.status in {"waiting", "limited"}:
         parts.append(f"until {clock(agent.until, agent.until)}")
     is_told = agent.status in {"stopped", "waiting", "not delivered"} and agent.because

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..agents.catalogue import program_name
 from ..attempt.options import RunOptions
 from .plain_view import PlainView
-from .standard_streams import Streams
+from .standard_streams import StandardStreams
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ HELD = "held"
 @contextmanager
 def showing(
     context: RunContext, id_: str, state: RunState, *, is_json: bool = False
-) -> Iterator[tuple[RunContext, Streams]]:
+) -> Iterator[tuple[RunContext, StandardStreams]]:
     """A context that shows the run to the user who started it, and the streams that it writes to.
 
     Args:
@@ -38,7 +38,7 @@ def showing(
         state: Its state.
         is_json: Whether to print events as JSON, for a program.
     """
-    streams, kept = Streams(context.stop), context.runs.files(id_) / HELD
+    streams, kept = StandardStreams(context.stop), context.runs.files(id_) / HELD
     view = _events(id_, streams) if is_json else _drawn(context, id_, state, streams)
     options = RunOptions.from_journal(state.made.terms)
     listeners: list[RunListener] = [view, *_notifiers(context, id_, options, view)]
@@ -67,7 +67,7 @@ def recording(context: RunContext, id_: str, state: RunState) -> Iterator[RunCon
     """
     runs = context.runs
     program = program_name(runs.command(id_))
-    lines = PlainView(id_, program, streams=Streams(context.stop), label=f"{id_}:")
+    lines = PlainView(id_, program, streams=StandardStreams(context.stop), label=f"{id_}:")
     options = RunOptions.from_journal(state.made.terms)
     yield context._replace(listeners=(lines, *_notifiers(context, id_, options, lines)))
     (runs.files(id_) / HELD).unlink(missing_ok=True)
@@ -88,13 +88,13 @@ def _notifiers(
     return [Notifier(context, id_, argv, told=view.notified, in_place=in_place)]
 
 
-def _events(id_: str, streams: Streams) -> JsonEvents:
+def _events(id_: str, streams: StandardStreams) -> JsonEvents:
     from .json_events import JsonEvents
 
     return JsonEvents(id_, streams=streams)
 
 
-def _drawn(context: RunContext, id_: str, state: RunState, streams: Streams) -> PlainView:
+def _drawn(context: RunContext, id_: str, state: RunState, streams: StandardStreams) -> PlainView:
     program, environ = program_name(context.runs.command(id_)), context.environ
     if os.isatty(2):
         from .status_line import StatusLine, can_draw

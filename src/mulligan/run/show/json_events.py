@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..journal.entries import AttemptEnd, name_of
 from ..listeners import RunListener
 from ..plan.acceptance import rejection
-from .messages import waited
+from .messages import seconds_waited
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..attempt.output import AttemptFacts
     from ..journal.entries import JournalEntry
     from ..journal.state import RunState
-    from .standard_streams import Streams
+    from .standard_streams import StandardStreams
 
 __all__ = ("JsonEvents", "summary")
 
@@ -42,7 +42,7 @@ class JsonEvents(RunListener):
         self,
         id_: str,
         *,
-        streams: Streams,
+        streams: StandardStreams,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._id, self._streams, self._now = id_, streams, now
@@ -108,7 +108,7 @@ def summary(state: RunState) -> dict[str, Any]:
         "fell_short": rejection(state),
         "exit": state.exit,
         "attempts": state.attempts,
-        "waited": round(waited(state), 3),
+        "waited": round(seconds_waited(state), 3),
         "cost": state.cost,
         "tokens": state.tokens,
         "until": state.until,

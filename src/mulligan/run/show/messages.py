@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 __all__ = (
     "StatusText",
     "clock",
-    "counted",
     "day",
-    "followed",
+    "decision_text",
+    "ending_name",
+    "ending_with_duration",
     "is_as_stated",
     "is_held",
-    "lasted",
-    "met",
     "money",
     "one_line",
-    "summed_up",
-    "told",
-    "waited",
+    "seconds_waited",
+    "step_messages",
+    "summary",
+    "token_text",
 )
 
 Tone = Literal["plain", "good", "bad", "wait"]
@@ -89,7 +89,7 @@ def money(cost: float | None) -> str:
     return "" if cost is None else f"${cost:.2f}" if cost >= 0.005 or not cost else f"${cost:.4f}"
 
 
-def counted(tokens: int | None) -> str:
+def token_text(tokens: int | None) -> str:
     """Tokens, for people; empty if unknown."""
     if not tokens:
         return ""
@@ -98,7 +98,7 @@ def counted(tokens: int | None) -> str:
     return f"{tokens / 1e3:.0f}k tokens" if tokens < 999_500 else f"{tokens / 1e6:.1f}M tokens"
 
 
-def met(step: AttemptEnd) -> str:
+def ending_name(step: AttemptEnd) -> str:
     """How an attempt ended, in a word or two."""
     return _THENS.get(step.then) or _names(step)[0]
 
@@ -124,10 +124,10 @@ def is_held(state: RunState) -> bool:
     return not state.ended or state.ended[-1].until != state.until
 
 
-def lasted(step: AttemptEnd) -> str:
+def ending_with_duration(step: AttemptEnd) -> str:
     """How an attempt ended, and after how long; where none was made, only how."""
     is_made = step.stopped != "refused" and step.attempt
-    return f"{met(step)} after {duration_text(step.took)}" if is_made else met(step)
+    return f"{ending_name(step)} after {duration_text(step.took)}" if is_made else ending_name(step)
 
 
 def one_line(text: str, limit: int = 500) -> str:
@@ -140,7 +140,7 @@ def one_line(text: str, limit: int = 500) -> str:
     return clean(f"…{text[1 - limit :]}", limit)
 
 
-def followed(step: AttemptEnd) -> str:
+def decision_text(step: AttemptEnd) -> str:
     """What followed from the end of an attempt, and why."""
     if step.then == "again":
         return _again(step, duration_text(max(0.0, (step.until or step.at) - step.at)))
@@ -178,7 +178,7 @@ def _stopped(step: AttemptEnd) -> str:
     return f"not waiting: it could continue at {clock(step.until, step.at)}, in {left}, {limit}"
 
 
-def told(step: JournalEntry, program: str) -> list[StatusText]:
+def step_messages(step: JournalEntry, program: str) -> list[StatusText]:
     """The message for a step; nothing for a first attempt, or one that succeeded."""
     if isinstance(step, AttemptBegun):
         how = "resumes its session" if step.how == "resume" else "restarts"
@@ -208,7 +208,10 @@ def _ended(step: AttemptEnd, program: str) -> list[StatusText]:
     what = f"{_names(step)[1]} after {duration_text(step.took)}{spent}"
     words = f": {step.message}" if step.message else ""
     line = step.message if step.is_unstarted else f"{program} {what}{words}"
-    said = [StatusText(f"attempt {step.attempt}: {line}", tone), StatusText(followed(step), tone)]
+    said = [
+        StatusText(f"attempt {step.attempt}: {line}", tone),
+        StatusText(decision_text(step), tone),
+    ]
     return [*said, *_hinted(step)] if is_end else said
 
 
@@ -216,14 +219,14 @@ def _hinted(step: AttemptEnd) -> list[StatusText]:
     return [StatusText(f"hint: {step.advice}")] if step.advice else []
 
 
-def waited(state: RunState) -> float:
+def seconds_waited(state: RunState) -> float:
     """Seconds that the run has spent between its attempts."""
     made = (each for each in state.ended if each.stopped != "refused")
     pairs = zip(made, state.begun[1:], strict=False)
     return sum(max(0.0, begun.at - ended.at) for ended, begun in pairs)
 
 
-def summed_up(id_: str, state: RunState) -> list[StatusText]:
+def summary(id_: str, state: RunState) -> list[StatusText]:
     """The summary when this process is done; nothing for a run that succeeded at once."""
     if state.status == "done" and state.attempts <= 1:
         return []
@@ -253,9 +256,9 @@ def _headline(state: RunState) -> StatusText:
     last = state.ended[-1].at if state.ended else state.made.at
     attempts = f"{count} attempt{'s' if count != 1 else ''}"
     spent = [f"{attempts} in {duration_text(max(0.0, last - state.made.at))}"]
-    if (rest := waited(state)) >= 1:
+    if (rest := seconds_waited(state)) >= 1:
         spent.append(f"{duration_text(rest)} of it waiting")
-    spent += [each for each in (money(cost), counted(tokens)) if each]
+    spent += [each for each in (money(cost), token_text(tokens)) if each]
     what, tone = _STATUSES.get(state.status, (state.status, "wait"))
     if state.status == "paused" and state.because:
         what = state.because
@@ -289,5 +292,5 @@ def _rows(id_: str, state: RunState) -> list[str]:
 def _row(step: AttemptEnd) -> str:
     took, cost = duration_text(step.took), money(step.cost)
     number = "-" if step.stopped == "refused" else step.attempt
-    row = f"  {number:<2} {met(step):<13} {took:>6}  {cost:>6}  {followed(step)}"
+    row = f"  {number:<2} {ending_name(step):<13} {took:>6}  {cost:>6}  {decision_text(step)}"
     return row.rstrip()

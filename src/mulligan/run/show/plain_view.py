@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..journal.entries import JournalEntry
     from ..journal.state import RunState
     from .messages import StatusText
-    from .standard_streams import Streams
+    from .standard_streams import StandardStreams
 
 __all__ = ("PlainView",)
 
@@ -39,7 +39,7 @@ class PlainView(RunListener):
         id_: str,
         program: str,
         *,
-        streams: Streams,
+        streams: StandardStreams,
         label: str = "",
     ) -> None:
         self._id, self._program = id_, program
@@ -54,9 +54,9 @@ class PlainView(RunListener):
         if isinstance(step, AttemptEnd):
             self._streams.restore()
         if is_news:
-            from .messages import told
+            from .messages import step_messages
 
-            self._say(told(step, self._program), step.at)
+            self._say(step_messages(step, self._program), step.at)
 
     def output(self, stream: Stream, chunk: bytes) -> None:
         """Show what the program printed."""
@@ -85,9 +85,9 @@ class PlainView(RunListener):
     def over(self, state: RunState) -> None:
         if state.status == "done" and state.attempts <= 1:
             return  # nothing to report
-        from .messages import summed_up
+        from .messages import summary
 
-        self._say(summed_up(self._id, state))
+        self._say(summary(self._id, state))
 
     def _say(self, said: list[StatusText], at: float | None = None) -> None:
         if said:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..plan.acceptance import outstanding, rejection
-from .messages import clock, is_held, met, money
+from .messages import clock, ending_name, is_held, money
 from .status_line import ticking
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..plan.report import Report
     from ..plan.schedule import PhaseState
     from .plan_view import PlanProgress, _Lines
-    from .standard_streams import Streams
+    from .standard_streams import StandardStreams
 
 __all__ = ("DrawnTable",)
 
@@ -62,7 +62,7 @@ _ALIVE = frozenset({"new", "running", "waiting", "paused"})
 class _Screen(io.TextIOBase):
     """The file that rich writes to: our own stream, which does not block after a stop request."""
 
-    def __init__(self, streams: Streams) -> None:
+    def __init__(self, streams: StandardStreams) -> None:
         self._streams = streams
 
     def write(self, text: str) -> int:
@@ -90,7 +90,7 @@ class DrawnTable:
         lines: _Lines,
         *,
         run: str,
-        streams: Streams,
+        streams: StandardStreams,
         environ: Mapping[str, str],
     ) -> None:
         self._progress, self._lines, self._run = progress, lines, run
@@ -214,7 +214,7 @@ class DrawnTable:
         elif is_held(state):
             words = "waits: account limit"
         elif state.ended and state.status in {"waiting", "failed", "limited"}:
-            why = met(state.ended[-1])
+            why = ending_name(state.ended[-1])
             words = words if why == words else f"{words}: {why}"
         due = ""
         if state.until is not None and state.status in {"waiting", "limited"}:

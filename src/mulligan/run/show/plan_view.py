@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..listeners import PlanListener
 from ..plan.acceptance import has_succeeded, outstanding
 from ..plan.report import as_data, as_lines, as_markdown, fallen
-from .messages import StatusText, clock, money, one_line, told
+from .messages import StatusText, clock, money, one_line, step_messages
 from .status_line import can_draw
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..plan.model import Plan
     from ..plan.report import Report
     from ..plan.schedule import PhaseState
-    from .standard_streams import Streams
+    from .standard_streams import StandardStreams
 
 __all__ = ("PlanProgress", "PlanTable")
 
@@ -93,7 +93,7 @@ class PlanTable(PlanListener):
         plan: Plan,
         *,
         run: str,
-        streams: Streams,
+        streams: StandardStreams,
         environ: Mapping[str, str],
         is_json: bool = False,
         report: Path | None = None,
@@ -173,7 +173,7 @@ class PlanTable(PlanListener):
 class _Lines:
     """Prints a plan as lines on stderr."""
 
-    def __init__(self, run: str, streams: Streams, *, is_coloured: bool) -> None:
+    def __init__(self, run: str, streams: StandardStreams, *, is_coloured: bool) -> None:
         self._run, self._streams = run, streams
         self.is_coloured = is_coloured
         self.width: Callable[[], int] = lambda: 0
@@ -184,10 +184,10 @@ class _Lines:
         for begun in new[len(old) :]:
             if begun.attempt == 1:
                 self.say(StatusText(f"{key}: begins"), begun.at)
-            for said in told(begun, name):
+            for said in step_messages(begun, name):
                 self.say(StatusText(f"{key}: {said.text}", said.tone), begun.at)
         for ended in state.ended[len(before.ended) if before else 0 :]:
-            for said in told(ended, name):
+            for said in step_messages(ended, name):
                 self.say(StatusText(f"{key}: {said.text}", said.tone), ended.at)
         self._beside(key, before, state)
         self._moved(key, before, state, now)
@@ -273,7 +273,7 @@ def _folded(text: str, width: int) -> list[str]:
 class _Events:
     """Prints a plan as JSON lines on stdout."""
 
-    def __init__(self, run: str, streams: Streams) -> None:
+    def __init__(self, run: str, streams: StandardStreams) -> None:
         self._run, self._streams = run, streams
 
     def agent(self, key: str, before: RunState | None, state: RunState, now: float) -> None:  # noqa: ARG002 -- the pen's

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..process.stop import Stop
     from .terminal import Terminal
 
-__all__ = ("PatientWriter", "Streams")
+__all__ = ("PatientWriter", "StandardStreams")
 
 
 # A writable pipe or terminal takes this much without blocking (PIPE_BUF).
@@ -27,7 +27,7 @@ _PIECE = 4096
 _LAST_CALL = 0.2
 
 
-class Streams:
+class StandardStreams:
     """Where a run is shown.
 
     Args:

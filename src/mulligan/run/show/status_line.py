@@ -20,7 +20,7 @@ from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, TypeVar
 
 from ..journal.entries import AttemptBegun, AttemptEnd, RunRescheduled
-from .messages import clock, counted, money
+from .messages import clock, money, token_text
 from .plain_view import PlainView
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..journal.entries import JournalEntry
     from ..journal.state import RunState
     from .messages import StatusText
-    from .standard_streams import Streams
+    from .standard_streams import StandardStreams
 
 __all__ = ("StatusLine", "can_draw")
 
@@ -69,7 +69,7 @@ class StatusLine(PlainView):
         id_: str,
         program: str,
         *,
-        streams: Streams,
+        streams: StandardStreams,
         before: RunState,
         is_coloured: bool = True,
         now: Callable[[], float] = time.time,
@@ -205,7 +205,7 @@ class StatusLine(PlainView):
             parts = [f"{self._program} {does} {since}", f"attempt {self._attempt}"]
             if is_retrying:
                 parts.append(f"its own retry {self._retries}")
-        parts += [each for each in (money(cost), counted(tokens)) if each]
+        parts += [each for each in (money(cost), token_text(tokens)) if each]
         if now - self._made_at >= 60 and (self._attempt > 1 or self._state == "waiting"):
             parts.append(f"{ticking(now - self._made_at)} in all")
         if self._state == "waiting":
