@@ -26,7 +26,8 @@ import pytest
 from mulligan.errors import GitError, GitRefused
 from mulligan.run import git
 from mulligan.run.git import tree_lock
-from mulligan.run.git.objects import Objects, edited_tree, entries_of, reading
+from mulligan.run.git.objects import Objects, edited_tree, entries_of
+from mulligan.run.git.refs import reading
 from mulligan.run.plan.model import Agent, Phase, Plan
 
 pytestmark = pytest.mark.real
@@ -72,7 +73,7 @@ def test_siblings_queue_in_order_however_long_it_takes(tmp_path, monkeypatch):
     place, order = str(tmp_path / "held"), []
 
     def work(number: int) -> None:
-        with tree_lock.locked(place, "tree"):
+        with tree_lock.lock_file(place, "tree"):
             order.append(number)
             time.sleep(0.1)  # longer than the patience, and all of them together much longer
 
@@ -95,7 +96,7 @@ HOLDER = """
 import sys, time
 from mulligan.run.git import tree_lock
 tree_lock._BEAT = 0.05
-with tree_lock.locked(sys.argv[1], "tree"):
+with tree_lock.lock_file(sys.argv[1], "tree"):
     print("held", flush=True)
     time.sleep(float(sys.argv[2]))
 """
@@ -110,7 +111,7 @@ def _holder(place: str, seconds: float) -> subprocess.Popen[bytes]:
 
 def test_another_process_is_waited_for_as_long_as_it_shows_progress(tmp_path, monkeypatch):
     monkeypatch.setattr(tree_lock, "_PATIENCE", 0.5)
-    with _holder(str(tmp_path / "held"), 1.5), tree_lock.locked(str(tmp_path / "held"), "tree"):
+    with _holder(str(tmp_path / "held"), 1.5), tree_lock.lock_file(str(tmp_path / "held"), "tree"):
         pass
 
 
@@ -121,7 +122,7 @@ def test_a_holder_without_progress_is_named(tmp_path, monkeypatch):
             child.send_signal(signal.SIGSTOP)
             with (
                 pytest.raises(GitRefused, match=f"^tree: process {child.pid} is setting files"),
-                tree_lock.locked(str(tmp_path / "held"), "tree"),
+                tree_lock.lock_file(str(tmp_path / "held"), "tree"),
             ):
                 pytest.fail("two have the lock")
         finally:

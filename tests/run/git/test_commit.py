@@ -9,6 +9,7 @@ import pytest
 from mulligan.errors import GitError, GitRefused, HookFailed
 from mulligan.run import git
 from mulligan.run.git import commits, record_baseline
+from mulligan.run.git.tree_lock import locked
 
 pytestmark = pytest.mark.real
 
@@ -217,7 +218,7 @@ def test_a_commit_that_was_made_before_it_could_be_written_down_is_not_made_twic
     tree = repo.tree
     repo.write("a.txt", "the agent's\n")
     aside = repo.prepared("commit", "r1")
-    with tree.held():
+    with locked(tree):
         commits._commit(tree, aside)  # and here the process dies
     assert repo.status() != ""  # the index does not know of it
     git.recover(tree, "r1")

@@ -10,6 +10,7 @@ import pytest
 from mulligan.errors import GitRefused
 from mulligan.run import git
 from mulligan.run.git import lend, record_baseline, sharing_problem, take_back
+from mulligan.run.git.tree_lock import locked
 from mulligan.run.git.worktrees import _collect
 
 pytestmark = pytest.mark.real
@@ -152,7 +153,7 @@ def test_taking_back_goes_on_where_it_was_killed(repo, lent):
     own = git.Tree.find(lent.folder)
     baseline = git.load_baseline(own, lent.key)
     assert baseline is not None
-    with own.held():  # and here the process dies
+    with locked(own):  # and here the process dies
         _collect(own, lent.key, baseline, None, folder=lent.owner)
     taken = take_back(lent)
     assert taken.given is not None

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.redaction import presentable
 from ..git import give_back, interruptible, record_baseline, recover, set_aside
-from ..git.objects import reading
-from ..git.refs import load_all, load_baseline
+from ..git.refs import load_all, load_baseline, reading
 from .output import tail
 
 if TYPE_CHECKING:

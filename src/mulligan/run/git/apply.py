@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from ...errors import GitError
 from .files import TreeEntry
-from .objects import index_lines, reading
+from .objects import index_lines
 from .record import FileState
+from .refs import reading
 from .status import TreeStatus
 
 if TYPE_CHECKING:

@@ -20,10 +20,11 @@ from ...core.redaction import presentable
 from ...errors import GitError, GitRefused
 from ...stores.home import private_folder
 from .files import LINK, TreeEntry
-from .objects import Objects, entries_of, index_lines, reading
-from .record import Baseline, FileState, Left, Move, checked_name
-from .refs import load_baseline, write_baseline
+from .objects import Objects, entries_of, index_lines
+from .record import Baseline, FileState, Left, Move
+from .refs import checked_name, load_baseline, reading, write_baseline
 from .status import TreeStatus
+from .tree_lock import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -77,7 +78,7 @@ def record_baseline(
         GitRefused: The tree is in the middle of something.
     """
     checked_name(run)
-    with tree.held(), reading(tree):
+    with locked(tree), reading(tree):
         found = load_baseline(tree, run)
         if found is not None and found.commit != instead_of:
             return found

@@ -17,17 +17,18 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from ...core.redaction import presentable
 from ...errors import GitError, GitRefused, GitStopped
 from ..process.spawn import spawn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 __all__ = (
     "TIMEOUT",
+    "CommandTimer",
     "Git",
     "GitOutput",
     "Stoppable",
@@ -35,7 +36,6 @@ __all__ = (
     "holding_lock",
     "interruptible",
     "pause",
-    "watched",
 )
 
 # Longer than any of these commands takes on a large tree; a hung network drive ends it.
@@ -219,9 +219,9 @@ class Git:
             given.write(stdin)
             given.seek(0)
             child = self.start(*arguments, has_hooks=has_hooks, streams=(given, out, err))
-            with watched(child, timeout) as is_late:
+            with CommandTimer(child, timeout) as timer:
                 code = child.wait()
-            if is_late.is_set():
+            if timer.is_late:
                 raise GitError(f"{what} took longer than {timeout:g} s and was stopped")
             if code:
                 check_stop(what)
@@ -278,54 +278,54 @@ class Git:
         return [os.fsdecode(each) for each in self.run(*arguments, stdin=asked).split(b"\0")[:-1]]
 
 
-@contextmanager
-def watched(
-    child: subprocess.Popen[bytes], timeout: float, *, since: Callable[[], float] | None = None
-) -> Iterator[threading.Event]:
-    """Stop the command at its timeout or at a stop request; yields whether it timed out.
+class CommandTimer:
+    """Stops a command at its timeout, or when a stop is requested; kills it if the block raises.
 
     Uses a thread because `wait(timeout)` polls, which would delay every command.
 
     Args:
         child: The command.
         timeout: Seconds that it has.
-        since: When they began, on the monotonic clock: now by default, or its last question.
     """
-    is_late, is_done, watch = threading.Event(), threading.Event(), _watch.get()
-    began = time.monotonic()
 
-    def look() -> None:
-        while not is_done.wait(_GLANCE):
-            if time.monotonic() > (began if since is None else since()) + timeout:
-                is_late.set()
-            if is_late.is_set() or (watch is not None and watch.is_over):
-                _end(child, is_done)
+    def __init__(self, child: subprocess.Popen[bytes], timeout: float = TIMEOUT) -> None:
+        self._child, self._timeout, self._watch = child, timeout, _watch.get()
+        #: When its seconds began, on the monotonic clock; set again by each question to it.
+        self.began = time.monotonic()
+        #: Whether it took longer, and was stopped for that.
+        self.is_late = False
+        self._is_done = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="git", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._child.returncode is None:
+            self._tell(signal.SIGKILL)
+            self._child.wait()
+        self._is_done.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._is_done.wait(_GLANCE):
+            self.is_late = time.monotonic() > self.began + self._timeout
+            if self.is_late or (self._watch is not None and self._watch.is_over):
+                self._end()
                 return
 
-    thread = threading.Thread(target=look, name="git", daemon=True)
-    thread.start()
-    try:
-        yield is_late
-    finally:
-        if child.returncode is None:
-            _tell(child, signal.SIGKILL)
-            child.wait()
-        is_done.set()
-        thread.join()
+    def _end(self) -> None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._tell(number)
+            if self._is_done.wait(_GRACE):
+                break
+        self._tell(signal.SIGKILL)  # children of a hook may ignore SIGTERM
 
-
-def _end(child: subprocess.Popen[bytes], is_done: threading.Event) -> None:
-    for number in (signal.SIGINT, signal.SIGTERM):
-        _tell(child, number)
-        if is_done.wait(_GRACE):
-            break
-    _tell(child, signal.SIGKILL)  # children of a hook may ignore SIGTERM
-
-
-def _tell(child: subprocess.Popen[bytes], number: int) -> None:
-    """Signal the command's whole process group, because children of hooks would survive."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, number)
+    def _tell(self, number: int) -> None:
+        """Signal the command's whole process group, because children of hooks would survive."""
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._child.pid, number)
 
 
 def _environment(extra: Iterable[tuple[str, str]], *, has_hooks: bool) -> Mapping[str, str]:

@@ -12,8 +12,7 @@ import struct
 import subprocess
 import time
 import zlib
-from contextlib import ExitStack, contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -21,15 +20,15 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from ...core.redaction import presentable
 from ...errors import GitError
-from .command import TIMEOUT, Git, check_stop, watched
+from .command import TIMEOUT, CommandTimer, Git, check_stop
 from .files import TreeEntry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .tree import Tree
 
-__all__ = ("ROOT", "ObjectReader", "Objects", "edited_tree", "entries_of", "index_lines", "reading")
+__all__ = ("ROOT", "ObjectReader", "Objects", "edited_tree", "entries_of", "index_lines")
 
 # The author of commits that are in no history.
 _NOBODY = "mulligan <mulligan@localhost>"
@@ -97,7 +96,7 @@ class Objects:
         assert source is not None  # noqa: S101 -- a pipe
         assert said is not None  # noqa: S101 -- a pipe
         try:
-            with said, watched(child, TIMEOUT) as is_late:
+            with said, CommandTimer(child) as timer:
                 with suppress(BrokenPipeError):  # a git that has ended says why
                     self._send(source, count)
                     source.close()
@@ -106,7 +105,7 @@ class Objects:
         finally:
             with suppress(BrokenPipeError):
                 source.close()
-        if is_late.is_set():
+        if timer.is_late:
             raise GitError(f"git {command[0]} took longer than {TIMEOUT:g} s and was stopped")
         if code:
             check_stop(f"git {command[0]}")
@@ -285,9 +284,8 @@ class ObjectReader:
     def __init__(self, tree: Tree) -> None:
         self._git = tree.store
         self._refs: dict[str, str] | None = None
-        self._pipes: tuple[IO[bytes], IO[bytes]] | None = None
+        self._pipes: tuple[IO[bytes], IO[bytes], CommandTimer] | None = None
         self._stack = ExitStack()
-        self._asked = 0.0
 
     def find(self, name: str) -> Found | None:
         """The object with this id, or at ``COMMIT:path``, or that a reference points to, if any.
@@ -296,8 +294,8 @@ class ObjectReader:
             GitError: Git has ended.
             GitStopped: We were told to stop.
         """
-        self._asked = time.monotonic()
-        source, answers = self._pipes or self._started()
+        source, answers, timer = self._pipes or self._started()
+        timer.began = time.monotonic()
         with suppress(BrokenPipeError):  # a git that has ended answers nothing
             source.write(name.encode() + b"\n")
             source.flush()
@@ -344,38 +342,17 @@ class ObjectReader:
         """End git."""
         self._stack.close()
 
-    def _started(self) -> tuple[IO[bytes], IO[bytes]]:
+    def _started(self) -> tuple[IO[bytes], IO[bytes], CommandTimer]:
         child = self._git.start("cat-file", "--batch")
         assert child.stdin is not None  # noqa: S101 -- a pipe
         assert child.stdout is not None  # noqa: S101 -- a pipe
         self._stack.callback(_close, child.stdin)
         self._stack.enter_context(child.stdout)
-        self._stack.enter_context(watched(child, TIMEOUT, since=lambda: self._asked))
-        self._pipes = child.stdin, child.stdout
+        timer = self._stack.enter_context(CommandTimer(child))
+        self._pipes = child.stdin, child.stdout, timer
         return self._pipes
 
 
 def _close(pipe: IO[bytes]) -> None:
     with suppress(BrokenPipeError):  # git has exited already
         pipe.close()
-
-
-_readers: ContextVar[Mapping[str, ObjectReader]] = ContextVar(
-    "readers", default=MappingProxyType({})
-)
-
-
-@contextmanager
-def reading(tree: Tree) -> Iterator[ObjectReader]:
-    """A reader of the tree's repository; the same one for everything that is called in here."""
-    known = _readers.get()
-    if tree.common in known:
-        yield known[tree.common]
-        return
-    reader = ObjectReader(tree)
-    token = _readers.set({**known, tree.common: reader})
-    try:
-        yield reader
-    finally:
-        _readers.reset(token)
-        reader.close()

@@ -8,13 +8,12 @@ prepared ──▶ aside ──▶ returning ──▶ returned          stash, 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from ...core.redaction import presentable
-from ...errors import GitError, SettingError
+from ...errors import GitError
 from .files import TreeEntry
 from .objects import ROOT
 
@@ -27,7 +26,6 @@ __all__ = (
     "Move",
     "SetAside",
     "State",
-    "checked_name",
     "inside",
 )
 
@@ -36,9 +34,6 @@ State = Literal["prepared", "aside", "returning", "returned", "partly", "committ
 
 # States from which a run can still be given its changes back.
 OPEN: frozenset[State] = frozenset({"prepared", "aside", "returning", "partly"})
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_AGENT = re.compile(rf"{_NAME.pattern}/agents/{_NAME.pattern}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,17 +228,3 @@ class SetAside:
         left = tuple(Left(**each) for each in data["left"])
         folders = tuple(inside(each) for each in data.get("folders", ()))
         return cls(**{**data, "moves": moves, "left": left, "folders": folders})
-
-
-def checked_name(name: str, what: str = "a run") -> str:
-    """`name` if it can stand in a reference.
-
-    Raises:
-        SettingError: It cannot.
-    """
-    if not (_NAME.fullmatch(name) or _AGENT.fullmatch(name)):
-        raise SettingError(
-            f"{what} needs a name of letters, digits, - and _, up to 64; "
-            f"got {presentable(name, 80)!r}"
-        )
-    return name

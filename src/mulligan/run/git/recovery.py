@@ -18,11 +18,12 @@ from ...errors import GitRefused, SettingError
 from .apply import outward, take
 from .baseline import changes
 from .commits import PREFIX, commit_changes, identity, made_before
-from .objects import Objects, reading
-from .record import Left, SetAside, checked_name
-from .refs import advance, load, load_all, load_baseline, write
+from .objects import Objects
+from .record import Left, SetAside
+from .refs import advance, checked_name, load, load_all, load_baseline, reading, write
 from .restore import GivenBack, bring_back
 from .status import TreeStatus
+from .tree_lock import locked
 
 if TYPE_CHECKING:
     from .record import Mode
@@ -36,7 +37,7 @@ def is_clean(tree: Tree, run: str = "") -> bool:
 
     Files that are never touched (ignored, secret-looking, submodules) do not count.
     """
-    with tree.held(), reading(tree):
+    with locked(tree), reading(tree):
         baseline = load_baseline(tree, run) if run else None
         return not changes(tree, baseline).moves
 
@@ -94,7 +95,7 @@ def prepare(
     checked_name(run)
     if mode == "worktree":
         raise SettingError("mode worktree lends each agent a tree of its own; use lend()")
-    with tree.held(), reading(tree):
+    with locked(tree), reading(tree):
         status, objects = TreeStatus.checked(tree), Objects(tree.store)
         baseline = load_baseline(tree, since or run)
         found = changes(tree, baseline, status=status, objects=objects)
@@ -120,7 +121,7 @@ def prepare(
 
 def finish(tree: Tree, aside: SetAside) -> SetAside:
     """Do what was prepared. Idempotent, also after it was given back."""
-    with tree.held(), reading(tree):
+    with locked(tree), reading(tree):
         aside = load(tree, aside.run, aside.number) or aside
         if aside.state != "prepared":
             return aside
@@ -142,7 +143,7 @@ def give_back(
         is_partial: Give back what does not conflict.
         is_rehearsal: Touch nothing, say what would happen.
     """
-    with tree.held(), reading(tree):
+    with locked(tree), reading(tree):
         status = TreeStatus.of(tree) if is_rehearsal else TreeStatus.checked(tree)
         return bring_back(tree, aside, status, is_partial=is_partial, is_rehearsal=is_rehearsal)
 
@@ -170,7 +171,7 @@ def recover(tree: Tree, run: str, *, is_undone: bool = False) -> Caught:
     """
     finished: list[SetAside] = []
     returned: list[GivenBack] = []
-    with tree.held():  # waits for a git that the dead process started
+    with locked(tree):  # waits for a git that the dead process started
         found = load_all(tree, run)
     for aside in found:
         if aside.folder != tree.folder:

@@ -13,19 +13,23 @@ it with a compare-and-swap: of two processes that recover one run, one fails.
 from __future__ import annotations
 
 import json
+import re
 import time
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args
 
-from ...errors import GitError
+from ...core.redaction import presentable
+from ...errors import GitError, SettingError
 from .files import FILE, TreeEntry
-from .objects import ROOT, Objects, edited_tree, reading
-from .record import Baseline, FileState, SetAside, State, checked_name, inside
+from .objects import ROOT, ObjectReader, Objects, edited_tree
+from .record import Baseline, FileState, SetAside, State, inside
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from .objects import ObjectReader
     from .record import Left, Mode, Move
     from .status import TreeStatus
     from .tree import Tree
@@ -34,6 +38,7 @@ __all__ = (
     "Overtaken",
     "add_record",
     "advance",
+    "checked_name",
     "drop",
     "forget_baselines",
     "has_baseline",
@@ -41,14 +46,54 @@ __all__ = (
     "load_all",
     "load_baseline",
     "plan_of",
+    "reading",
     "withdraw",
     "write",
     "write_baseline",
 )
 
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_AGENT = re.compile(rf"{_NAME.pattern}/agents/{_NAME.pattern}")
+
+
 class Overtaken(GitError):
     """Another process has moved the reference since it was read."""
+
+
+_readers: ContextVar[Mapping[str, ObjectReader]] = ContextVar(
+    "readers", default=MappingProxyType({})
+)
+
+
+@contextmanager
+def reading(tree: Tree) -> Iterator[ObjectReader]:
+    """A reader of the tree's repository; the same one for everything that is called in here."""
+    known = _readers.get()
+    if tree.common in known:
+        yield known[tree.common]
+        return
+    reader = ObjectReader(tree)
+    token = _readers.set({**known, tree.common: reader})
+    try:
+        yield reader
+    finally:
+        _readers.reset(token)
+        reader.close()
+
+
+def checked_name(name: str, what: str = "a run") -> str:
+    """`name` if it can stand in a reference.
+
+    Raises:
+        SettingError: It cannot.
+    """
+    if not (_NAME.fullmatch(name) or _AGENT.fullmatch(name)):
+        raise SettingError(
+            f"{what} needs a name of letters, digits, - and _, up to 64; "
+            f"got {presentable(name, 80)!r}"
+        )
+    return name
 
 
 def write_baseline(

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from .apply import PathStep, take
 from .files import FILE, PROGRAM, TreeEntry
-from .objects import Objects, reading
+from .objects import Objects
 from .record import SetAside
-from .refs import add_record, advance, load, plan_of
+from .refs import add_record, advance, load, plan_of, reading
 
 if TYPE_CHECKING:
     from .record import Move

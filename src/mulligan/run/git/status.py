@@ -2,7 +2,8 @@
 
 One ``git status`` and one listing of HEAD answer every question about staged content; content on
 disk is read from the disk. Submodules and repositories inside the tree are other repositories:
-named, never entered.
+named, never entered. A tree is refused, untouched, while setting files aside would break an
+operation in it: a merge, a rebase, unresolved paths, a running git.
 """
 
 from __future__ import annotations
@@ -22,6 +23,16 @@ from .secret_files import HEAD_BYTES, why_secret
 from .tree import Tree
 
 __all__ = ("TreeStatus", "ignored")
+
+# A file or folder in the repository that says what is going on, with how to end it.
+_UNDER_WAY = (
+    ("MERGE_HEAD", "a merge", "git merge --continue or --abort"),
+    ("rebase-merge", "a rebase", "git rebase --continue or --abort"),
+    ("rebase-apply", "a rebase or git am", "git rebase --abort or git am --abort"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue or --abort"),
+    ("REVERT_HEAD", "a revert", "git revert --continue or --abort"),
+    ("sequencer", "a cherry-pick or revert of several commits", "git cherry-pick --abort"),
+)
 
 _ABSENT = "000000"
 _SUBMODULE = "160000"
@@ -110,7 +121,9 @@ class TreeStatus:
         Raises:
             GitRefused: Something is under way, or paths are unresolved, or git is running.
         """
-        tree.check_under_way()
+        for name, what, how in _UNDER_WAY:
+            if os.path.exists(os.path.join(tree.repository, name)):
+                raise GitRefused(f"{presentable(tree.folder)}: {what} is under way; {how} first")
         status = cls.of(tree)
         if free_locks(tree, status.branch):  # a git was at work: the status may have changed
             return cls.checked(tree)

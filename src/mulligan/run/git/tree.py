@@ -1,30 +1,23 @@
-"""Finds the work tree that a run changes, or refuses it with the reason.
+"""Finds the work tree that a run changes, or refuses the folder with the reason.
 
-A tree is refused, untouched, while setting files aside would break an operation in it: a merge, a
-rebase, unresolved paths, a running git.
+What git says about a folder is remembered until its ``.git`` or configuration changes.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import stat
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...core.redaction import presentable
-from ...errors import GitError, GitRefused
+from ...errors import GitRefused
 from ...stores.home import private_folder
 from .command import Git
 from .files import Files
-from .tree_lock import locked
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ("Tree",)
 
@@ -37,16 +30,6 @@ _LENT = "lent"
 
 # --pathspec-from-file and porcelain v2 with intent-to-add, as they are used here.
 _OLDEST = (2, 26)
-
-# A file or folder in the repository that says what is going on, with how to end it.
-_UNDER_WAY = (
-    ("MERGE_HEAD", "a merge", "git merge --continue or --abort"),
-    ("rebase-merge", "a rebase", "git rebase --continue or --abort"),
-    ("rebase-apply", "a rebase or git am", "git rebase --abort or git am --abort"),
-    ("CHERRY_PICK_HEAD", "a cherry-pick", "git cherry-pick --continue or --abort"),
-    ("REVERT_HEAD", "a revert", "git revert --continue or --abort"),
-    ("sequencer", "a cherry-pick or revert of several commits", "git cherry-pick --abort"),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,49 +114,11 @@ class Tree:
         answer = self.git.ask("symbolic-ref", "--quiet", "--short", "HEAD")
         return os.fsdecode(answer.out.removesuffix(b"\n"))
 
-    def check_under_way(self) -> None:
-        """Whether nothing is under way that setting files aside would break.
-
-        Raises:
-            GitRefused: A merge, a rebase or the like is.
-        """
-        for name, what, how in _UNDER_WAY:
-            if os.path.exists(os.path.join(self.repository, name)):
-                raise GitRefused(f"{presentable(self.folder)}: {what} is under way; {how} first")
-
     def ignores(self, path: str) -> bool:
         """Whether git ignores `path`."""
         # This command knows no literal names; behind a dot nothing is magic.
         git = self.git.having(GIT_LITERAL_PATHSPECS="0")
         return git.ask("check-ignore", "--quiet", "--", f"./{path}").code == 0
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Lock this tree against all other threads and processes of Mulligan; see `tree_lock`.
-
-        Raises:
-            GitRefused: Another process holds the lock, and shows no progress.
-            GitStopped: We were told to stop while we waited.
-        """
-        private_folder(Path(self.scratch))
-        with locked(os.path.join(self.scratch, "held"), self.folder):
-            try:
-                self._sweep()
-                yield
-            except OSError as trouble:
-                what = f"{trouble.strerror or trouble}: {trouble.filename or self.folder!r}"
-                raise GitError(f"setting files aside met {presentable(what)}") from trouble
-
-    def _sweep(self) -> None:
-        """Remove what a Mulligan that was killed has left half written."""
-        for name in os.listdir(self.scratch):
-            place = os.path.join(self.scratch, name)
-            if name.startswith("tmp"):
-                shutil.rmtree(place, ignore_errors=True)
-            elif name.startswith(".mulligan-"):
-                with suppress(OSError):
-                    if not stat.S_ISDIR(os.lstat(place).st_mode):
-                        os.unlink(place)
 
 
 class _Known(NamedTuple):

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import stat
 import threading
 import time
 from collections import defaultdict, deque
@@ -18,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...core.redaction import presentable
-from ...errors import GitRefused, TreeBusy
+from ...errors import GitError, GitRefused, TreeBusy
 from ...stores.home import private_folder
 from .command import check_stop, holding_lock, pause
 
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from .tree import Tree
 
-__all__ = ("leased", "locked")
+__all__ = ("leased", "lock_file", "locked")
 
 # How long another process may hold the lock without a sign of life, and how often it gives one.
 _PATIENCE, _BEAT = 60.0, 1.0
@@ -50,8 +52,39 @@ _guard = threading.Lock()
 
 
 @contextmanager
-def locked(place: str, folder: str) -> Iterator[None]:
-    """Hold the lock in this block.
+def locked(tree: Tree) -> Iterator[None]:
+    """Lock `tree` in this block against all other threads and processes of Mulligan.
+
+    Raises:
+        GitRefused: Another process holds the lock, and has shown no progress for a minute.
+        GitStopped: We were told to stop while we waited.
+        GitError: A file could not be read or written.
+    """
+    private_folder(Path(tree.scratch))
+    with lock_file(os.path.join(tree.scratch, "held"), tree.folder):
+        try:
+            _sweep(tree.scratch)
+            yield
+        except OSError as trouble:
+            what = f"{trouble.strerror or trouble}: {trouble.filename or tree.folder!r}"
+            raise GitError(f"setting files aside met {presentable(what)}") from trouble
+
+
+def _sweep(scratch: str) -> None:
+    """Remove what a Mulligan that was killed has left half written."""
+    for name in os.listdir(scratch):
+        place = os.path.join(scratch, name)
+        if name.startswith("tmp"):
+            shutil.rmtree(place, ignore_errors=True)
+        elif name.startswith(".mulligan-"):
+            with suppress(OSError):
+                if not stat.S_ISDIR(os.lstat(place).st_mode):
+                    os.unlink(place)
+
+
+@contextmanager
+def lock_file(place: str, folder: str) -> Iterator[None]:
+    """Hold a lock in this block.
 
     Args:
         place: The lock's file, in a private folder.

@@ -19,21 +19,24 @@ from ...errors import GitError, GitRefused, SettingError
 from ...stores.home import home, private_folder
 from .apply import PathStep, take
 from .baseline import changes, record_baseline, smudged, stored, untracked_folders
-from .objects import Objects, entries_of, reading
-from .record import OPEN, FileState, Left, Move, checked_name
+from .objects import Objects, entries_of
+from .record import OPEN, FileState, Left, Move
 from .refs import (
     add_record,
     advance,
+    checked_name,
     forget_baselines,
     load_all,
     load_baseline,
     plan_of,
+    reading,
     withdraw,
     write,
 )
 from .restore import Conflict, GivenBack, bring_back
 from .status import TreeStatus, ignored
 from .tree import Tree
+from .tree_lock import locked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -161,7 +164,7 @@ def _lend(tree: Tree, lent: Lent) -> Lent:
             f"removed while the agent was using it; what was not committed there is lost"
         )
     _remove(tree, lent)  # left incomplete by a process that died; no agent uses it
-    with tree.held():
+    with locked(tree):
         status, objects = TreeStatus.checked(tree), Objects(tree.store)
         if not status.commit:
             raise GitRefused(
@@ -223,7 +226,7 @@ def _taken(tree: Tree, lent: Lent, *, is_kept: bool) -> TakenBack:
             raise GitError(f"{presentable(lent.folder)} was not lent, or its baseline was dropped")
         if aside is None or aside.state in {"prepared", *_CLOSED}:
             own = Tree.find(lent.folder)
-            with own.held():
+            with locked(own):
                 aside = _collect(own, lent.key, baseline, aside, folder=lent.owner)
     elif aside is None and baseline is not None and not _is_leaving(lent.folder):
         return _saved(tree, lent, baseline)
@@ -234,7 +237,7 @@ def _taken(tree: Tree, lent: Lent, *, is_kept: bool) -> TakenBack:
         return _cleared(tree, lent, TakenBack(branch=aside.made if is_there else ""))
     given = None
     if not is_kept or aside.state in {"returning", "returned"}:
-        with tree.held():
+        with locked(tree):
             status = TreeStatus.checked(tree)
             given = bring_back(tree, aside, status, is_partial=False, is_rehearsal=False)
     if given is not None and given.is_whole:
@@ -345,7 +348,7 @@ def _dress(own: Tree, places: Mapping[str, FileState], head: Mapping[str, TreeEn
 def _keep(lent: Lent, aside: SetAside, conflicts: tuple[Conflict, ...]) -> str:
     """Put the changes on a branch, as commits that git would have made: filters applied."""
     own = Tree.find(lent.folder)
-    with own.held():
+    with locked(own):
         paths = b"".join(os.fsencode(move.path) + b"\0" for move in aside.moves)
         aside_index = os.path.join(own.scratch, "tmp-kept")
         git = own.git.having(GIT_INDEX_FILE=aside_index)
@@ -434,7 +437,7 @@ def _clear(tree: Tree, place: str) -> None:
     """
     if _is_known(tree, place):
         # Locked: git removes the shared folder with the last tree, and a sibling's may be created.
-        with tree.held():
+        with locked(tree):
             if _is_known(tree, place):
                 # --force twice, for a work tree that its agent has locked.
                 tree.git.run("worktree", "remove", "--force", "--force", "--", place)

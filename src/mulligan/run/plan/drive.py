@@ -21,7 +21,7 @@ from .check import problems, unready
 from .conductor import EX_TEMPFAIL, Conductor
 from .load import plan_data, plan_from_data
 from .prompts import prompt_of
-from .trees import alone_in, at_work, check_trees, files_aside, forget, touched
+from .trees import alone_in, at_work, check_trees, files_aside, forget
 
 if TYPE_CHECKING:
     from ..attempt.options import DriveOptions
@@ -88,8 +88,7 @@ def make_plan(
     ):
         hint = f"; {problem.hint}" if problem.hint else ""
         raise SettingError(f"{path_text(problem.path)}: {problem.message}{hint}")
-    check_trees(plan, cwd)
-    _check_promised(runs, plan, cwd)
+    _check_promised(runs, check_trees(plan, cwd))
     kept = KeptPlan(_with_prompts(plan, folder), folder, cwd)
     id_ = runs.new_folder((PLAN, plan.name))
     _keep(runs, id_, kept)
@@ -110,13 +109,16 @@ def make_plan(
     return runs.make(id_, made), kept
 
 
-def _check_promised(runs: RunStore, plan: Plan, cwd: Path) -> None:
+def _check_promised(runs: RunStore, mine: set[str]) -> None:
     """Refuse a tree in which an unfinished run counts all changes as its own.
+
+    Args:
+        runs: Where runs are kept.
+        mine: The trees that a new plan works in, by their folders.
 
     Raises:
         TreeBusy: There is one, parked, interrupted or cut off.
     """
-    mine = touched(plan, cwd)
     if not mine:
         return
     for id_, state in runs.all():
@@ -231,10 +233,10 @@ def conduct(
         waits=(lambda _: None) if notifier is None else notifier.waits,
     )
     try:
-        with at_work(plan, cwd, claimed.id, context.stop):
+        with at_work(plan, cwd, claimed.id, context.stop) as trees:
             code = conductor.go()
             if code == 0:
-                forget(plan, cwd, claimed.id)
+                forget(trees, claimed.id)
     except GitError as error:
         if how.park == "exit" and isinstance(error, TreeBusy):
             later = RunRescheduled(context.now(), context.now() + _BUSY, str(error))

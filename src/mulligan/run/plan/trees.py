@@ -25,7 +25,7 @@ from ..git import (
     record_baseline,
 )
 from ..git.commits import identity
-from ..git.objects import reading
+from ..git.refs import reading
 from ..git.status import TreeStatus
 from .check import ALONE, Problem
 
@@ -94,8 +94,8 @@ def _check_lending(status: TreeStatus, folder: Path) -> None:
         )
 
 
-def check_trees(plan: Plan, home: Path, run: str = "") -> None:
-    """Refuse trees that cannot be used, before the first agent starts.
+def check_trees(plan: Plan, home: Path) -> set[str]:
+    """Refuse trees that cannot be used, before the first agent starts; returns their folders.
 
     Raises:
         GitRefused: A phase wants its tree cleaned, and there is no such tree.
@@ -104,22 +104,22 @@ def check_trees(plan: Plan, home: Path, run: str = "") -> None:
     for problem in tree_problems(plan, home):
         raise GitRefused(f"phase {plan.phases[int(problem.path[1])].name}: {problem.message}")
     with ExitStack() as stack:
-        _lease(plan, home, run, stack)
+        return {tree.folder for tree, _ in _lease(plan, home, "", stack)}
 
 
 def alone_in(plan: Plan, home: Path) -> set[str]:
     """The trees in which all changes count as the plan's, by their folders."""
-    return {folder for folder, (_, modes) in _trees(plan, home).items() if modes & ALONE}
+    return {tree.folder for tree, modes in _trees(plan, home) if modes & ALONE}
 
 
 def touched(plan: Plan, home: Path) -> set[str]:
     """The trees in which git does anything for the plan, by their folders."""
-    return set(_trees(plan, home))
+    return {tree.folder for tree, _ in _trees(plan, home)}
 
 
 @contextmanager
-def at_work(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[None]:
-    """Hold the trees of the plan, and record their baselines.
+def at_work(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[list[Tree]]:
+    """Hold the trees of the plan, and record their baselines; yields the trees.
 
     Raises:
         GitRefused: A tree is not there any more.
@@ -128,12 +128,13 @@ def at_work(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[None]:
     """
     with ExitStack() as stack:
         with interruptible(stop):
-            for tree, modes in _lease(plan, home, run, stack).values():
-                key = baseline_of(tree, run)
-                if "commit" in modes and load_baseline(tree, key) is None:
+            trees = _lease(plan, home, run, stack)
+            for tree, modes in trees:
+                key = baseline_of(tree, run) if "commit" in modes else ""
+                if key and load_baseline(tree, key) is None:
                     # A worker that resumes the plan under cron may have no git identity.
                     record_baseline(tree, key, author=identity(tree.git))
-        yield
+        yield [tree for tree, _ in trees]
 
 
 def baseline_of(tree: Tree, run: str) -> str:
@@ -145,10 +146,10 @@ def baseline_of(tree: Tree, run: str) -> str:
     return f"{run}/agents/tree-{which}"
 
 
-def forget(plan: Plan, home: Path, run: str) -> None:
+def forget(trees: list[Tree], run: str) -> None:
     """Delete the baselines of a plan that succeeded."""
     with suppress(GitError):  # harmless: a baseline is left over
-        for tree, _ in _trees(plan, home).values():
+        for tree in trees:
             with reading(tree):
                 if has_baseline(tree, run):
                     forget_baselines(tree, run, but=[each.key for each in lent_out(tree, run)])
@@ -158,7 +159,7 @@ def files_aside(plan: Plan, home: Path, run: str) -> list[str]:
     """How many files a plan that is not driven has set aside, and how to get them, in sentences."""
     said = []
     with suppress(GitError):  # a tree that is gone has nothing to say
-        for tree, _ in _trees(plan, home).values():
+        for tree, _ in _trees(plan, home):
             count = sum(len(each.moves) for each in load_all(tree, run) if each.state in OPEN)
             files = f"{count} file{'s stay' if count != 1 else ' stays'} set aside"
             back = f"mulligan git restore {run} restores {'them' if count != 1 else 'it'}"
@@ -170,7 +171,7 @@ def still_aside(plan: Plan, home: Path, run: str) -> list[str]:
     """What of a plan that has ended is not in its trees, and how to get it, in sentences."""
     said = files_aside(plan, home, run)
     with suppress(GitError):  # a tree that is gone has nothing to say
-        for tree, _ in _trees(plan, home).values():
+        for tree, _ in _trees(plan, home):
             where = presentable(tree.folder)
             said += [
                 f"the tree of an agent stays, {presentable(each.folder)}; in {where}, mulligan git "
@@ -180,33 +181,35 @@ def still_aside(plan: Plan, home: Path, run: str) -> list[str]:
     return said
 
 
-def _trees(plan: Plan, home: Path) -> dict[str, tuple[Tree, set[str]]]:
+def _trees(plan: Plan, home: Path) -> list[tuple[Tree, set[str]]]:
     """Every tree in which something is done to the agents' changes, with the modes of doing it."""
-    found: dict[str, tuple[Tree, set[str]]] = {}
+    modes: dict[Path, set[str]] = {}
     for phase in plan.phases:
         for folder in _folders(plan, phase, home):
-            tree = Tree.find(folder)
-            found.setdefault(tree.folder, (tree, set()))[1].add(_mode(plan, phase))
-    return dict(sorted(found.items()))
+            modes.setdefault(folder, set()).add(_mode(plan, phase))
+    found: dict[str, tuple[Tree, set[str]]] = {}
+    for folder, each in modes.items():
+        tree = Tree.find(folder)
+        found.setdefault(tree.folder, (tree, set()))[1].update(each)
+    return [found[folder] for folder in sorted(found)]
 
 
-def _folders(plan: Plan, phase: Phase, home: Path) -> Iterator[Path]:
+def _folders(plan: Plan, phase: Phase, home: Path) -> list[Path]:
     """The folders of a phase in whose trees something is done to the agents' changes."""
     if _mode(plan, phase) == "off":
-        return
-    for folder in dict.fromkeys(home / plan.cwd / agent.cwd for agent in phase.agents):
-        # One that is not there yet may be cloned by an earlier agent.
-        if folder.is_dir() or not plan.needs(phase):
-            yield folder
+        return []
+    folders = dict.fromkeys([home / plan.cwd / agent.cwd for agent in phase.agents])
+    # One that is not there yet may be cloned by an earlier agent.
+    return [each for each in folders if each.is_dir() or not plan.needs(phase)]
 
 
 def _mode(plan: Plan, phase: Phase) -> str:
     return phase.git or plan.git
 
 
-def _lease(plan: Plan, home: Path, run: str, stack: ExitStack) -> dict[str, tuple[Tree, set[str]]]:
+def _lease(plan: Plan, home: Path, run: str, stack: ExitStack) -> list[tuple[Tree, set[str]]]:
     found = _trees(plan, home)
-    for tree, modes in found.values():
+    for tree, modes in found:
         stack.enter_context(leased(tree, run, is_shared=not modes & ALONE))
     return found
 
