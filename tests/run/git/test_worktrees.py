@@ -154,7 +154,7 @@ def test_taking_back_goes_on_where_it_was_killed(repo, lent):
     baseline = git.load_baseline(own, lent.key)
     assert baseline is not None
     with locked(own):  # and here the process dies
-        _collect(own, lent.key, baseline, None, folder=lent.owner)
+        _collect(own, lent.key, baseline, [], folder=lent.owner)
     taken = take_back(lent)
     assert taken.given is not None
     assert repo.read("new.txt") == "new\n"

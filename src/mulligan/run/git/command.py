@@ -33,7 +33,7 @@ __all__ = (
     "GitOutput",
     "Stoppable",
     "check_stop",
-    "holding_lock",
+    "inherited_locks",
     "interruptible",
     "pause",
 )
@@ -148,22 +148,10 @@ def pause(seconds: float, what: str) -> None:
     check_stop(what)
 
 
-_locks: ContextVar[tuple[int, ...]] = ContextVar("locks", default=())
-
-
-@contextmanager
-def holding_lock(handle: int) -> Iterator[None]:
-    """Let every git process in this block inherit the descriptor of a lock.
-
-    The kernel keeps the lock until the last process that has it open exits. So after Mulligan was
-    killed, the lock stays until the git that it started has ended, which may still move a reference
-    or write an index.
-    """
-    token = _locks.set((*_locks.get(), handle))
-    try:
-        yield
-    finally:
-        _locks.reset(token)
+#: Descriptors of locks that every git process of this context inherits. The kernel keeps a lock
+#: until the last process that has it open exits. So after Mulligan was killed, the lock stays until
+#: the git that it started has ended, which may still move a reference or write an index.
+inherited_locks: ContextVar[tuple[int, ...]] = ContextVar("inherited_locks", default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +235,7 @@ class Git:
                 stdout=streams[1],
                 stderr=streams[2],
                 # A hook may leave a process that would keep the lock for ever.
-                pass_fds=() if has_hooks else _locks.get(),
+                pass_fds=() if has_hooks else inherited_locks.get(),
             )
         except FileNotFoundError as trouble:
             if not os.path.isdir(self.folder):

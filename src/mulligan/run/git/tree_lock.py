@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from ...core.redaction import presentable
 from ...errors import GitError, GitRefused, TreeBusy
 from ...stores.home import private_folder
-from .command import check_stop, holding_lock, pause
+from .command import check_stop, inherited_locks, pause
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,8 +100,12 @@ def lock_file(place: str, folder: str) -> Iterator[None]:
             _wait(handle, queue, folder)
             os.ftruncate(handle, 0)
             os.pwrite(handle, str(os.getpid()).encode(), 0)
-            with _beating(handle), holding_lock(handle):
-                yield
+            token = inherited_locks.set((*inherited_locks.get(), handle))
+            try:
+                with _beating(handle):
+                    yield
+            finally:
+                inherited_locks.reset(token)
         finally:
             fcntl.flock(handle, fcntl.LOCK_UN)  # a git that still reads has it open, too
             os.close(handle)

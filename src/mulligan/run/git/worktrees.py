@@ -152,8 +152,8 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
 def _lend(tree: Tree, lent: Lent) -> Lent:
     place = lent.folder
     baseline = load_baseline(tree, lent.key)
-    last = _last_of(tree, lent.key, baseline)
-    is_closed = last is not None and last.state in _CLOSED
+    records = _written(tree, lent.key, baseline)
+    is_closed = bool(records) and records[-1].state in _CLOSED
     if baseline is not None and os.path.isdir(place):
         if is_closed and not _fresh(Tree.find(place), lent.key, baseline):
             record_baseline(Tree.find(place), lent.key, instead_of=baseline.commit)
@@ -220,14 +220,15 @@ def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
 
 def _taken(tree: Tree, lent: Lent, *, is_kept: bool) -> TakenBack:
     baseline = load_baseline(tree, lent.key)
-    aside = _last_of(tree, lent.key, baseline)
+    records = _written(tree, lent.key, baseline)
+    aside = records[-1] if records else None
     if os.path.isdir(lent.folder):
         if baseline is None:
             raise GitError(f"{presentable(lent.folder)} was not lent, or its baseline was dropped")
         if aside is None or aside.state in {"prepared", *_CLOSED}:
             own = Tree.find(lent.folder)
             with locked(own):
-                aside = _collect(own, lent.key, baseline, aside, folder=lent.owner)
+                aside = _collect(own, lent.key, baseline, records, folder=lent.owner)
     elif aside is None and baseline is not None and not _is_leaving(lent.folder):
         return _saved(tree, lent, baseline)
     if aside is None:
@@ -468,7 +469,7 @@ def _moved_out(place: str) -> Iterator[str]:
 
 
 def _collect(
-    own: Tree, key: str, baseline: Baseline, last: SetAside | None, *, folder: str
+    own: Tree, key: str, baseline: Baseline, records: list[SetAside], *, folder: str
 ) -> SetAside | None:
     """Record what the agent has done in its tree, unless the last record has the same.
 
@@ -479,11 +480,12 @@ def _collect(
         own: The agent's tree.
         key: What the agent is called, as ``RUN/agents/NAME``.
         baseline: The tree when it was lent.
-        last: What was written down last.
+        records: What was recorded since then.
         folder: Where it will be given back.
     """
     status, objects = TreeStatus.checked(own), Objects(own.store)
-    moves = _moves(own, key, baseline, status, objects)
+    moves = _moves(own, baseline, records, status, objects)
+    last = records[-1] if records else None
     if last is not None and last.state != "returned" and _same(last.moves, moves):
         return last
     if last is not None and last.state == "prepared":
@@ -505,11 +507,15 @@ def _collect(
 
 
 def _moves(
-    own: Tree, key: str, baseline: Baseline, status: TreeStatus, objects: Objects
+    own: Tree,
+    baseline: Baseline,
+    records: list[SetAside],
+    status: TreeStatus,
+    objects: Objects,
 ) -> tuple[Move, ...]:
     """What the agent has done since it was last given back, its own commits included."""
     known = dict(baseline.places)
-    for each in _written(own, key, baseline):
+    for each in records:
         if each.state == "returned":
             known.update({move.path: move.aside for move in each.moves})
     then = entries_of(own, baseline.head)
@@ -532,8 +538,9 @@ def _fresh(
     own: Tree, key: str, baseline: Baseline, status: TreeStatus | None = None
 ) -> tuple[Move, ...]:
     """Changes in the agent's tree that were neither given to the user's tree nor kept."""
-    moves = _moves(own, key, baseline, status or TreeStatus.of(own), Objects(own.store))
-    last = _last_of(own, key, baseline)
+    records = _written(own, key, baseline)
+    moves = _moves(own, baseline, records, status or TreeStatus.of(own), Objects(own.store))
+    last = records[-1] if records else None
     is_kept = last is not None and last.state in _CLOSED and _same(last.moves, moves)
     return () if is_kept else moves
 
@@ -553,8 +560,3 @@ def _written(tree: Tree, key: str, baseline: Baseline | None = None) -> list[Set
         for each in load_all(tree, key)
         if each.mode == "worktree" and (baseline is None or each.since == baseline.commit)
     ]
-
-
-def _last_of(tree: Tree, key: str, baseline: Baseline | None) -> SetAside | None:
-    """The last record since `baseline`; the last of all if that is None."""
-    return next(reversed(_written(tree, key, baseline)), None)

@@ -19,8 +19,6 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from .model import agent_key
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -93,26 +91,29 @@ def dispatch(
     stop: list[str] = []
     states: dict[str, PhaseState] = {}
     because: dict[str, str] = {}
+    agents = [
+        _Agent(key, phase, agent, progress.get(key, _NEW)) for key, phase, agent in plan.agents()
+    ]
     needs = {phase.name: plan.needs(phase) for phase in plan.phases}
-    slots = _FreeSlots(plan, progress)
+    slots = _FreeSlots(plan, agents)
     wake_at = inf
     for phase in plan.phases:
-        agents = [(agent, progress.get(agent_key(phase, agent), _NEW)) for agent in phase.agents]
-        state, why = _phase_state(phase, needs[phase.name], agents, states)
-        ready, due_at = _ready(phase, agents, now) if state == "open" else ([], inf)
+        own = [each for each in agents if each.phase is phase]
+        state, why = _phase_state(phase, needs[phase.name], own, states)
+        ready, due_at = _ready(phase, own, now) if state == "open" else ([], inf)
         if is_spent:
-            ready, due_at = [each for each in ready if each[1].is_free], inf
-            is_busy = any(each.status == "running" for _, each in agents)
+            ready, due_at = [each for each in ready if each.progress.is_free], inf
+            is_busy = any(each.status == "running" for each in own)
             if state == "open" and not ready and not is_busy:
                 state, why = "failed", _SPENT
         states[phase.name] = state
         if why:
             because[phase.name] = why
         if state in {"failed", "skipped"}:
-            stop += [agent_key(phase, agent) for agent, each in agents if each.status in _ALIVE]
+            stop += [each.key for each in own if each.status in _ALIVE]
         wake_at = min(wake_at, due_at)
-        start += [agent_key(phase, agent) for agent, _ in ready if slots.take(phase, agent)]
-    is_busy = any(each.status == "running" for each in progress.values())
+        start += [each.key for each in ready if slots.take(each)]
+    is_busy = any(each.status == "running" for each in agents)
     is_over = not is_busy and not start and wake_at == inf and "open" not in states.values()
     return Dispatch(
         tuple(start),
@@ -129,10 +130,26 @@ _ALIVE = frozenset({"running", "waiting"})
 _SPENT = "the cost limit is reached; mulligan resume --cost-limit raises it"
 
 
+class _Agent(NamedTuple):
+    key: str
+    phase: Phase
+    agent: Agent
+    progress: AgentProgress
+
+    @property
+    def status(self) -> AgentStatus:
+        return self.progress.status
+
+    @property
+    def provider(self) -> str:
+        """Whose slots it needs."""
+        return self.agent.provider or self.agent.program
+
+
 def _phase_state(  # noqa: PLR0911 -- one a case
     phase: Phase,
     needs: Sequence[str],
-    agents: Sequence[tuple[Agent, AgentProgress]],
+    agents: Sequence[_Agent],
     states: Mapping[str, PhaseState],
 ) -> tuple[PhaseState, str]:
     """The state of a phase, and why it failed or is skipped."""
@@ -142,14 +159,13 @@ def _phase_state(  # noqa: PLR0911 -- one a case
             return "skipped", f"it needs {need}, which {past}"
     if any(states[need] != "succeeded" for need in needs):
         return "blocked", ""
-    lost = [agent for agent, each in agents if each.status in {"failed", "stopped"}]
+    lost = [each for each in agents if each.status in {"failed", "stopped"}]
     # Stopped agents do not count: they were stopped because the phase failed.
-    failed = [agent for agent, each in agents if each.status == "failed"] or lost
-    successes = sum(each.status == "succeeded" for _, each in agents)
+    failed = [each for each in agents if each.status == "failed"] or lost
+    successes = sum(each.status == "succeeded" for each in agents)
     left, minimum = len(agents) - successes - len(lost), phase.minimum or 1
     if phase.on_failure == "fail_fast" and lost:
-        first = agent_key(phase, failed[0])
-        return "failed", f"{first} failed, and the phase fails with the first"
+        return "failed", f"{failed[0].key} failed, and the phase fails with the first"
     if phase.on_failure == "require_minimum" and successes + left < minimum:
         return "failed", f"{minimum} must succeed, and {len(failed)} of {len(agents)} failed"
     if left:
@@ -159,54 +175,50 @@ def _phase_state(  # noqa: PLR0911 -- one a case
     return "succeeded", ""
 
 
-def _ready(
-    phase: Phase, agents: Sequence[tuple[Agent, AgentProgress]], now: float
-) -> tuple[list[tuple[Agent, AgentProgress]], float]:
+def _ready(phase: Phase, agents: Sequence[_Agent], now: float) -> tuple[list[_Agent], float]:
     """The agents of an open phase that could run, and when the next one could.
 
     Those that are due again come before those that have not started: what they began is held up.
     """
-    due: list[tuple[Agent, AgentProgress]] = []
-    new: list[tuple[Agent, AgentProgress]] = []
+    due: list[_Agent] = []
+    new: list[_Agent] = []
     next_at = inf
-    for agent, each in agents:
-        if each.status == "waiting" and each.until <= now:
-            due.append((agent, each))
+    for each in agents:
+        if each.status == "waiting" and each.progress.until <= now:
+            due.append(each)
         elif each.status == "waiting":
-            next_at = min(next_at, each.until)
+            next_at = min(next_at, each.progress.until)
         elif each.status == "todo":
-            new.append((agent, each))
+            new.append(each)
         if not phase.parallel and each.status not in _ENDED:
             break  # one after the other
-    return [*sorted(due, key=lambda pair: pair[1].until), *new], next_at
+    return [*sorted(due, key=lambda each: each.progress.until), *new], next_at
 
 
 class _FreeSlots:
     """The slots that are left: of the plan, of each phase and of each provider."""
 
-    def __init__(self, plan: Plan, progress: Mapping[str, AgentProgress]) -> None:
+    def __init__(self, plan: Plan, agents: Sequence[_Agent]) -> None:
         self._plan = float(plan.concurrency)
         self._phases = {
             phase.name: inf if phase.concurrency is None else float(phase.concurrency)
             for phase in plan.phases
         }
         self._providers = {name: float(count) for name, count in plan.providers.items()}
-        for phase in plan.phases:
-            for agent in phase.agents:
-                if progress.get(agent_key(phase, agent), _NEW).status == "running":
-                    self._use(phase, agent)
+        for each in agents:
+            if each.status == "running":
+                self._use(each)
 
-    def take(self, phase: Phase, agent: Agent) -> bool:
+    def take(self, agent: _Agent) -> bool:
         """Take a slot of each kind that the agent needs; False if one of them is missing."""
-        provider = self._providers.get(agent.provider or agent.program, inf)
-        if min(self._plan, self._phases[phase.name], provider) < 1:
+        provider = self._providers.get(agent.provider, inf)
+        if min(self._plan, self._phases[agent.phase.name], provider) < 1:
             return False
-        self._use(phase, agent)
+        self._use(agent)
         return True
 
-    def _use(self, phase: Phase, agent: Agent) -> None:
+    def _use(self, agent: _Agent) -> None:
         self._plan -= 1
-        self._phases[phase.name] -= 1
-        provider = agent.provider or agent.program
-        if provider in self._providers:
-            self._providers[provider] -= 1
+        self._phases[agent.phase.name] -= 1
+        if agent.provider in self._providers:
+            self._providers[agent.provider] -= 1
