@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.faults.vendors import VENDORS, ClientRequest, Json, ToolCall, Vendor, VendorReply
-from mulligan.faults.vendors.openai_words import go_duration
+from mulligan.faults.vendors.openai_errors import go_duration
 
 ENDS = {
     "anthropic": b"message_stop",

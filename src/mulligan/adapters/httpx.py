@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..calls.notes import attach
 from ..errors import FailedAnswer, NotAdmitted, SettingError
-from .classes import made_class
 from .httpx_streams import AsyncCommittedBody, CommittedBody, ResponseSource
+from .runtime_classes import made_class
 from .sender import KEY_HEADER, Exchange, RequestFacts, as_client_error
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from ..calls.clock import world
 from ..core.failure import Failure, Kind
 from ..errors import FailedAnswer
-from .classes import made_class
 from .events import SseReader, is_event_stream
+from .runtime_classes import made_class
 from .sender import answer_error, is_final
 
 if TYPE_CHECKING:

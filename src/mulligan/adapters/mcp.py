@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..calls.notes import attach, story
 from ..core.failure import Effects
-from .classes import made_class
 from .effects import effects
+from .runtime_classes import made_class
 from .sender import heard
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..calls.notes import attach, story
 from ..errors import SettingError
 from . import httpx
-from .classes import made_class
+from .runtime_classes import made_class
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

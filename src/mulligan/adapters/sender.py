@@ -28,8 +28,8 @@ from ..core.failure import Effects, Failure, Kind, Reach
 from ..errors import FailedAnswer, NotAdmitted, SettingError
 from ..once.api import new_key
 from ..shared.guard_share import headers_of
-from .classes import made_class
 from .effects import asks_a_model, effects_of, stated_effects
+from .runtime_classes import made_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable

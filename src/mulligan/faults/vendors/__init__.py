@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from .anthropic import Anthropic
-from .chat import Chat
-from .gemini import GeminiApi
-from .responses import Responses
-from .shapes import (
+from .base import (
     ClientRequest,
     Json,
     Page,
@@ -22,6 +19,9 @@ from .shapes import (
     a_table,
     sse,
 )
+from .chat import Chat
+from .gemini import GeminiApi
+from .responses import Responses
 
 __all__ = (
     "ANTHROPIC",

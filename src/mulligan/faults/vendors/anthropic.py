@@ -13,7 +13,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from ..limiter import whole_seconds
-from .shapes import (
+from .base import (
     ClientRequest,
     Json,
     Refusal,

@@ -11,7 +11,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from .shapes import (
+from .base import (
     ClientRequest,
     Json,
     Refusal,

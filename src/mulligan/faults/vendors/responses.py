@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from .openai_words import openai_headers, openai_refusal
-from .shapes import (
+from .base import (
     ClientRequest,
     Json,
     Refusal,
@@ -23,6 +22,7 @@ from .shapes import (
     count_tokens,
     sse,
 )
+from .openai_errors import openai_headers, openai_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

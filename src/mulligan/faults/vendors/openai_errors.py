@@ -11,7 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from ..limiter import whole_seconds
-from .shapes import Json, Refusal, Trouble
+from .base import Json, Refusal, Trouble
 
 if TYPE_CHECKING:
     from ..limits import LimitCheck
