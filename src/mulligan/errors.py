@@ -1,10 +1,10 @@
 """Every exception that Mulligan raises itself.
 
 The caller's own exceptions are never wrapped or replaced by these: they pass through,
-annotated. What stands here is raised only where no exception of the caller exists.
+annotated. The classes below are raised only where the caller has no exception of its own.
 
     MulliganError
-    ├── SettingError (ValueError)     a setting that cannot be meant
+    ├── SettingError (ValueError)     an invalid setting
     │   └── FileError                 … in a file: which one, which key, the nearest known key
     ├── MissingExtra (ImportError)    an optional package is not installed
     ├── FailedAnswer                  the answer was judged a failure; carries it
@@ -14,11 +14,11 @@ annotated. What stands here is raised only where no exception of the caller exis
     │   ├── GitStopped                … because it was asked to stop
     │   └── HookFailed                … because a hook of the repository refused
     ├── KeyReused                     one key, two operations
-    ├── NotKept                       it was done; what came of it was not kept; carries it
+    ├── NotKept                       the operation was done, its result not stored; carries it
     ├── StoreError                    shared state
     │   ├── StoreDown                 … that cannot be reached in time
     │   │   └── StoreUnwritable       … that can be read, and takes no writes
-    │   └── Fenced                    … that another process has taken over
+    │   └── Fenced                    … that another process has claimed meanwhile
     └── NotAdmitted                   the call was not made
         ├── CircuitOpen               the target is not worth calling now
         ├── DeadlinePassed (TimeoutError)  there is no time left to call
@@ -58,7 +58,7 @@ __all__ = (
 
 
 class MulliganError(Exception):
-    """The base of everything that Mulligan raises itself."""
+    """The base class of Mulligan's own exceptions."""
 
     def __reduce__(self) -> tuple[object, ...]:
         # The constructors take facts, not messages; a pickle carries what they made of them.
@@ -75,11 +75,11 @@ def _rebuilt(
 
 
 class SettingError(MulliganError, ValueError):
-    """A setting that cannot be meant: says what was asked, what was found, what to do."""
+    """An invalid setting: says what was asked, what was found, what to do."""
 
 
 class FileError(SettingError):
-    """A setting in a file that cannot be meant.
+    """An invalid setting in a file.
 
     Args:
         message: What was found, in a clause.
@@ -102,7 +102,7 @@ class MissingExtra(MulliganError, ImportError):
     """An optional package is not installed.
 
     Args:
-        module: What needs it, as users import it.
+        module: The module that needs it, as users import it.
         extra: The extra that brings it.
     """
 
@@ -170,7 +170,7 @@ class KeyReused(MulliganError):
 
 
 class NotKept(MulliganError):
-    """It was done, and what came of it was not kept: it is not done again under this key.
+    """The operation was done, but its result was not stored; it is not done again under this key.
 
     Args:
         key: The key.
@@ -184,7 +184,7 @@ class NotKept(MulliganError):
 
 
 class StoreError(MulliganError):
-    """Something about shared state that its caller cannot go on with.
+    """Shared state could not be read or changed.
 
     Args:
         url: The store, without its password.
@@ -205,7 +205,7 @@ class StoreUnwritable(StoreDown):
 
 
 class Fenced(StoreError):
-    """Another process has taken over; what this holder wanted to write was not written."""
+    """Another process has claimed it meanwhile; this holder's write was refused."""
 
 
 class NotAdmitted(MulliganError):

@@ -1,8 +1,8 @@
-"""The way from a coroutine to code that blocks.
+"""Threads for blocking calls made by coroutines.
 
-A store's round trip is short, but it may last 250 ms, and an event loop must not stand still so
-long. The threads are our own: in the ones that a program shares with us its own work may wait for
-a guarded call, and the call, queued behind that work, for it.
+A store's round trip may last 250 ms, and must not block an event loop that long. The threads are
+Mulligan's own: in a pool shared with the program, its work could wait for a guarded call that is
+queued behind that work.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ __all__ = ("awithin", "in_thread", "inline", "within")
 
 T = TypeVar("T")
 
-# Threads at most. Nothing that runs in them waits for a coroutine; a store bounds what it takes.
+# The most threads. Nothing that runs in them waits for a coroutine; stores have time limits.
 _MOST = 16
 
-# Seconds for which the end of the program waits for what has begun: no store takes longer.
+# Seconds that the exit of the program waits for calls that have begun: no store takes longer.
 _LAST = 6.0
 
 
@@ -35,10 +35,10 @@ async def in_thread(work: Callable[..., T], *args: Any, is_awaited: bool) -> T:
     """What `work` returns, called in a thread, on asyncio as on trio.
 
     Args:
-        work: What blocks.
+        work: The function that blocks.
         args: Its arguments.
-        is_awaited: Whether a caller that is cancelled waits until it has ended; if not, what has
-            begun runs to its end without it.
+        is_awaited: Whether a cancelled caller waits until `work` has ended; if not, `work` goes
+            on without it.
     """
     trio = sys.modules.get("trio")
     lowlevel = getattr(trio, "lowlevel", None)  # not there while another thread imports it
@@ -58,7 +58,7 @@ async def in_thread(work: Callable[..., T], *args: Any, is_awaited: bool) -> T:
             except asyncio.CancelledError:
                 continue
         if not future.cancelled():
-            future.exception()  # seen; the cancellation is what the caller hears of
+            future.exception()  # marked as retrieved; the caller gets the cancellation
         raise
 
 
@@ -66,7 +66,7 @@ def within(limit: float, work: Callable[..., T], *args: Any) -> T:
     """What `work` returns, called in a thread.
 
     Raises:
-        TimeoutError: It takes longer than `limit` seconds, and goes on without us.
+        TimeoutError: It takes longer than `limit` seconds; it goes on in its thread.
     """
     return _pool.handed(work, args).result(limit)
 
@@ -124,7 +124,7 @@ class _Pool:
         self._under_way: set[Future[Any]] = set()
 
     def handed(self, work: Callable[..., T], args: tuple[Any, ...]) -> Future[T]:
-        """The future of `work`, which a thread takes up."""
+        """Queue `work` for a thread; its future."""
         future: Future[T] = Future()
         context = copy_context()
         self._under_way.add(future)
@@ -188,7 +188,7 @@ def inline() -> Iterator[None]:
 
 
 def _after_fork() -> None:
-    # The threads stayed with the parent, and so did what they were doing.
+    # Threads exist only in the parent, which also has their work.
     global _pool  # noqa: PLW0603 -- one for each process
     _pool = _Pool()
 

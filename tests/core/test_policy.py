@@ -1,4 +1,4 @@
-"""A policy is data: compared, changed by copy, refused where it cannot be meant."""
+"""A policy is data: compared, changed by copy, refused where it is invalid."""
 
 from __future__ import annotations
 

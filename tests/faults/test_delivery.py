@@ -14,12 +14,12 @@ from mulligan.faults.delivery import (
     Send,
     deliver,
 )
-from mulligan.faults.fault_names import order
+from mulligan.faults.fault_names import parse_fault
 from mulligan.faults.limits import ClientLimits
 from mulligan.faults.rest import Resource
 from mulligan.faults.script import Script
 from mulligan.faults.service import Service
-from mulligan.faults.vendors import ResponseStream
+from mulligan.faults.vendors.base import ResponseStream
 from mulligan.faults.wire import LAST_CHUNK, HttpRequest, chunk, read_head
 
 FRAMES = (b"one", b"two", b"three", b"four")
@@ -58,11 +58,11 @@ def test_before_the_headers_nothing_is_sent(answer, fault, acts):
 
 def parsed(text: str):
     name, _, arguments = text.partition("(")
-    return order(name, arguments.removesuffix(")"))
+    return parse_fault(name, arguments.removesuffix(")"))
 
 
 def test_a_good_stream_is_one_chunk_an_event():
-    acts = deliver(order("ok"), STREAM, 0.0)
+    acts = deliver(parse_fault("ok"), STREAM, 0.0)
     assert body(acts) == b"".join(map(chunk, FRAMES)) + LAST_CHUNK
     assert shape(acts) == ["Send"] * 6
 
@@ -86,27 +86,27 @@ def test_a_stream_breaks_after_as_many_events_as_asked_half_of_them_by_default(
 
 
 def test_a_cut_stream_ends_inside_a_chunk():
-    acts = deliver(order("cut"), STREAM, 0.0)
+    acts = deliver(parse_fault("cut"), STREAM, 0.0)
     assert body(acts) == chunk(b"one") + chunk(b"two") + chunk(b"three")[:5]
     assert acts[-1] == Close()
 
 
 def test_a_truncated_stream_ends_cleanly_without_its_last_event():
     """E-E7."""
-    acts = deliver(order("truncate"), STREAM, 0.0)
+    acts = deliver(parse_fault("truncate"), STREAM, 0.0)
     assert body(acts) == chunk(b"one") + chunk(b"two") + LAST_CHUNK
     assert shape(acts)[-1] == "Send"
 
 
 def test_an_error_event_stands_inside_a_stream_that_began_well():
     """E-E6."""
-    acts = deliver(order("error-event", "1"), STREAM, 0.0)
+    acts = deliver(parse_fault("error-event", "1"), STREAM, 0.0)
     assert body(acts) == chunk(b"one") + chunk(b"oops") + LAST_CHUNK
     assert sent(acts).startswith(b"HTTP/1.1 200 ")
 
 
 def test_an_error_event_comes_before_the_last_event_at_the_latest():
-    acts = deliver(order("error-event", "99"), STREAM, 0.0)
+    acts = deliver(parse_fault("error-event", "99"), STREAM, 0.0)
     assert body(acts) == b"".join(map(chunk, FRAMES[:3])) + chunk(b"oops") + LAST_CHUNK
 
 
@@ -140,34 +140,34 @@ def test_who_knows_no_chunks_reads_until_the_connection_ends(fault, said, last):
 
 
 def test_a_drip_waits_before_every_event():
-    acts = deliver(order("drip", "0.2s"), STREAM, 0.0)
+    acts = deliver(parse_fault("drip", "0.2s"), STREAM, 0.0)
     assert acts.count(DeliveryPause(0.2)) == 4
     assert body(acts) == b"".join(map(chunk, FRAMES)) + LAST_CHUNK
 
 
 @pytest.mark.parametrize("fault", ["stall", "drop", "cut"])
 def test_a_whole_answer_breaks_in_the_middle_of_its_body(fault):
-    acts = deliver(order(fault), WHOLE, 0.0)
+    acts = deliver(parse_fault(fault), WHOLE, 0.0)
     assert body(acts) == b"01234"
     assert b"content-length: 10" in sent(acts)
 
 
 def test_a_truncated_whole_answer_states_no_length():
-    acts = deliver(order("truncate"), WHOLE, 0.0)
+    acts = deliver(parse_fault("truncate"), WHOLE, 0.0)
     assert body(acts) == b"01234"
     assert b"content-length" not in sent(acts)
 
 
 def test_bad_json_has_the_right_length():
-    acts = deliver(order("badjson"), WHOLE, 0.0)
+    acts = deliver(parse_fault("badjson"), WHOLE, 0.0)
     assert body(acts) == b"01234"
     assert b"content-length: 5" in sent(acts)
 
 
 def test_a_delay_comes_before_anything_is_sent():
-    assert deliver(order("ok", "delay=0.2s"), WHOLE, 0.0)[0] == DeliveryPause(0.2)
+    assert deliver(parse_fault("ok", "delay=0.2s"), WHOLE, 0.0)[0] == DeliveryPause(0.2)
 
 
 def test_a_head_request_gets_no_body():
     answer = PlannedResponse(status=200, body=b"{}", is_bodiless=True)
-    assert body(deliver(order("ok"), answer, 0.0)) == b""
+    assert body(deliver(parse_fault("ok"), answer, 0.0)) == b""

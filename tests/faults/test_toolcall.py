@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from mulligan.faults.fault_names import order
+from mulligan.faults.fault_names import parse_fault
 from mulligan.faults.toolcall import tool_call
-from mulligan.faults.vendors import ClientRequest, Tool
+from mulligan.faults.vendors.base import ClientRequest, Tool
 
 
 def offers(name: str, required: list[str], **properties: str) -> ClientRequest:
@@ -27,7 +27,7 @@ def offers(name: str, required: list[str], **properties: str) -> ClientRequest:
     ],
 )  # fmt: skip
 def test_a_shell_command_fits_the_tool_that_the_program_offers(asked, name, arguments):
-    call = tool_call(order("shell", "echo hi, you"), asked)
+    call = tool_call(parse_fault("shell", "echo hi, you"), asked)
     assert (call.name, call.arguments) == (name, arguments)
 
 
@@ -43,7 +43,7 @@ def test_a_shell_command_fits_the_tool_that_the_program_offers(asked, name, argu
     ],
 )  # fmt: skip
 def test_a_write_fits_the_tool_that_the_program_offers(asked, arguments):
-    assert tool_call(order("write", "a.txt, hello, world"), asked).arguments == arguments
+    assert tool_call(parse_fault("write", "a.txt, hello, world"), asked).arguments == arguments
 
 
 def test_what_else_is_required_gets_a_bland_value_of_its_type():
@@ -56,7 +56,7 @@ def test_what_else_is_required_gets_a_bland_value_of_its_type():
         list="array",
         map="object",
     )
-    assert tool_call(order("shell", "true"), asked).arguments == {
+    assert tool_call(parse_fault("shell", "true"), asked).arguments == {
         "command": "true",
         "timeout": 30_000,
         "flag": False,
@@ -66,16 +66,18 @@ def test_what_else_is_required_gets_a_bland_value_of_its_type():
 
 
 def test_any_tool_can_be_asked_for_by_name():
-    call = tool_call(order("call", 'search, {"q": "a, b"}'), ClientRequest())
+    call = tool_call(parse_fault("call", 'search, {"q": "a, b"}'), ClientRequest())
     assert (call.name, call.arguments) == ("search", {"q": "a, b"})
 
 
 def test_a_program_without_a_tool_for_writing_writes_by_its_shell():
     asked = offers("exec_command", ["cmd"], cmd="string")
-    call = tool_call(order("write", "a b.txt, it's"), asked)
+    call = tool_call(parse_fault("write", "a b.txt, it's"), asked)
     assert call.arguments == {"cmd": "printf %s 'it'\"'\"'s' > 'a b.txt'"}
 
 
 def test_a_tool_that_takes_code_is_given_code():
-    call = tool_call(order("shell", "ls"), ClientRequest(tools=(Tool(name="exec", is_free=True),)))
+    call = tool_call(
+        parse_fault("shell", "ls"), ClientRequest(tools=(Tool(name="exec", is_free=True),))
+    )
     assert call.text == 'text(await tools.exec_command({"cmd": "ls"}))'

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.faults.vendors import VENDORS, ClientRequest, Json, ToolCall, Vendor, VendorReply
+from mulligan.faults.vendors import VENDORS
+from mulligan.faults.vendors.base import ClientRequest, Json, ToolCall, Vendor, VendorReply
 from mulligan.faults.vendors.openai_errors import go_duration
 
 ENDS = {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..calls.notes import attach
 from ..errors import FailedAnswer, NotAdmitted, SettingError
 from .httpx_streams import AsyncCommittedBody, CommittedBody, ResponseSource
-from .runtime_classes import made_class
+from .runtime_classes import runtime_class
 from .sender import KEY_HEADER, Exchange, RequestFacts, as_client_error
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def guarded(client: Any, sender: Sender) -> Any:
         _report_retries(transport)
     cls = type(client)
     mixin = _AsyncView if issubclass(cls, _library(cls).AsyncClient) else _View
-    view = object.__new__(made_class(mixin, cls, like=cls, __slots__=("_mulligan",)))
+    view = object.__new__(runtime_class(mixin, cls, like=cls, __slots__=("_mulligan",)))
     view.__dict__ = client.__dict__
     view._mulligan = (sender, client)  # keeps the client: SDKs close theirs when it is collected
     return view

@@ -14,7 +14,7 @@ from ..calls.clock import world
 from ..core.failure import Failure, Kind
 from ..errors import FailedAnswer
 from .events import SseReader, is_event_stream
-from .runtime_classes import made_class
+from .runtime_classes import runtime_class
 from .sender import answer_error, is_final
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ class ResponseSource:
 def _body(library: Any, mixin: type) -> Any:
     # Responses refuse to iterate in a world that their stream is not made for.
     streams = (library.SyncByteStream, library.AsyncByteStream)
-    return object.__new__(made_class(mixin, *streams, like=mixin))
+    return object.__new__(runtime_class(mixin, *streams, like=mixin))
 
 
 class _FinalBody:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..calls.notes import attach, story
 from ..core.failure import Effects
 from .effects import effects
-from .runtime_classes import made_class
+from .runtime_classes import runtime_class
 from .sender import heard
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def guarded_session(session: S) -> S:
     cls = type(session)
     if issubclass(cls, _View):
         return session
-    view: Any = object.__new__(made_class(_View, cls, like=cls, __slots__=("_mulligan",)))
+    view: Any = object.__new__(runtime_class(_View, cls, like=cls, __slots__=("_mulligan",)))
     view.__dict__ = session.__dict__
     view._mulligan = {}
     return view  # type: ignore[no-any-return]

@@ -119,7 +119,7 @@ def problem(
         **members: Extension members of your own.
 
     Raises:
-        SettingError: One of them cannot be meant.
+        SettingError: One of them is invalid.
     """
     said = _of_error(cause) if isinstance(cause, BaseException) else _Said(status=cause)
     status: object = said.status

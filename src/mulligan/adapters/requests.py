@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..calls.notes import attach
 from ..errors import FailedAnswer, NotAdmitted, SettingError
-from .runtime_classes import made_class
+from .runtime_classes import runtime_class
 from .sender import KEY_HEADER, Exchange, RequestFacts, as_client_error
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def guarded(session: Any, sender: Sender) -> Any:
             return session
         session = known[1]
     cls = type(session)
-    view = object.__new__(made_class(_View, cls, like=cls, __slots__=("_mulligan",)))
+    view = object.__new__(runtime_class(_View, cls, like=cls, __slots__=("_mulligan",)))
     view.__dict__ = session.__dict__
     view._mulligan = (sender, session)
     return view

@@ -1,15 +1,15 @@
-"""Classes made at run time: views that are of the client's class, exceptions of two families."""
+"""Classes made at run time: views that subclass the client's class, exceptions with two bases."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ("made_class",)
+__all__ = ("runtime_class",)
 
 _made: dict[tuple[type, ...], Any] = {}
 
 
-def made_class(*bases: type, like: type, **body: Any) -> Any:
+def runtime_class(*bases: type, like: type, **body: Any) -> Any:
     """The class with these bases, made once; the first `body` counts.
 
     Args:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..calls.notes import attach, story
 from ..errors import SettingError
 from . import httpx
-from .runtime_classes import made_class
+from .runtime_classes import runtime_class
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -65,7 +65,7 @@ def guarded_google(client: Any, sender: Sender) -> Any:
     later = httpx.guarded(later, sender)
     if sync is known._httpx_client and later is known._async_httpx_client:
         return client
-    api.__class__ = made_class(_Once, type(known), like=type(known))
+    api.__class__ = runtime_class(_Once, type(known), like=type(known))
     api._httpx_client, api._async_httpx_client, api._known = sync, later, known
     # Named in the options, too: without it, async calls go by aiohttp, which resends a lost POST.
     options = {"httpx_client": sync, "httpx_async_client": later, "retry_options": None}
@@ -80,7 +80,7 @@ def _on(part: Any, api: Any) -> Any:
     view = copy.copy(part)
     if hasattr(view, "__del__"):  # the connections are the original's, which closes them
         cls = type(part)
-        view.__class__ = made_class(_View, cls, like=cls)
+        view.__class__ = runtime_class(_View, cls, like=cls)
     for name, value in vars(part).items():
         if name == "_api_client":
             setattr(view, name, api)

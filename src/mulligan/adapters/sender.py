@@ -1,4 +1,4 @@
-"""What the adapters of all HTTP clients share: the guard of a request, its effects, its last word.
+"""Sends the requests of guarded HTTP clients, and keeps SDKs from repeating them.
 
 A request is attempted under a guard that knows its effects. The last response is returned, never
 raised, so that the caller's exception stays the SDK's own. An SDK that would repeat it by itself is
@@ -29,7 +29,7 @@ from ..errors import FailedAnswer, NotAdmitted, SettingError
 from ..once.api import new_key
 from ..shared.guard_share import headers_of
 from .effects import asks_a_model, effects_of, stated_effects
-from .runtime_classes import made_class
+from .runtime_classes import runtime_class
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -346,7 +346,7 @@ def _both(refusal: type[NotAdmitted], client_error: type[Exception]) -> Any:
     def reduce(self: Any) -> tuple[object, ...]:
         return _rebuilt, (refusal, client_error, self.args, _plain(self.__dict__))
 
-    return made_class(refusal, client_error, like=refusal, __reduce__=reduce)
+    return runtime_class(refusal, client_error, like=refusal, __reduce__=reduce)
 
 
 def _plain(state: dict[str, Any]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class AnswerCache:
             Whatever the answer depends on and is not an argument, such as the user, must be in it.
 
     Raises:
-        SettingError: One of them cannot be meant.
+        SettingError: One of them is invalid.
     """
 
     def __init__(

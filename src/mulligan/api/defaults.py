@@ -38,7 +38,7 @@ def resolve(target: str, options: GuardOptions) -> tuple[CallSettings, GuardTarg
     """The settings for `options`, every omission filled in, and what is shared by them.
 
     Raises:
-        SettingError: An option that cannot be meant.
+        SettingError: An invalid option.
     """
     policy = _policy(options)
     listeners = listeners_of(options.get("listeners", ()))

@@ -44,7 +44,7 @@ class Guard:
         **options: See `GuardOptions`.
 
     Raises:
-        SettingError: An option that cannot be meant.
+        SettingError: An invalid option.
     """
 
     __slots__ = ("_engine", "target")

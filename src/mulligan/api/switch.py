@@ -116,7 +116,7 @@ class Switch:
             is retried for as long as its own guard allows.
 
     Raises:
-        SettingError: One of them cannot be meant.
+        SettingError: One of them is invalid.
     """
 
     def __init__(

@@ -32,7 +32,7 @@ class task:  # noqa: N801 -- used as a statement: with mulligan.task(budget=30):
         metadata: What ``current().metadata`` carries inside.
 
     Raises:
-        SettingError: A budget or a deadline that cannot be meant.
+        SettingError: An invalid budget or deadline.
     """
 
     __slots__ = ("_budget", "_deadline", "_metadata", "_token")

@@ -45,7 +45,7 @@ _LETTER = re.compile(r"[A-Za-z]")
 
 
 class PackError(SettingError):
-    """A pack that cannot be meant.
+    """An invalid pack.
 
     Args:
         message: What was found, what to do.

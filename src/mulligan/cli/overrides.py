@@ -13,15 +13,15 @@ from ..shared.breaker import ManualOverride
 from ..shared.snapshot import known
 from ..stores.machine import Key
 from . import run_limits
-from .store_options import NothingMatched, nearest, scope_of, stores_of, suspect
+from .store_options import NothingMatched, nearest, note_unknown_target, scope_of, stores_of
 
 if TYPE_CHECKING:
     from typing import Literal
 
-__all__ = ("ordered",)
+__all__ = ("apply_override",)
 
 
-def ordered(
+def apply_override(
     move: Literal["block", "allow"],
     target: str,
     *,
@@ -55,7 +55,7 @@ def ordered(
     )
     if store is not None and is_guards:
         if not is_runs:
-            suspect(store, target)
+            note_unknown_target(store, target)
         key = Key(target, "breaker", scope_of(store, target, scope))
         store.state.transact(key, ManualOverride(move=move, because=words, seconds=span))
         said.append(f"{clean(target, 80)}: {done} {end}")

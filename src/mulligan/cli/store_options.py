@@ -27,13 +27,13 @@ __all__ = (
     "NothingMatched",
     "Stores",
     "nearest",
+    "note_unknown_target",
     "opened",
     "scope_of",
     "scope_option",
     "span_option",
     "store_option",
     "stores_of",
-    "suspect",
     "target_argument",
 )
 
@@ -170,7 +170,7 @@ def scope_of(store: Store, target: str, scope: str) -> str:
     return store.scoped(scope)
 
 
-def suspect(store: Store, target: str) -> None:
+def note_unknown_target(store: Store, target: str) -> None:
     """Print a note on stderr if the store has no state of `target`."""
     names = sorted({name for name, _ in known(store)})
     if target not in names:

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from ..core.policy import Policy
 from ..core.presets import preset
-from .policy_schema import Misshapen, resolve
+from .policy_schema import InvalidKey, resolve
 from .source import Source, read
 from .suggestions import POLICY_WORDS
 from .validate import validated
@@ -63,7 +63,7 @@ def policy_from(
     own = source.data if data is None else data
     try:
         whole = resolve(own, presets)
-    except Misshapen as wrong:
+    except InvalidKey as wrong:
         raise source.error(wrong.message, (*at, *wrong.path), hint=wrong.hint) from None
     if "name" not in own:
         whole["name"] = name

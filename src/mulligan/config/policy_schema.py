@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
     from .lines import KeyPath
 
-__all__ = ("Misshapen", "resolve")
+__all__ = ("InvalidKey", "resolve")
 
 
-class Misshapen(Exception):
-    """What cannot be meant, before it has a file and a line."""
+class InvalidKey(Exception):
+    """An invalid setting, before its file and line are known."""
 
     def __init__(self, path: KeyPath, message: str, hint: str = "") -> None:
         self.path, self.message, self.hint = path, message, hint
@@ -41,17 +41,17 @@ def resolve(data: Mapping[str, Any], presets: Callable[[str], Policy] = preset) 
     """`data` of a file as the fields of `Policy`; `presets` says where one starts."""
     own = dict(data)
     if "validator" in own:
-        raise Misshapen(
+        raise InvalidKey(
             ("validator",),
             "a validator is a Python function and cannot be set from a file",
             "load the file, then load_policy(…).but(validator=has_changed)",
         )
     if not own:
-        raise Misshapen((), "is empty: nothing is set", _START)
+        raise InvalidKey((), "is empty: nothing is set", _START)
     _check_store(own.get("store"))
     base = _base(own, presets)
     if not base and "rules" not in own:
-        raise Misshapen((), "has neither a preset nor rules: nothing would be retried", _START)
+        raise InvalidKey((), "has neither a preset nor rules: nothing would be retried", _START)
     everywhere = _attempts(own, ())
     merged = {**base, **own}
     _bound_in_place(merged, own)
@@ -82,7 +82,7 @@ def _base(own: dict[str, Any], presets: Callable[[str], Policy]) -> dict[str, An
         return {}
     name = own.pop("preset")
     if not isinstance(name, str) or name not in PRESETS:
-        raise Misshapen(
+        raise InvalidKey(
             ("preset",),
             f"needs one of {', '.join(PRESETS)}; got {shown(name)}",
             guess(name, PRESETS),
@@ -93,7 +93,7 @@ def _base(own: dict[str, Any], presets: Callable[[str], Policy]) -> dict[str, An
 def _attempts(table: dict[str, Any], path: KeyPath) -> dict[str, Any]:
     """Take `attempts` or `max_retries` out of `table`; attempts are the total."""
     if "attempts" in table and "max_retries" in table:
-        raise Misshapen(
+        raise InvalidKey(
             (*path, "max_retries"),
             "given together with attempts, and both count the same",
             "keep one: attempts is the total, max_retries is attempts - 1",
@@ -105,7 +105,7 @@ def _attempts(table: dict[str, Any], path: KeyPath) -> dict[str, Any]:
         if value is None or value == ANY:
             return {"attempts": None}
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise Misshapen(
+            raise InvalidKey(
                 (*path, key),
                 f'needs a whole number >= {least}, or "{ANY}" where time is the bound; '
                 f"got {shown(value)}",
@@ -156,7 +156,7 @@ _WITH_PASSWORD = re.compile(r"://[^/?#]*:[^/?#]*@")
 
 def _check_store(store: object) -> None:
     if isinstance(store, str) and _WITH_PASSWORD.search(store):
-        raise Misshapen(
+        raise InvalidKey(
             ("store",),
             "carries a password, and a policy must not contain one",
             "leave it out and give the address as MULLIGAN_STORE",
@@ -168,7 +168,7 @@ def _shared(name: str, base: object, own: object) -> Any:
     if own == OFF or (own is None and base == OFF):
         return None
     if own is not None and not isinstance(own, dict):
-        raise Misshapen((name,), f'needs a table, or "{OFF}"; got {shown(own)}')
+        raise InvalidKey((name,), f'needs a table, or "{OFF}"; got {shown(own)}')
     return {**(base if isinstance(base, dict) else {}), **(own or {})}
 
 
@@ -191,7 +191,7 @@ def _timeouts(base: dict[str, Any] | None, own: object) -> Any:
     if "service" in table:
         name = table.pop("service")
         if not isinstance(name, str) or name not in SERVICE_TIMEOUTS:
-            raise Misshapen(
+            raise InvalidKey(
                 ("timeouts", "service"),
                 f"needs one of {', '.join(SERVICE_TIMEOUTS)}; got {shown(name)}",
                 guess(name, SERVICE_TIMEOUTS),

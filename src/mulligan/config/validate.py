@@ -49,7 +49,7 @@ def validated(
         written: A path as it stands in the file, where `data` has other words for it.
 
     Raises:
-        FileError: It cannot be meant.
+        FileError: It is invalid.
     """
     try:
         # Strict, and as JSON: no "4" for 4 and no true for 1, but lists for tuples and words

@@ -27,7 +27,7 @@ def seconds(value: Duration, *, name: str = "duration", least: float = 0.0) -> f
     Args:
         value: ``90``, ``1.5``, ``"90s"``, ``"1h30m"``, ``"250ms"`` or a timedelta.
         name: The parameter, for the error.
-        least: The smallest value that can be meant.
+        least: The smallest value that is valid.
     """
     if isinstance(value, str):
         text = value.strip()

@@ -260,7 +260,7 @@ class Policy:
             validator: See `Policy`.
 
         Raises:
-            SettingError: One of them cannot be meant.
+            SettingError: One of them is invalid.
         """
         changes: dict[str, object] = {
             name: seconds(value, name=name)

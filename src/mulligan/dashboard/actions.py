@@ -67,7 +67,7 @@ class Actions:
         """Make a change, and wait for it; a run that was resumed goes on by itself.
 
         Raises:
-            SettingError: There is no such action, or it cannot be meant.
+            SettingError: There is no such action, or its arguments are invalid.
         """
         self.reap()
         match name:

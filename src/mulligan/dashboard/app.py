@@ -269,7 +269,7 @@ def _missing(what: str) -> Response:
 
 
 def _whole(text: Any, least: int, most: int, otherwise: int) -> int:
-    """A number in a query; what cannot be meant is what it is by default."""
+    """A number in a query; an invalid one counts as the default."""
     try:
         return min(max(int(text), least), most)
     except (TypeError, ValueError):

@@ -56,7 +56,7 @@ class GuardLetterWriter:
                     f"dead_letters needs True, a store or its address such as sqlite:PATH; "
                     f"got {where!r}"
                 )
-            store_for(where)  # an address that cannot be meant shows where it is written
+            store_for(where)  # an invalid address is refused where it is written
         self._where, self._store, self._otherwise = where, store, otherwise
 
     def write(self, lost: ExhaustedCall) -> StoreError | None:
@@ -91,7 +91,7 @@ class GuardLetterWriter:
                 self._store, self._otherwise
             ):
                 letter = replace(letter, arguments=None, unfit=_APART)
-        except MulliganError as trouble:  # an address in the environment that cannot be meant
+        except MulliganError as trouble:  # an invalid address in the environment
             put_aside(letter, trouble, LetterSpool())
             return None
         return letters, letter

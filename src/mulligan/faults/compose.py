@@ -14,14 +14,22 @@ from .delivery import PlannedResponse
 from .refusal_times import retry_after, stated_wait
 from .step_choice import LIMIT
 from .toolcall import tool_call
-from .vendors import ClientRequest, ResponseStream, Trouble, Vendor, VendorErrors, VendorReply, sse
+from .vendors.base import (
+    ClientRequest,
+    RefusalReason,
+    ResponseStream,
+    Vendor,
+    VendorErrors,
+    VendorReply,
+    sse,
+)
 
 if TYPE_CHECKING:
     from .fault_names import Fault
     from .rest import Applied
     from .step_choice import Decided
 
-__all__ = ("applied", "good", "refusal", "restated", "stated", "trouble_of")
+__all__ = ("applied", "good", "refusal", "refusal_reason", "restated", "stated")
 
 _REFUSALS = frozenset(
     {LIMIT.name, "overloaded", "plan", "billing", "context", "model", "policy", "auth"}
@@ -31,11 +39,11 @@ _TOOLS = frozenset({"shell", "write", "call"})
 _REST_ERROR = {"error": {"code": "overloaded", "message": "try again later"}}
 
 
-def trouble_of(decided: Decided, asked: ClientRequest, id_: str, now: float) -> Trouble:
+def refusal_reason(decided: Decided, asked: ClientRequest, id_: str, now: float) -> RefusalReason:
     """Why the request is refused, if it is: everything a vendor needs to say so."""
     fault, turn = decided.fault, decided.turn
     retriable = fault.text("retriable")
-    return Trouble(
+    return RefusalReason(
         name=fault.name,
         id=id_,
         now=now,
@@ -53,23 +61,23 @@ def trouble_of(decided: Decided, asked: ClientRequest, id_: str, now: float) -> 
 
 
 def refusal(
-    voice: VendorErrors, fault: Fault, trouble: Trouble, headers: dict[str, str]
+    voice: VendorErrors, fault: Fault, reason: RefusalReason, headers: dict[str, str]
 ) -> PlannedResponse | None:
     """The refusal that the step asks for; None if it asks for a good answer."""
     if fault.name == "html":
-        return _gateway(fault, headers, trouble.now)
+        return _gateway(fault, headers, reason.now)
     if fault.status is None and fault.name not in _REFUSALS:
         return None
     if fault.status is not None and fault.status < 400:
         is_good = fault.status < 300
-        ordered = {**headers, **_ordered(fault, trouble.now)}
+        ordered = {**headers, **_ordered(fault, reason.now)}
         return None if is_good else PlannedResponse(status=fault.status, headers=ordered)
-    said = voice.refusal(trouble)
-    if said.status == 200 and trouble.asked.is_stream:  # Gemini blocks content so
+    said = voice.refusal(reason)
+    if said.status == 200 and reason.asked.is_stream:  # Gemini blocks content so
         only = ResponseStream(frames=(sse(said.body),), middle=0)
         return PlannedResponse(status=200, headers=headers, stream=only)
     headers = {**headers, "content-type": said.content_type, **dict(said.headers)}
-    headers |= _ordered(fault, trouble.now)
+    headers |= _ordered(fault, reason.now)
     return PlannedResponse(status=said.status, headers=headers, body=_json(said.body))
 
 
@@ -87,25 +95,25 @@ def _ordered(fault: Fault, now: float) -> dict[str, str]:
 
 
 def good(
-    vendor: Vendor, fault: Fault, trouble: Trouble, headers: dict[str, str], text: str
+    vendor: Vendor, fault: Fault, reason: RefusalReason, headers: dict[str, str], text: str
 ) -> PlannedResponse:
     """A vendor's good answer, whole or as events; some faults spoil it on the way."""
-    asked = trouble.asked
+    asked = reason.asked
     call = tool_call(fault, asked) if fault.name in _TOOLS else None
     words = "" if fault.name == "empty" or call else fault.text("text") or text
-    reply = VendorReply(id=trouble.id, text=words, call=call, now=trouble.now)
+    reply = VendorReply(id=reason.id, text=words, call=call, now=reason.now)
     if asked.is_stream:
         return PlannedResponse(
             status=200,
             headers=headers,
             stream=vendor.stream(asked, reply),
-            error_event=vendor.error_event(trouble),
+            error_event=vendor.error_event(reason),
         )
     return PlannedResponse(
         status=200,
         headers={**headers, "content-type": "application/json"},
         body=_json(vendor.page(asked, reply)),
-        error_body=_json(vendor.refusal(replace(trouble, name="overloaded")).body),
+        error_body=_json(vendor.refusal(replace(reason, name="overloaded")).body),
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
-from .vendors import ResponseStream
+from .vendors.base import ResponseStream
 from .wire import LAST_CHUNK, chunk, head, whole
 
 if TYPE_CHECKING:

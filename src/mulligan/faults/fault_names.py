@@ -22,10 +22,10 @@ __all__ = (
     "MENU",
     "REFUSAL_OPTIONS",
     "STATUSES",
-    "Dish",
     "Fault",
-    "dish",
-    "order",
+    "FaultType",
+    "fault_type",
+    "parse_fault",
 )
 
 
@@ -92,7 +92,7 @@ REFUSAL_OPTIONS: dict[str, Check] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dish:
+class FaultType:
     """One entry of the menu.
 
     Args:
@@ -114,7 +114,7 @@ class Dish:
     reaches: bool = False
 
 
-def _dish(
+def _type(
     name: str,
     group: str,
     help_: str,
@@ -123,8 +123,8 @@ def _dish(
     positional: tuple[str, ...] = (),
     takes_rest: bool = False,
     reaches: bool = False,
-) -> Dish:
-    return Dish(
+) -> FaultType:
+    return FaultType(
         name=name,
         group=group,
         help=help_,
@@ -138,53 +138,53 @@ def _dish(
 _AFTER: dict[str, Check] = {"after": _count}
 
 _DISHES = (
-    _dish("ok", "answers", "a good answer: ok, ok(text)", {"text": _anything},
+    _type("ok", "answers", "a good answer: ok, ok(text)", {"text": _anything},
           positional=("text",), takes_rest=True, reaches=True),
-    _dish("shell", "answers", "asks for a shell command: shell(echo hi >> log)",
+    _type("shell", "answers", "asks for a shell command: shell(echo hi >> log)",
           {"command": _anything}, positional=("command",), takes_rest=True, reaches=True),
-    _dish("write", "answers", "asks for a file to be written: write(notes.txt, hello)",
+    _type("write", "answers", "asks for a file to be written: write(notes.txt, hello)",
           {"path": _anything, "content": _anything},
           positional=("path", "content"), takes_rest=True, reaches=True),
-    _dish("call", "answers", 'asks for any tool: call(search, {"q": "x"})',
+    _type("call", "answers", 'asks for any tool: call(search, {"q": "x"})',
           {"tool": _anything, "arguments": _object},
           positional=("tool", "arguments"), takes_rest=True, reaches=True),
-    _dish("empty", "answers", "an answer with nothing in it", reaches=True),
-    _dish("badjson", "answers", "a 200 whose body cannot be parsed", reaches=True),
-    _dish("2NN", "answers", "a good answer with another status: 202, 204 without a body",
+    _type("empty", "answers", "an answer with nothing in it", reaches=True),
+    _type("badjson", "answers", "a 200 whose body cannot be parsed", reaches=True),
+    _type("2NN", "answers", "a good answer with another status: 202, 204 without a body",
           {"text": _anything}, positional=("text",), takes_rest=True, reaches=True),
-    _dish("3NN", "refusals", "a redirect, or 304: 307(/elsewhere), 308",
+    _type("3NN", "refusals", "a redirect, or 304: 307(/elsewhere), 308",
           {"location": _anything, "retry-after": _when}, positional=("location",)),
-    _dish("NNN", "refusals", "any status from 400 to 599 in the vendor's shape: 429, 503(2)",
+    _type("NNN", "refusals", "any status from 400 to 599 in the vendor's shape: 429, 503(2)",
           REFUSAL_OPTIONS, positional=("retry-after",)),
-    _dish("overloaded", "refusals", "the vendor's own overload: Anthropic 529, the others 503",
+    _type("overloaded", "refusals", "the vendor's own overload: Anthropic 529, the others 503",
           REFUSAL_OPTIONS, positional=("retry-after",)),
-    _dish("plan", "refusals", "a plan's limit, refused until its reset: plan(5h), plan(7d)",
+    _type("plan", "refusals", "a plan's limit, refused until its reset: plan(5h), plan(7d)",
           {**REFUSAL_OPTIONS, "for": _duration}, positional=("for",)),
-    _dish("billing", "refusals", "no money left: nothing to wait for", REFUSAL_OPTIONS),
-    _dish("context", "refusals", "the prompt is too long", REFUSAL_OPTIONS),
-    _dish("model", "refusals", "no such model", REFUSAL_OPTIONS),
-    _dish("policy", "refusals", "the content is not allowed", REFUSAL_OPTIONS),
-    _dish("auth", "refusals", "the key is not accepted", REFUSAL_OPTIONS),
-    _dish("html", "refusals", "a gateway's page instead of JSON: html, html(504)",
+    _type("billing", "refusals", "no money left: nothing to wait for", REFUSAL_OPTIONS),
+    _type("context", "refusals", "the prompt is too long", REFUSAL_OPTIONS),
+    _type("model", "refusals", "no such model", REFUSAL_OPTIONS),
+    _type("policy", "refusals", "the content is not allowed", REFUSAL_OPTIONS),
+    _type("auth", "refusals", "the key is not accepted", REFUSAL_OPTIONS),
+    _type("html", "refusals", "a gateway's page instead of JSON: html, html(504)",
           {"status": _status, "retry-after": _when}, positional=("status",)),
-    _dish("refuse", "connection", "the port is closed for a while: refuse(5s)",
+    _type("refuse", "connection", "the port is closed for a while: refuse(5s)",
           {"for": _duration}, positional=("for",)),
-    _dish("reset", "connection", "reset before the headers"),
-    _dish("close", "connection", "closed before the headers"),
-    _dish("hang", "connection", "no headers, ever: hang, hang(5s)",
+    _type("reset", "connection", "reset before the headers"),
+    _type("close", "connection", "closed before the headers"),
+    _type("hang", "connection", "no headers, ever: hang, hang(5s)",
           {"for": _duration}, positional=("for",)),
-    _dish("lost", "connection", "the write is applied, its answer is not sent", reaches=True),
-    _dish("stall", "streams", "goes silent after some events: stall, stall(3)",
+    _type("lost", "connection", "the write is applied, its answer is not sent", reaches=True),
+    _type("stall", "streams", "goes silent after some events: stall, stall(3)",
           {**_AFTER, "for": _duration}, positional=("after", "for"), reaches=True),
-    _dish("drop", "streams", "reset after some events", _AFTER,
+    _type("drop", "streams", "reset after some events", _AFTER,
           positional=("after",), reaches=True),
-    _dish("cut", "streams", "closed inside a chunk after some events", _AFTER,
+    _type("cut", "streams", "closed inside a chunk after some events", _AFTER,
           positional=("after",), reaches=True),
-    _dish("truncate", "streams", "ends cleanly without its last event", _AFTER,
+    _type("truncate", "streams", "ends cleanly without its last event", _AFTER,
           positional=("after",), reaches=True),
-    _dish("error-event", "streams", "an error event inside a 200",
+    _type("error-event", "streams", "an error event inside a 200",
           {**_AFTER, "message": _anything}, positional=("after",), reaches=True),
-    _dish("drip", "streams", "one event at a time, with gaps: drip(0.2s)",
+    _type("drip", "streams", "one event at a time, with gaps: drip(0.2s)",
           {"gap": _duration}, positional=("gap",), reaches=True),
 )  # fmt: skip
 
@@ -214,7 +214,7 @@ class Fault:
     def reaches(self) -> bool:
         """Whether a write has been applied when this is answered."""
         said = self.text("applied")
-        return dish(self.name).reaches if said is None else said == "yes"
+        return fault_type(self.name).reaches if said is None else said == "yes"
 
     def text(self, option: str) -> str | None:
         return next((value for key, value in self.options if key == option), None)
@@ -233,7 +233,7 @@ class Fault:
         """As a script writes it; reading it back gives the same fault."""
         if not self.options:
             return self.name
-        entry = dish(self.name)
+        entry = fault_type(self.name)
         is_plain = entry.takes_rest and all(
             key in entry.positional and "=" not in value for key, value in self.options
         )
@@ -247,7 +247,7 @@ class Fault:
         return f"{self.name}({', '.join(said)})"
 
 
-def dish(name: str) -> Dish:
+def fault_type(name: str) -> FaultType:
     """The entry of that name, or a SettingError that names the nearest."""
     if _STATUS.fullmatch(name):
         return MENU.get(f"{name[0]}NN", MENU["NNN"])
@@ -259,9 +259,9 @@ def dish(name: str) -> Dish:
     raise SettingError(f"no fault is called {name!r}; {known}")
 
 
-def order(name: str, arguments: str | None = None) -> Fault:
+def parse_fault(name: str, arguments: str | None = None) -> Fault:
     """The fault for ``name(arguments)``, checked against the menu."""
-    entry = dish(name)
+    entry = fault_type(name)
     known = dict(entry.options)
     options: list[tuple[str, str]] = []
     for key, value in _options(name, entry, (arguments or "").strip()):
@@ -273,7 +273,7 @@ def order(name: str, arguments: str | None = None) -> Fault:
     return Fault(name=name, options=tuple(options))
 
 
-def _options(name: str, entry: Dish, arguments: str) -> list[tuple[str, str]]:
+def _options(name: str, entry: FaultType, arguments: str) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     # Free text may contain commas, so the options of every entry come before it.
     while entry.takes_rest and (common := _LEADING.match(arguments)):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import SettingError
 from .limiter import whole_seconds
-from .vendors import Json, Page, Refusal, Trouble
+from .vendors.base import Json, Page, Refusal, RefusalReason
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -151,19 +151,19 @@ class Rest:
 
     name = "rest"
 
-    def refusal(self, trouble: Trouble) -> Refusal:
-        status = trouble.status or _STATUSES.get(trouble.name, 500)
-        detail = trouble.message or f"refused: {trouble.name}"
-        said = trouble.is_retriable
+    def refusal(self, reason: RefusalReason) -> Refusal:
+        status = reason.status or _STATUSES.get(reason.name, 500)
+        detail = reason.message or f"refused: {reason.name}"
+        said = reason.is_retriable
         body = _body(status, detail, is_retriable=status in _MAY_PASS if said is None else said)
         headers: tuple[tuple[str, str], ...] = ()
-        if trouble.admission is not None:
+        if reason.admission is not None:
             kind = "https://iana.org/assignments/http-problem-types#quota-exceeded"
-            body |= {"type": kind, "violated-policies": [trouble.admission.refused_by]}
-        if trouble.code is not None:
-            body["code"] = trouble.code
-        if trouble.wait is not None and trouble.retry_after is None:
-            headers = (("retry-after", str(whole_seconds(trouble.wait))),)
+            body |= {"type": kind, "violated-policies": [reason.admission.refused_by]}
+        if reason.code is not None:
+            body["code"] = reason.code
+        if reason.wait is not None and reason.retry_after is None:
+            headers = (("retry-after", str(whole_seconds(reason.wait))),)
         return Refusal(
             status=status, body=body, headers=headers, content_type="application/problem+json"
         )

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 
 from ..core.duration import seconds
 from ..errors import SettingError
-from .fault_names import Fault, order
+from .fault_names import Fault, parse_fault
 from .grammar import pieces
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def _step(text: str, *, is_last: bool) -> ScriptStep:
             f"a step is written like 429, 429x2, 503:0.3, 0-15s:529 or stall(3); got {text!r}"
         )
     pieces(found["arguments"] or "", ",")  # ok(a)(b) matches as well, and is none
-    step = ScriptStep(fault=order(found["name"], found["arguments"]))
+    step = ScriptStep(fault=parse_fault(found["name"], found["arguments"]))
     if found["chance"] is not None:
         step = replace(step, chance=_chance(found["chance"], text))
     if found["since"] is not None or found["until"] is not None:

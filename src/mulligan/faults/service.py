@@ -10,14 +10,21 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from .compose import applied, good, refusal, restated, stated, trouble_of
+from .compose import applied, good, refusal, refusal_reason, restated, stated
 from .delivery import Act, PlannedResponse, deliver
 from .ledger import LedgerEntry, RequestLedger
 from .randomness import identity
 from .rest import Rest
-from .side_requests import anything, aside, is_aside, names_asides, voice_of
+from .side_requests import (
+    anything,
+    api_of_refusals,
+    is_side_request,
+    names_side_requests,
+    side_answer,
+)
 from .step_choice import LIMIT, OK, StepChooser
-from .vendors import VENDORS, ClientRequest, Vendor
+from .vendors import VENDORS
+from .vendors.base import ClientRequest, Vendor
 
 if TYPE_CHECKING:
     from .fault_names import Fault
@@ -115,16 +122,16 @@ class Service:
         """
         head, (vendor, asked) = request.head, _whose(request)
         is_rest = vendor is None and self._resource.covers(head.path)
-        is_besides = not is_rest and is_aside(head, vendor, asked)
-        voice = vendor or (_REST if is_rest else voice_of(head))
+        is_besides = not is_rest and is_side_request(head, vendor, asked)
+        voice = vendor or (_REST if is_rest else api_of_refusals(head))
         entry = self._entry(request, voice.name, asked, now)
         began_at = now if began_at is None else began_at
         is_early = self.ledger.is_closed(entry.client, entry.vendor, began_at, now)
         entry = replace(entry, is_early=is_early)
         rule = self._desk.rule_for(entry.method, entry.path, entry.client)
-        if is_besides and (rule is None or not names_asides(rule)):
+        if is_besides and (rule is None or not names_side_requests(rule)):
             entry = replace(entry, vendor="other", outcome="aside", is_early=False)
-            return self._handled(OK, aside(head, vendor, asked), entry, head, now)
+            return self._handled(OK, side_answer(head, vendor, asked), entry, head, now)
         decided = self._desk.decide(
             method=entry.method, path=entry.path, client=entry.client, tokens=asked.tokens, now=now
         )
@@ -132,8 +139,8 @@ class Service:
         self._answered += 1  # not the length of the ledger, which may be begun again
         id_ = identity(self._seed, self._answered)
         headers = voice.headers(id_, decided.admission, now)
-        trouble = trouble_of(decided, asked, id_, now)
-        answer = refusal(voice, fault, trouble, headers)
+        reason = refusal_reason(decided, asked, id_, now)
+        answer = refusal(voice, fault, reason, headers)
         if is_rest and fault != LIMIT and fault.reaches:
             done = self._resource.apply(
                 method=entry.method,
@@ -146,9 +153,9 @@ class Service:
             entry = replace(entry, effect=done.effect)
             answer = answer or applied(done, fault, headers)
         elif is_besides:
-            answer = answer or aside(head, vendor, asked)
+            answer = answer or side_answer(head, vendor, asked)
         elif vendor is not None:
-            answer = answer or good(vendor, fault, trouble, headers, self._text)
+            answer = answer or good(vendor, fault, reason, headers, self._text)
         elif answer is None and not is_rest:
             answer = anything(head)
         # A request that is reset before it reaches the resource needs no answer.

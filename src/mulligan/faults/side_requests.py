@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from .delivery import PlannedResponse
 from .rest import Rest
-from .vendors import ANTHROPIC, CHAT, GEMINI, ClientRequest, Json, Vendor, VendorErrors
+from .vendors import ANTHROPIC, CHAT, GEMINI
 
 if TYPE_CHECKING:
     from .script import ScriptRule
+    from .vendors.base import ClientRequest, Json, Vendor, VendorErrors
     from .wire import Head
 
-__all__ = ("anything", "aside", "is_aside", "names_asides", "voice_of")
+__all__ = ("anything", "api_of_refusals", "is_side_request", "names_side_requests", "side_answer")
 
 _REST = Rest()
 # Agent programs post telemetry and look for updates at paths of their own, which change often.
@@ -37,18 +38,18 @@ _PROMPTS = (
 )
 
 
-def names_asides(rule: ScriptRule) -> bool:
+def names_side_requests(rule: ScriptRule) -> bool:
     """Whether the rule has a path that no API uses for prompts: ``/v1/models``, not ``/v1/*``."""
     client = "" if rule.client == "*" else rule.client
     prompts = (rule.covers(method="POST", path=path, client=client) for path in _PROMPTS)
     return bool(rule.path) and not any(prompts)
 
 
-def is_aside(head: Head, vendor: Vendor | None, asked: ClientRequest) -> bool:
+def is_side_request(head: Head, vendor: Vendor | None, asked: ClientRequest) -> bool:
     """Whether it is a side request, which the script does not cover."""
     if vendor is not None:
         return asked.is_count
-    if voice_of(head) is not _REST or _body(head, None, asked) is not None:
+    if api_of_refusals(head) is not _REST or _body(head, None, asked) is not None:
         return True
     if not head.path.startswith("/") or _TELEMETRY.fullmatch(head.path):  # OPTIONS *
         return True
@@ -60,7 +61,7 @@ def anything(head: Head) -> PlannedResponse:
     return _answer(200, {"ok": True, "method": head.method, "path": head.path})
 
 
-def voice_of(head: Head) -> VendorErrors:
+def api_of_refusals(head: Head) -> VendorErrors:
     """The API whose format a refusal has if the path belongs to no known API."""
     if "anthropic-version" in head.headers:
         return ANTHROPIC
@@ -69,7 +70,7 @@ def voice_of(head: Head) -> VendorErrors:
     return CHAT if head.path.startswith("/v1/") else _REST
 
 
-def aside(head: Head, vendor: Vendor | None, asked: ClientRequest) -> PlannedResponse:
+def side_answer(head: Head, vendor: Vendor | None, asked: ClientRequest) -> PlannedResponse:
     """The good answer, or that there is none."""
     status, body = 200, _body(head, vendor, asked)
     if body is None:
@@ -90,7 +91,7 @@ def _body(head: Head, vendor: Vendor | None, asked: ClientRequest) -> Json | Non
     if head.path.endswith("/models"):
         return {"object": "list", "data": [], "models": []}
     if head.method == "GET" and (found := _MODEL.fullmatch(head.path)):
-        return _model(found[1], is_gemini=voice_of(head) is GEMINI)
+        return _model(found[1], is_gemini=api_of_refusals(head) is GEMINI)
     return {} if head.path == "/" else None
 
 

@@ -11,7 +11,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING
 
-from .vendors import ClientRequest, Json, Tool, ToolCall, a_list, a_table
+from .vendors.base import ClientRequest, Json, Tool, ToolCall, a_list, a_table
 
 if TYPE_CHECKING:
     from .fault_names import Fault

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
 if TYPE_CHECKING:
-    from .vendors import Json
+    from .vendors.base import Json
 
 __all__ = (
     "BODY_LIMIT",

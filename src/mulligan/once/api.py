@@ -65,7 +65,7 @@ class Once:
         load: (JSON) → answer, for those who are handed what was kept.
 
     Raises:
-        SettingError: One of them cannot be meant.
+        SettingError: One of them is invalid.
     """
 
     key: str | None = None

@@ -127,7 +127,7 @@ def named(name: str) -> Guarded | NoRetries:
 
     Raises:
         SettingError: There is no such policy.
-        FileError: The file says something that cannot be meant.
+        FileError: The file has an invalid setting.
     """
     if name in _OURS:
         return _OURS[name]

@@ -108,7 +108,7 @@ def find_scenario(name: str) -> Scenario:
     """The scenario called `name`: one of ours, or a file's path.
 
     Raises:
-        FileError: There is none, or it cannot be meant.
+        FileError: There is none, or it is invalid.
     """
     if name in shipped():
         return load_scenario(str(files("mulligan.sim") / "scenarios" / f"{name}.toml"))

@@ -165,7 +165,7 @@ def correct(
     Raises:
         Exception: What `execute` or `verify` raised, unless the service says that the call can
             be corrected (422 with ``is_retriable``).
-        SettingError: An argument that cannot be meant.
+        SettingError: An invalid argument.
     """
     if attempts < 1:
         raise SettingError(f"attempts needs a whole number >= 1; got {attempts!r}")

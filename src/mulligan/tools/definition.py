@@ -88,7 +88,7 @@ class ToolDefinition:
         **options: See `ToolOptions`.
 
     Raises:
-        SettingError: One of them cannot be meant.
+        SettingError: One of them is invalid.
     """
 
     def __init__(

@@ -114,7 +114,7 @@ async def delegate(
             that act on the world are made safe by a `Toolbox` with a ``run=``, or by ``unsafe``.
 
     Raises:
-        SettingError: An argument that cannot be meant.
+        SettingError: An invalid argument.
     """
     limit = seconds(timeout, name="timeout")
     if isinstance(agent, list | tuple):
@@ -255,7 +255,7 @@ async def delegate_all(
         **options: See `delegate`.
 
     Raises:
-        SettingError: An argument that cannot be meant.
+        SettingError: An invalid argument.
     """
     if on_failure not in {"fail_fast", "continue", "require_minimum"}:
         raise SettingError(

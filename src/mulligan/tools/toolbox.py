@@ -71,7 +71,7 @@ class Toolbox:
         listeners: Callables that take events.
 
     Raises:
-        SettingError: One of them cannot be meant.
+        SettingError: One of them is invalid.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class Command:
         environ: Its environment; ours by default.
 
     Raises:
-        SettingError: One of them cannot be meant.
+        SettingError: One of them is invalid.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ class IdempotencyMiddleware:
         strict: Whether a key without quotes is refused, as the draft has it.
 
     Raises:
-        SettingError: An option that cannot be meant.
+        SettingError: An invalid option.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ..overrides import ordered
+from ..overrides import apply_override
 from ..store_options import scope_option, span_option, store_option, target_argument
 from ..ui.manual import Manual
 
@@ -36,7 +36,7 @@ def command(target: str, span: float | None, scope: str, url: str | None) -> Non
 
     This lasts until mulligan block or mulligan reset, or for the time given by --for.
     """
-    ordered(
+    apply_override(
         "allow",
         target,
         scope=scope,

@@ -187,13 +187,13 @@ def menu_table() -> Table:
     for name in ("fault", "what the client sees", "options"):
         table.add_column(name)
     group, shared = "", {*COMMON_OPTIONS, *REFUSAL_OPTIONS}
-    for dish in MENU.values():
-        if dish.group != group:
-            group = dish.group
+    for fault_type in MENU.values():
+        if fault_type.group != group:
+            group = fault_type.group
             table.add_row(f"\n[bold]{group}[/]")
-        options = ", ".join(name for name, _ in dish.options if name not in shared)
-        name = STATUSES.get(dish.name, dish.name)
-        table.add_row(f"  {name}", escape(dish.help), f"[dim]{options}[/]")
+        options = ", ".join(name for name, _ in fault_type.options if name not in shared)
+        name = STATUSES.get(fault_type.name, fault_type.name)
+        table.add_row(f"  {name}", escape(fault_type.help), f"[dim]{options}[/]")
     table.add_row("\n[bold]options[/]")
     table.add_row("  of all", f"{', '.join(COMMON_OPTIONS)}: delay=0.5s, applied=yes for a write")
     table.add_row("  of refusals", f"{', '.join(REFUSAL_OPTIONS)}, header.NAME")

@@ -14,7 +14,7 @@ class DurationType(click.ParamType[float]):
 
     Args:
         is_off_offered: Whether ``off`` stands for 0.
-        is_zero_refused: Whether 0 cannot be meant.
+        is_zero_refused: Whether 0 is refused.
     """
 
     name = "duration"

@@ -2,47 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .anthropic import Anthropic
-from .base import (
-    ClientRequest,
-    Json,
-    Page,
-    Refusal,
-    ResponseStream,
-    Tool,
-    ToolCall,
-    Trouble,
-    Vendor,
-    VendorErrors,
-    VendorReply,
-    a_list,
-    a_table,
-    sse,
-)
 from .chat import Chat
 from .gemini import GeminiApi
 from .responses import Responses
 
-__all__ = (
-    "ANTHROPIC",
-    "CHAT",
-    "GEMINI",
-    "VENDORS",
-    "ClientRequest",
-    "Json",
-    "Page",
-    "Refusal",
-    "ResponseStream",
-    "Tool",
-    "ToolCall",
-    "Trouble",
-    "Vendor",
-    "VendorErrors",
-    "VendorReply",
-    "a_list",
-    "a_table",
-    "sse",
-)
+if TYPE_CHECKING:
+    from .base import Vendor
+
+__all__ = ("ANTHROPIC", "CHAT", "GEMINI", "VENDORS")
 
 ANTHROPIC, CHAT, GEMINI = Anthropic(), Chat(), GeminiApi()
 VENDORS: tuple[Vendor, ...] = (ANTHROPIC, Responses(), CHAT, GEMINI)

@@ -17,9 +17,9 @@ from .base import (
     ClientRequest,
     Json,
     Refusal,
+    RefusalReason,
     ResponseStream,
     Tool,
-    Trouble,
     VendorReply,
     a_list,
     a_table,
@@ -108,22 +108,22 @@ class Anthropic:
         ]
         return ResponseStream(frames=tuple(frames), middle=min(middle, len(frames) - 2))
 
-    def refusal(self, trouble: Trouble) -> Refusal:
-        status, kind, message = _spelled(trouble)
+    def refusal(self, reason: RefusalReason) -> Refusal:
+        status, kind, message = _spelled(reason)
         body: Json = {
             "type": "error",
-            "error": {"type": trouble.code or kind, "message": trouble.message or message},
-            "request_id": f"req_{trouble.id}",
+            "error": {"type": reason.code or kind, "message": reason.message or message},
+            "request_id": f"req_{reason.id}",
         }
         headers: list[tuple[str, str]] = []
-        if trouble.name == "plan" and trouble.reset_at is not None:
-            headers += _unified(trouble.reset_at, trouble.lasts)
-        if trouble.wait is not None and trouble.retry_after is None:
-            headers.append(("retry-after", str(whole_seconds(trouble.wait))))
+        if reason.name == "plan" and reason.reset_at is not None:
+            headers += _unified(reason.reset_at, reason.lasts)
+        if reason.wait is not None and reason.retry_after is None:
+            headers.append(("retry-after", str(whole_seconds(reason.wait))))
         return Refusal(status=status, body=body, headers=tuple(headers))
 
-    def error_event(self, trouble: Trouble) -> bytes:
-        words = trouble.message or "Overloaded"
+    def error_event(self, reason: RefusalReason) -> bytes:
+        words = reason.message or "Overloaded"
         return _event("error", error={"type": "overloaded_error", "message": words})
 
     def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:
@@ -191,16 +191,16 @@ def _usage(asked: int, answered: int) -> Json:
     }
 
 
-def _spelled(trouble: Trouble) -> tuple[int, str, str]:
+def _spelled(reason: RefusalReason) -> tuple[int, str, str]:
     """Status, type, words."""
-    tokens, model = trouble.asked.tokens, trouble.asked.model
-    match trouble.name:
+    tokens, model = reason.asked.tokens, reason.asked.model
+    match reason.name:
         case "overloaded":
             status, words = 529, _WORDS[529]
         case "plan":
             status, words = 429, "This request would exceed the limit of your plan"
         case "limit":
-            by = trouble.admission.refused_by if trouble.admission else "requests"
+            by = reason.admission.refused_by if reason.admission else "requests"
             status, words = 429, f"This request would exceed your limit of {by} per window"
         case "billing":
             status, words = 400, "Your credit balance is too low to access the Anthropic API"
@@ -214,7 +214,7 @@ def _spelled(trouble: Trouble) -> tuple[int, str, str]:
         case "auth":
             status, words = 401, _WORDS[401]
         case _:
-            status = trouble.status or 500
+            status = reason.status or 500
             words = _WORDS.get(status, f"The request failed with status {status}")
     default = "invalid_request_error" if status < 500 else "api_error"
     return status, _TYPES.get(status, default), words

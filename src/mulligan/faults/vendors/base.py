@@ -1,7 +1,7 @@
 """What a vendor module provides: answers, streams, errors.
 
 A request is read into `ClientRequest`, an answer is made from `VendorReply`, a refusal from
-`Trouble`. These are common to the four APIs, which differ only in format.
+`RefusalReason`. These are common to the four APIs, which differ only in format.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = (
     "Json",
     "Page",
     "Refusal",
+    "RefusalReason",
     "ResponseStream",
     "Tool",
     "ToolCall",
-    "Trouble",
     "Vendor",
     "VendorErrors",
     "VendorReply",
@@ -134,7 +134,7 @@ class ResponseStream:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class RefusalReason:
     """Why a request is refused, before it is spelled.
 
     Args:
@@ -203,7 +203,7 @@ class VendorErrors(Protocol):
 
     name: str
 
-    def refusal(self, trouble: Trouble) -> Refusal:
+    def refusal(self, reason: RefusalReason) -> Refusal:
         """The refusal: status, headers, body."""
         ...
 
@@ -231,7 +231,7 @@ class Vendor(VendorErrors, Protocol):
         """The answer as events."""
         ...
 
-    def error_event(self, trouble: Trouble) -> bytes:
+    def error_event(self, reason: RefusalReason) -> bytes:
         """An error inside a stream that began well."""
         ...
 

@@ -13,9 +13,9 @@ from .base import (
     ClientRequest,
     Json,
     Refusal,
+    RefusalReason,
     ResponseStream,
     Tool,
-    Trouble,
     VendorReply,
     a_list,
     a_table,
@@ -83,11 +83,11 @@ class Chat:
         frames.append(b"data: [DONE]\n\n")
         return ResponseStream(frames=tuple(frames), middle=middle)
 
-    def refusal(self, trouble: Trouble) -> Refusal:
-        return openai_refusal(trouble)
+    def refusal(self, reason: RefusalReason) -> Refusal:
+        return openai_refusal(reason)
 
-    def error_event(self, trouble: Trouble) -> bytes:
-        words = trouble.message or "The server is overloaded, try again later"
+    def error_event(self, reason: RefusalReason) -> bytes:
+        words = reason.message or "The server is overloaded, try again later"
         code = "server_is_overloaded"
         return sse(
             {"error": {"message": words, "type": "server_error", "param": None, "code": code}}

@@ -15,9 +15,9 @@ from .base import (
     ClientRequest,
     Json,
     Refusal,
+    RefusalReason,
     ResponseStream,
     Tool,
-    Trouble,
     VendorReply,
     a_list,
     a_table,
@@ -115,29 +115,29 @@ class GeminiApi:
             return ResponseStream(frames=frames, middle=middle, content_type="application/json")
         return ResponseStream(frames=tuple(sse(chunk) for chunk in chunks), middle=middle)
 
-    def refusal(self, trouble: Trouble) -> Refusal:
-        if trouble.name == "policy":
+    def refusal(self, reason: RefusalReason) -> Refusal:
+        if reason.name == "policy":
             blocked = {"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}
-            return Refusal(status=200, body={**blocked, "modelVersion": trouble.asked.model})
-        status, words, details = _spelled(trouble)
+            return Refusal(status=200, body={**blocked, "modelVersion": reason.asked.model})
+        status, words, details = _spelled(reason)
         error = {
             "code": status,
-            "message": trouble.message or words,
-            "status": trouble.code or _STATUSES.get(status, "UNKNOWN"),
+            "message": reason.message or words,
+            "status": reason.code or _STATUSES.get(status, "UNKNOWN"),
         }
-        if trouble.wait is not None:
-            delay = f"{trouble.wait:.9f}".rstrip("0").rstrip(".")
+        if reason.wait is not None:
+            delay = f"{reason.wait:.9f}".rstrip("0").rstrip(".")
             details.append({"@type": f"{_RPC}.RetryInfo", "retryDelay": f"{delay}s"})
         body: Json = {"error": {**error, "details": details} if details else error}
         return Refusal(status=status, body=body)
 
-    def error_event(self, trouble: Trouble) -> bytes:
-        words = trouble.message or _WORDS[503]
+    def error_event(self, reason: RefusalReason) -> bytes:
+        words = reason.message or _WORDS[503]
         error: Json = {"error": {"code": 503, "message": words, "status": "UNAVAILABLE"}}
-        if not trouble.asked.wants_array:
+        if not reason.asked.wants_array:
             return sse(error)
         # In an array it is one more element, or the only one, and the array ends.
-        return f"{'[' if trouble.is_first else ','}{json.dumps(error)}]".encode()
+        return f"{'[' if reason.is_first else ','}{json.dumps(error)}]".encode()
 
     def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:  # noqa: ARG002 -- one signature for all vendors
         return {"x-gemini-service-tier": "standard", "server": "scaffolding on HTTPServer2"}
@@ -163,17 +163,17 @@ def _chunk(
     }
 
 
-def _spelled(trouble: Trouble) -> tuple[int, str, list[Json]]:  # noqa: PLR0911 -- one return a case
+def _spelled(reason: RefusalReason) -> tuple[int, str, list[Json]]:  # noqa: PLR0911 -- one return a case
     """Status, words, details."""
-    model = trouble.asked.model
-    match trouble.name:
+    model = reason.asked.model
+    match reason.name:
         case "overloaded":
             return 503, "The model is overloaded. Please try again later.", []
         case "plan":
             words = f"You exceeded your current quota for {model}"
             return 429, words, [_violation("GenerateRequestsPerDayPerProjectPerModel", model, 250)]
         case "limit":
-            limits = trouble.admission.limits if trouble.admission else None
+            limits = reason.admission.limits if reason.admission else None
             known = limits.requests or limits.tokens if limits else None
             quota = "GenerateRequestsPerMinutePerProjectPerModel"
             words = f"You exceeded your current quota for {model}"
@@ -184,16 +184,16 @@ def _spelled(trouble: Trouble) -> tuple[int, str, list[Json]]:  # noqa: PLR0911 
             )
             return 429, words, [_violation("GenerateRequestsPerDayPerProjectPerModel", model, 0)]
         case "context":
-            over = trouble.asked.tokens + 1_048_576
+            over = reason.asked.tokens + 1_048_576
             words = f"The input token count ({over}) exceeds the maximum number of tokens (1048576)"
             return 400, words, []
         case "model":
             return 404, f"models/{model} is not found for API version v1beta", []
         case "auth":
-            reason = {"@type": f"{_RPC}.ErrorInfo", "reason": "API_KEY_INVALID"}
-            return 400, "API key not valid. Please pass a valid API key.", [reason]
+            info = {"@type": f"{_RPC}.ErrorInfo", "reason": "API_KEY_INVALID"}
+            return 400, "API key not valid. Please pass a valid API key.", [info]
         case _:
-            status = trouble.status or 500
+            status = reason.status or 500
             return status, _WORDS.get(status, f"The request failed with status {status}"), []
 
 

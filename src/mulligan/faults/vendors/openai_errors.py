@@ -11,7 +11,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from ..limiter import whole_seconds
-from .base import Json, Refusal, Trouble
+from .base import Json, Refusal, RefusalReason
 
 if TYPE_CHECKING:
     from ..limits import LimitCheck
@@ -35,50 +35,50 @@ _WORDS = {
 }
 
 
-def openai_refusal(trouble: Trouble) -> Refusal:
+def openai_refusal(reason: RefusalReason) -> Refusal:
     """Status, headers, body."""
-    status, kind, code, words = _spelled(trouble)
+    status, kind, code, words = _spelled(reason)
     error: Json = {
-        "message": trouble.message or words,
+        "message": reason.message or words,
         "type": kind,
-        "param": "messages" if trouble.name == "context" else None,
-        "code": trouble.code or code,
+        "param": "messages" if reason.name == "context" else None,
+        "code": reason.code or code,
     }
     headers: list[tuple[str, str]] = []
-    if trouble.name == "plan" and trouble.reset_at is not None:
-        wait = max(0, ceil(trouble.reset_at - trouble.now))
+    if reason.name == "plan" and reason.reset_at is not None:
+        wait = max(0, ceil(reason.reset_at - reason.now))
         error |= {
             "plan_type": "plus",
-            "resets_at": int(trouble.reset_at),
+            "resets_at": int(reason.reset_at),
             "resets_in_seconds": wait,
         }
         headers += [
             ("x-codex-primary-used-percent", "100"),
-            ("x-codex-primary-window-minutes", str(max(1, round(trouble.lasts / 60)))),
-            ("x-codex-primary-reset-at", str(int(trouble.reset_at))),
+            ("x-codex-primary-window-minutes", str(max(1, round(reason.lasts / 60)))),
+            ("x-codex-primary-reset-at", str(int(reason.reset_at))),
         ]
-    elif trouble.wait is not None and trouble.retry_after is None:
+    elif reason.wait is not None and reason.retry_after is None:
         headers += [
-            ("retry-after", str(whole_seconds(trouble.wait))),
-            ("retry-after-ms", str(max(1, ceil(trouble.wait * 1000 - 1e-6)))),
+            ("retry-after", str(whole_seconds(reason.wait))),
+            ("retry-after-ms", str(max(1, ceil(reason.wait * 1000 - 1e-6)))),
         ]
     return Refusal(status=status, body={"error": error}, headers=tuple(headers))
 
 
-def _spelled(trouble: Trouble) -> tuple[int, str, str | None, str]:  # noqa: PLR0911 -- one return a case
+def _spelled(reason: RefusalReason) -> tuple[int, str, str | None, str]:  # noqa: PLR0911 -- one return a case
     """Status, type, code, words."""
-    model = trouble.asked.model
-    match trouble.name:
+    model = reason.asked.model
+    match reason.name:
         case "overloaded":
             return 503, *_TYPES[503], _WORDS[503]
         case "plan":
             return 429, "usage_limit_reached", None, "The usage limit has been reached"
         case "limit":
-            by = trouble.admission.refused_by if trouble.admission else "requests"
+            by = reason.admission.refused_by if reason.admission else "requests"
             wait = (
-                "" if trouble.wait is None else f". Please try again in {go_duration(trouble.wait)}"
+                "" if reason.wait is None else f". Please try again in {go_duration(reason.wait)}"
             )
-            if trouble.wait is None:
+            if reason.wait is None:
                 return 429, by, "rate_limit_exceeded", f"Request too large for {model} on {by}"
             return 429, by, "rate_limit_exceeded", f"Rate limit reached for {model} on {by}{wait}."
         case "billing":
@@ -96,7 +96,7 @@ def _spelled(trouble: Trouble) -> tuple[int, str, str | None, str]:  # noqa: PLR
         case "auth":
             return 401, *_TYPES[401], _WORDS[401]
         case _:
-            status = trouble.status or 500
+            status = reason.status or 500
             default = ("invalid_request_error", None) if status < 500 else ("server_error", None)
             kind, code = _TYPES.get(status, default)
             return (

@@ -13,9 +13,9 @@ from .base import (
     ClientRequest,
     Json,
     Refusal,
+    RefusalReason,
     ResponseStream,
     Tool,
-    Trouble,
     VendorReply,
     a_list,
     a_table,
@@ -93,17 +93,17 @@ class Responses:
         middle = 4 + max(1, len(reply.pieces) // 2)
         return ResponseStream(frames=frames, middle=min(middle, len(frames) - 1))
 
-    def refusal(self, trouble: Trouble) -> Refusal:
-        return openai_refusal(trouble)
+    def refusal(self, reason: RefusalReason) -> Refusal:
+        return openai_refusal(reason)
 
-    def error_event(self, trouble: Trouble) -> bytes:
-        words = trouble.message or "The server is overloaded, try again later"
+    def error_event(self, reason: RefusalReason) -> bytes:
+        words = reason.message or "The server is overloaded, try again later"
         response = {
-            "id": f"resp_{trouble.id}",
+            "id": f"resp_{reason.id}",
             "object": "response",
-            "created_at": int(trouble.now),
+            "created_at": int(reason.now),
             "status": "failed",
-            "model": trouble.asked.model,
+            "model": reason.asked.model,
             "output": [],
             "error": {"code": "server_is_overloaded", "message": words},
         }

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from ...config.loader import policy_from
-from ...config.policy_schema import Misshapen
+from ...config.policy_schema import InvalidKey
 from ...config.source import read
 from ...config.validate import validated
 from ...core.policy import Policy
@@ -98,7 +98,7 @@ def _phase(
             return own
         path = (*path, "policy")
         whole = policy_table(table)
-    except Misshapen as wrong:
+    except InvalidKey as wrong:
         raise source.error(wrong.message, (*path, *wrong.path), hint=wrong.hint) from None
     name = own.get("name")
     policies[at] = policy_from(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...config.policy_schema import Misshapen
+from ...config.policy_schema import InvalidKey
 from ...config.source import shown
 from ...config.suggestions import POLICY_WORDS, FileKeys, guess, names, policy_keys
 from ...core.duration import seconds
@@ -61,20 +61,20 @@ def taken_out(phase: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """
     policy = phase.get("policy")
     if isinstance(policy, str) and policy not in PRESETS:
-        raise Misshapen(
+        raise InvalidKey(
             ("policy",),
             f"needs one of {', '.join(PRESETS)}, or a table; got {shown(policy)}",
             guess(policy, PRESETS),
         )
     if not isinstance(phase.get("policy", {}), str | dict):
-        raise Misshapen(("policy",), f"needs a preset's name or a table; got {shown(policy)}")
+        raise InvalidKey(("policy",), f"needs a preset's name or a table; got {shown(policy)}")
     table = dict(phase.pop("policy")) if isinstance(policy, dict) else None
     place = ""
     for where, home in (("partial_failure", phase), ("policy.partial_failure", table)):
         if home is None or "partial_failure" not in home:
             continue
         if "on_failure" in phase:
-            raise Misshapen(
+            raise InvalidKey(
                 tuple(where.split(".")),
                 "given together with on_failure, and both mean the same"
                 if not place
@@ -90,12 +90,12 @@ def policy_table(table: dict[str, Any]) -> dict[str, Any]:
     own = dict(table)
     for key, why in UNFIT.items():
         if key in own:
-            raise Misshapen((key,), f"has no effect on programs: it is {why}", "leave it out")
+            raise InvalidKey((key,), f"has no effect on programs: it is {why}", "leave it out")
     timeouts = own.get("timeouts")
     for key in _UNFIT_TIMEOUTS:
         if isinstance(timeouts, dict) and key in timeouts:
             why = "has no effect on programs: their connections cannot be observed"
-            raise Misshapen(("timeouts", key), why, "write timeouts.total, or an agent's idle")
+            raise InvalidKey(("timeouts", key), why, "write timeouts.total, or an agent's idle")
     if "preset" not in own and "rules" not in own:
         own["preset"] = _PIPELINE
     _delays(own)
@@ -109,10 +109,10 @@ def _delays(own: dict[str, Any]) -> None:
         return
     given = own.pop("retry_delays", None)
     if given is None and own.get("preset") != _PIPELINE:
-        raise Misshapen(("jitter",), "is added to retry_delays, and there are none", "add them")
+        raise InvalidKey(("jitter",), "is added to retry_delays, and there are none", "add them")
     delays = _DELAYS if given is None else given
     if not isinstance(delays, list) or not delays:
-        raise Misshapen(
+        raise InvalidKey(
             ("retry_delays",),
             f"needs an array of durations; got {shown(delays)}",
             "write retry_delays = [120, 300, 900, 1800]",
@@ -144,7 +144,7 @@ def _max_wait(own: dict[str, Any]) -> None:
     if "max_wait" in own:
         for other in ("horizon", "in_place"):
             if other in own:
-                raise Misshapen(
+                raise InvalidKey(
                     ("max_wait",), f"given together with {other}", "max_wait sets both; keep one"
                 )
         own["in_place"] = own["horizon"] = _positive(own.pop("max_wait"), ("max_wait",))
@@ -162,9 +162,9 @@ def _positive(value: object, path: KeyPath, *, or_zero: bool = False) -> float:
     try:
         found = seconds(value)  # type: ignore[arg-type]
     except SettingError as wrong:
-        raise Misshapen(path, str(wrong).removeprefix("duration ")) from None
+        raise InvalidKey(path, str(wrong).removeprefix("duration ")) from None
     if not found and not or_zero:
-        raise Misshapen(path, f"needs more than 0 s; got {shown(value)}")
+        raise InvalidKey(path, f"needs more than 0 s; got {shown(value)}")
     return found
 
 
