@@ -21,6 +21,7 @@ from ..times.server_formats import ResetTime
 from .dumps import dumped_error
 from .evidence import Evidence, Role
 from .failed_objects import failure_lines
+from .guess import error_lines, guess
 from .header_lines import headers_reset, is_plan_limit, response_at
 from .last_error import last_error, tries_again
 from .meaning import (
@@ -36,7 +37,6 @@ from .shown import is_fence, is_header_names, is_survival, is_trailer, outside, 
 from .speaker import read_line
 from .talk import explains
 from .timeline import Stream, Timeline, judged, split_stream
-from .weak_reading import weak_reading
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,6 +129,9 @@ def read_output(
         found = _from_exit(story, context, exit_code, found)
     if has_failed and found.failure is not None and found.failure.kind is Kind.UNKNOWN:
         return _guessed(streams, context, found) or found
+    if exit_code is None and found.failure is None and not (story.last or found.is_progress):
+        ends = [replace(stream, lines=tuple(error_lines(stream.lines))) for stream in streams]
+        found = _guessed(ends, context, found) or found
     if found.failure is None and _leaves_work(streams, context):
         return replace(found, is_work_left=True)
     return found
@@ -149,8 +152,8 @@ def _guessed(streams: Sequence[Stream], context: ReadingContext, found: Outcome)
     """What the last words of a run that failed hint at, where no rule knows them."""
     words = found.message.split("\n") if found.is_structured else []
     for lines in (words, streams[1].lines, streams[0].lines):
-        if (guess := weak_reading(lines, context)) is not None:
-            judgement, line = guess
+        if (guessed := guess(lines, context)) is not None:
+            judgement, line = guessed
             heard = Evidence(
                 role=Role.FAILED, text=line, source="last words", is_event=found.is_structured
             )

@@ -15,7 +15,7 @@ from .introductions import ERROR_INTRODUCTION
 from .stamps import STAMP
 from .talk import is_condition, is_person, is_quoting, is_talk
 
-__all__ = ("SpokenLine", "read_line")
+__all__ = ("SpokenLine", "read_line", "status_anywhere")
 
 # Symbols, emoji, box drawing, punctuation: all but what opens a quote, code, a list or markup.
 _ORNAMENTS = re.compile(r"[^\w\"'`#+<{\[($@%/\\=~^&-]+")
@@ -58,7 +58,7 @@ _TAG = re.compile(
     r"|cli|runner|worker[\w-]{0,8}"
     # [orchestrator] …: any name, but not an error code
     r"|(?!\w{0,30}(?:err|limit|exhaust|quota|overload|unavail|denied|timeout|throttl|invalid))"
-    r"(?:[a-z][\w./@-]{3,60}|run #?\d{1,5}|\d{4,20}))\]\s*:?\s+",
+    r"(?:[a-z][\w./@-]{2,60}|run #?\d{1,5}|\d{4,20}))\]\s*:?\s+",
     re.IGNORECASE,
 )
 # I'm sorry, I can't complete that request. …   Oops! …
@@ -158,6 +158,8 @@ _PEEL = (_PICTURE, _PROGRAM, _STAMP, _TAG, _NAMED, _MARKUP, _APOLOGY, _SOURCE)
 # `acme.RateLimitError: …: an error between the marks of code
 _MARKED = re.compile(r"'(?=[\w.]{1,80}(?:Error|Exception): )")
 _BLANKS = re.compile(r"\s+")
+# The value of a field: result: "You've hit your limit"
+_VALUE = re.compile(r"(?P<mark>[\"'])(?P<value>(?:(?!(?P=mark))[^\\\n]){12,})(?P=mark)(?=\s|$)")
 _ERRORS = (_RUBY, _LOGGED, ERROR_INTRODUCTION)
 _PEELS = 7
 
@@ -199,12 +201,18 @@ def read_line(line: str) -> SpokenLine:
     if not is_error and (begin := _buried(plain, position)) > position:
         _, position, status = _peeled(plain, begin)
         is_error = True
-    text = plain[position:]
-    if is_error and status is None and (anywhere := _STATUS_ANYWHERE.search(whole[:400])):
-        status = int(anywhere["status"] or anywhere["first"])
+    text = _unquoted(plain, position)
+    if is_error and status is None:
+        status = status_anywhere(whole)
     if is_error and (own := _INNER.search(text[:400])):
         status = int(own["status"])
     return SpokenLine(text=text, is_error=is_error, status=status, whole=whole)
+
+
+def status_anywhere(text: str) -> int | None:
+    """The HTTP status of a failure that the beginning of `text` names."""
+    found = _STATUS_ANYWHERE.search(text[:400])
+    return int(found["status"] or found["first"]) if found else None
 
 
 def _peeled(plain: str, position: int) -> tuple[bool, int, int | None]:
@@ -231,6 +239,13 @@ def _peeled(plain: str, position: int) -> tuple[bool, int, int | None]:
     return is_error, position, status
 
 
+def _unquoted(plain: str, position: int) -> str:
+    """What stands at `position`; a value in quotation marks without them."""
+    text = plain[position:]
+    value = _VALUE.match(text) if position > 0 else None
+    return _skipped(_ORNAMENTS, value["value"]) + text[value.end() :] if value else text
+
+
 def _buried(plain: str, position: int) -> int:
     """Where an error begins in the middle of a line that others made; else `position`."""
     found = _BURIED.search(plain, position, position + 2 * _FARTHEST)
@@ -254,6 +269,10 @@ def _behind_answer(plain: str, position: int) -> int:
     """Where an error begins that stands behind the answer that it broke off; else `position`."""
     found = _BROKEN_OFF.search(plain, position)
     return found.start() if found else position
+
+
+def _skipped(pattern: re.Pattern[str], text: str) -> str:
+    return text[_skip(pattern, text, 0) :]
 
 
 def _skip(pattern: re.Pattern[str], text: str, position: int) -> int:

@@ -1,4 +1,4 @@
-"""The weak reading of a known failure, and what vetoes it."""
+"""The guess at why a run failed, and what vetoes it."""
 
 from __future__ import annotations
 
@@ -67,6 +67,14 @@ def test_a_guessed_limit_has_the_time_that_stands_beside_it():
         "the agent met its turn limit",
         "Wrote notes about the rate limit\nAll tests pass, build succeeded",
         "  --rate-limit N  how many requests a minute\n  --timeout S     seconds",
+        "error: could not apply 4f1a2bc... feat: show the usage limit\nhint: git add",
+        "hook refused the commit: tests/data/429_rate_limit.json:7",
+        "Error: session ses_rate_limit_2 not found",
+        "error: unexpected argument '--quota-limit' found",
+        (
+            "1) e2e/a.spec.ts:4:3 › banner\n\n    Error: expect(box).toBeHidden() failed\n"
+            "    Locator: getByText('Rate limit exceeded')\n\n  1 failed\n  5 passed (1.3m)"
+        ),
     ],
 )
 def test_what_explains_the_exit_code_or_is_no_limit_of_the_provider_is_not_guessed(text):
@@ -126,6 +134,39 @@ def test_lines_that_a_runner_stamps_are_read_without_their_stamps():
     stamp = "[2026-07-06T12:00:01.123Z] "
     text = f'{stamp}API Error: 429 {{\n{stamp}"error": {{"message": "slow down, retry in 20s"}}}}'
     assert read(text).reset.seconds == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "seconds"),
+    [
+        ("lane task gave AcmeFailoverError (throttling, wait)", Kind.RATE_LIMIT, None),
+        ("API başarısız: oturum kapalı, status=401 Unauthorized, body_len=12", Kind.AUTH, None),
+        ("run.end   status=paused  pause_kind=usage_limit\nback again in 5 hours", Kind.QUOTA, 18000),
+        ("frame 12 of run\\nacme.AcmeError (x)\\nwe had too many calls", Kind.RATE_LIMIT, None),
+        ('agent: "that was it, back at 3pm"\nno diff\nloop: stop reason=session limit', Kind.QUOTA, 10800),
+    ],
+)  # fmt: skip
+def test_where_the_exit_code_is_not_known_the_text_must_end_as_machines_write(text, kind, seconds):
+    told = read(text, exit_code=None)
+    assert told.failure.kind is kind
+    assert told.confidence is Confidence.LOW
+    assert (told.reset.seconds if told.reset else None) == seconds
+    assert read(text, exit_code=0).failure is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I looked at AcmeFailoverError (throttling, wait)",
+        "`AcmeFailoverError` (throttling, wait)",
+        "AcmeFailoverError (throttling, wait)\nThe request succeeded",
+        "AcmeFailoverError (throttling, wait)\n" + "words about the work that was done " * 12,
+        "HTTP 429 responses are retried, honouring the quota",
+        "AcmeFailoverError::Throttled { wait } => {",
+    ],
+)
+def test_without_an_exit_code_people_code_and_what_was_survived_are_not_guessed(text):
+    assert read(text, exit_code=None).failure is None
 
 
 @pytest.mark.parametrize("line", ["rate limit quota " * 40 + "\n", "=" * 300 + "\n", "[[{{((\n"])

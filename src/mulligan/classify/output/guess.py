@@ -1,0 +1,128 @@
+"""A guess at why a run failed: its last lines, by the stems of their words.
+
+It is asked only where no rule knows why, and does not ask whose voice a line is, so what it says
+has `Confidence.LOW`. Whether the run failed is said by its exit code; where that is not known, by
+the text alone, which then must end as machines write errors. A failed test, a linter or a compiler
+explains the exit code by itself: then nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ...core.failure import Kind
+from ..pattern_packs import Meaning, Voice
+from ..status_kinds import asks_too_much
+from ..times.reset_time import find_reset
+from .meaning import LIMITS, Judgement, judge_status, one_line
+from .shown import is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
+from .speaker import status_anywhere
+from .talk import is_person
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .meaning import ReadingContext
+
+__all__ = ("error_lines", "guess")
+
+# A program says near its end why it failed.
+_LINES = 40
+_LONGEST = 600
+# A limit that lasts longer is a plan's window.
+_A_BURST = 3600.0
+# How far below or above a limit its time may stand.
+_NEAR = 4
+# rate_limit: 60   --timeout 30   quota="daily",: what a program is told, not what it met
+_SETTING = re.compile(
+    r"\s{0,8}(?:--?[a-z][\w-]{1,30}[ =]|[\w.\"'-]{1,40}\s?[:=]\s?[\"']?[\w./-]{1,30}[\"']?,\s*$"
+    r"|usage: |options?:)",
+    re.IGNORECASE,
+)
+# File "agent.py", line 7, in run   self._throttle(call): a place in code says nothing
+_CODE = re.compile(r"\s{0,40}(?:File \"|(?:await |return )?[\w.]{1,80}\([^()\n]{0,80}\)\s*$)")
+
+
+# tests/429_quota.json:4   7710af2... feat: wait for the quota: names of files, titles of commits
+_NAME = re.compile(
+    r"(?<!\S)(?=\S{0,200}[._-])[\w.~@-]{0,80}/[\w./@-]{1,200}"
+    r"|(?<!\S)(?=[0-9a-f]{0,11}[a-f])(?=[a-f]{0,11}\d)[0-9a-f]{7,12}[.:]{0,3} [^\n]*"
+)
+# acme.RateLimitError: …   "error": {   error_code=refresh_used   status=401   HTTP 503
+_MACHINE = re.compile(
+    r"\b[A-Z]\w{0,60}(?:Error|Exception)\b"
+    r"|\b(?:error|error_\w{1,12})\\?[\"']?\s?[:=]\s?\\?[\"'{]"
+    r"|\b(?:status|statusCode|status_code|error_code)\\?[\"']?\s?[:=]\s?\\?[\"']?[45]\d\d\b"
+    r"|\b(?:HTTP|status|status code):? [45]\d\d\b|\b(?:\w{1,20}_)?(?:reason|cause|kind)=\w"
+)
+_BODY = re.compile(r"[\[{]{1,2}\s?\\?[\"']")
+# More prose than this beside such an error, and the error is a part of an answer.
+_PROSE = 60
+
+
+def error_lines(lines: Sequence[str]) -> list[str]:
+    """The last of `lines` that are not shown, if machines wrote an error there; else none."""
+    # Line ends in a string that was printed with its escapes are line ends.
+    parts = [part[:_LONGEST] for line in lines for part in line.split("\\n") if part.strip()]
+    if any(map(is_survival, parts[-_LINES:])):
+        return []
+    heard = [part for part, is_shown in zip(parts, shown(parts), strict=True) if not is_shown]
+    last = heard[-_LINES:]
+    marks = [_MACHINE.search(line) for line in last]
+    if 2 * len(heard) < len(parts) or not any(marks):
+        return []
+    told = [_BODY.split(line)[0] for line, mark in zip(last, marks, strict=True) if mark]
+    if any(is_person(one) or "`" in one for one in told):
+        return []
+    others = (line for line, mark in zip(last, marks, strict=True) if mark is None)
+    prose = sum(prose_words(line) for line in others if not is_trailer(line))
+    return last if prose <= _PROSE else []
+
+
+def guess(lines: Sequence[str], context: ReadingContext) -> tuple[Judgement, str] | None:
+    """What the last of `lines` with a known stem means, with that line; None if none has one."""
+    last = [line[:_LONGEST] for line in lines if line.strip()][-_LINES:]
+    if any(map(is_test_report, last)):
+        return None
+    for index in range(len(last) - 1, -1, -1):
+        line = last[index]
+        if is_survival(line):
+            return None
+        is_source = index > 0 and last[index - 1].lstrip().startswith('File "')
+        if is_source or is_frame(line) or _CODE.match(line) or _SETTING.match(line):
+            continue
+        near = [
+            "\n".join(last[index : index + _NEAR]),
+            *reversed(last[max(0, index - _NEAR) : index]),
+        ]
+        found = _guess(one_line(_NAME.sub(" ", line)), near, context)
+        if found is not None:
+            return found, line
+    return None
+
+
+def _guess(text: str, near: Sequence[str], context: ReadingContext) -> Judgement | None:
+    for pack, entry in context.packs.entries(context.agent):
+        found = entry.match.search(text) if entry.voice is Voice.GUESS else None
+        if found is None:
+            continue
+        means: Kind | Meaning = entry.means
+        if means is Meaning.NOT_FAILURE:
+            return None
+        reset = None
+        if means in LIMITS or entry.with_reset is not None:
+            resets = (find_reset(one, now=context.now, zone=context.zone) for one in near)
+            reset = next((one for one in resets if one is not None), None)
+        if reset is not None and entry.with_reset is not None:
+            means = entry.with_reset
+        if means in LIMITS and asks_too_much(text):
+            means, reset = Kind.CONTEXT_LENGTH, None
+        because = f'{pack.name}: {entry.id}: the run failed, and it said "{found[0].strip()}"'
+        return Judgement(means=means, because=because, reset=reset)
+    stated = find_reset(text, now=context.now, zone=context.zone)
+    if stated is None:
+        return judge_status(status_anywhere(text), text, context)
+    because = f'the run failed, and it said "{stated.source}"'
+    means = Kind.QUOTA if stated.seconds > _A_BURST else Kind.RATE_LIMIT
+    return Judgement(means=means, because=because, reset=stated)
