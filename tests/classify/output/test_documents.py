@@ -135,3 +135,18 @@ Request ID: 7d8b8c3b
 )
 def test_a_guess_knows_limits_of_the_program_and_places_in_code(text, expected):
     assert kind(text, exit_code=1) == expected
+
+
+@pytest.mark.parametrize("exit_code", [0, None])
+def test_a_block_that_is_indented_under_a_paragraph_is_quoted(exit_code):
+    banner = "You've hit your session limit · resets 10:30pm (Europe/Berlin)"
+    text = f"What it prints when the window is used up\n\n    {banner}\n"
+    assert kind(text, exit_code=exit_code) is None
+    assert kind(f"the run failed with\n\n    {banner}\n", exit_code=exit_code) == "quota"
+
+
+def test_an_error_in_a_block_under_a_heading_alone_is_said():
+    error = "Error: Individual quota reached. Resets in 37h50m21s."
+    assert kind(f"### acme, no answer\n\n```\n{error}\n```\n") == "quota"
+    assert kind(f'### acme\n\n**Error:**\n```json\n{{"error": "{error}"}}\n```') == "quota"
+    assert kind(f"### acme\n\nWhat users see at night:\n\n```\n{error}\n```\n") is None

@@ -36,6 +36,15 @@ def read(text, **kwargs):
         "`Weekly limit reached. It will reset in 7 hours.`",
         f'Agent "check part 12" failed: {BANNER}\nAgent "check part 13" failed: {BANNER}',
         f"Node 'plan' failed: {BANNER}",
+        f"Error invoking remote method 'session:prompt': Error: {BANNER}",
+        f'result:   "{BANNER}"\nis_error: True     num_turns: 1',
+        f'12:00:01 [lane] task error: "⚠️ {BANNER}"',
+        f"[XSS] {BANNER}",
+        ("│    '  \"error\": {\\n' +                        │\n"
+        "│    '    \"code\": 429,\\n' +                   │\n"
+        "│    '    \"message\": \"The weekly limit is      │\n"
+        "│ used up, it resets in 7 hours\",\\n' +          │\n"
+        "│    '    \"status\": \"EXHAUSTED\",\\n' +       │"),
         f"[acme-queue] worker 3 stopped: {BANNER}",
         f"acme exited with code 1: {BANNER}",
         f'task 7: acme/large — `failed` — "{BANNER}"',

@@ -39,6 +39,8 @@ def local(text, *, now=NOW, zone=BERLIN):
         ("quota will reset after 42h1m20s", 151280),
         ("Refreshes in 6 days and 18 hours", 583200),
         ("resets in 6hr 29min", 23340),
+        ("the bucket is filled up again in 2h05", 7500),
+        ("it leaks once a day, next time in 9 hours 56 minutes", 35760),
         ("retry after 86400 seconds", 86400),
         ("Retry-After: 3600", 3600),
         ("it will reset in less than a minute", 60),

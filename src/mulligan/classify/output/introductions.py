@@ -88,7 +88,7 @@ INTRODUCTIONS = (
     Introduction(
         r"(?:failed(?! tests?\b)|(?:we(?:'re| are) )?unable|could not|couldn't|cannot|can't"
         r"|error(?! (?:handling|messages?|paths?|cases?|recovery|reporting)\b)|exception)\b"
-        r"[^:{}\"\n]{0,120}:\s+",
+        r"(?:[^:{}\"\n]|:(?!\s)){0,120}:\s+",
         "Failed to find label: not found",
         "Gemini CLI; gh; Error from provider (x): of opencode",
     ),

@@ -192,6 +192,10 @@ _NUMBERED_TITLE = re.compile(
     r"\s{0,3}\d{1,2}(?:\.\d{1,2}){0,2}\.? (?=[A-Z])[^\n{}\"]{3,80}[\w)`]\s*$"
 )
 _A_PARAGRAPH = 8
+_PARAGRAPH = re.compile(r"[A-Za-z\"'`*][^\n{}|<>]{4,}$")
+_ERRS = re.compile(
+    r"error|exception|fail|fatal|traceback|caused|stopp|abort|\b[45]\d\d\b", re.IGNORECASE
+)
 _A_DESCRIPTION = 6
 # … - Success   … so I wrote a test for it   BUILD SUCCESS
 _SURVIVED = re.compile(
@@ -209,10 +213,11 @@ _SURVIVED = re.compile(
 _TEST_REPORT = re.compile(
     r"\s{0,8}(?:(?-i:FAIL(?:ED)?)\s+[\w./\\-]{1,160}(?:\.\w{1,5}\b|::)|--- FAIL: |not ok \d"
     r"|● [^\n]{1,200} › |={3,} (?:FAILURES|ERRORS|short test summary)|={3,} [^\n]{0,80}\d+ failed"
-    r"|_{3,} [\w.\[\]-]{1,120} _{3,}|(?:E\s{3,})?AssertionError\b|assertion [^\n]{0,80}failed"
+    r"|_{3,} [\w.\[\]-]{1,120} _{3,}|(?:E\s{3,})?AssertionError\b|Error: expect\("
+    r"|assertion [^\n]{0,80}failed"
     r"|thread '[^']{1,80}' panicked at|test result: FAILED|npm ERR! Test failed"
     r"|tests?(?: files| suites?)?:?\s+\d{1,6} (?:failed|failing)|error: test failed"
-    r"|\d{1,6} (?:failing|tests? failed)\b"
+    r"|\d{1,6} (?:failing|tests? failed)\b|\d{1,6} (?:failed|passed)(?: \([\d.]{1,8}m?s?\))?$"
     r"|error TS\d{4}|error\[E\d{4}\]|[\w./-]{1,160}\.\w{1,5}(?::\d{1,6}){2}:? (?:error|warning)\b"
     r"|[\w./\\-]{1,160}\.\w{1,5}\(\d{1,6},\d{1,6}\): error|✖ \d{1,6} problems?"
     r"|\d{1,6}:\d{1,6}\s{2,}(?:error|warning)\s{2,}|Found \d{1,6} errors?\b)",
@@ -233,7 +238,7 @@ def shown(lines: Iterable[str]) -> list[bool]:
             statuses.setdefault(one["label"].strip(), set()).add(one["status"])
     # Three statuses in the same words are a list of statuses, not a failure; so is a class of them.
     lists = {label for label, of in statuses.items() if len(of) >= _A_LIST or of & {"4xx", "5xx"}}
-    described = _described(heads)
+    described = _described(heads) | _indented(heads)
     return [
         is_shown
         or (one is not None and one["label"].strip() in lists)
@@ -252,6 +257,28 @@ def _described(heads: Sequence[str]) -> set[int]:
             below = range(index, min(len(heads), index + _A_DESCRIPTION))
             for side in (above, below):
                 found.update(takewhile(lambda near: bool(heads[near].strip()), side))
+    return found
+
+
+def _indented(heads: Sequence[str]) -> set[int]:
+    """The lines of blocks that are indented under a paragraph, as documents quote what they show.
+
+    What stands under the word of an error is what failed.
+    """
+    found: set[int] = set()
+    above, is_apart, is_block = "", False, False
+    for index, head in enumerate(heads):
+        if not head.strip():
+            is_apart = True
+            continue
+        is_deep = head.startswith(("    ", "\t"))
+        is_quote = is_apart and _PARAGRAPH.match(above) is not None and not _ERRS.search(above)
+        is_block = is_deep and (is_block or is_quote)
+        if is_block:
+            found.add(index)
+        elif not is_deep:
+            above = head
+        is_apart = False
     return found
 
 

@@ -29,13 +29,19 @@ _FRAGMENT = re.compile(
 _STAMP = re.compile(STAMP)
 _LEVEL = re.compile(rf"(?i:\[?{LEVEL}\b\]?:?\s?)")
 _LEVELED = re.compile(rf"[^\n]{{0,60}}?(?<![A-Za-z]){LEVEL}(?![A-Za-z])|\[?(?i:{LEVEL})\b")
+_FENCED_ERROR = re.compile(
+    r"(?:(?:#{1,6} |\*\*)[^\n]{1,200}\s+){0,4}```\w{0,12}\n"
+    r"(?P<error>\s*(?:(?:\w{1,20} )?(?i:error)\b|Traceback |[\w.]{1,80}(?:Error|Exception)\b"
+    r"|\{\s*\"(?:error\"|type\":\s?\"error\"))(?:(?!```).)*+)```",
+    re.DOTALL,
+)
 _SHORTEST_WRAPPED = 40
 _NUMBERED = re.compile(r"\s{0,6}\d{1,5}\s?[:|→│]?\s")
 # A spinner goes back to the begin of its line, and what comes next stands there alone.
 _OVERWRITTEN = re.compile(r"(?<!\r)\r++(?!\n)")
-# 'Please retry in 34s.\n' +   '    at run (main.js:1:2)\n' +
-_PIECE = re.compile(r"^[ \t]+'(?P<line>(?:[^'\\\n]|\\[^n\n])*+)\\n' \+$", re.MULTILINE)
-_STACK_PIECE = re.compile(r"^[ \t]+' {2,8}at ", re.MULTILINE)
+# 'Please retry in 34s.\n' +   '    at run (main.js:1:2)\n' +   '  "error": {\n' +
+_PIECE = re.compile(r"^[ \t]+'|\\n' \+[ \t]*$", re.MULTILINE)
+_FIRST_PIECE = re.compile(r"^[ \t]+'(?: {2,8}at | {0,8}[\"{])[^\n]*\\n' \+[ \t]*$", re.MULTILINE)
 # Server error⏎  → Error starting the stream⏎    → status code: a message split at its colons
 _SPLIT_ERROR = re.compile(
     r"^[^\n]{0,40}\b(?:error|failed)\b[^\n]{0,80}\n[ \t]{2,8}→ ", re.IGNORECASE | re.MULTILINE
@@ -52,7 +58,7 @@ def unwrapped(text: str) -> str:
     plain = _without_blank_lines(_without_box(_OVERWRITTEN.sub("\n", without_escapes(text))))
     plain = _without_split(_without_curl(_without_pieces(plain)))
     plain = _without_stamps(_without_quote_marks(plain))
-    return _braced(_without_quotes(_without_numbers(plain)))
+    return _braced(_without_quotes(_without_numbers(_without_fence(plain))))
 
 
 def _without_box(text: str) -> str:
@@ -78,10 +84,10 @@ def _without_blank_lines(text: str) -> str:
 
 
 def _without_pieces(text: str) -> str:
-    """The lines of a string that a runtime printed in pieces, with the stack that is part of it."""
-    if not _STACK_PIECE.search(text):
+    """A string that a runtime printed in pieces, as its lines: a stack, or a body."""
+    if not _FIRST_PIECE.search(text):
         return text
-    return _PIECE.sub(lambda found: found["line"].replace("\\'", "'"), text)
+    return _PIECE.sub("", text).replace("\\'", "'")
 
 
 def _without_split(text: str) -> str:
@@ -104,6 +110,12 @@ def _without_quote_marks(text: str) -> str:
     if not all(line.startswith(">") or not line.strip() for line in lines):
         return text
     return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
+
+
+def _without_fence(text: str) -> str:
+    """An error in a block of code, where nothing but a heading stands around the block."""
+    found = _FENCED_ERROR.fullmatch(text.strip())
+    return found["error"] if found else text
 
 
 def _without_stamps(text: str) -> str:
