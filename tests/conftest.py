@@ -68,6 +68,20 @@ def _watch_real_waiting(request, monkeypatch):
         request.node.user_properties.append(("real", (time.monotonic() - began, slept)))
 
 
+@pytest.fixture(name="mulligan")
+def _command(capsys):
+    """Run the command in this process; its exit code, stdout and stderr."""
+    from mulligan.cli import main
+
+    def run(*argv: str) -> tuple[object, str, str]:
+        with pytest.raises(SystemExit) as caught:
+            main(list(argv))
+        said = capsys.readouterr()
+        return caught.value.code, said.out, said.err
+
+    return run
+
+
 @pytest.fixture
 def within():
     """So many seconds, on a machine that has time: `with within(0.25): …`.

@@ -8,26 +8,11 @@ import sys
 
 import pytest
 
-from mulligan.cli import main
-
 EXPLAIN_HINT = "mulligan explain --help lists its options"
 PRESET_HINT = (
     "presets are default, skill, tools, pattern, surface, pipeline, subagent; "
     "a file is given by its path"
 )
-
-
-@pytest.fixture
-def mulligan(capsys):
-    """Run the command; its exit code, stdout and stderr."""
-
-    def mulligan(*argv: str) -> tuple[object, str, str]:
-        with pytest.raises(SystemExit) as caught:
-            main(list(argv))
-        said = capsys.readouterr()
-        return caught.value.code, said.out, said.err
-
-    return mulligan
 
 
 def test_the_version_is_one_line(mulligan):

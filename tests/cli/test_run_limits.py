@@ -9,7 +9,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from mulligan.cli import main
 from mulligan.core.failure import Failure, Kind
 from mulligan.core.hint import Hint
 from mulligan.run.agents.accounts import AgentAccount
@@ -19,20 +18,6 @@ from mulligan.stores.open import open_store
 
 ANN = AgentAccount("anthropic", "key of ann", "ANTHROPIC_API_KEY")
 BEN = AgentAccount("anthropic", "key of ben", "login in ~/.claude")
-
-
-@pytest.fixture
-def mulligan(capsys, monkeypatch):
-    """Run the command; its exit code, stdout and stderr."""
-    monkeypatch.delenv("MULLIGAN_STORE", raising=False)
-
-    def mulligan(*argv: str) -> tuple[object, str, str]:
-        with pytest.raises(SystemExit) as caught:
-            main(list(argv))
-        said = capsys.readouterr()
-        return caught.value.code, said.out, said.err
-
-    return mulligan
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from contextlib import closing
 
 import pytest
 
-from mulligan.cli import main
 from mulligan.shared.breaker import BREAKER as CIRCUITS
 from mulligan.shared.breaker import AskBreaker, Breaker, OpenBreaker, Passed, Shut, TellBreaker
 from mulligan.shared.gate.gate import EnterGate, Gate, LeaveGate, PermitGranted
@@ -18,19 +17,6 @@ from mulligan.stores.machine import Key
 from mulligan.stores.open import open_store
 
 BREAKER, GATE = Key("api", "breaker"), Key("api", "gate")
-
-
-@pytest.fixture
-def mulligan(capsys):
-    """Run the command; its exit code, stdout and stderr."""
-
-    def mulligan(*argv: str) -> tuple[object, str, str]:
-        with pytest.raises(SystemExit) as caught:
-            main(list(argv))
-        said = capsys.readouterr()
-        return caught.value.code, said.out, said.err
-
-    return mulligan
 
 
 @pytest.fixture

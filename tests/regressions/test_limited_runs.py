@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 
-from mulligan.cli import main
 from mulligan.run.attempt.options import RunOptions
 from mulligan.run.context import RunContext, real_platform
 from mulligan.run.drive import make_run
@@ -32,20 +31,6 @@ from mulligan.run.worker import Worker
 from ..run.scripted import AGENT, Stage
 
 THURSDAY = 2 * 86_400.0
-
-
-@pytest.fixture
-def mulligan(capsys, monkeypatch):
-    """Run the command; its exit code, stdout and stderr."""
-    monkeypatch.delenv("MULLIGAN_STORE", raising=False)
-
-    def mulligan(*argv: str) -> tuple[object, str, str]:
-        with pytest.raises(SystemExit) as caught:
-            main(list(argv))
-        said = capsys.readouterr()
-        return caught.value.code, said.out, said.err
-
-    return mulligan
 
 
 @pytest.fixture

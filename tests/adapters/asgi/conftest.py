@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import json
 from collections.abc import Awaitable, Callable, Iterable
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,21 +14,9 @@ import trio
 from mulligan.adapters.asgi import IdempotencyMiddleware
 from mulligan.stores.memory import Memory
 
+from ...contracts.conftest import common, flaky, place, servers
 
-def _contracts() -> Any:
-    """The fixtures of tests/contracts: no folder of tests is a package, so it is loaded by path."""
-    path = Path(__file__).parents[2] / "contracts" / "conftest.py"
-    spec = importlib.util.spec_from_file_location("mulligan_contract_fixtures", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-_fixtures = _contracts()
-servers, place, flaky = _fixtures.servers, _fixtures.place, _fixtures.flaky
-common = _fixtures.common
+__all__ = ("common", "flaky", "place", "servers")
 
 
 class Answer:
