@@ -32,7 +32,6 @@ from ..listeners import RunListener
 from ..process.orphans import marked
 from .acceptance import gets_another_attempt, is_verified
 from .artifacts import put, target_of
-from .model import agent_key
 from .prompts import command_for, output_in, variables_of
 from .trees import said_of
 
@@ -65,7 +64,8 @@ class PlanAgent:
         context: The plan's context.
         run: The plan's run.
         plan: The plan.
-        place: Its place in the plan: the number of its phase, its number in it.
+        phase: Its phase.
+        agent: The agent.
         folder: The folder that the plan's file lies in.
         cwd: The folder it runs in, as far as the plan does not name one.
     """
@@ -75,20 +75,20 @@ class PlanAgent:
         context: RunContext,
         run: str,
         plan: Plan,
+        phase: Phase,
+        agent: Agent,
         *,
-        place: tuple[int, int],
         folder: Path,
         cwd: Path,
     ) -> None:
-        phase = plan.phases[place[0] - 1]
-        agent = phase.agents[place[1] - 1]
         self.id = f"{run}.{phase.name}.{agent.name}"
         environ = {**context.environ, **plan.env, **agent.env}
         self._context, self._runs = context._replace(environ=environ), context.runs
         self._run, self._plan = run, plan
         self._phase, self._agent = phase, agent
         # Its name for git, with the phase: an agent's name is unique only in its phase.
-        self._git_name = f"{place[0]}-{place[1]}-{phase.name}-{agent.name}"[:64]
+        at, number = plan.phases.index(phase) + 1, phase.agents.index(agent) + 1
+        self._git_name = f"{at}-{number}-{phase.name}-{agent.name}"[:64]
         self._folder, self._home = folder, cwd
         self._now = context.platform.clock.wall
         self._unwritten: AttemptEnd | None = None
@@ -105,6 +105,7 @@ class PlanAgent:
 
     def drive(
         self,
+        state: RunState | None,
         states: Mapping[str, RunState],
         stop: Stop,
         changed: Callable[[RunState], None],
@@ -113,16 +114,15 @@ class PlanAgent:
         """Drive it until it ends, has to wait, or is stopped.
 
         Args:
-            states: ``phase/agent`` → the state of its run, for this and the other agents.
+            state: The state of its run; None if it was never started.
+            states: ``phase/agent`` → the state of its run, for all agents that were started.
             stop: Set to interrupt it.
             changed: Told of its state after each step.
             how: How the plan is driven.
         """
         self._own_tree = None  # a user may have taken it back since
-        state = states.get(agent_key(self._phase, self._agent))
         if state is None or state.status != "done":
-            self._run_it(states, state, stop, changed, how)
-            state = self._known()
+            state = self._run_it(state, states, stop, changed, how)
         if state.status == "done" and not stop.is_set:
             self._accept(state, stop)
             state = self._known()
@@ -130,12 +130,13 @@ class PlanAgent:
 
     def _run_it(
         self,
-        states: Mapping[str, RunState],
         state: RunState | None,
+        states: Mapping[str, RunState],
         stop: Stop,
         changed: Callable[[RunState], None],
         how: DriveOptions,
-    ) -> None:
+    ) -> RunState:
+        """Make or claim its run, and drive that; returns its state."""
         # Refuse what can be refused before claiming the run.
         policy, cleaner = self._policy(), self._cleaner()
         if state is None:
@@ -162,6 +163,8 @@ class PlanAgent:
             policy=policy,
             cleaner=cleaner,
         )
+        # A run that was stopped reports more than its journal has.
+        return answer.state if answer.state.status == "done" else self._known()
 
     def give_up(self, because: str, now: float) -> None:
         """Mark it as failed, because it cannot be run, verified or delivered.
@@ -207,8 +210,8 @@ class PlanAgent:
         command, stdin = command_for(
             self._agent,
             folder=self._folder,
-            variables=variables_of(self._plan, self._phase, self._agent),
             outputs=self._outputs(states),
+            variables=variables_of(self._plan, self._phase, self._agent),
         )
         asked = RunOptions(
             timeout=self._agent.timeout,
@@ -236,13 +239,12 @@ class PlanAgent:
     def _outputs(self, states: Mapping[str, RunState]) -> dict[str, dict[str, str]]:
         """What the agents of earlier phases answered; nothing where one did not succeed."""
         found: dict[str, dict[str, str]] = {}
-        for phase in self._plan.phases:
-            if phase.name == self._phase.name:
+        for key, phase, agent in self._plan.agents():
+            if phase is self._phase:
                 break
-            found[phase.name] = {
-                each.name: self._output(phase, each, states.get(agent_key(phase, each)))
-                for each in phase.agents
-            }
+            found.setdefault(phase.name, {})[agent.name] = self._output(
+                phase, agent, states.get(key)
+            )
         return found
 
     def _output(self, phase: Phase, agent: Agent, state: RunState | None) -> str:
@@ -429,15 +431,20 @@ class AnswerKeeper(RunListener):
     """
 
     def __init__(self, file: Path, state: RunState, changed: Callable[[RunState], None]) -> None:
-        self._file, self._state, self._changed = file, state, changed
+        self._file, self._changed = file, changed
+        #: The state after the last step.
+        self.state = state
 
     def step(self, step: JournalEntry) -> None:
         if isinstance(step, AttemptBegun):
             self._file.unlink(missing_ok=True)
-        state = state_of((step,), (self._state.epoch,), before=self._state)
+        state = state_of((step,), (self.state.epoch,), before=self.state)
         assert state is not None  # noqa: S101 -- it was made
-        self._state = state
+        self.state = state
         self._changed(state)
+
+    def over(self, state: RunState) -> None:
+        self.state = state
 
     def output(self, stream: Stream, chunk: bytes) -> None:
         """Keep what the program printed."""

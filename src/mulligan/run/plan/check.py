@@ -75,11 +75,12 @@ def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[
         yield from _variables(phase.variables, ("phases", at))
         yield from _policy(phase, ("phases", at, "policy"))
         yield from _sharing(plan, at, home or folder)
+        outputs = available(plan, phase)
         for number, agent in enumerate(phase.agents):
             path = ("phases", at, "agents", number)
             yield from _variables(agent.variables, path)
             yield from _environment(agent.env, path)
-            yield from _agent(plan, phase, agent, path, folder)
+            yield from _agent(plan, phase, agent, path, folder=folder, outputs=outputs)
     yield from _outputs(plan, home or folder)
 
 
@@ -100,12 +101,13 @@ def unready(plan: Plan, *, home: Path, environ: Mapping[str, str]) -> Iterator[P
             yield from (each for each in found if each.is_certain)
         absent = missing(plan, at, home=home, environ=environ)
         lacking = [each for each in absent if each.is_certain]
+        is_first = not plan.needs(phase)
         least = {"fail_fast": len(phase.agents), "continue": 1}
         if len(phase.agents) - len(lacking) < least.get(phase.on_failure, phase.minimum or 1):
             yield from lacking
         for number, agent in enumerate(phase.agents):
             place = home / plan.cwd / agent.cwd
-            if not plan.needs(phase) and not place.is_dir():
+            if is_first and not place.is_dir():
                 yield Problem(
                     ("phases", at, "agents", number, "cwd") if agent.cwd else ("cwd",),
                     f"there is no folder {str(place)!r} here",
@@ -267,7 +269,13 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def _agent(
-    plan: Plan, phase: Phase, agent: Agent, path: KeyPath, folder: Path
+    plan: Plan,
+    phase: Phase,
+    agent: Agent,
+    path: KeyPath,
+    *,
+    folder: Path,
+    outputs: Mapping[str, Mapping[str, str]],
 ) -> Iterator[Problem]:
     if agent.program:
         try:
@@ -283,14 +291,14 @@ def _agent(
                 )
     key = "prompt_file" if agent.prompt_file else "prompt"
     try:
-        prompt = prompt_of(agent, folder)
+        used = list(references(prompt_of(agent, folder)))
     except SettingError as wrong:
         yield Problem((*path, key), str(wrong).removeprefix(f"{key} "))
         return
-    variables, outputs = variables_of(plan, phase, agent), available(plan, phase)
+    variables = variables_of(plan, phase, agent)
     names = {*variables, *(f"outputs.{each}" for each in outputs)}
     names |= {f"outputs.{each}.{who}" for each, agents in outputs.items() for who in agents}
-    for name in references(prompt):
+    for name in used:
         if name not in names:
             hint = _why(plan, phase, name) or _nearest(name, names)
             yield Problem((*path, key), unknown(name, variables, outputs), hint)

@@ -21,7 +21,6 @@ from ..journal.store import RunHeld
 from ..process.stop import Stop
 from .acceptance import progress_of
 from .agent import PlanAgent
-from .model import agent_key
 from .schedule import dispatch
 
 if TYPE_CHECKING:
@@ -80,11 +79,8 @@ class Conductor:
         self._claimed, self._plan, self._how, self._waits = claimed, plan, how, waits
         self._listener, self._now = listener, context.platform.clock.wall
         self._agents = {
-            agent_key(phase, agent): PlanAgent(
-                context, claimed.id, plan, place=(at, number), folder=folder, cwd=cwd
-            )
-            for at, phase in enumerate(plan.phases, 1)
-            for number, agent in enumerate(phase.agents, 1)
+            key: PlanAgent(context, claimed.id, plan, phase, agent, folder=folder, cwd=cwd)
+            for key, phase, agent in plan.agents()
         }
         self._running: dict[str, tuple[Thread, Stop]] = {}
         self._driven: set[str] = set()
@@ -115,7 +111,8 @@ class Conductor:
     def _loop(self, own: Stop) -> int:
         begun = self._begin()
         while True:
-            found = self._dispatch(self._states())
+            states = self._states()
+            found = self._dispatch(states)
             if own.is_set:
                 return self._pause(begun, own)
             self._cancel(found)
@@ -124,9 +121,9 @@ class Conductor:
             if found.stop:
                 continue
             if found.is_over:
-                return self._over(begun, found)
+                return self._over(begun, states, found)
             if self._how.park == "exit" and not self._running and found.wake_at is not None:
-                return self._park(begun, found.wake_at)
+                return self._park(begun, states, found.wake_at)
             self._wait(found.wake_at, own)
 
     def report(self) -> Report:
@@ -181,7 +178,7 @@ class Conductor:
 
         try:
             with interruptible(stop):
-                agent.drive(states, stop, changed, how)
+                agent.drive(states.get(key), states, stop, changed, how)
         except GitStopped:  # a resume of the plan continues it
             return
         except RunHeld as held:  # by another conductor, perhaps one stopped by Ctrl-Z
@@ -255,33 +252,44 @@ class Conductor:
         self._runs.write(self._claimed, begun, f"begun-{begun.attempt}")
         return state._replace(begun=(*state.begun, begun))
 
-    def _over(self, begun: RunState, found: Dispatch) -> int:
+    def _over(self, begun: RunState, states: dict[str, RunState], found: Dispatch) -> int:
         because = "; ".join(f"{name}: {why}" for name, why in found.because.items())
         if found.is_success:
-            self._write_end(begun, "done", "every phase succeeded", 0)
+            self._write_end(begun, states, "done", because="every phase succeeded", code=0)
             return 0
-        self._write_end(begun, "stop", because or "a phase failed", _FAILED)
+        self._write_end(begun, states, "stop", because=because or "a phase failed", code=_FAILED)
         return _FAILED
 
-    def _park(self, begun: RunState, until: float) -> int:
-        self._write_end(begun, "again", "its agents wait", EX_TEMPFAIL, until)
+    def _park(self, begun: RunState, states: dict[str, RunState], until: float) -> int:
+        self._write_end(
+            begun, states, "again", because="its agents wait", code=EX_TEMPFAIL, until=until
+        )
         self._waits(until)
         return EX_TEMPFAIL
 
     def _pause(self, begun: RunState, own: Stop) -> int:
         self._stop(list(self._running), own.reason)
+        states = self._states()
         if own.reason in UNASKED:  # not stopped by its user: the next worker continues it
             because = "its supervisor was stopped; the next one continues the run"
-            self._write_end(begun, "again", because, EX_TEMPFAIL, self._now())
+            self._write_end(
+                begun, states, "again", because=because, code=EX_TEMPFAIL, until=self._now()
+            )
             return EX_TEMPFAIL
         if own.reason != "fenced":
-            self._write_end(begun, "pause", "interrupted", _INTERRUPTED)
+            self._write_end(begun, states, "pause", because="interrupted", code=_INTERRUPTED)
         return _INTERRUPTED
 
     def _write_end(
-        self, begun: RunState, then: Then, because: str, code: int, until: float | None = None
+        self,
+        begun: RunState,
+        states: dict[str, RunState],
+        then: Then,
+        *,
+        because: str,
+        code: int,
+        until: float | None = None,
     ) -> None:
-        states = self._states()
         spent = _spent(states) - (begun.cost or 0.0)
         used = sum([each.tokens or 0 for each in states.values()]) - (begun.tokens or 0)
         now = self._now()

@@ -245,11 +245,14 @@ def conduct(
             return EX_TEMPFAIL, conductor.report()._replace(until=later.until)
         runs.release(claimed)
         raise
-    found, state = conductor.report(), runs.look(claimed.id)
-    if notifier is not None and state is not None:
-        notifier.over(state)
-    if state is not None and state.status == "waiting":
-        found = found._replace(until=state.until)
+    found = conductor.report()
+    if notifier is not None or not found.is_over:
+        state = runs.look(claimed.id)
+        assert state is not None  # noqa: S101 -- it was driven here
+        if notifier is not None:
+            notifier.over(state)
+        if state.status == "waiting":
+            found = found._replace(until=state.until)
     if found.is_over:
         found = found._replace(aside=tuple(files_aside(plan, cwd, claimed.id)))
     listener.over(found)

@@ -77,6 +77,8 @@ def plan_from(source: Source, *, name: str) -> Plan:
         return path
 
     plan = validated(source, _adapter(), data, words=PLAN_WORDS, written=written)
+    if not policies:
+        return plan
     phases = [
         replace(phase, policy=policies.get(at, phase.policy))
         for at, phase in enumerate(plan.phases)

@@ -192,7 +192,7 @@ def report(
         is_over=not {"open", "blocked"} & {*found},
         began_at=began,
         took=0.0 if began is None else max(0.0, ended - began),
-        waited=sum(seconds_waited(state) for state in states.values()),
+        waited=sum([seconds_waited(state) for state in states.values()]),
         cost=sum(costs) if costs else None,
         tokens=sum(tokens) if tokens else None,
         phases=tuple(_phase(each, states, phases, because, trees or {}) for each in plan.phases),

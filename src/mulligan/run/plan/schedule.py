@@ -91,10 +91,10 @@ def dispatch(
     stop: list[str] = []
     states: dict[str, PhaseState] = {}
     because: dict[str, str] = {}
+    needs = {phase.name: plan.needs(phase) for phase in plan.phases}
     agents = [
         _Agent(key, phase, agent, progress.get(key, _NEW)) for key, phase, agent in plan.agents()
     ]
-    needs = {phase.name: plan.needs(phase) for phase in plan.phases}
     slots = _FreeSlots(plan, agents)
     wake_at = inf
     for phase in plan.phases:
