@@ -23,17 +23,7 @@ from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
 from mulligan.testing import Scripted, VirtualClock, status_error, virtual_time
 
-
-@pytest.fixture
-def guard() -> Guard:
-    return Guard("bank", store=Memory())
-
-
-def key() -> str:
-    here = mulligan.current()
-    assert here is not None
-    return here.key
-
+from .conftest import key
 
 _LAMBDA = lambda: 1  # noqa: E731 -- the point
 

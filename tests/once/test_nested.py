@@ -13,16 +13,7 @@ from mulligan import Guard
 from mulligan.stores.memory import Memory
 from mulligan.testing import VirtualClock
 
-
-@pytest.fixture
-def guard() -> Guard:
-    return Guard("bank", store=Memory())
-
-
-def key() -> str:
-    here = mulligan.current()
-    assert here is not None
-    return here.key
+from .conftest import key
 
 
 def test_a_guard_inside_repeats_under_the_same_key(guard):
