@@ -1,1 +1,1 @@
-"""Adapters: Mulligan for other libraries and protocols, one module a library."""
+"""Adapters: Mulligan for other libraries and protocols, one module per library."""

@@ -26,7 +26,7 @@ __all__ = ("guarded",)
 _ONE_SHOT = ("AsyncIterablePayload", "StreamReaderPayload")
 
 # The timer of the last call in this context that ended with an exception, with that exception.
-# aiohttp makes one timer a call, and sends a GET whose connection was lost again by itself.
+# aiohttp makes one timer per call, and sends a GET whose connection was lost again by itself.
 _ended: ContextVar[tuple[object, Exception] | None] = ContextVar("mulligan.aiohttp", default=None)
 
 

@@ -1,6 +1,6 @@
 """The command line: the list of commands, loaded when used, and the format of errors.
 
-One file a command. The group names them with their one-line help, and imports a command's file
+One file per command. The group names them with their one-line help, and imports a command's file
 only when that command runs: `mulligan --help` must not load what `mulligan run` needs.
 """
 

@@ -202,7 +202,7 @@ class Schedule(_Jittered):
     """A list of waits, the last of which repeats.
 
     Args:
-        waits: The curve, in seconds, one entry an attempt.
+        waits: The curve, in seconds, one entry per attempt.
         cap: Upper bound of every wait; by default the longest entry with all its jitter.
         jitter: How the dice move it; see `_Jittered`.
         spread: Seconds for ``additive``, a share for ``proportional``.

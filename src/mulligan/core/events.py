@@ -1,6 +1,6 @@
 """Events: frozen records of what happened, for listeners.
 
-One event a failed attempt, one for each call that ends in a way worth knowing. A call that
+One event per failed attempt, one for each call that ends in a way worth knowing. A call that
 succeeds at once makes no event unless a listener asked for successes. What calls share changes
 with one of them: that call is named, and the listeners of its guard are told.
 """

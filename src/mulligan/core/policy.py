@@ -127,7 +127,7 @@ class Policy:
 
     Args:
         name: For people: ``default``, ``nightly review``.
-        rules: One rule a kind; a kind without one is not retried.
+        rules: One rule per kind; a kind without one is not retried.
         statuses: HTTP statuses that may be retried, where the kinds alone would allow more;
             None means the kinds decide. Limits are retried whatever their status.
         effects: What repeating does, where the caller does not say.

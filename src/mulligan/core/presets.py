@@ -85,7 +85,7 @@ def _skill() -> Policy:
 
 
 def _tools() -> Policy:
-    """R-B3, R-B4, R-L1 to R-L3: one rule a family; a network failure only if safe to repeat."""
+    """R-B3, R-B4, R-L1 to R-L3: one rule per family; a network failure only if safe to repeat."""
     server = Rule(attempts=5, backoff=Exponential(first=0.2, cap=30, jitter="additive", spread=0.1))
     network = Rule(attempts=3, backoff=Linear(first=0.5, step=0.5, cap=30))
     limit = Rule(attempts=3, backoff=Fixed(wait=1))

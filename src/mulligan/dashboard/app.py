@@ -109,7 +109,7 @@ def _page(name: str, **words: str) -> str:
 
 
 class _Endpoints:
-    """The answers of the server, one method a route. What reads a store is run in a thread."""
+    """The answers of the server, one method per route. What reads a store is run in a thread."""
 
     def __init__(self, sources: Sources, actions: Actions, access: Access) -> None:
         self._sources, self._actions, self._access = sources, actions, access

@@ -1,6 +1,6 @@
 """Spool files for letters that could not be written to their store.
 
-One file a letter, readable by its owner alone, written whole or not at all. A folder that other
+One file per letter, readable by its owner alone, written whole or not at all. A folder that other
 users can write to is refused.
 """
 

@@ -113,7 +113,7 @@ def deliver(fault: Fault, answer: PlannedResponse, now: float) -> tuple[Act, ...
     return (DeliveryPause(delay), *acts) if delay else acts
 
 
-def _acts(fault: Fault, answer: PlannedResponse, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
+def _acts(fault: Fault, answer: PlannedResponse, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return per case
     match fault.name:
         case "reset" | "lost":
             return (Reset(),)
@@ -144,7 +144,7 @@ def _gap(fault: Fault) -> DeliveryPause:
     return DeliveryPause(_GAP if lasts is None else lasts)
 
 
-def _streamed(  # noqa: PLR0911 -- one return a case
+def _streamed(  # noqa: PLR0911 -- one return per case
     fault: Fault, answer: PlannedResponse, stream: ResponseStream, now: float
 ) -> Iterable[Act]:
     headers = {
@@ -181,7 +181,7 @@ def _streamed(  # noqa: PLR0911 -- one return a case
             return [begun[0], *(Send(framed(frame)) for frame in stream.frames), end]
 
 
-def _whole(fault: Fault, answer: PlannedResponse, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return a case
+def _whole(fault: Fault, answer: PlannedResponse, now: float) -> Iterable[Act]:  # noqa: PLR0911 -- one return per case
     body = answer.body
     half = body[: len(body) // 2]
     full = whole(answer.status, answer.headers, body, now)

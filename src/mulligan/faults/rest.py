@@ -93,7 +93,7 @@ class Resource:
         self._kept[client, key] = (payload, done.page)
         return done
 
-    def _do(self, method: str, path: str, body: Json) -> Applied:  # noqa: PLR0911 -- one return a case
+    def _do(self, method: str, path: str, body: Json) -> Applied:  # noqa: PLR0911 -- one return per case
         name, _, tail = path.strip("/").partition("/")
         items = self._items[name]
         if not tail:

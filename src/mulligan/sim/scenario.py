@@ -149,7 +149,7 @@ class Jobs:
 
     Args:
         count: How many jobs.
-        agents: How many agents do them, one after another each; 0 for one job an agent.
+        agents: How many agents do them, one after another each; 0 for one job per agent.
         rate: Jobs that begin in a second; 0 where all begin at once.
         effects: What happens if a request of it is made twice.
         tokens: Tokens of a job.

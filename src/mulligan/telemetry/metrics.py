@@ -102,7 +102,7 @@ class Change(NamedTuple):
     value: float = 1.0
 
 
-def changes(event: Event) -> Iterator[Change]:  # noqa: C901, PLR0912 -- one case an event
+def changes(event: Event) -> Iterator[Change]:  # noqa: C901, PLR0912 -- one case per event
     """The changes that `event` makes to the metrics of its target."""
     match event:
         case Failed():

@@ -1,6 +1,6 @@
 """Output split into JSON values that stand alone and the lines between them.
 
-Programs print one event a line, one pretty-printed value after human lines, an array of events,
+Programs print one event per line, one pretty-printed value after human lines, an array of events,
 or an event in the middle of another line. A broken line stays text. The work is bounded: failed
 attempts to read JSON share a budget proportional to the size of the text.
 """

@@ -44,7 +44,7 @@ def _console() -> Console:
 
 
 def letter_table(found: Sequence[Record], url: str) -> None:
-    """A line a letter, on stdout."""
+    """One line per letter, on stdout."""
     if not found:
         click.echo(f"no dead letters in {clean(url)}")
         return

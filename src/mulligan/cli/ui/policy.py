@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ("ABOUT", "attempts_text", "backoff_text", "sheet")
 
-# One line a preset, for `--list`. A test holds the names against core.presets.
+# One line per preset, for `--list`. A test holds the names against core.presets.
 ABOUT = {
     "default": "the built-in policy: limits bounded by time, faults also by attempts",
     "skill": "four attempts, full jitter up to 30s, only 429, 502, 503 and 504",

@@ -163,7 +163,7 @@ def _chunk(
     }
 
 
-def _spelled(reason: RefusalReason) -> tuple[int, str, list[Json]]:  # noqa: PLR0911 -- one return a case
+def _spelled(reason: RefusalReason) -> tuple[int, str, list[Json]]:  # noqa: PLR0911 -- one return per case
     """Status, words, details."""
     model = reason.asked.model
     match reason.name:

@@ -65,7 +65,7 @@ def openai_refusal(reason: RefusalReason) -> Refusal:
     return Refusal(status=status, body={"error": error}, headers=tuple(headers))
 
 
-def _spelled(reason: RefusalReason) -> tuple[int, str, str | None, str]:  # noqa: PLR0911 -- one return a case
+def _spelled(reason: RefusalReason) -> tuple[int, str, str | None, str]:  # noqa: PLR0911 -- one return per case
     """Status, type, code, words."""
     model = reason.asked.model
     match reason.name:

@@ -1,6 +1,6 @@
 """Events of a run as JSON lines on stdout, for programs.
 
-One object a line, each with ``event``, ``run`` and ``at``; docs/run.md lists them. The program's
+One object per line, each with ``event``, ``run`` and ``at``; docs/run.md lists them. The program's
 text comes as ``output`` events, as it printed it; all other text is cleaned and masked.
 """
 

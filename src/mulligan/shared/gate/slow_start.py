@@ -229,7 +229,7 @@ class SlowStart:
         """After a call of a ramp was answered in `lasted` seconds, while `live` are under way.
 
         One more may be, as long as answers take no longer than they did at best. Where they do,
-        calls queue at the target, and more of them would time out there: one more a round then,
+        calls queue at the target, and more of them would time out there: one more per round then,
         in case that the target has become slower for another reason.
         """
         lately = self.lately + _SHARE * (lasted - self.lately) if self.lately else lasted

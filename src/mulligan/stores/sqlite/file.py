@@ -99,7 +99,7 @@ class SqliteFile:
         url: The store, for errors.
         synchronous: ``NORMAL`` survives the death of processes, ``FULL`` that of the machine too.
         patience: Seconds to wait for other writers.
-        migrations: One script a version; those that the file has not seen are run on first use.
+        migrations: One script per version; those that the file has not seen are run on first use.
         is_replaceable: Whether to go on with a new file if this one is deleted or replaced while it
             is in use: the first caller that notices gets an error, then the new file is opened. If
             not, every caller gets an error until the file is back, or the process has been

@@ -1,1 +1,1 @@
-"""Events of agent programs in their JSON streams, one file a program."""
+"""Events of agent programs in their JSON streams, one file per program."""
