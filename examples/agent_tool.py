@@ -1,6 +1,6 @@
 """A tool of an agent that must not act twice.
 
-The ticket system takes the ticket and loses its reply. Nobody knows then whether the ticket
+The ticket system takes the ticket and loses its reply. It is unknown then whether the ticket
 exists, so `verify=` looks before anything is sent again. The second ticket is lost on the way
 there, and is sent again.
 """

@@ -21,7 +21,7 @@ from rich.text import Text
 HERE = Path(__file__).resolve().parent
 AGENTS = {"claude": HERE / "scripted_agent.py", "codex": HERE / "scripted_codex.py"}
 
-# What to try next, for whoever has one of them.
+# What to try next, if one of these programs is installed.
 PROGRAMS = {
     "claude": 'claude -p "Port the tests to pytest"',
     "codex": 'codex exec "Port the tests to pytest"',
@@ -148,7 +148,7 @@ def play(stage: Stage) -> None:
     concluded(f"exit code {code}, the program's own, after one attempt.")
     code, _ = stage.act(
         "A limit that resets in three hours",
-        "Nobody has to sit and wait: the run is parked on disk, and survives a reboot.",
+        "No process has to wait: the run is parked on disk, and survives a reboot.",
         "effect limit:10800 ok",
         "mulligan run --park exit --name night -- claude -p 'Port the tests to pytest'",
     )

@@ -232,12 +232,12 @@ def main() -> None:
         )
         act(
             "An order whose answer was lost",
-            "it may have been taken, and nobody said that ordering twice is harmless",
+            "it may have been taken, and ordering twice is not declared harmless",
             lambda: ordering.call(place_order, "/orders/1"),
             "/orders/1",
         )
         act(
-            "The same, where somebody can look",
+            "The same, with a way to look it up",
             "verify= finds out whether the order is there, before anything is sent again",
             lambda: careful.call(place_order, "/orders/2"),
             "/orders/2",

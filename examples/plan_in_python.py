@@ -10,7 +10,7 @@ import tempfile
 
 from mulligan.run import Agent, Phase, Plan, run_plan
 
-# Programs that everybody has; with an agent it is Agent(program="claude", prompt="…").
+# Programs of every machine; with an agent it is Agent(program="claude", prompt="…").
 PLAN = Plan(
     name="count",
     phases=(

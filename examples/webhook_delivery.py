@@ -87,7 +87,7 @@ def main() -> None:
     for record in letters.all():
         print(f"letter: {record.letter.name} {record.letter.arguments['event']} {record.state}")  # type: ignore[index]
         mark = letters.replay(record)
-        print("replay:", mark.state if mark else "somebody else is at it")
+        print("replay:", mark.state if mark else "another replay is running")
     print("evt-2 again:", deliver("evt-2", url, shipped, token=new))
 
     print("requests:", ", ".join(Receiver.requests))

@@ -86,7 +86,8 @@ def _command(capsys):
 def within():
     """So many seconds, on a machine that has time: `with within(0.25): …`.
 
-    Beside what is timed somebody naps. Where naps take twice as long as they should, all may.
+    A thread beside the timed code naps. If its naps take twice as long as they should, so may the
+    timed code.
     """
 
     @contextmanager

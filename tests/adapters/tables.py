@@ -1,6 +1,6 @@
 """Measures every client against every fault, and renders the tables of docs/adapters.md.
 
-Run it to write the page anew: ``python tests/adapters/tables.py``. The test beside it compares.
+Run it to write the page again: ``python tests/adapters/tables.py``. The test beside it compares.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The help of every command is kept as a file: a change of wording is seen where it is made.
 
-After a change that is meant: ``MULLIGAN_WRITE_HELP=1 make pytest`` writes the files anew; read the
+After a change that is meant: ``MULLIGAN_WRITE_HELP=1 make pytest`` writes the files again; read the
 difference before you commit it.
 """
 

@@ -1,4 +1,4 @@
-"""What `mulligan run` refuses, before anything is kept that somebody could start later."""
+"""What `mulligan run` refuses, before anything is recorded that could be started later."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from mulligan.run.journal.store import RunStore
 
 
 def made(runs: RunStore, at: float, *, name="", command="claude -p 'Fix it'", **facts: Any) -> Any:
-    """A run that was asked for; whoever made it holds it."""
+    """A run that was asked for, held by the process that made it."""
     words = ("claude", "-p", "Fix it")
     id_ = runs.new_folder(words, facts.pop("id", ""))
     step = RunMade(

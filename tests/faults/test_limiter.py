@@ -128,7 +128,7 @@ def test_refusals_that_count_keep_a_client_out_for_as_long_as_it_hammers(countin
 def test_who_waits_as_told_is_admitted_even_where_refusals_count(
     capacity, counting, counts_refusals, asked
 ):
-    """E-A18: a client that obeys is never locked out, whoever hammered before it."""
+    """E-A18: a client that obeys is never locked out by the requests of another."""
     known = ClientLimits.parse(
         requests=f"{capacity}/10s",
         tokens="60/7s",

@@ -1,7 +1,7 @@
 """The real SDKs against the server, their own retries at default.
 
 Every case is a client of its own with a rule of its own, and they run at once: an SDK that backs
-off for half a second holds up nobody. What they do was measured in November 2026 with
+off for half a second holds up no client. What they do was measured in November 2026 with
 anthropic 2.8, openai 3.49 and google-genai 3.1.
 """
 

@@ -277,7 +277,7 @@ def test_a_port_that_was_taken_all_the_same_is_waited_for(fault_server, caplog):
     fault_server.set("refuse(0.1s),ok")
     with pytest.raises(ConnectionResetError):
         post(fault_server)
-    fault_server._listener._socket.close()  # the moment in which somebody else is faster
+    fault_server._listener._socket.close()  # another process could take the port now
     with squat(fault_server.port):
         until(lambda: caplog.messages)
     until(lambda: is_open(fault_server))

@@ -355,7 +355,7 @@ def test_a_key_makes_one_effect_of_two_requests():
 
 
 def test_a_fresh_key_for_each_attempt_is_seen():
-    """R-I5: a key that changes with the attempt protects nobody."""
+    """R-I5: a key that changes with the attempt protects nothing."""
     world = World("lost,ok")
     for key in ("k1", "k2"):
         world.ask("/invoices", {"eur": 7}, idempotency_key=key)

@@ -52,7 +52,7 @@ def test_without_a_key_the_arguments_are_the_key(guard):  # E-F8, R-I3
         calls.append(key())
         return amount
 
-    keyed.__wrapped__ = charge  # type: ignore[attr-defined]  # no closure, as far as anybody can see
+    keyed.__wrapped__ = charge  # type: ignore[attr-defined]  # no visible closure
     way = Once(scope=("ada", "run 7", "step 2"))
     for arguments in ({"amount": 5}, {"amount": 5.0, "currency": "EUR"}):
         assert guard.once(way, keyed, **arguments) == 5
@@ -279,10 +279,10 @@ def test_a_key_in_memory_is_waited_for_in_virtual_time():
         assert bank.once("order-17", outer) == pytest.approx(900)
 
 
-# Nobody is left behind
+# Nothing is left behind
 
 
-def test_a_call_leaves_neither_bells_nor_jobs(guard):  # E-D8
+def test_a_call_leaves_neither_waiters_nor_jobs(guard):  # E-D8
     for number in range(50):
         guard.once(f"order {number}", charge, 5)
     assert not _waiting

@@ -25,7 +25,7 @@ def at(now: float, era: str = "") -> Moment:
 
 
 def lapsed(state: Claim, *, after: float) -> Claim:
-    """The claim once somebody has asked for it every second, in vain."""
+    """The claim after another caller has asked for it every second, in vain."""
     for now in range(int(after)):
         state, _ = take(state, "watcher", now=now)
     return state
@@ -37,7 +37,7 @@ def take(state, holder, *, now=0.0, fingerprint="pay 5", lease=30.0, era=""):
 
 def test_one_takes_it_and_the_others_wait_for_its_result():  # E-F4
     state, first = take(Claim(), "a")
-    state, second = take(state, "b", now=10)  # nobody watched: five seconds of ten count
+    state, second = take(state, "b", now=10)  # no caller asked meanwhile: five seconds of ten count
     assert (first, second) == (Mine(1), Busy(25.0, "a", 1))
     state, stored = Finish(holder="a", epoch=1, fingerprint="pay 5", value='"paid"', ttl=60)(
         state, at(11)

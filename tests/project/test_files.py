@@ -1,4 +1,4 @@
-"""How the source is kept: one sentence at the top, nothing of anybody's machine."""
+"""Rules for source files: a sentence at the top, no TODO, no name of a machine."""
 
 from __future__ import annotations
 

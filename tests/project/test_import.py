@@ -80,7 +80,7 @@ def fetch():
     raise ConnectionRefusedError
 
 import sys
-sys.modules["logging"] = None  # whoever imports it now fails
+sys.modules["logging"] = None  # importing it fails from here on
 try:
     mulligan.Guard(attempts=1, listeners=[lambda event: None]).call(fetch.__wrapped__)
 except ConnectionRefusedError:

@@ -1,4 +1,4 @@
-"""What users can rely on, frozen: a change here is a change for everybody."""
+"""The public names, frozen: a change here is a change for every user."""
 
 from __future__ import annotations
 

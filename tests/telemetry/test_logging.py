@@ -211,7 +211,7 @@ def test_a_logger_that_does_not_listen_costs_no_record(caplog):
     assert caplog.records == []
 
 
-# Nobody listens
+# No listener
 
 
 def test_the_first_exhaustion_that_nobody_hears_is_a_warning(records):  # R-X1

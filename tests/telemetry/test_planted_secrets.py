@@ -107,7 +107,7 @@ class Ears:
         self.handler = logging.StreamHandler(self.text)
         self.handler.setFormatter(logging.Formatter("%(levelname)s %(message)s %(mulligan)r"))
         self.handler.addFilter(self._keep)
-        self.logger = logging.Logger("ears", logging.DEBUG)  # noqa: LOG001 -- nobody else hears it
+        self.logger = logging.Logger("ears", logging.DEBUG)  # noqa: LOG001 -- a logger without parents
         self.logger.addHandler(self.handler)
 
     def _keep(self, record):

@@ -64,7 +64,7 @@ def test_breaker_gate_and_tokens_are_read_from_the_store_at_each_scrape():
             )
         found = lines(registry)
     assert 'retry_breaker_state{target="blocked"} 2.0' in found
-    # Nobody has named a store: this is what the guards of this process know.
+    # No store was named: this is the state of this process's guards.
     (opens,) = (line for line in found if line.startswith('retry_gate_opens_in_seconds{target="s'))
     assert 600 <= float(opens.split()[1]) < 660
     (tokens,) = (line for line in found if line.startswith('retry_tokens_left{target="acme"}'))

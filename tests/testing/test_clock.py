@@ -1,4 +1,4 @@
-"""A clock that moves only when somebody waits or pushes it."""
+"""VirtualClock: moves only when a call waits or a test advances it."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ async def ask(
 
 
 def account(scope: Any) -> str | None:
-    """Who asks: the header x-account; nobody if it is empty."""
+    """The caller: the header x-account; None if it is empty."""
     return dict(scope["headers"])[b"x-account"].decode() or None
 
 

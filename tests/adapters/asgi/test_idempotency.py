@@ -449,7 +449,7 @@ def test_a_holder_that_lost_its_lease_does_not_overwrite_its_successor(
         first, second = run(story)
     assert "was overtaken by another server" in caplog.text
     assert second.is_replayed
-    # If nobody holds the key, what the first one did is what was done.
+    # If the key is free again, the result of the first one counts.
     seen = {"done": (201, "successor"), "running": (409, "successor"), "failed": (201, "zombie")}
     assert (first.status, second.body) == (
         seen[successor][0],
