@@ -93,7 +93,7 @@ def _home(folder: Path) -> Iterator[Check]:
     runs = folder / "runs"
     for each in sorted(runs.iterdir()) if runs.is_dir() else ():
         wrong += _permissions(each, 0o077, "go-rwx")
-    yield from wrong or [Check("home", f"{folder}{named} is yours alone")]
+    yield from wrong or [Check("home", f"{folder}{named} is accessible only to you")]
 
 
 def _permissions(path: Path, mask: int, remedy: str) -> Iterator[Check]:
@@ -156,7 +156,7 @@ def _database(about: str, file: SqliteFile) -> Iterator[Check]:
         yield Check(about, because, "upgrade mulligan: a newer one wrote it")
     else:
         old = f" (schema {version}, brought up to {file.version} at its next use)"
-        yield Check(about, f"{path} is whole{old if version < file.version else ''}")
+        yield Check(about, f"{path} is intact{old if version < file.version else ''}")
 
 
 def _runs(folder: Path, journal: sqlite3.Connection, now: float) -> Iterator[Check]:
