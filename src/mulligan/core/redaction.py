@@ -164,11 +164,12 @@ def mask(text: str) -> str:
     """
     if len(text) < SHORTEST_SECRET and (not text or text.isalnum()):
         return text  # too short for a value, without room for a name beside one
+    lowered = text.lower()
+    is_suspicious = any(suspect in lowered for suspect in _SUSPICIOUS)
     for value in secret_values():
         if value in text:
             text = text.replace(value, MASK)
-    lowered = text.lower()
-    if any(suspect in lowered for suspect in _SUSPICIOUS):
+    if is_suspicious:
         for pattern, replacement in _RULES:
             text = pattern.sub(replacement, text)
     # Most messages have no word as long as a key, and are done after one search.

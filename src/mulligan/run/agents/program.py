@@ -395,8 +395,9 @@ class KnownProgram:
         return GENERIC.reader(launch)
 
     def account(self, command: tuple[str, ...], environ: Mapping[str, str], /) -> AgentAccount:
-        where, parts = endpoint(self.endpoints, environ), self._read(command)[1]
+        parts = self._read(command)[1]
         found = self._credentials(parts, environ)
+        where = endpoint(self.endpoints, environ)
         provider = self.provider or self._provider(parts, environ, found)
         host = where.partition("/")[0].rpartition("@")[2]
         at = f" at {host}" if host else ""
@@ -433,9 +434,10 @@ class KnownProgram:
         self, parts: tuple[Argument, ...], environ: Mapping[str, str]
     ) -> dict[str, Credential]:
         """The credentials that it can use, by provider."""
+        given_key = value_of(parts, *self.key_options)
         files, variables = self.file_credentials(environ), key_credentials(self.keys, environ)
         found = {**variables, **files} if self.is_file_first else {**files, **variables}
-        if given_key := value_of(parts, *self.key_options):
+        if given_key:
             named, equals, key = given_key.partition("=")  # aider's has the provider in it
             provider = named if equals else value_of(parts, *self.provider_options) or self.provider
             secret = key if equals else given_key

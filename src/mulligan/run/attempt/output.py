@@ -11,12 +11,13 @@ from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from ..listeners import RunListener
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from ..agents.adapter import OutputNote, OutputReader, Stream
-    from ..listeners import RunListener
 
 __all__ = (
     "AFTER",
@@ -129,7 +130,11 @@ class AttemptOutput:
         self._is_tool_spared = is_tool_spared
         self._log, self._retrying = log, retrying
         self._reader, self._is_translated, self._show = reader, is_translated, show
-        self._listeners, self._answered = listeners, answered
+        # Most listeners are told of steps alone, and a program may print thousands of events.
+        self._noted = [
+            each.noted for each in listeners if type(each).noted is not RunListener.noted
+        ]
+        self._answered = answered
         self._logs: dict[Stream, AttemptLog] = {
             stream: AttemptLog(log.with_suffix(suffix)) for stream, suffix in LOGS.items()
         }
@@ -201,8 +206,8 @@ class AttemptOutput:
                 self._show(stream, text.encode("utf-8", "surrogateescape"))
         if note.is_work:
             self._answered()
-        for listener in self._listeners:
-            listener.noted(note, self.facts)
+        for noted in self._noted:
+            noted(note, self.facts)
 
     def close(self) -> None:
         """Read the last incomplete lines and close the logs.

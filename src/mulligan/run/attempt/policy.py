@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from ...core.backoff import Exponential
@@ -30,8 +31,9 @@ _BACKOFFS = {
 }
 
 
+@cache
 def run_policy(name: str = "default") -> Policy:
-    """The preset for whole programs.
+    """The preset for whole programs; the same object every time.
 
     `default` is made for calls. A program has retried several times by itself before it fails,
     every attempt starts it again, and no user waits at a screen: so the waits are longer, and

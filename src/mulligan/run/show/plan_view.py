@@ -251,9 +251,9 @@ class _Lines:
         """One line; with the time, where it is about a moment."""
         ink, plain = (_TONES[said.tone], "\x1b[0m") if self.is_coloured else ("", "")
         when = "" if at is None else f"{clock(at, at)} "
-        for number, line in enumerate(_folded(f"{when}{said.text}", self.width() - len(_MARK))):
-            mark = f"{ink}{_MARK.rstrip()}{plain} " if not number else " " * len(_MARK)
-            self._streams.say(f"{mark}{line}")
+        lines = _folded(f"{when}{said.text}", self.width() - len(_MARK))
+        indent = " " * len(_MARK)
+        self._streams.say(f"{ink}{_MARK.rstrip()}{plain} " + f"\n{indent}".join(lines))
 
 
 def _folded(text: str, width: int) -> list[str]:
