@@ -30,7 +30,7 @@ from ..run.show.messages import money
 from ..run.show.plan_view import PlanTable
 from ..run.show.standard_streams import StandardStreams
 from . import Unusable
-from .run_start import check_name, notice_argv, working_folder
+from .run_start import check_name, notify_argv, working_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +76,7 @@ def run_plan(
             raise Unusable(f"{flag} is for a bare command", f"in a plan it belongs in {place}")
     cwd, name, notify = options.pop("cwd"), options.pop("name"), options.pop("notify")
     check_name(name)
-    told = notice_argv(notify)
+    told = notify_argv(notify)
     folder = Path(file).parent.resolve()
     home = working_folder(cwd) if cwd else folder
     plan = load_plan(file, home=home)

@@ -71,7 +71,7 @@ def command(run: str | None, **options: Any) -> int:
     mulligan resume port --horizon 3d --park exit
     mulligan resume port --here      its files were moved to this machine
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
-    from ..run_start import resume_run
+    from ..run_resume import resume_run
 
     if run == "":  # a variable that was empty: not a request to resume just any run
         raise Unusable(

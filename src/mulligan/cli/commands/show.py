@@ -259,9 +259,9 @@ def _attempt(state: RunState, at: int, now: float) -> list[str]:
     rows = [
         ("ended", f"{how_ended} after {duration_text(ended.took)}{code}"),
         ("said", ended.message),
-        ("read", ended.reading),
+        ("read", ended.reading if ended.reading != ended.message else ""),
         ("then", then),
-        ("because", ended.because if ended.then != "done" else ""),
+        ("because", ended.because if ended.then != "done" and ended.because not in then else ""),
         ("hint", ended.advice),
         ("retries", f"{ended.retries} of its own" if ended.retries else ""),
         ("spent", ", ".join(e for e in (money(ended.cost), token_text(ended.tokens)) if e)),

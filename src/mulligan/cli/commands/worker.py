@@ -75,7 +75,7 @@ def command(*, jobs: int, once: bool, poll: float) -> int:
 
     def drive(claimed: ClaimedRun, state: RunState) -> None:
         prune_daily(context.runs, context.now())  # it may stay for months
-        click.echo(f"mulligan: {claimed.id}: woken ({clean(state.made.command)})", err=True)
+        click.echo(f"mulligan: {claimed.id}: resumed ({clean(state.made.command)})", err=True)
         own, how = context_of(state), DriveOptions(park="exit")
         if state.made.agent == PLAN:
             from ...run.plan.drive import kept_plan
