@@ -103,7 +103,7 @@ def parking(home: Path, count: int) -> Row:
             {"horizon": 21600.0},
             sorted(os.environ),
         )
-        claimed = desk.make(desk.new_folder(("claude", "-p", "Port the tests to pytest")), made)
+        claimed, _ = desk.make(desk.new_folder(("claude", "-p", "Port the tests to pytest")), made)
         desk.write(claimed, AttemptBegun(1.8e9, 1, "start", "a" * 36, ""), "begun-1")
         limit = AttemptEnd(
             1.8e9 + 60,

@@ -42,7 +42,7 @@ def doctor(home, capfd):
 def add(home, *steps):
     runs = RunStore(home)
     made = RunMade(NOW, "generic", "true", "/", "host", os.geteuid(), "", {}, [])
-    claimed = runs.make(runs.new_folder(("true",)), made)
+    claimed, _ = runs.make(runs.new_folder(("true",)), made)
     for number, step in enumerate(steps):
         runs.write(claimed, step, f"step-{number}")
     runs.release(claimed)

@@ -243,7 +243,7 @@ def test_nothing_is_taken_from_an_agent_that_may_be_at_work(mulligan, folder, le
     runs = RunStore()
     made = RunMade(0.0, "plan", "plan p", str(folder), "host", 0, "nightly", {}, [])
     runs.files("k3fqzz")
-    claimed = runs.make("k3fqzz", made)
+    claimed, _ = runs.make("k3fqzz", made)
     refused = "error: run k3fqzz is being run by process"
     for first in (refused, "error: run k3fqzz has not ended"):
         code, _, err = mulligan("restore", "k3fqzz/agents/1-1-one")
@@ -258,7 +258,9 @@ def test_restore_does_not_come_between_a_run_and_its_tree(mulligan, folder):
     set_aside(folder, run="k3fqzz/agents/1-1-one")
     runs = RunStore()
     runs.files("k3fqzz")
-    claimed = runs.make("k3fqzz", RunMade(0.0, "plan", "plan p", str(folder), "h", 0, "", {}, []))
+    claimed, _ = runs.make(
+        "k3fqzz", RunMade(0.0, "plan", "plan p", str(folder), "h", 0, "", {}, [])
+    )
     driven = f"run k3fqzz is being run by process {os.getpid()}, and restores by itself what it has"
     hint = "wait until it ends, or cancel it first: mulligan cancel k3fqzz"
     said = f"error: {driven} set aside\n\nhint: {hint}\n"

@@ -64,7 +64,7 @@ def add(
     """A run with these steps; its id."""
     host, user = os.uname().nodename, os.geteuid()
     made = RunMade(at, agent, " ".join(command), "/src", host, user, name, {}, ["HOME"])
-    claimed = runs.make(runs.new_folder(command, id_), made)
+    claimed, _ = runs.make(runs.new_folder(command, id_), made)
     for number, step in enumerate(steps):
         runs.write(claimed, step, f"step-{number}")
     if not is_held:

@@ -31,7 +31,7 @@ def made(runs: RunStore, at: float, *, name="", command="claude -p 'Fix it'", **
         variables=[],
         **facts,
     )
-    return runs.make(id_, step)
+    return runs.make(id_, step)[0]
 
 
 def begun(runs: RunStore, claimed: Any, at: float, attempt: int = 1, how: Any = "start") -> None:

@@ -40,7 +40,7 @@ def limited(tmp_path):
     environ = {"PATH": "", "HOME": str(tmp_path)}
     with closing(Stop()) as stop:
         context = RunContext(environ, runs, stop, real_platform())
-        claimed, _ = make_run(context, ("claude", "-p", "x"), RunOptions(), cwd=str(tmp_path))
+        claimed, *_ = make_run(context, ("claude", "-p", "x"), RunOptions(), cwd=str(tmp_path))
     runs.write(claimed, AttemptBegun(now, 1, "start", "", ""), "b")
     ended = AttemptEnd(
         now, 1, 1.0, code=1, kind="quota", then="stop", until=now + THURSDAY, exit=75, because="far"

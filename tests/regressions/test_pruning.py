@@ -44,7 +44,7 @@ def runs(tmp_path, monkeypatch):
 
 def add(runs, *steps, agent="claude", id_="", parent=""):
     made = RunMade(OLD, agent, "claude", "/src", "host", os.geteuid(), "", {}, [], parent=parent)
-    claimed = runs.make(runs.new_folder(("claude",), id_), made)
+    claimed, _ = runs.make(runs.new_folder(("claude",), id_), made)
     for number, step in enumerate(steps):
         runs.write(claimed, step, f"step-{number}")
     runs.release(claimed)

@@ -27,7 +27,7 @@ def parked(stage, **more):
     now, context = stage.clock.wall(), stage.context("ok")
     context = context._replace(environ={**context.environ, **more})
     cwd = str(stage.folder / "work")
-    claimed, stdin = make_run(context, ("claude", "-p", "x"), RunOptions(), cwd=cwd)
+    claimed, _, stdin = make_run(context, ("claude", "-p", "x"), RunOptions(), cwd=cwd)
     stdin.close()
     context.stop.close()
     stage.runs.write(claimed, RunRescheduled(now, now - 1, "parked"), "parked")

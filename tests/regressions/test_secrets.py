@@ -228,7 +228,7 @@ def test_a_short_secret_in_a_command_or_a_name_is_masked(monkeypatch, tmp_path):
     with closing(Stop()) as stop:
         context = RunContext(os.environ, runs, stop, real_platform())
         command, name = ("psql", "hunter2hunt"), "hunter2hunt"
-        claimed, stdin = make_run(context, command, RunOptions(), cwd=str(tmp_path), name=name)
+        claimed, _, stdin = make_run(context, command, RunOptions(), cwd=str(tmp_path), name=name)
     stdin.close()
     state = runs.look(claimed.id)
     runs.close()

@@ -96,7 +96,7 @@ class Stage:
         name = asked.pop("name", "")
         context, options = self.context(script), RunOptions(**asked)
         cwd = str(self.folder / "work")
-        claimed, stdin = make_run(context, command, options, cwd=cwd, name=name)
+        claimed, _, stdin = make_run(context, command, options, cwd=cwd, name=name)
         stdin.close()
         context.stop.close()
         return claimed

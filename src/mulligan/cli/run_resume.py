@@ -94,7 +94,8 @@ def resume_run(
                 )
                 kept = kept_plan(runs, id_)
                 return drive_plan(context, claimed, kept, how, is_json=is_json, report=report)
-            return drive_shown(context, claimed, how, is_json=is_json)
+            state = runs.look(id_, state) or state
+            return drive_shown(context, claimed, state, how, is_json=is_json)
 
 
 def _ready_plan(

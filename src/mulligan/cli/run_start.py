@@ -20,6 +20,7 @@ from . import Unusable
 
 if TYPE_CHECKING:
     from ..run.context import RunContext
+    from ..run.journal.state import RunState
     from ..run.journal.store import ClaimedRun
     from ..run.process.stdin import StdinSpool
 
@@ -72,7 +73,9 @@ def run_command(
     folder = working_folder(cwd)
     with open_context(os.environ, ends_process=True) as context, signals(context.stop):
         try:
-            claimed, stdin = make_run(context, words, options, cwd=str(folder), name=name, stdin=0)
+            claimed, state, stdin = make_run(
+                context, words, options, cwd=str(folder), name=name, stdin=0
+            )
         except CommandRefused as refused:
             raise Unusable(refused.because, refused.hint) from None
         except SettingError as error:
@@ -82,20 +85,19 @@ def run_command(
 
             remember(context.runs.files(claimed.id), told)
         how = DriveOptions(park, is_now)
-        return drive_shown(context, claimed, how, is_json=is_json, stdin=stdin)
+        return drive_shown(context, claimed, state, how, is_json=is_json, stdin=stdin)
 
 
 def drive_shown(
     context: RunContext,
     claimed: ClaimedRun,
+    state: RunState,
     how: DriveOptions,
     *,
     is_json: bool,
     stdin: StdinSpool | None = None,
 ) -> int:
     """Drive the run that this process holds, and show it."""
-    state = context.runs.look(claimed.id)
-    assert state is not None  # noqa: S101 -- this process holds it
     with showing(context, claimed.id, state, is_json=is_json) as (shown, streams):
         code = drive_run(shown, claimed, how=how, state=state, stdin=stdin)
     if not code and streams.is_unread:

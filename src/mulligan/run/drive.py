@@ -36,8 +36,8 @@ def make_run(
     stdin: int | bytes | None = None,
     id_: str = "",
     parent: str = "",
-) -> tuple[ClaimedRun, StdinSpool]:
-    """A new run of `command`, claimed by this process; nothing is started.
+) -> tuple[ClaimedRun, RunState, StdinSpool]:
+    """A new run of `command`, claimed by this process, with its input; nothing is started.
 
     What `stdin` gives is kept before the run is in the journal: a process that resumes it finds
     all there is, or that some is missing.
@@ -78,7 +78,7 @@ def make_run(
             path.write_bytes(stdin)
         spool = StdinSpool.open(path, stdin) if isinstance(stdin, int) else StdinSpool.saved(path)
         try:
-            return runs.make(id_, made), spool
+            return *runs.make(id_, made), spool
         except BaseException:
             spool.close()
             raise

@@ -105,7 +105,7 @@ class RunLimits:
     ) -> None:
         self._store, self._state = store, FailOpen(store.state)
         self._run, self._program = run, program
-        self._label, self._model = presentable(account.label, 80), plain_model(model)
+        self._label, self._model = account.label, plain_model(model)
         provider = presentable(account.provider, 80)
         # The account's own key, with a hash of its credential. An order for a program or a provider
         # applies to all of its accounts.
@@ -190,7 +190,7 @@ class RunLimits:
         return LimitMet(
             run=self._run,
             program=self._program,
-            label=self._label,
+            label=presentable(self._label, 80),
             model=about,
             is_default=not self._model,
             seconds=0.0 if hint is None else hint.floor,

@@ -120,7 +120,8 @@ class Runner:
         # Loaded at the first failure.
         self._policy = cache(lambda: (policy or options.load_policy()).but(horizon=state.horizon))
         self._limits: RunLimits | None = None
-        if self._adapter.name != "generic":
+        self._is_known = self._adapter.name != "generic"
+        if self._is_known:
             from .account_limits_client import limits_of
 
             self._limits = limits_of(context, claimed.id, self._command, self._adapter)
@@ -437,7 +438,7 @@ class Runner:
             from .recovery import without_session
 
             end = without_session(end, state.ended)
-        elif not is_plainly_well(end, log, adapter):
+        elif self._is_known or not is_plainly_well(end, log):
             session = "" if self._begins_anew else end.session or state.session
             terms, roll = self._terms(session, end.at), self._platform.roll()
             end, failure = read_attempt(
@@ -512,6 +513,6 @@ class Runner:
             may_restart=self._options.may_restart,
             is_exit_trusted=self._adapter.is_exit_trusted,
             deadline_at=self._deadline_at,
-            is_known=self._adapter.name != "generic",
+            is_known=self._is_known,
             now=now,
         )

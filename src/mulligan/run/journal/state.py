@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .entries import JournalEntry
 
-__all__ = ("RunState", "Status", "state_of")
+__all__ = ("RunState", "Status", "new_state", "state_of")
 
 # new: nothing was tried. running: an attempt is under way, or its supervisor died. waiting: the
 # next attempt has a time. paused: its user interrupted it. limited: the time to go on lies beyond
@@ -156,6 +156,13 @@ class RunState(NamedTuple):
         return sum(said) if said else None
 
 
+def new_state(made: RunMade, *, epoch: int = 1, steps: int = 1) -> RunState:
+    """The state of a run that was just made."""
+    return RunState(
+        made, "new", holder=made.holder, epoch=epoch, steps=steps, changes=1, at=made.at
+    )
+
+
 def state_of(
     steps: Iterable[JournalEntry],
     epochs: Iterable[int] = repeat(1),
@@ -175,8 +182,7 @@ def state_of(
     for number, (step, epoch) in enumerate(zip(steps, epochs, strict=False), first):
         if state is None:
             if isinstance(step, RunMade):
-                state = RunState(step, "new", holder=step.holder, epoch=epoch, at=step.at)
-                state = state._replace(steps=number, changes=1)
+                state = new_state(step, epoch=epoch, steps=number)
             continue
         state = state._replace(steps=number)
         if epoch >= state.epoch and not isinstance(step, RunMade):

@@ -27,7 +27,7 @@ from ...stores.sqlite.journal import SqliteJournal, journal_file
 from ..process import table
 from .entries import AttemptEnd, RunAdopted, RunTaken, packed, unpacked
 from .lease import Holder, holder_of, standing
-from .state import RunState, state_of
+from .state import RunState, new_state, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -286,8 +286,8 @@ class RunStore:
             json.dump(command, file)
         return id_
 
-    def make(self, id_: str, made: RunMade) -> ClaimedRun:
-        """A new run, whose folder exists, claimed by this process."""
+    def make(self, id_: str, made: RunMade) -> tuple[ClaimedRun, RunState]:
+        """A new run, whose folder exists, claimed by this process; with its state."""
         me = self._me()
         lease = _leased(me)
         made = made._replace(holder=lease.holder, machine=me.machine)
@@ -295,7 +295,7 @@ class RunStore:
         # one, too.
         entry = JournalLine("made#1", packed(made), 1)
         self._journal.append(_PREFIX + id_, entry, lease=lease, is_synced=False)
-        return ClaimedRun(id_, lease.holder, 1)
+        return ClaimedRun(id_, lease.holder, 1), new_state(made)
 
     def claim(self, id_: str, now: float, *, is_by_hand: bool = False) -> ClaimedRun:
         """Claim the run for this process.

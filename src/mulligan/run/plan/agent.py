@@ -140,13 +140,13 @@ class PlanAgent:
         # Refuse what can be refused before claiming the run.
         policy, cleaner = self._policy(), self._cleaner()
         if state is None:
-            claimed, stdin = self._made_run(states)
+            claimed, known, stdin = self._made_run(states)
         else:
             claimed, stdin = self._runs.claim(self.id, self._now()), None
             if state.status == "paused":
                 moved = RunRescheduled(self._now(), self._now(), "the plan goes on")
                 self._runs.write(claimed, moved, "plan-goes-on")
-        known = self._known()
+            known = self._known()
         answer = AnswerKeeper(self._answer, known, changed)
         drive_run(
             self._context._replace(stop=stop, listeners=(answer,), output=answer.output),
@@ -177,7 +177,7 @@ class PlanAgent:
         try:
             if state is None:
                 made = self._made(now)
-                claimed = self._runs.make(self._runs.new_folder((made.command,), self.id), made)
+                claimed, _ = self._runs.make(self._runs.new_folder((made.command,), self.id), made)
             else:
                 claimed = self._runs.claim(self.id, now)
             is_worked = state is not None and state.is_worked
@@ -205,7 +205,7 @@ class PlanAgent:
 
     # Starting
 
-    def _made_run(self, states: Mapping[str, RunState]) -> tuple[ClaimedRun, StdinSpool]:
+    def _made_run(self, states: Mapping[str, RunState]) -> tuple[ClaimedRun, RunState, StdinSpool]:
         """Its run, made and claimed, with its input."""
         command, stdin = command_for(
             self._agent,

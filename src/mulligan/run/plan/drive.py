@@ -106,7 +106,8 @@ def make_plan(
         variables=sorted(environ),
         path=environ.get("PATH", ""),
     )
-    return runs.make(id_, made), kept
+    claimed, _ = runs.make(id_, made)
+    return claimed, kept
 
 
 def _check_promised(runs: RunStore, mine: set[str]) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from ..journal.entries import AttemptBegun, AttemptEnd
     from ..journal.state import RunState
     from ..plan.model import Plan
     from ..plan.report import Report
@@ -184,20 +185,25 @@ class _Lines:
         for begun in new[len(old) :]:
             if begun.attempt == 1:
                 self.say(StatusText(f"{key}: begins"), begun.at)
-            for said in step_messages(begun, name):
-                self.say(StatusText(f"{key}: {said.text}", said.tone), begun.at)
+            else:
+                self._tell(key, begun, name)
         for ended in state.ended[len(before.ended) if before else 0 :]:
-            for said in step_messages(ended, name):
-                self.say(StatusText(f"{key}: {said.text}", said.tone), ended.at)
+            if ended.then != "done":
+                self._tell(key, ended, name)
         self._beside(key, before, state)
         self._moved(key, before, state, now)
         if before is not None and before.status == state.status:
             return
         if state.status == "done":
-            cost = f", {money(state.cost)}" if state.cost is not None else ""
-            self.say(StatusText(f"{key}: done, attempt {state.attempts}{cost}", "good"), now)
+            attempts, cost = state.attempts, state.cost
+            spent = f", {money(cost)}" if cost is not None else ""
+            self.say(StatusText(f"{key}: done, attempt {attempts}{spent}", "good"), now)
         elif state.status == "cancelled":
             self.say(StatusText(f"{key}: stopped: {state.because}", "bad"), now)
+
+    def _tell(self, key: str, step: AttemptBegun | AttemptEnd, name: str) -> None:
+        for said in step_messages(step, name):
+            self.say(StatusText(f"{key}: {said.text}", said.tone), step.at)
 
     def _beside(self, key: str, before: RunState | None, state: RunState) -> None:
         """How it was verified, and what happened to its tree."""
@@ -250,24 +256,24 @@ class _Lines:
     def say(self, said: StatusText, at: float | None = None) -> None:
         """One line; with the time, where it is about a moment."""
         ink, plain = (_TONES[said.tone], "\x1b[0m") if self.is_coloured else ("", "")
-        when = "" if at is None else f"{clock(at, at)} "
-        lines = _folded(f"{when}{said.text}", self.width() - len(_MARK))
-        indent = " " * len(_MARK)
-        self._streams.say(f"{ink}{_MARK.rstrip()}{plain} " + f"\n{indent}".join(lines))
+        width = self.width() - len(_MARK)
+        text = said.text if at is None else f"{clock(at, at)} {said.text}"
+        if len(text) > width >= _NARROW:
+            text = _folded(text, width)
+        self._streams.say(f"{ink}{_MARK.rstrip()}{plain} {text}")
 
 
-def _folded(text: str, width: int) -> list[str]:
+def _folded(text: str, width: int) -> str:
     """`text` in lines that a terminal does not break in the middle of a word."""
-    if len(text) <= width or width < _NARROW:
-        return [text]
     from textwrap import wrap
 
     indent = " " * (len(text) - len(text.lstrip()))
-    return [
+    lines = [
         line
         for part in text.splitlines()
         for line in wrap(part, width, subsequent_indent=f"{indent}  ", break_on_hyphens=False)
     ]
+    return f"\n{' ' * len(_MARK)}".join(lines)
 
 
 class _Events:
