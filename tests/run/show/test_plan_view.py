@@ -213,7 +213,7 @@ def test_a_plan_that_is_parked_says_until_when():
         waits = report(place.plan, {"read/one": state(BEGUN, LIMIT)}, {"read": "open"}, {})
         table.over(waits._replace(until=1101.0))
     assert place.written().splitlines()[-1] == (
-        f"mulligan: parked until {clock(1101.0, 1101.0)}: mulligan worker wakes it, "
+        f"mulligan: parked until {clock(1101.0, 1101.0)}: mulligan worker resumes it, "
         "mulligan resume k3fqzz waits here"
     )
 

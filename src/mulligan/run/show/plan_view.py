@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..plan.model import Plan
     from ..plan.report import Report
     from ..plan.schedule import PhaseState
+    from .messages import Tone
     from .standard_streams import StandardStreams
 
 __all__ = ("PlanProgress", "PlanTable")
@@ -184,7 +185,7 @@ class _Lines:
         old, new = before.begun if before else (), state.begun
         for begun in new[len(old) :]:
             if begun.attempt == 1:
-                self.say(StatusText(f"{key}: begins"), begun.at)
+                self.say(StatusText(f"{key}: begins"), at=begun.at)
             else:
                 self._tell(key, begun, name)
         for ended in state.ended[len(before.ended) if before else 0 :]:
@@ -197,23 +198,25 @@ class _Lines:
         if state.status == "done":
             attempts, cost = state.attempts, state.cost
             spent = f", {money(cost)}" if cost is not None else ""
-            self.say(StatusText(f"{key}: done, attempt {attempts}{spent}", "good"), now)
+            self.say(StatusText(f"{key}: done, attempt {attempts}{spent}", "good"), at=now)
         elif state.status == "cancelled":
-            self.say(StatusText(f"{key}: stopped: {state.because}", "bad"), now)
+            self.say(StatusText(f"{key}: stopped: {state.because}", "bad"), at=now)
 
     def _tell(self, key: str, step: AttemptBegun | AttemptEnd, name: str) -> None:
-        for said in step_messages(step, name):
-            self.say(StatusText(f"{key}: {said.text}", said.tone), step.at)
+        said = [StatusText(f"{key}: {each.text}", each.tone) for each in step_messages(step, name)]
+        if said:
+            self.say(*said, at=step.at)
 
     def _beside(self, key: str, before: RunState | None, state: RunState) -> None:
         """How it was verified, and what happened to its tree."""
         for check in state.checks[len(before.checks) if before else 0 :]:
             words = "verified" if check.is_good else f"not verified: {one_line(check.said)}"
-            self.say(StatusText(f"{key}: {words}", "good" if check.is_good else "wait"), check.at)
+            tone: Tone = "good" if check.is_good else "wait"
+            self.say(StatusText(f"{key}: {words}", tone), at=check.at)
         if state.undelivered and not (before and before.undelivered):
-            self.say(StatusText(f"{key}: not delivered: {state.undelivered}", "bad"), state.at)
+            self.say(StatusText(f"{key}: not delivered: {state.undelivered}", "bad"), at=state.at)
         for remark in state.remarks[len(before.remarks) if before else 0 :]:
-            self.say(StatusText(f"{key}: {remark.text}"), remark.at)
+            self.say(StatusText(f"{key}: {remark.text}"), at=remark.at)
 
     def _moved(self, key: str, before: RunState | None, state: RunState, now: float) -> None:
         """A wait that no attempt has led to: for the limit of an account, met by another run."""
@@ -221,7 +224,7 @@ class _Lines:
         is_new = len(state.ended) == ended and state.until != until
         if state.status == "waiting" and is_new and state.until is not None and state.until > now:
             words = f"waits until {clock(state.until, now)}: {state.because}"
-            self.say(StatusText(f"{key}: {words}", "wait"), now)
+            self.say(StatusText(f"{key}: {words}", "wait"), at=now)
 
     def phase(self, name: str, state: PhaseState, because: str) -> None:
         why = f": {because}" if because else ""
@@ -239,28 +242,30 @@ class _Lines:
             self.say(StatusText(f"the notify command failed: {error}", "bad"))
 
     def over(self, report: Report) -> None:
-        for said in as_lines(report):
-            self.say(said)
+        said = list(as_lines(report))
         if report.until is not None:
             until = clock(report.until, report.until)
             resume = f"mulligan resume {self._run} waits here"
-            self.say(
-                StatusText(f"parked until {until}: mulligan worker wakes it, {resume}", "wait")
-            )
+            words = f"parked until {until}: mulligan worker resumes it, {resume}"
+            said.append(StatusText(words, "wait"))
         elif not report.is_success:
             once = "once fixed" if report.is_over else "to go on"
-            self.say(StatusText(f"{once}: mulligan resume {self._run}"))
+            said.append(StatusText(f"{once}: mulligan resume {self._run}"))
+        self.say(*said)
 
     def close(self) -> None: ...
 
-    def say(self, said: StatusText, at: float | None = None) -> None:
-        """One line; with the time, where it is about a moment."""
-        ink, plain = (_TONES[said.tone], "\x1b[0m") if self.is_coloured else ("", "")
-        width = self.width() - len(_MARK)
-        text = said.text if at is None else f"{clock(at, at)} {said.text}"
-        if len(text) > width >= _NARROW:
-            text = _folded(text, width)
-        self._streams.say(f"{ink}{_MARK.rstrip()}{plain} {text}")
+    def say(self, *said: StatusText, at: float | None = None) -> None:
+        """Lines; with the time, where they are about a moment."""
+        width, lines = self.width() - len(_MARK), []
+        when = "" if at is None else f"{clock(at, at)} "
+        for each in said:
+            ink, plain = (_TONES[each.tone], "\x1b[0m") if self.is_coloured else ("", "")
+            text = f"{when}{each.text}"
+            if len(text) > width >= _NARROW:
+                text = _folded(text, width)
+            lines.append(f"{ink}{_MARK.rstrip()}{plain} {text}")
+        self._streams.say("\n".join(lines))
 
 
 def _folded(text: str, width: int) -> str:
