@@ -17,7 +17,7 @@ from .spawn import CannotStart, cannot_start, start
 from .watchdog import VANISH, Watchdog, signal_group
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     from .stdin import StdinSpool
@@ -85,6 +85,7 @@ def supervise(
     stop: Stop,
     grace: tuple[float, float] = (2.0, 2.0),
     counts_cpu: bool = True,
+    on_start: Callable[[int], None] | None = None,
 ) -> ProcessExit:
     """Run a program until it exits, or stop it.
 
@@ -104,6 +105,7 @@ def supervise(
         grace: Seconds after SIGINT, and after SIGTERM.
         counts_cpu: Whether processor time is a sign of life; not of a program that prints each
             step, for Copilot spins while it hangs.
+        on_start: Told the process id, which is also the id of its group.
     """
     began = time.monotonic()
     if stop.is_set:
@@ -128,6 +130,8 @@ def supervise(
         counts_cpu=counts_cpu,
     )
     try:
+        if on_start is not None:
+            on_start(child.pid)
         watch.run(stdin)
     except BaseException:
         if not watch.is_gone:
