@@ -15,6 +15,7 @@ import pytest
 import mulligan
 from mulligan import Guard
 from mulligan.calls.admissions import Admissions
+from mulligan.core.call import Call
 from mulligan.core.failure import Failure, Kind, Reach
 from mulligan.testing import Scripted, VirtualClock, status_error
 
@@ -106,16 +107,18 @@ class Broken:
     def is_news(self, ticket, stated):
         return True
 
-    def ended(self, outcome, *, now, wall):
+    def ended(self, ticket, outcome, failure, stated, took, *, now, wall, was_cut):
         raise RuntimeError("not ended")
 
 
 def test_what_is_shared_never_stands_in_the_way_even_where_it_raises(caplog):
     target: Any = Broken()
-    admissions = Admissions((), target)
+    settings = Guard("api")._engine.settings
+    call = Call(settings.policy, settings.effects)
+    admissions = Admissions(settings, call, VirtualClock(), None, target)
     failure = Failure(kind=Kind.SERVER, reach=Reach.MAYBE_APPLIED)
-    assert admissions.enter(1, 0.0, 0.0) is None
-    admissions.leave("failed", failure, now=0.0, wall=0.0)
+    assert admissions.ask() is None
+    admissions.leave("failed", failure, 0.0, 0.0)
     assert admissions.reserve(failure, 1.0, 0.0, 0.0) == ""
     assert "no breaker" in caplog.text
     assert "no tokens" in caplog.text

@@ -1,142 +1,181 @@
-"""Asks breaker, gate, tokens and a guard's own admissions before each attempt of one call.
+"""Admissions of one call: asked before each attempt, told how it ended.
 
-They are told how it ended, too. Everything here may be a round trip to a store, and no code of the
-user's runs here but the admissions that the guard was given: a coroutine may send it to a thread.
+They are the breaker, gate and retry tokens of its target, and the guard's own admissions. `ask`,
+`leave` and `reserve` may be a round trip to a store, and no code of the user's runs in them but the
+admissions that the guard was given: a coroutine may send them to a thread. The session does the
+rest, and announces what changed meanwhile (`changes`).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from math import inf
 from threading import local
 from typing import TYPE_CHECKING, Any, assert_never
 
-from ..core.admission import Admitted, Hold, Refused
+from ..core.admission import Admitted, Hold, OutOfTokens, Refused
+from ..core.duration import is_number
+from ..errors import CircuitOpen, DeadlinePassed, LimitReached, NotAdmitted, SettingError
 from .emit import report
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..core.admission import Admission, Answer, Outcome, SharedTarget
+    from ..core.call import Call
     from ..core.events import EventName
     from ..core.failure import Failure
+    from ..core.ports import Clock
+    from .budget import Task
+    from .settings import CallSettings
 
-__all__ = ("Admissions", "tell")
+__all__ = ("Admissions", "note_change")
 
-# The ticket of an admission that failed to answer.
-_NOBODY = object()
-
-# What changed while a call asked or was told; its session announces it, in its own thread.
-_News = list[tuple["EventName", dict[str, Any]]]
+# Events about what callers share, to be announced by the call during which they happened.
+_Changes = list[tuple["EventName", dict[str, Any]]]
 
 
-class _Hearing(local):
-    """Where `tell` writes, in the thread that asks or is told.
+class _CurrentCall(local):
+    """Where `note_change` writes, in the thread that asks or is told.
 
     Not a context variable: setting one would leave a context of its own to every task that waits.
     """
 
-    news: _News | None = None
+    changes: _Changes | None = None
 
 
-_hearing = _Hearing()
+_current = _CurrentCall()
 
 
-def tell(event: EventName, **facts: Any) -> None:
-    """Something that calls share has changed, with the call that is asking or being told."""
-    news = _hearing.news
-    if news is not None:
-        news.append((event, facts))
+def note_change(event: EventName, **facts: Any) -> None:
+    """Have the call that is asking or being told in this thread announce an event."""
+    if _current.changes is not None:
+        _current.changes.append((event, facts))
 
 
 class Admissions:
-    """The permits that one call holds for the attempt under way.
+    """The permits that one call holds for the attempt under way, and its waits for them.
 
     Whatever an admission raises is reported: if it cannot answer, the attempt is made.
 
     Args:
-        given: The guard's own admissions, outermost first.
+        settings: The guard's; its own admissions are asked first, outermost first.
+        call: The call.
+        clock: The clock of the call.
+        task: The task around it, whose budget its waits are charged to.
         target: Breaker, gate and tokens of the target, asked last; None without a target.
 
     Attributes:
-        news: What changed while this call asked or was told, for its session to announce.
+        changes: Events about what callers share, for the session to announce.
+        hold: What the call waits for, from `held` until it has asked again.
         stated: What the answer to the attempt under way stated about limits; before `leave`.
         took: What that attempt took of what is counted in tokens; before `leave`.
+        was_cut: Whether it failed because the caller ran out of time; before `leave`.
     """
 
-    __slots__ = ("_asked", "_given", "_is_in", "_is_promised", "news", "stated", "target", "took")
+    __slots__ = (
+        *("_admitted", "_call", "_clock", "_held_at", "_hold_began_at", "_is_in", "_is_promised"),
+        *("_is_weighed", "_settings", "_task", "_ticket", "changes", "hold", "is_remote"),
+        *("stated", "target", "took", "was_cut"),
+    )
 
-    def __init__(self, given: tuple[Admission, ...], target: SharedTarget | None) -> None:
-        self._given, self.target = given, target
-        # The admissions that admitted the attempt, with their tickets, outermost first.
-        self._asked: tuple[tuple[Admission, object], ...] = ()
+    def __init__(
+        self,
+        settings: CallSettings,
+        call: Call,
+        clock: Clock,
+        task: Task | None,
+        target: SharedTarget | None,
+    ) -> None:
+        self._settings, self._call, self._clock, self._task = settings, call, clock, task
+        self.target = target
+        self.is_remote = target is not None and target.is_remote
+        # The guard's admissions that admitted the attempt, with their tickets, outermost first;
+        self._admitted: tuple[tuple[Admission, object], ...] = ()
+        self._ticket: object = None  # and the target's
         self._is_in = False  # whether an attempt is under way
         self._is_promised = False  # whether the target holds a queue's place or tokens for one
+        self._is_weighed = False  # whether it is known what the call may take
+        self._held_at: float | None = None  # since when it waits to be admitted, if it does
+        self._hold_began_at = 0.0
+        self.hold: Hold | None = None
         self.stated: Iterable[Any] = ()
         self.took: float | None = None
-        self.news: _News = []
+        self.was_cut = False
+        self.changes: _Changes = []
 
-    @property
-    def holds_anything(self) -> bool:
-        """Whether there is anything to give back: a permit, tokens, a place in a queue."""
-        return self._is_in or self._is_promised
-
-    @property
-    def may_tell(self) -> bool:
-        """Whether a success could take a round trip to a store."""
-        target = self.target
-        if target is None or not target.is_remote:
-            return False
-        tickets = [ticket for admission, ticket in self._asked if admission is target]
-        known = tickets[0] if tickets and tickets[0] is not _NOBODY else None
-        return target.is_news(known, self.stated)
+    # Before an attempt
 
     def begun(self, mark: int) -> None:
         """The first attempt was made unasked, while all was calm; `mark` is when it began."""
         self._is_in = True
         if self.target is not None:
-            self._asked = ((self.target, self.target.ticket_since(mark)),)
+            self._ticket = self.target.ticket_since(mark)
 
-    def enter(self, attempt: int, now: float, wall: float) -> Hold | None:
-        """None once the attempt is admitted by all; else how long to hold.
+    @property
+    def may_ask_store(self) -> bool:
+        """Whether `ask` could take a round trip to a store."""
+        return self.target is not None and not self.target.is_near(self._clock.now())
+
+    def estimate_tokens(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Estimate once what the call may take, where the guard has ``estimate=``."""
+        estimate = self._settings.estimate
+        if estimate is None or self._is_weighed:
+            return
+        self._is_weighed = True
+        try:
+            tokens = _counted(estimate(*args, **kwargs))
+            if self.target is not None:
+                self.target.weigh(tokens)
+        except Exception as trouble:  # noqa: BLE001 -- without an estimate, the call is made
+            report("estimate", estimate, trouble)
+
+    def ask(self) -> Hold | None:
+        """Ask for admission: None once the attempt is admitted by all; else how long to hold.
 
         Raises:
             NotAdmitted: It was refused; what had been granted is given back.
         """
-        before, _hearing.news = _hearing.news, self.news
+        before, _current.changes = _current.changes, self.changes
         try:
-            return self._enter(attempt, now, wall)
+            return self._ask()
         finally:
-            _hearing.news = before
+            _current.changes = before
 
-    def _enter(self, attempt: int, now: float, wall: float) -> Hold | None:
-        target, asked = self.target, self._given
-        if target is not None:
-            if target.owes_tokens and (hold := self._fund(target, now, wall)) is not None:
+    def _ask(self) -> Hold | None:  # noqa: C901 -- each answer to the question, in order
+        target, call = self.target, self._call
+        now, wall = self._clock.now(), self._clock.wall()
+        if now >= call.deadline_at:
+            if self.hold is not None:
+                raise self._not_admitted(self.hold)
+            raise DeadlinePassed(call.label, "the deadline passed before the attempt could begin")
+        if target is not None and target.owes_tokens:
+            hold = self._fund(target, now, wall)
+            if hold is not None:
                 return hold
-            asked = (*asked, target)
-        for admission in asked:
-            answer = self._ask(admission, attempt, now, wall)
+        given: tuple[Any, ...] = self._settings.admissions
+        for admission in given if target is None else (*given, target):
+            try:
+                answer: Answer = admission.enter(call.attempt + 1, now=now, wall=wall)
+            except Exception as trouble:  # noqa: BLE001 -- an admission that raises admits
+                report("admission", admission, trouble)
+                continue
             match answer:
+                case Admitted() if admission is target:
+                    self._ticket = answer.ticket
                 case Admitted():
-                    self._asked = (*self._asked, (admission, answer.ticket))
+                    self._admitted = (*self._admitted, (admission, answer.ticket))
                 case Hold():
                     self._is_promised = True
-                    self._leave("cancelled", None, now, wall)
+                    self._give_back(now, wall)
                     return answer
                 case Refused():
-                    self._leave("cancelled", None, now, wall)
+                    self._give_back(now, wall)
                     raise answer.error
                 case _:
                     assert_never(answer)
         self._is_in = True
         return None
-
-    @staticmethod
-    def _ask(admission: Admission, attempt: int, now: float, wall: float) -> Answer:
-        try:
-            return admission.enter(attempt, now=now, wall=wall)
-        except Exception as trouble:  # noqa: BLE001 -- an admission that raises admits
-            report("admission", admission, trouble)
-            return Admitted(_NOBODY)
 
     @staticmethod
     def _fund(target: SharedTarget, now: float, wall: float) -> Hold | None:
@@ -146,50 +185,149 @@ class Admissions:
             report("tokens", target, trouble)
             return None
 
-    def leave(
-        self,
-        outcome: Outcome,
-        failure: Failure | None = None,
-        *,
-        now: float,
-        wall: float,
-        is_cut: bool = False,
-    ) -> None:
+    # Waiting to be admitted
+
+    def held(self, hold: Hold | None) -> Hold | None:
+        """What `ask` returned, if it is short enough to wait for; books the wait that has ended.
+
+        Raises:
+            LimitReached: It is too long, and the target admits no calls.
+            CircuitOpen: It is too long, and the target is down.
+        """
+        now = self._clock.now()
+        if self.hold is not None:
+            self._waited(self.hold, now)
+        if hold is None:
+            self._held_at = None
+            return None
+        if self._held_at is None:
+            self._held_at = now
+        left = self._left_to_wait(hold, hold.answered_at, now)
+        least = hold.delay if hold.least is None else hold.least
+        if least >= left:
+            raise self._not_admitted(hold)
+        self.hold, self._hold_began_at = hold, now
+        return hold if hold.delay <= left else replace(hold, delay=left)
+
+    def _waited(self, hold: Hold, now: float) -> None:
+        """Book the wait that has ended. A wait for a limit is not a retry, and costs no budget."""
+        self.hold = None
+        took = max(0.0, now - self._hold_began_at)
+        self._call.waited += took
+        if hold.reason != "limit":
+            self._call.spent += took
+            if self._task is not None:
+                self._task.charge(took)
+
+    def time_left_to_wait(self) -> float:
+        """Seconds for which the call may go on with the wait that it is in."""
+        hold, target = self.hold, self.target
+        assert hold is not None  # noqa: S101 -- only after `held`
+        progress_at = hold.answered_at
+        if hold.waiter is not None and target is not None:
+            progress_at = target.answered_at  # others may have been answered meanwhile
+        return self._left_to_wait(hold, progress_at, self._clock.now())
+
+    def _left_to_wait(self, hold: Hold, progress_at: float, now: float) -> float:
+        """Seconds for which the call may go on waiting to be admitted.
+
+        Args:
+            hold: What it waits for.
+            progress_at: When the target last answered a call.
+            now: The time.
+        """
+        call, policy = self._call, self._call.policy
+        held_at = now if self._held_at is None else self._held_at
+        began = held_at if call.first_failed_at is None else call.first_failed_at
+        # A queue that moves is worth waiting in: what counts is how long nothing has.
+        left = max(began, progress_at) + policy.bound - now
+        left = min(left, call.deadline_at - now, began + max(policy.horizon, policy.bound) - now)
+        if hold.reason == "limit":
+            return min(left, max(held_at, progress_at) + policy.in_place - now)
+        if policy.budget is not None:
+            left = min(left, policy.budget - call.spent)
+        return left if self._task is None else min(left, self._task.budget_left())
+
+    def _not_admitted(self, hold: Hold) -> NotAdmitted:
+        label = self._call.label
+        least = hold.delay if hold.least is None else hold.least
+        if hold.reason == "outage":
+            return CircuitOpen(label, max(least, hold.delay), hold.because)
+        if hold.reason == "tokens":
+            return OutOfTokens(label, hold.because)
+        return LimitReached(label, self._clock.wall() + hold.delay, hold.because)
+
+    # After an attempt
+
+    def observe(self, answer: Any) -> None:
+        """Read what the answer states about limits, where the guard has ``observe=``."""
+        read, spent = self._settings.observe, self._settings.spent
+        if read is None:
+            return
+        try:
+            self.stated = read(answer, now=self._clock.wall())
+        except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
+            report("observer", read, trouble)
+        try:
+            if spent is not None and (took := spent(answer)) is not None:
+                self.took = _counted(took)
+        except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
+            report("observer", spent, trouble)
+
+    @property
+    def may_tell_store(self) -> bool:
+        """Whether to tell of a success could take a round trip to a store."""
+        target = self.target
+        return target is not None and self.is_remote and target.is_news(self._ticket, self.stated)
+
+    def tell_success(self) -> None:
+        """Tell all who admitted the attempt that it has succeeded."""
+        if self._is_in or self._is_promised:
+            self.leave("succeeded", None, self._clock.now(), self._clock.wall())
+
+    def cancel(self) -> None:
+        """Give back permits and tokens of an attempt that is not made, or was cancelled."""
+        if self._is_in or self._is_promised:
+            self.leave("cancelled", None, self._clock.now(), self._clock.wall())
+
+    def leave(self, outcome: Outcome, failure: Failure | None, now: float, wall: float) -> None:
         """Tell all who admitted the attempt how it ended; nothing if none is under way.
 
-        A retry that was scheduled and is not made any more is ``cancelled``, too. So is for the
-        admissions what the caller cut for lack of time: it says nothing about the target. The
-        tokens of such a retry are gone all the same, for it was made.
+        A retry that was scheduled and is not made any more is ``cancelled``, too. So is, for the
+        admissions, an attempt that `was_cut`: it says nothing about the target. The tokens of such
+        a retry are gone all the same, for it was made.
         """
-        if not self.holds_anything:
+        if not (self._is_in or self._is_promised):
             return
-        target = self.target
-        before, _hearing.news = _hearing.news, self.news
+        target, ticket, self._ticket = self.target, self._ticket, None
+        stated, self.stated, took, self.took = self.stated, (), self.took, None
+        was_cut, self.was_cut = self.was_cut, False
+        before, _current.changes = _current.changes, self.changes
         try:
-            self._leave("cancelled" if is_cut else outcome, failure, now, wall)
             if target is not None:
-                target.ended(outcome, now=now, wall=wall)
+                target.ended(
+                    ticket, outcome, failure, stated, took, now=now, wall=wall, was_cut=was_cut
+                )
         except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
-            report("tokens", target, trouble)
+            report("admission", target, trouble)
         finally:
+            if self._admitted:
+                self._tell("cancelled" if was_cut else outcome, failure, now, wall)
             self._is_in = self._is_promised = False
-            _hearing.news = before
+            _current.changes = before
 
-    def _leave(self, outcome: Outcome, failure: Failure | None, now: float, wall: float) -> None:
-        stated, self.stated = self.stated, ()
-        took, self.took = self.took, None
-        target = self.target
-        while self._asked:
-            *others, (admission, ticket) = self._asked
-            self._asked = tuple(others)
-            if ticket is _NOBODY:
-                continue
+    def _give_back(self, now: float, wall: float) -> None:
+        """The attempt is not made now: cancel what has been granted for it."""
+        self._ticket = None
+        self.stated, self.took = (), None
+        self._tell("cancelled", None, now, wall)
+
+    def _tell(self, outcome: Outcome, failure: Failure | None, now: float, wall: float) -> None:
+        """Tell the guard's own admissions, innermost first."""
+        while self._admitted:
+            *others, (admission, ticket) = self._admitted
+            self._admitted = tuple(others)
             try:
-                if target is not None and admission is target:
-                    if stated:
-                        target.observe(ticket, stated)
-                    if took is not None:
-                        target.settle(ticket, took)
                 admission.leave(ticket, outcome, failure, now=now, wall=wall)
             except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
                 report("admission", admission, trouble)
@@ -199,13 +337,19 @@ class Admissions:
         target = self.target
         if target is None:
             return ""
-        before, _hearing.news = _hearing.news, self.news
+        before, _current.changes = _current.changes, self.changes
         try:
             why = target.reserve(failure, delay, now=now, wall=wall)
         except Exception as trouble:  # noqa: BLE001 -- if tokens cannot be counted, it is retried
             report("tokens", target, trouble)
             return ""
         finally:
-            _hearing.news = before
+            _current.changes = before
         self._is_promised = not why
         return why
+
+
+def _counted(tokens: float) -> float:
+    if not is_number(tokens) or not 0 <= tokens < inf:
+        raise SettingError(f"tokens need a number >= 0; got {tokens!r}")
+    return tokens

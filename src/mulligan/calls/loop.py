@@ -147,10 +147,12 @@ class AskAdmission:
     __slots__ = ()
 
     def plain(self, session: Session) -> Any:
-        return session.ask()
+        return session.admissions.ask()  # type: ignore[union-attr]
 
     async def awaited(self, session: Session) -> Any:
-        return await in_thread(session.ask) if session.may_wait else session.ask()
+        admissions = session.admissions
+        assert admissions is not None  # noqa: S101 -- yielded only where there are some
+        return await in_thread(admissions.ask) if admissions.may_ask_store else admissions.ask()
 
 
 class TellSuccess:
@@ -164,8 +166,9 @@ class TellSuccess:
     def plain(self, _session: Session) -> None: ...
 
     async def awaited(self, session: Session) -> None:
-        if session.may_tell:
-            await in_thread(session.tell_success)
+        admissions = session.admissions
+        if admissions is not None and admissions.may_tell_store:
+            await in_thread(admissions.tell_success)
 
 
 class Blocking:
@@ -180,7 +183,7 @@ class Blocking:
         return self.work(*self.args)
 
     async def awaited(self, session: Session) -> Any:
-        if session.is_remote:
+        if session.admissions is not None and session.admissions.is_remote:
             return await in_thread(self.work, *self.args)
         return self.work(*self.args)
 
@@ -194,10 +197,12 @@ class WaitInQueue:
         self.hold = hold
 
     def plain(self, session: Session) -> None:
-        wait_for_turn(session.clock, self.hold, session.time_left_to_wait)
+        left = session.admissions.time_left_to_wait  # type: ignore[union-attr]
+        wait_for_turn(session.clock, self.hold, left)
 
     async def awaited(self, session: Session) -> None:
-        await await_turn(session.clock, self.hold, session.time_left_to_wait)
+        left = session.admissions.time_left_to_wait  # type: ignore[union-attr]
+        await await_turn(session.clock, self.hold, left)
 
 
 class _CannotAwait(Exception):
@@ -348,7 +353,7 @@ def attempts(  # noqa: C901, PLR0912 -- a call, whole, with all its ends
         while True:
             if session.pending is None:
                 if error is not None:
-                    if session.is_shared:
+                    if session.admissions is not None:
                         decision = yield from _decided(session, error, args, kwargs)
                     else:
                         decision = session.failed(error, args, kwargs)
@@ -379,12 +384,12 @@ def attempts(  # noqa: C901, PLR0912 -- a call, whole, with all its ends
             if session.delivers:
                 return answer  # it has begun; whether it succeeds is seen at its end
             session.answer, session.is_done = answer, True
-            if settings.observe is not None:
-                session.observe(answer)
-            if session.is_shared:
-                yield from succeeded(session)
-            else:
+            if session.admissions is None:
                 session.succeeded()
+            else:
+                if settings.observe is not None:
+                    session.admissions.observe(answer)
+                yield from succeeded(session)
             return answer
     except BaseException:
         session.cancelled()
@@ -399,8 +404,10 @@ def _decided(
     """As `Session.failed`, with round trips to the store where callers share one."""
     decision: Decision | None = session.classify(error, args, kwargs)
     if decision is None:
-        yield Blocking(session.tell_failure)
-        decision = session.announced((yield Blocking(session.reserve_retry, session.decide(error))))
+        leave = session.admissions.leave  # type: ignore[union-attr]
+        yield Blocking(leave, "failed", session.failure, *session.failed_at)
+        decision = yield Blocking(session.reserve_retry, session.decide(error))
+        session.announced(decision)
     return decision
 
 
@@ -437,14 +444,27 @@ def admission(
     session: Session, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Generator[Any, Any, FailedCall | None]:
     """Be admitted to make the next attempt; or say how the call ends."""
-    if session.settings.estimate is not None:
-        session.estimate_tokens(args, kwargs)
+    admissions = session.admissions
     try:
-        while (hold := session.held((yield _ASK))) is not None:
+        if session.refusal is not None:
+            raise session.refusal
+        if admissions is None:
+            session.check_deadline()
+            return None
+        if session.settings.estimate is not None:
+            admissions.estimate_tokens(args, kwargs)
+        while True:
+            hold = yield _ASK
+            if hold is not None or admissions.hold is not None:
+                hold = admissions.held(hold)
+            if admissions.changes:
+                session.announce_changes()
+            if hold is None:
+                return None
+            session.announce_hold(hold)
             yield WaitInQueue(hold)
     except NotAdmitted as refusal:
         return FailedCall(*session.refused(refusal))
-    return None
 
 
 def _verified(

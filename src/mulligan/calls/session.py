@@ -1,8 +1,8 @@
 """The session of one call: its settings, clock, task and state, and everything that does not wait.
 
-What may be a round trip to a store (`ask`, `tell_success`, `tell_failure`, `reserve_retry`) is
-apart from what runs code of the user's, so that a coroutine can await the one in a thread and do
-the other itself. The loop that waits is in `calls.loop`.
+What may be a round trip to a store (`reserve_retry`, and what `Admissions` asks and tells) is apart
+from what runs code of the user's, so that a coroutine can await the one in a thread and do the
+other itself. The loop that waits is in `calls.loop`.
 """
 
 from __future__ import annotations
@@ -13,25 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.call import Call
 from ..core.decisions import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
-from ..core.duration import duration_text, is_number
+from ..core.duration import duration_text
 from ..core.failure import Effects, Failure, Kind, Reach
-from ..errors import (
-    CircuitOpen,
-    DeadlinePassed,
-    FailedAnswer,
-    LimitReached,
-    NotAdmitted,
-    SettingError,
-)
+from ..errors import CircuitOpen, DeadlinePassed, FailedAnswer, LimitReached, NotAdmitted
 from .async_time import being_cancelled
 from .clock import REAL
-from .context import (
-    Context,
-    ambient_context,
-    ambient_task,
-    ambient_world,
-    endings,
-)
+from .context import Context, ambient_context, ambient_task, ambient_world, endings
 from .emit import announce, report, safely, warn
 from .notes import annotate, binds, ended_inside, stands_alone
 from .one_shot_arguments import used_up_argument
@@ -41,7 +28,7 @@ from .settings import NO_FALLBACK, CallSettings
 if TYPE_CHECKING:
     from contextvars import Token
 
-    from ..core.admission import Hold, Outcome
+    from ..core.admission import Hold
     from ..core.dead_letter import UnderKey
     from ..core.decisions import Decision
     from ..core.story import Story
@@ -63,10 +50,6 @@ _UNSAFE = Effects.UNSAFE  # a lookup in an enum takes 80 ns in Python 3.11
 _UNANSWERED = (Ending.UNKNOWN, Ending.CANCELLED)
 
 
-class OutOfTokens(NotAdmitted):
-    """A retry got no tokens in time; the call ends with its own last error."""
-
-
 class Session:
     """One call, from its first failure; from its start where successes have to be known.
 
@@ -78,6 +61,7 @@ class Session:
         context: The context that attempt ran in, if it had one.
 
     Attributes:
+        admissions: Asked before each attempt, told how it ended; None if there are none.
         key: Of the operation that this call is, or is a part of; or empty.
         mark: `endings.count` before the latest attempt: what ended later, ended inside of it.
         answer: What the function returned, once `is_done`.
@@ -87,20 +71,15 @@ class Session:
     # Read before it is first written: most calls never touch these.
     failure: Failure | None = None
     _context: Context | None = None
-    _admissions: Admissions | None = None
-    _held_at: float | None = None  # since when it waits to be admitted, if it does
-    _asked_at = 0.0  # when the hold began that is being waited for
-    _hold: Hold | None = None  # the one being waited for
+    admissions: Admissions | None = None
+    refusal: NotAdmitted | None = None  # why no further attempt is made, whatever admissions say
     pause = 0.0  # seconds to wait before an end that a loop around the call would repeat at once
     _is_last = False  # whether the attempt may take all that is left of the deadline, and no more
-    _is_weighed = False  # whether it is known what the call may take
     _used_up = ""  # an argument that a second attempt would find empty
     answer: Any = None
     is_done = False
-    is_bounded = False  # whether `ask` could refuse an attempt
-    is_remote = False  # whether what the calls share lives outside of this process
+    is_bounded = False  # whether an attempt could be refused
     is_async = False  # whether its steps are awaited
-    is_shared = False  # whether attempts need admission, and others are told how they ended
     last_error: BaseException | None = None
     work: tuple[Any, tuple[Any, ...], dict[str, Any]] | None = None  # what is called, with what
     pending: Any = None  # the coroutine of an attempt that has begun
@@ -114,7 +93,7 @@ class Session:
     _passed: Story | None = None
     _token: Token[Any] | None = None
     _took: float | None = None  # how long the attempt took that is being judged, and
-    _read_at = (0.0, 0.0)  # when it was over, on both clocks
+    failed_at = (0.0, 0.0)  # when it failed, on both clocks
 
     def __init__(  # noqa: C901 -- what surrounds a call, asked for once
         self,
@@ -163,15 +142,10 @@ class Session:
             from .admissions import Admissions  # loaded late: calls without a target need none
 
             target = None if find is None else find(deadline_at)
-            self._admissions = Admissions(settings.admissions, target)
-            self.is_remote = target is not None and target.is_remote
+            self.admissions = Admissions(settings, self.call, self.clock, task, target)
+            self.is_bounded = True
             if self.call.attempt:
-                self._admissions.begun(mark)
-            self.is_shared = self.is_bounded = True
-            # Python shares the names of attributes that the first instances have. Written later,
-            # by a call that has to wait, each of these calls would own a table of all names.
-            self._held_at = self._hold = None
-            self._asked_at = 0.0
+                self.admissions.begun(mark)
         elif deadline_at < inf:
             self.is_bounded = True
 
@@ -206,123 +180,28 @@ class Session:
         """The error of an attempt that was cut."""
         bound = "deadline" if is_deadline else "timeout"
         error = TimeoutError(
-            f"{self._who()} was cut at its {bound}, {duration_text(limit)} into attempt "
+            f"{self.call.label} was cut at its {bound}, {duration_text(limit)} into attempt "
             f"{self.call.attempt}"
         )
         if is_deadline:
             self._cut, self._before_cut = error, self.last_error
         return error
 
-    # Being admitted
-
-    @property
-    def may_wait(self) -> bool:
-        """Whether `ask` could take a round trip to a store."""
-        target = None if self._admissions is None else self._admissions.target
-        return target is not None and not target.is_near(self.clock.now())
-
-    def estimate_tokens(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Estimate once what the call may take, where the guard has ``estimate=``."""
-        estimate, admissions = self.settings.estimate, self._admissions
-        if estimate is None or admissions is None or self._is_weighed:
-            return
-        self._is_weighed = True
-        try:
-            tokens = _counted(estimate(*args, **kwargs))
-            if admissions.target is not None:
-                admissions.target.weigh(tokens)
-        except Exception as trouble:  # noqa: BLE001 -- without an estimate, the call is made
-            report("estimate", estimate, trouble)
-
-    def ask(self) -> Hold | None:
-        """Ask for admission: None if the attempt may be made, else how long to hold.
+    def check_deadline(self) -> None:
+        """Refuse the next attempt if the deadline has passed.
 
         Raises:
-            NotAdmitted: The attempt must not be made.
+            DeadlinePassed: It has.
         """
-        clock, call = self.clock, self.call
-        now = clock.now()
-        if now >= call.deadline_at:
-            if self._hold is not None:
-                raise self._not_admitted(self._hold)
-            raise DeadlinePassed(self._who(), "the deadline passed before the attempt could begin")
-        if self._admissions is None:
-            return None
-        return self._admissions.enter(call.attempt + 1, now, clock.wall())
+        if self.clock.now() >= self.call.deadline_at:
+            because = "the deadline passed before the attempt could begin"
+            raise DeadlinePassed(self.call.label, because)
 
-    def held(self, hold: Hold | None) -> Hold | None:
-        """`hold`, if it is short enough to wait for; announced before the wait.
-
-        Raises:
-            LimitReached: It is too long, and the target admits no calls.
-            CircuitOpen: It is too long, and the target is down.
-        """
-        if self._hold is not None:
-            self._waited(self._hold)
-        self._speak()
-        if hold is None:
-            self._held_at = None
-            return None
-        now = self.clock.now()
-        if self._held_at is None:
-            self._held_at = now
-        left = self._left_to_wait(hold, hold.answered_at, now)
-        least = hold.delay if hold.least is None else hold.least
-        if least >= left:
-            raise self._not_admitted(hold)
-        delay = min(hold.delay, left)
+    def announce_hold(self, hold: Hold) -> None:
+        """Tell listeners that the next attempt waits to be admitted, before it does."""
         if self.settings.listeners:
             waiting = self.call.attempt + 1
-            announce(self, "Held", attempt=waiting, delay=delay, because=hold.because)
-        self._hold, self._asked_at = hold, now
-        return hold if delay == hold.delay else replace(hold, delay=delay)
-
-    def _waited(self, hold: Hold) -> None:
-        """Book the wait that has ended. A wait for a limit is not a retry, and costs no budget."""
-        self._hold = None
-        took = max(0.0, self.clock.now() - self._asked_at)
-        self.call.waited += took
-        if hold.reason != "limit":
-            self.call.spent += took
-            if self.task is not None:
-                self.task.charge(took)
-
-    def time_left_to_wait(self) -> float:
-        """Seconds for which the call may go on with the wait that it is in."""
-        hold, admissions = self._hold, self._admissions
-        assert hold is not None  # noqa: S101 -- only after `held`
-        progress_at = hold.answered_at
-        if hold.waiter is not None and admissions is not None and admissions.target is not None:
-            progress_at = admissions.target.answered_at  # others may have been answered meanwhile
-        return self._left_to_wait(hold, progress_at, self.clock.now())
-
-    def _left_to_wait(self, hold: Hold, progress_at: float, now: float) -> float:
-        """Seconds for which the call may go on waiting to be admitted.
-
-        Args:
-            hold: What it waits for.
-            progress_at: When the target last answered a call.
-            now: The time.
-        """
-        call, policy = self.call, self.call.policy
-        held_at = now if self._held_at is None else self._held_at
-        began = held_at if call.first_failed_at is None else call.first_failed_at
-        # A queue that moves is worth waiting in: what counts is how long nothing has.
-        left = max(began, progress_at) + policy.bound - now
-        left = min(left, self._left(), began + max(policy.horizon, policy.bound) - now)
-        if hold.reason == "limit":
-            return min(left, max(held_at, progress_at) + policy.in_place - now)
-        if policy.budget is not None:
-            left = min(left, policy.budget - call.spent)
-        return left if self.task is None else min(left, self.task.budget_left())
-
-    def _not_admitted(self, hold: Hold) -> NotAdmitted:
-        least = hold.delay if hold.least is None else hold.least
-        if hold.reason == "outage":
-            return CircuitOpen(self._who(), max(least, hold.delay), hold.because)
-        if hold.reason == "tokens":
-            return OutOfTokens(self._who(), hold.because)
-        return LimitReached(self._who(), self.clock.wall() + hold.delay, hold.because)
+            announce(self, "Held", attempt=waiting, delay=hold.delay, because=hold.because)
 
     # After an attempt
 
@@ -347,52 +226,6 @@ class Session:
             said = type(found).__name__
             report("judge", ask, TypeError(f"a judge returns a Failure or None, not {said}"))
 
-    def observe(self, answer: Any) -> None:
-        """Read what the answer states about limits, where the guard has ``observe=``."""
-        read, spent, admissions = self.settings.observe, self.settings.spent, self._admissions
-        if read is None or admissions is None:
-            return
-        try:
-            admissions.stated = read(answer, now=self.clock.wall())
-        except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
-            report("observer", read, trouble)
-        try:
-            if spent is not None and (took := spent(answer)) is not None:
-                admissions.took = _counted(took)
-        except Exception as trouble:  # noqa: BLE001 -- the answer must not be lost to its reader
-            report("observer", spent, trouble)
-
-    @property
-    def may_tell(self) -> bool:
-        """Whether `leave` could take a round trip to a store, after a success."""
-        return self._admissions is not None and self._admissions.may_tell
-
-    def tell_success(self) -> None:
-        """Tell those who admitted the attempt that it has succeeded."""
-        self._leave("succeeded")
-
-    def tell_failure(self) -> None:
-        """Tell those who admitted the attempt how it failed."""
-        if self._admissions is not None:
-            now, wall = self._read_at
-            self._admissions.leave(
-                "failed", self.failure, now=now, wall=wall, is_cut=self._was_cut()
-            )
-
-    def _leave(self, outcome: Outcome) -> None:
-        if self._admissions is not None and self._admissions.holds_anything:
-            self._admissions.leave(outcome, now=self.clock.now(), wall=self.clock.wall())
-
-    def _was_cut(self) -> bool:
-        """Whether the attempt ended because the caller ran out of time, not because of the target.
-
-        A function that takes its limit as a parameter raises an error of its own at it.
-        """
-        failure = self.failure
-        if not self._is_last or failure is None or failure.status is not None:
-            return False
-        return failure.kind is Kind.TIMEOUT and self._left() <= _EARLY
-
     def reserve_retry(self, decision: Decision) -> Decision:
         """`decision`, with its wait reserved from the task's budget and the target's retry tokens.
 
@@ -405,7 +238,9 @@ class Session:
             decision = GiveUp(Ending.FINAL, f"not retried: {self._used_up}")
         elif self.task is not None and not self.task.reserve(delay):
             decision = GiveUp(Ending.BUDGET, "other calls have used up the task's retry budget")
-        elif self._admissions is not None and (why := self._unfunded(delay)):
+        elif self.admissions is not None and (
+            why := self.admissions.reserve(self.failure, delay, *self.failed_at)  # type: ignore[arg-type]
+        ):
             # A caller that calls in a loop would make the storm that the tokens prevent (E-C9).
             self.pause = min(delay, _LONGEST_PAUSE, max(self._left(), 0.0))
             decision = GiveUp(Ending.TOKENS, why)
@@ -415,20 +250,15 @@ class Session:
         self.call.overruled(decision)
         return decision
 
-    def _unfunded(self, delay: float) -> str:
-        """Why there are no retry tokens for a retry in `delay` seconds, or empty."""
-        if self._admissions is None or self.failure is None:
-            return ""
-        return self._admissions.reserve(self.failure, delay, *self._read_at)
-
     def succeeded(self) -> None:
         """The attempt succeeded, and with it the call."""
         self._has_ended = True
         if self._token is not None:
             self._exit()
-        if self._admissions is not None:
-            self.tell_success()
-            self._speak()
+        if self.admissions is not None:
+            self.admissions.tell_success()
+            if self.admissions.changes:
+                self.announce_changes()
         call, settings = self.call, self.settings
         if call.tries:
             if self.task is not None and call.attempt > 1 and self._began_at is not None:
@@ -462,11 +292,9 @@ class Session:
         """The attempt, made with these arguments, failed: read, judge, record, announce."""
         decision: Decision | None = self.classify(error, args, kwargs)
         if decision is None:
-            if self.is_shared:
-                self.tell_failure()
-            decision = self.reserve_retry(self.decide(error))
-            if self.is_shared or self.settings.listeners:
-                self.announced(decision)
+            if self.admissions is not None:
+                self.admissions.leave("failed", self.failure, *self.failed_at)
+            decision = self.announced(self.reserve_retry(self.decide(error)))
         return decision
 
     def classify(
@@ -480,20 +308,31 @@ class Session:
         if self.call.attempt == 1 and (args or kwargs):
             self._used_up = used_up_argument(args, kwargs or {})
         clock, settings = self.clock, self.settings
-        now, wall = self._read_at = clock.now(), clock.wall()
+        now, wall = self.failed_at = clock.now(), clock.wall()
         if self._began_at is not None:
             self._took = now - self._began_at
         self.failure = settings.classify(error, now=wall)
         self.last_error = error
-        if settings.overhear is not None and self._admissions is not None:
-            self._admissions.stated = settings.overhear(error, now=wall)
+        if self.admissions is not None:
+            if self._is_last:
+                self.admissions.was_cut = self._was_cut(self.failure)
+            if settings.overhear is not None:
+                self.admissions.stated = settings.overhear(error, now=wall)
         return None
+
+    def _was_cut(self, failure: Failure) -> bool:
+        """Whether the attempt failed because the caller ran out of time, not because of the target.
+
+        A function that takes its limit as a parameter raises an error of its own at it.
+        """
+        is_timeout = failure.kind is Kind.TIMEOUT and failure.status is None
+        return is_timeout and self.call.deadline_at - self.failed_at[0] <= _EARLY
 
     def decide(self, error: Exception) -> Decision:
         """What happens after `error`, which has been read."""
         call, failure, took = self.call, self.failure, self._took
         assert failure is not None  # noqa: S101 -- only after `classify`
-        now, wall = self._read_at
+        now, wall = self.failed_at
         recent = self.settings.recent_failures
         if recent is not None:
             recent.note(failure.kind, now)
@@ -522,7 +361,7 @@ class Session:
         ):
             call.doubt = "the failed request was made in a loop; earlier ones may have succeeded"
             failure = replace(failure, reach=Reach.MAYBE_APPLIED)
-        target = None if self._admissions is None else self._admissions.target
+        target = None if self.admissions is None else self.admissions.target
         if target is not None:
             call.is_down, call.has_gate = target.is_down, target.has_gate
             call.believes, call.progress_at = target.believes, target.answered_at
@@ -552,8 +391,8 @@ class Session:
                 remark=self.call.remark,
                 took=self._took,
             )
-        if self._admissions is not None:
-            self._speak()
+        if self.admissions is not None and self.admissions.changes:
+            self.announce_changes()
         return decision
 
     def applied(self) -> None:
@@ -566,12 +405,13 @@ class Session:
         """`verify=` found that the last attempt was not applied: decide again."""
         assert self.failure is not None  # noqa: S101 -- only after `classify`
         now, wall = self.clock.now(), self.clock.wall()
-        self._read_at = now, wall
+        self.failed_at = now, wall
         return self.call.not_applied(self.failure, now=now, wall=wall, roll=self.dice.roll())
 
     def verified(self, decision: Decision) -> RetryAfter | Park | GiveUp:
         """`decision`, made after `verify=` answered, after listeners were told."""
-        self._speak()
+        if self.admissions is not None:
+            self.announce_changes()
         assert not isinstance(decision, Verify)  # noqa: S101 -- it was never applied
         if self.settings.listeners:
             announce(self, "Verified", was_applied=False, decision=decision)
@@ -596,8 +436,10 @@ class Session:
 
     def stream_failed(self, error: Exception) -> GiveUp:
         """A stream failed after it had delivered something: committed, never replayed."""
-        _, wall = self._read_at = self.clock.now(), self.clock.wall()
+        _, wall = self.failed_at = self.clock.now(), self.clock.wall()
         self.failure = self.settings.classify(error, now=wall)
+        if self.admissions is not None and self._is_last:
+            self.admissions.was_cut = self._was_cut(self.failure)
         passed = ended_inside(error, self.mark)
         self._passed = passed if passed is not None and binds(passed) else None
         decision = GiveUp(Ending.COMMITTED, f"{self._delivery()}: not replayed")
@@ -614,6 +456,8 @@ class Session:
 
     def refused(self, error: NotAdmitted) -> tuple[BaseException, GiveUp]:
         """The next attempt is not admitted: the last real error ends the call, if there is one."""
+        from ..core.admission import OutOfTokens  # loaded late: most calls are never refused
+
         self._give_back()
         ending = Ending.DEADLINE if isinstance(error, DeadlinePassed) else Ending.REFUSED
         if isinstance(error, OutOfTokens):
@@ -637,8 +481,8 @@ class Session:
     def end(self, error: BaseException, decision: Park | GiveUp) -> bool:
         """Put the story on `error` and tell listeners of the end; True if there is a fallback."""
         self._has_ended = True
-        if self._admissions is not None:
-            self._speak()
+        if self.admissions is not None:
+            self.announce_changes()
         settings, call = self.settings, self.call
         ending, retry_at = ending_of(decision)
         because = decision.because
@@ -691,25 +535,23 @@ class Session:
 
     def _give_back(self) -> None:
         """Give back permits and tokens of an attempt that is not made."""
-        self._leave("cancelled")
-        self._speak()
+        if self.admissions is not None:
+            self.admissions.cancel()
+            self.announce_changes()
 
-    def _speak(self) -> None:
+    def announce_changes(self) -> None:
         """Announce what changed while this call asked or was told."""
-        if self._admissions is not None and self._admissions.news:
-            news, self._admissions.news[:] = self._admissions.news[:], []
-            for event, facts in news:
-                if self.settings.listeners:
-                    announce(self, event, **facts)
-                elif event == "StoreLost" or facts.get("is_open"):
-                    warn(self, event, **facts)  # never silent
+        assert self.admissions is not None  # noqa: S101 -- only they note changes
+        changes, self.admissions.changes = self.admissions.changes, []
+        for event, facts in changes:
+            if self.settings.listeners:
+                announce(self, event, **facts)
+            elif event == "StoreLost" or facts.get("is_open"):
+                warn(self, event, **facts)  # never silent
 
     def _left(self) -> float:
         deadline_at = self.call.deadline_at
         return deadline_at - self.clock.now() if deadline_at < inf else inf
-
-    def _who(self) -> str:
-        return self.call.target or self.call.name or "the call"
 
     def _exit(self) -> None:
         token = self._token
@@ -726,9 +568,3 @@ class Session:
     def _elapsed(self) -> float:
         first = self.call.first_failed_at
         return 0.0 if first is None else self.clock.now() - first
-
-
-def _counted(tokens: float) -> float:
-    if not is_number(tokens) or not 0 <= tokens < inf:
-        raise SettingError(f"tokens need a number >= 0; got {tokens!r}")
-    return tokens

@@ -90,7 +90,7 @@ def streaming(
         ended = broken = None
 
 
-def _delivering(
+def _delivering(  # noqa: C901 -- the life of a stream from its first item on
     session: Session, items: Any, item: Any, source: Any, delivered: list[Any] | None
 ) -> Steps:
     """Hand over one item after another. What fails now is committed, never replayed.
@@ -102,8 +102,9 @@ def _delivering(
         source: The stream itself.
         delivered: Where the items are kept for ``resume=``; None without one.
     """
-    if session.settings.observe is not None and hasattr(source, "response"):
-        session.observe(source)
+    admissions = session.admissions
+    if admissions is not None and hasattr(source, "response"):
+        admissions.observe(source)
     session.leave_context()
     takes_errors = hasattr(items, "throw") or hasattr(items, "athrow")
     while True:
@@ -126,7 +127,8 @@ def _delivering(
                 yield CloseStream(source)
                 return BrokenStream(caught)
             decision = session.stream_failed(caught)
-            yield Blocking(session.tell_failure)
+            if admissions is not None:
+                yield Blocking(admissions.leave, "failed", session.failure, *session.failed_at)
             session.end(caught, decision)
             yield CloseStream(source)
             return Raised(caught)

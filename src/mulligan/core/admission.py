@@ -22,6 +22,7 @@ __all__ = (
     "Admitted",
     "Answer",
     "Hold",
+    "OutOfTokens",
     "Outcome",
     "Refused",
     "SharedTarget",
@@ -80,6 +81,10 @@ class Waiter(Protocol):
         ...
 
 
+class OutOfTokens(NotAdmitted):
+    """A retry got no tokens in time; the call ends with its own last error."""
+
+
 @record()
 class Refused:
     """No: the call ends with this error, or with its last real one."""
@@ -104,8 +109,12 @@ class Admission(Protocol):
         ...
 
 
-class SharedTarget(Admission, Protocol):
+class SharedTarget(Protocol):
     """A target with its breaker, gate and retry tokens, as one call uses them."""
+
+    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:
+        """May attempt number `attempt` be made now?"""
+        ...
 
     @property
     def is_down(self) -> bool:
@@ -144,14 +153,6 @@ class SharedTarget(Admission, Protocol):
         """What the call may take of what is counted in tokens."""
         ...
 
-    def observe(self, ticket: object, quotas: Iterable[Any]) -> None:
-        """What the answer to the attempt with `ticket` stated about limits; before `leave`."""
-        ...
-
-    def settle(self, ticket: object, took: float) -> None:
-        """What the attempt with `ticket` took of what is counted in tokens; before `leave`."""
-        ...
-
     def is_news(self, ticket: object, stated: Iterable[Any]) -> bool:
         """Whether a success with `ticket`, and what its answer stated, is written down.
 
@@ -175,6 +176,29 @@ class SharedTarget(Admission, Protocol):
         """Take tokens for a retry that is due and has none; how long to hold if there are none."""
         ...
 
-    def ended(self, outcome: Outcome, *, now: float, wall: float) -> None:
-        """The attempt has ended, or a retry that was promised is not made: settle its tokens."""
+    def ended(
+        self,
+        ticket: object,
+        outcome: Outcome,
+        failure: Failure | None,
+        stated: Iterable[Any],
+        took: float | None,
+        *,
+        now: float,
+        wall: float,
+        was_cut: bool,
+    ) -> None:
+        """The attempt has ended, or a retry that was promised is not made.
+
+        Args:
+            ticket: What the attempt was admitted with; None if it was not, or could not be asked.
+            outcome: How it ended.
+            failure: What it failed with.
+            stated: What the answer stated about limits.
+            took: What the attempt took of what is counted in tokens, if known.
+            now: The time.
+            wall: The time of day.
+            was_cut: Whether it failed because the caller ran out of time, which says nothing about
+                the target; its retry tokens are gone all the same.
+        """
         ...

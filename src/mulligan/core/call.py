@@ -121,6 +121,11 @@ class Call:
         self.spent += delay
 
     @property
+    def label(self) -> str:
+        """The target, or else the function: what a refusal names."""
+        return self.target or self.name or "the call"
+
+    @property
     def timeouts(self) -> int:
         return self.counts.get(Kind.TIMEOUT, 0)
 

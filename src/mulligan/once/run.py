@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from ..calls.loop import Steps
     from ..calls.settings import CallSettings
-    from ..core.admission import Hold
     from .claims import Mine
     from .holder import KeyHold
 
@@ -48,7 +47,6 @@ class KeyedSession(Session):
         holding: The key.
     """
 
-    _refusal: KeyBusy | None = None
     _look = _FIRST_LOOK
     _gives_up_at: float | None = None
 
@@ -68,8 +66,8 @@ class KeyedSession(Session):
                 announce(self, "Held", attempt=1, delay=max(delay, 0.0), because=because)
         left = self._gives_up_at - now
         if left <= 0:
-            self._refusal = KeyBusy(self._who(), answer.retry_in, f"{because} by another caller")
-            self.is_bounded = True  # so that `ask` is called, and says so
+            self.refusal = KeyBusy(call.label, answer.retry_in, f"{because} by another caller")
+            self.is_bounded = True
             return None
         slowest = min(_LAST_LOOK, self.holding.terms.lease / _IN_A_LEASE)
         look, self._look = self._look, min(self._look * _SLOWER, slowest)
@@ -87,11 +85,6 @@ class KeyedSession(Session):
             failure.reach is Reach.MAYBE_APPLIED and failure.kind is not Kind.UNKNOWN
             for failure, _, _ in tries
         )
-
-    def ask(self) -> Hold | None:
-        if self._refusal is not None:
-            raise self._refusal
-        return super().ask()
 
     def settle(self) -> None:
         """Have what the function returned recorded, though its caller will not hear of it.

@@ -399,7 +399,30 @@ class TargetCall(CallAdmission):
         self._changed(tokens, now)  # and there may be enough for the next one
         return None
 
-    def ended(self, outcome: Outcome, *, now: float, wall: float) -> None:
+    def ended(
+        self,
+        ticket: object,
+        outcome: Outcome,
+        failure: Failure | None,
+        stated: Iterable[QuotaLike],
+        took: float | None,
+        *,
+        now: float,
+        wall: float,
+        was_cut: bool,
+    ) -> None:
+        try:
+            if ticket is not None:
+                if stated:
+                    self.observe(ticket, stated)
+                if took is not None:
+                    self.settle(ticket, took)
+                told = "cancelled" if was_cut else outcome
+                self.leave(ticket, told, failure, now=now, wall=wall)
+        finally:
+            self._settle_tokens(outcome, now, wall)
+
+    def _settle_tokens(self, outcome: Outcome, now: float, wall: float) -> None:
         self.give_up(now)
         tokens, name, is_made = self._retry_tokens, self._reservation, self._is_made
         self.owes_tokens = self._is_made = False

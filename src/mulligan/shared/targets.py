@@ -18,7 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
-from ..calls.admissions import tell
+from ..calls.admissions import note_change
 from ..calls.clock import world
 from ..calls.context import ambient_world, endings
 from ..core.shared_settings import Breaker, Gate, Tokens
@@ -173,9 +173,9 @@ class StoreTargets:
     def changed(self, trouble: StoreError | None) -> None:
         """The store is down, or back."""
         if trouble is None:
-            tell("StoreBack", url=self.url)
+            note_change("StoreBack", url=self.url)
         else:
-            tell("StoreLost", url=self.url, because=trouble.because)
+            note_change("StoreLost", url=self.url, because=trouble.because)
 
 
 class _Homes:
@@ -357,11 +357,11 @@ class TargetParts:
             # Ease in: all waiting calls, also of other processes, would come at once.
             clock = world().clock
             self.part("gate").ease(clock.now(), clock.wall())
-        tell("BreakerChanged", is_open=is_open, retry_in=retry_in, because=because)
+        note_change("BreakerChanged", is_open=is_open, retry_in=retry_in, because=because)
 
     @staticmethod
     def _gate_was_shut(delay: float, because: str) -> None:
-        tell("GateShut", delay=delay, because=because)
+        note_change("GateShut", delay=delay, because=because)
 
     def has_changed_since(self, mark: int) -> bool:
         """Whether the breaker opened or closed after `mark` endings, or just then."""
