@@ -36,10 +36,10 @@ class Counted:
         self.inner, self.reads, self.writes = state, 0, 0
         self.threads: set[int] = set()
 
-    def peek(self, *args):
+    def peek_all(self, *args):
         self.reads += 1
         self.threads.add(threading.get_ident())
-        return self.inner.peek(*args)
+        return self.inner.peek_all(*args)
 
     def transact(self, *args):
         self.writes += 1
@@ -74,9 +74,9 @@ class DownStore:
         self._check()
         return self._memory.scoped(scope)
 
-    def peek(self, *args):
+    def peek_all(self, *args):
         self._check()
-        return self._memory.state.peek(*args)
+        return self._memory.state.peek_all(*args)
 
     def transact(self, *args):
         self._check()

@@ -146,7 +146,7 @@ def test_threads_are_let_in_in_the_order_of_their_coming():
 def test_in_every_store_a_process_lets_in_who_came_first(place):
     now = [100.0]
     gate = GateAdmission(Key("api", "gate"), Gate(), roll=lambda: 0.5, shared=place.another().state)
-    times = {"now": now[0], "wall": 1e9}
+    times: dict[str, Any] = {"now": now[0], "wall": 1e9}
     first = gate.enter(1, **times)
     assert isinstance(first, Admitted)
     gate.observe(

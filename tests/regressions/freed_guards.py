@@ -31,7 +31,7 @@ def failures_of_guards_that_are_made_for_each_call_open_the_breaker():
             guard.call(Scripted(status_error(503)))
         del guard
         gc.collect()
-    assert _part(mulligan.Guard("acme"), "breaker")._own.state.streak == 3
+    assert _part(mulligan.Guard("acme"), "breaker").view.state.streak == 3
 
 
 def settings_may_be_others_once_nobody_uses_the_old_ones():
@@ -47,7 +47,7 @@ def new_settings_go_with_what_is_known_already():
     gc.collect()  # the exception that was raised has seen the guard
     guard = mulligan.Guard("acme", gate=mulligan.Gate(keep=7), effects="read")
     assert _part(guard, "gate").settings.keep == 7
-    assert _part(guard, "gate")._view.state.shut is not None
+    assert _part(guard, "gate").view.state.shut is not None
     with pytest.raises(mulligan.errors.SettingError, match="one gate for all its guards"):
         mulligan.Guard("acme", gate=mulligan.Gate(keep=8))
 

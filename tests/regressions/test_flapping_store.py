@@ -79,10 +79,10 @@ class Flapping:
             raise StoreDown("test:", "the answer was lost")
         return result
 
-    def peek(self, key, machine):
+    def peek_all(self, wanted):
         if self.is_down:
             raise StoreDown("test:", "gone")
-        return self.state.peek(key, machine)
+        return self.state.peek_all(wanted)
 
 
 class Process:
@@ -256,7 +256,7 @@ def test_one_caller_asks_again_when_the_pause_is_over():
     class Hanging:
         asked = 0
 
-        def peek(self, key, machine):
+        def peek_all(self, wanted):
             self.asked += 1
             asking.wait()
             raise StoreDown("test:", "gone")

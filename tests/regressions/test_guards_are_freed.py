@@ -109,7 +109,7 @@ def test_a_limit_is_believed_after_the_guard_that_heard_of_it_is_gone():
     gc.collect()
     guard = mulligan.Guard("limited")
     assert not guard._engine.place.is_calm
-    assert _part(guard, "gate")._view.state.shut is not None
+    assert _part(guard, "gate").view.state.shut is not None
 
 
 @pytest.mark.real
@@ -199,7 +199,7 @@ def test_no_failure_is_lost_to_threads_that_sweep():
 
     _run(fail, threads)
     guard = mulligan.Guard("acme", breaker=kept)
-    assert _part(guard, "breaker")._own.state.streak == threads * rounds
+    assert _part(guard, "breaker").view.state.streak == threads * rounds
 
 
 def _run(work, threads):

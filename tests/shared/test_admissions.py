@@ -50,9 +50,13 @@ class Counted:
     def __init__(self, state) -> None:
         self.inner, self.reads, self.writes = state, 0, 0
 
-    def peek(self, *args):
+    def peek(self, key, machine):
+        (state,), moment = self.peek_all([(key, machine)])
+        return state, moment
+
+    def peek_all(self, wanted):
         self.reads += 1
-        return self.inner.peek(*args)
+        return self.inner.peek_all(wanted)
 
     def transact(self, *args):
         self.writes += 1
@@ -79,6 +83,10 @@ def shared(request, tmp_path, clock):
     store = Memory(clock) if request.param == "memory" else Sqlite(tmp_path / "s.db", clock)
     yield Counted(store.state)
     store.close()
+
+
+def asked(gate, clock):
+    return gate.ask(0.0, **clock.times, moment=Moment(**clock.times))
 
 
 def call(admission, clock, outcome="succeeded", failure=None, *quotas):
@@ -382,11 +390,11 @@ def test_a_store_that_is_down_stops_no_call(clock):
 
 def test_calls_that_began_with_the_failed_one_show_that_not_all_fail(clock):
     gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0)
-    old = [gate.ask(0.0, clock.now, clock.wall) for _ in range(5)]
+    old = [asked(gate, clock) for _ in range(5)]
     clock.now += 60.0
-    burst = [gate.ask(0.0, clock.now, clock.wall) for _ in range(10)]
+    burst = [asked(gate, clock) for _ in range(10)]
     clock.now += 0.2
-    gate.ask(0.0, clock.now, clock.wall)  # too new to show anything
+    asked(gate, clock)  # too new to show anything
     failed = burst.pop()
     gate.leave(failed, "failed", SERVER, **clock.times)
     assert gate.as_old(failed, 0.0, clock.now) == 9

@@ -18,7 +18,7 @@ from mulligan.shared.breaker import (
     Passed,
     Shut,
     TellBreaker,
-    verdict_on,
+    result_of,
 )
 
 FIVE = Breaker(failures=5, open_at_least=60)
@@ -245,12 +245,14 @@ def test_a_failure_that_names_a_time_opens_no_shorter():
     ],
 )
 def test_only_what_speaks_of_the_targets_health_counts(kind, result):
-    assert verdict_on(Failure(kind=kind)) == result
+    assert result_of("failed", Failure(kind=kind)) == result
 
 
 def test_a_mistake_that_was_never_sent_says_nothing_about_the_target():
-    assert verdict_on(Failure(kind=Kind.CLIENT, reach=Reach.NEVER_SENT)) == "neither"
-    assert verdict_on(Failure(kind=Kind.BAD_ANSWER, reach=Reach.MAYBE_APPLIED)) == "neither"
+    assert result_of("failed", Failure(kind=Kind.CLIENT, reach=Reach.NEVER_SENT)) == "neither"
+    assert (
+        result_of("failed", Failure(kind=Kind.BAD_ANSWER, reach=Reach.MAYBE_APPLIED)) == "neither"
+    )
 
 
 def test_settings_that_cannot_be_meant_are_refused():

@@ -18,9 +18,9 @@ class Counted(MemoryState):
         self.now, self.peeks = 100.0, 0
         super().__init__(lambda: Moment(self.now, self.now))
 
-    def peek(self, key, machine):
+    def peek_all(self, wanted):
         self.peeks += 1
-        return super().peek(key, machine)
+        return super().peek_all(wanted)
 
 
 def reserve(name):

@@ -80,7 +80,7 @@ def test_a_child_calls_through_its_guard_whatever_the_parents_threads_were_doing
     guard.call(Scripted("well"))
     parts = guard._engine.here().parts
     assert parts is not None
-    locks = [parts.part("gate")._lock, parts.part("gate")._view._lock, parts._lock]
+    locks = [parts.part("gate")._lock, parts.part("gate").view._lock, parts._lock]
     with held(locks[0]), held(locks[1]), held(locks[2]):
         assert in_child(lambda: guard.call(Scripted("well")) == "well")
 

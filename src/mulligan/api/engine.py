@@ -283,12 +283,14 @@ class Engine:
 
     def run(self, function: Any, args: Any, kwargs: Any) -> Any:
         self.check_timeout(function)
-        session, drivers = self.session(function), _drivers()
+        drivers = _loaded or _drivers()
+        session = drivers.Session(self.settings, name_of(function))
         return drivers.run(session, drivers.attempts(session, function, args, kwargs))
 
     async def arun(self, function: Any, args: Any, kwargs: Any) -> Any:
         self.check_parameter(function)
-        session, drivers = self.session(function), _drivers()
+        drivers = _loaded or _drivers()
+        session = drivers.Session(self.settings, name_of(function))
         return await drivers.arun(session, drivers.attempts(session, function, args, kwargs))
 
     def stream(self, function: Any, args: Any, kwargs: Any) -> Generator[Any, Any, Any]:

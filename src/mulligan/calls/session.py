@@ -363,8 +363,8 @@ class Session:
             failure = replace(failure, reach=Reach.MAYBE_APPLIED)
         target = None if self.admissions is None else self.admissions.target
         if target is not None:
-            call.is_down, call.has_gate = target.is_down, target.has_gate
-            call.believes, call.progress_at = target.believes, target.answered_at
+            call.has_gate, call.believes = target.has_gate, target.believes
+            call.progress_at, call.is_down = target.answered_at, target.is_down
         call.progress_at = max(call.progress_at, self._progress_at)
         return call.failed(failure, now=now, wall=wall, roll=self.dice.roll(), took=took)
 

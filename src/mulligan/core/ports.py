@@ -6,9 +6,11 @@ tests/contracts runs against every implementation of a port.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..stores.entries import JournalLine
     from ..stores.machine import Key, Machine, Operation
     from .events import Event
@@ -71,6 +73,12 @@ class State(Protocol):
 
     def peek(self, key: Key, machine: Machine[S], /) -> tuple[S, Moment]:
         """The state of `key`, and the store's time; writes nothing."""
+        ...
+
+    def peek_all(
+        self, wanted: Sequence[tuple[Key, Machine[Any]]], /
+    ) -> tuple[Sequence[Any], Moment]:
+        """The states of several keys of one target, in one round trip; as `peek`."""
         ...
 
     def known(self, machine: Machine[S], /) -> tuple[Key, ...]:

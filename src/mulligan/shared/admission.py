@@ -8,11 +8,12 @@ queue; `Hold` says what it waits for. A call that does not want to wait for a ta
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.admission import Admitted, Hold, Refused
 from ..errors import CircuitOpen
-from .breaker import Shut
+from ..stores.cache import refresh
+from .breaker import Shut, result_of
 from .gate.gate import GateWait
 from .gate.queue import QueuedCall
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from ..core.admission import Answer, Outcome
     from ..core.failure import Failure
+    from ..core.moment import Moment
+    from ..stores.cache import CachedState
     from .breaker_client import BreakerAdmission
     from .gate.client import GateAdmission, QuotaLike
     from .gate.queue import TargetQueues
@@ -154,21 +157,34 @@ class CallAdmission(QueuedCall):
 
     def _asked(self, now: float, wall: float) -> Answer:
         self.hears, self.polls_for = False, 0.0
-        breaker, gate, tickets = self.breaker, self.gate, _Tickets(None, None)
+        breaker, gate = self.breaker, self.gate
+        moment = self._read(now, wall)
+        passed: object = None
         if breaker is not None:
-            found = breaker.ask(now, wall)
-            if isinstance(found, Shut):
-                return self._is_shut(found)
-            tickets = _Tickets(found, None)
-        if gate is not None:
-            admitted = gate.ask(self.estimate, now, wall, self.deadline_at)
-            if isinstance(admitted, GateWait):
-                if breaker is not None:
-                    breaker.leave(tickets.breaker, "cancelled", None, now=now, wall=wall)
-                self.hears, self.polls_for = admitted.hears, admitted.polls_for
-                return self._hold(admitted.delay, admitted.because, admitted.least)
-            tickets = tickets._replace(gate=admitted)
-        return Admitted(tickets)
+            passed = breaker.ask(now, wall, moment)
+            if isinstance(passed, Shut):
+                return self._is_shut(passed)
+        if gate is None:
+            return Admitted(_Tickets(passed, None))
+        admitted = gate.ask(self.estimate, now, wall, moment, self.deadline_at)
+        if isinstance(admitted, GateWait):
+            if breaker is not None:
+                breaker.leave(passed, "cancelled", None, now=now, wall=wall)
+            self.hears, self.polls_for = admitted.hears, admitted.polls_for
+            return self._hold(admitted.delay, admitted.because, admitted.least)
+        return Admitted(_Tickets(passed, admitted))
+
+    def _read(self, now: float, wall: float) -> Moment:
+        """Read breaker and gate from their store, in one round trip; the time of the store."""
+        views: list[CachedState[Any]] = []
+        if self.breaker is not None and self.breaker.shared is not None:
+            views.append(self.breaker.shared)
+        if self.gate is not None and self.gate.view.shared is not None:
+            if not self.gate.first_burst.is_over:
+                # Another process may just have been rejected, which ends the first burst.
+                self.gate.view.expire()
+            views.append(self.gate.view)
+        return refresh(views, now, wall)
 
     def _is_shut(self, shut: Shut) -> Hold | Refused:
         if not self.waits:
@@ -197,21 +213,28 @@ class CallAdmission(QueuedCall):
         self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
     ) -> None:
         assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
-        waiting = self.waiting
+        waiting, breaker, gate = self.waiting, self.breaker, self.gate
         if outcome == "succeeded":
             waiting.answered_at = now
-        if self.gate is not None and ticket.gate is not None:
-            self.gate.leave(ticket.gate, outcome, failure, now=now, wall=wall)
-        if self.breaker is not None and ticket.breaker is not None:
-            if self.gate is None and failure is not None and outcome == "failed":
+        result = result_of(outcome, failure)
+        if gate is not None and ticket.gate is not None:
+            gate.leave(ticket.gate, outcome, failure, now=now, wall=wall, result=result)
+        if breaker is not None and ticket.breaker is not None:
+            if gate is None and failure is not None and outcome == "failed":
                 # Left to the gate, if there is one: it delays calls instead of refusing them.
-                self.breaker.believe(failure, now, wall)
+                breaker.believe(failure, now, wall)
             unheard = 0
-            is_counted = outcome == "failed" and not self.breaker.is_calm
-            if is_counted and self.gate is not None and ticket.gate is not None:
-                unheard = self.gate.as_old(ticket.gate, self.breaker.failing_for(now, wall), now)
-            self.breaker.leave(
-                ticket.breaker, outcome, failure, now=now, wall=wall, unheard=unheard
+            is_counted = result == "failure" and not breaker.is_calm
+            if is_counted and gate is not None and ticket.gate is not None:
+                unheard = gate.as_old(ticket.gate, breaker.failing_for(now, wall), now)
+            breaker.leave(
+                ticket.breaker,
+                outcome,
+                failure,
+                now=now,
+                wall=wall,
+                result=result,
+                unheard=unheard,
             )
         if waiting.queue.size:
             with waiting.lock:
@@ -287,7 +310,7 @@ class TargetCall(CallAdmission):
 
     __slots__ = (
         *("_is_found", "_is_made", "_owing", "_parts", "_reservation", "_tokens", "_wants"),
-        *("has_gate", "owes_tokens"),
+        *("believes", "has_gate", "owes_tokens"),
     )
 
     def __init__(
@@ -298,6 +321,7 @@ class TargetCall(CallAdmission):
         self.deadline_at = deadline_at
         self._parts, self._wants = parts, wants
         self.has_gate = wants.gate is not None
+        self.believes = inf if wants.gate is None else wants.gate.horizon
         self._is_found = False
         self._is_made = False  # whether an attempt is under way
         self._reservation = ""  # of the tokens for the retry that is scheduled or under way
@@ -306,31 +330,22 @@ class TargetCall(CallAdmission):
         self._tokens: RetryTokens | None = None
 
     def _find(self) -> None:
-        """Use the current breaker and gate: while the store is down, local ones replace them."""
+        """Use the target's breaker, gate and tokens; while the store is down, local ones."""
         if not self._is_found:
             parts, wants = self._parts, self._wants
+            made: dict[str, Any] = parts.made if parts.is_named else {}
+            if wants.breaker is not None:
+                self.breaker = made.get("breaker") or parts.part("breaker")
+            if wants.gate is not None:
+                self.gate = made.get("gate") or parts.part("gate")
+            if wants.tokens is not None:
+                self._tokens = made.get("tokens") or parts.part("tokens")
             self._is_found = parts.is_named
-            self.breaker = None if wants.breaker is None else parts.part("breaker")
-            self.gate = None if wants.gate is None else parts.part("gate")
-
-    @property
-    def _retry_tokens(self) -> RetryTokens | None:
-        tokens = self._tokens
-        if tokens is None and self._wants.tokens is not None:
-            tokens = self._parts.part("tokens")
-            if self._parts.is_named:
-                self._tokens = tokens
-        return tokens
 
     @property
     def is_down(self) -> bool:
         self._find()
         return self.waits and self.is_open
-
-    @property
-    def believes(self) -> float:
-        gate = self._wants.gate
-        return inf if gate is None else gate.horizon
 
     @property
     def answered_at(self) -> float:
@@ -341,8 +356,8 @@ class TargetCall(CallAdmission):
         answer = super().enter(attempt, now=now, wall=wall)
         if isinstance(answer, Admitted):
             self._is_made = True
-            if self._reservation and (tokens := self._retry_tokens) is not None:
-                tokens.sent(self._reservation, now=now)
+            if self._reservation and self._tokens is not None:
+                self._tokens.sent(self._reservation, now=now)
         return answer
 
     def ticket_since(self, mark: int) -> object:
@@ -362,7 +377,8 @@ class TargetCall(CallAdmission):
     def is_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
         if not self._parts.is_known:
             return True
-        tokens = self._retry_tokens
+        self._find()
+        tokens = self._tokens
         if self._reservation or (tokens is not None and not tokens.is_calm):
             return True
         return ticket is not None and self.has_news(ticket, stated)
@@ -371,7 +387,8 @@ class TargetCall(CallAdmission):
         self.estimate = tokens
 
     def reserve(self, failure: Failure, delay: float, *, now: float, wall: float) -> str:
-        tokens = self._retry_tokens
+        self._find()
+        tokens = self._tokens
         if tokens is None:
             return ""
         name = tokens.reserve(failure, delay, now=now, wall=wall)
@@ -386,7 +403,8 @@ class TargetCall(CallAdmission):
         return ""
 
     def fund(self, *, now: float, wall: float) -> Hold | None:
-        failure, tokens = self._owing, self._retry_tokens
+        self._find()
+        failure, tokens = self._owing, self._tokens
         if failure is None or tokens is None:
             return None
         name = None
@@ -423,8 +441,10 @@ class TargetCall(CallAdmission):
             self._settle_tokens(outcome, now, wall)
 
     def _settle_tokens(self, outcome: Outcome, now: float, wall: float) -> None:
-        self.give_up(now)
-        tokens, name, is_made = self._retry_tokens, self._reservation, self._is_made
+        self._find()
+        if self.queue is not None:
+            self.give_up(now)
+        tokens, name, is_made = self._tokens, self._reservation, self._is_made
         self.owes_tokens = self._is_made = False
         if tokens is not None and (is_made or outcome == "cancelled"):
             self._reservation = ""

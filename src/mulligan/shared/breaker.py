@@ -23,14 +23,17 @@ A user's `ManualOverride` outranks every result and timer.
 from __future__ import annotations
 
 from dataclasses import replace
-from math import sqrt
-from typing import Literal, TypeAlias
+from math import inf, sqrt
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ..core.failure import Failure, Family, Kind, Reach
 from ..core.moment import Due, Lease, Moment
 from ..core.record import record
 from ..core.shared_settings import Breaker
 from ..stores.machine import Machine
+
+if TYPE_CHECKING:
+    from ..core.admission import Outcome
 
 __all__ = (
     "BREAKER",
@@ -44,7 +47,7 @@ __all__ = (
     "Result",
     "Shut",
     "TellBreaker",
-    "verdict_on",
+    "result_of",
 )
 
 # alive: the target answered, with an error caused by the caller; counts only as an answered probe.
@@ -54,12 +57,14 @@ Result: TypeAlias = Literal["success", "failure", "alive", "neither"]
 _UNHEALTHY = frozenset({Kind.SERVER, Kind.OVERLOADED, Kind.NETWORK, Kind.TIMEOUT})
 
 
-def verdict_on(failure: Failure) -> Result:
-    """What a failure says about its target's health.
+def result_of(outcome: Outcome, failure: Failure | None) -> Result:
+    """What the end of an attempt says about its target's health.
 
     A client error never counts (R-C9), except that a probe need not look further. A limit is the
     gate's business: it paces calls, it does not stop them (E-B12).
     """
+    if outcome != "failed" or failure is None:
+        return "success" if outcome == "succeeded" else "neither"
     kind = failure.kind
     if kind in _UNHEALTHY:
         return "failure"
@@ -87,6 +92,23 @@ _BEYOND_CHANCE = 3.0
 
 # It stays open for this share of the time that the target has been down.
 _SEVENTH = 1 / 7
+
+
+@record()
+class Passed:
+    """The call may be made."""
+
+    generation: int
+    is_probe: bool = False
+
+
+@record()
+class Shut:
+    """The call must not be made; `is_probing` while it depends on a probe that is under way."""
+
+    retry_in: float
+    because: str
+    is_probing: bool = False
 
 
 @record()
@@ -147,6 +169,17 @@ class Circuit:
             return self.hand == "allowed" and self.hand_until is None
         return not self.streak and self.until is None and not self.window
 
+    def admits(self, moment: Moment) -> Passed | Shut | None:
+        """Whether a call may be made; None if it may be a probe, which has to be asked for."""
+        circuit = self.untouched(moment)
+        until = circuit.hand_until
+        if circuit.hand == "blocked":
+            return Shut(inf if until is None else until.left(moment), circuit.because)
+        if circuit.hand == "allowed" or circuit.until is None:
+            return Passed(circuit.generation)
+        wait = circuit.until.left(moment)
+        return Shut(wait, circuit.because) if wait > 0 else None
+
     def untouched(self, moment: Moment) -> Circuit:
         """This circuit now, without a manual override that has expired."""
         if self.hand_until is None or self.hand_until.left(moment) > 0:
@@ -165,7 +198,7 @@ _DAY = 86_400.0
 def _keep(state: Circuit, moment: Moment) -> float:
     if state.hand_until is not None:
         return _DAY + state.hand_until.left(moment)
-    return float("inf") if state.hand else _DAY + state.retry_in(moment)
+    return inf if state.hand else _DAY + state.retry_in(moment)
 
 
 def _joined(base: Circuit, ours: Circuit, theirs: Circuit, moment: Moment) -> Circuit:
@@ -196,23 +229,6 @@ class _Step:
     machine = BREAKER
 
 
-@record()
-class Passed:
-    """The call may be made."""
-
-    generation: int
-    is_probe: bool = False
-
-
-@record()
-class Shut:
-    """The call must not be made; `is_probing` while it depends on a probe that is under way."""
-
-    retry_in: float
-    because: str
-    is_probing: bool = False
-
-
 @record(kw_only=True)
 class AskBreaker(_Step):
     """Asks whether a call may be made. Idempotent per `permit`."""
@@ -222,14 +238,9 @@ class AskBreaker(_Step):
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, Passed | Shut]:
         state = state.untouched(moment)
-        if state.hand == "blocked":
-            until = state.hand_until
-            return state, Shut(float("inf") if until is None else until.left(moment), state.because)
-        if state.hand == "allowed" or state.until is None:
-            return state, Passed(state.generation)
-        wait = state.until.left(moment)
-        if wait > 0:
-            return state, Shut(wait, state.because)
+        known = state.admits(moment)
+        if known is not None:
+            return state, known
         live = tuple([probe for probe in state.probes if probe.due.left(moment) > 0])
         if any(probe.id == self.permit for probe in live):
             return state, Passed(state.generation, is_probe=True)

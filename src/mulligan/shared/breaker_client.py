@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..core.admission import Admitted, Refused
+from ..core.moment import Moment
 from ..core.record import record
 from ..errors import CircuitOpen
 from ..stores.cache import CachedState
@@ -22,7 +23,7 @@ from .breaker import (
     Passed,
     Shut,
     TellBreaker,
-    verdict_on,
+    result_of,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from ..core.admission import Answer, Outcome
     from ..core.failure import Failure
-    from ..core.moment import Moment
     from ..core.ports import State
     from ..stores.machine import Key
     from .breaker import Breaker, Result
@@ -63,6 +63,10 @@ class BreakerAdmission:
         quorum: Different processes that must have seen the failures before all of them stop.
         on_change: Told whether it has opened or closed, for how many seconds, and why.
         roll: The random generator, so that processes that share nothing do not probe together.
+
+    Attributes:
+        view: The circuit of this process.
+        shared: The circuit of all processes, as last read; None without a store.
     """
 
     def __init__(
@@ -78,13 +82,8 @@ class BreakerAdmission:
         self.target, self._quorum, self._roll = key.target, quorum, roll
         self.settings = settings
         self._on_change = on_change
-        self._own = CachedState(BREAKER, key)
-        self._shared = None if shared is None else CachedState(BREAKER, key, shared)
-
-    @property
-    def view(self) -> CachedState[Circuit]:
-        """The cached state."""
-        return self._own
+        self.view = CachedState(BREAKER, key)
+        self.shared = None if shared is None else CachedState(BREAKER, key, shared)
 
     @property
     def settings(self) -> Breaker:
@@ -98,71 +97,90 @@ class BreakerAdmission:
 
     def is_near(self, now: float) -> bool:
         """Whether `enter` is answered from cached state, without a round trip."""
-        if self._shared is None:
+        if self.shared is None:
             return True
-        if not self._shared.is_fresh(now):
+        if not self.shared.is_fresh(now):
             return False
-        return not _is_half_open(*self._shared.seen(now))
+        state, moment = self.shared.seen(now)
+        return state.admits(moment) is not None
 
     def has_news(self, ticket: object) -> bool:
         """Whether a success with `ticket` must be written to the store."""
         assert isinstance(ticket, _Ticket)  # noqa: S101 -- a ticket of ours
-        if self._shared is None or ticket.shared is None:
+        if self.shared is None or ticket.shared is None:
             return False
-        return ticket.shared.is_probe or not self._shared.state.is_calm
+        return ticket.shared.is_probe or not self.shared.state.is_calm
 
     @property
     def is_calm(self) -> bool:
         """Whether both circuits, as last seen, are calm and do not measure slow calls."""
         if self._settings.slow is not None:
             return False
-        return self._own.state.is_calm and (self._shared is None or self._shared.state.is_calm)
+        return self.view.state.is_calm and (self.shared is None or self.shared.state.is_calm)
 
     @property
     def keeps(self) -> float:
         """Seconds for which this process must remember it; the store remembers what is shared."""
-        return 0.0 if self._own.state.is_calm else self._own.keep
+        return 0.0 if self.view.state.is_calm else self.view.keep
 
     def calm_ticket(self) -> object:
         """The ticket for `leave` of an attempt made without asking, while the target was calm."""
-        own = Passed(self._own.state.generation)
-        if self._shared is None:
+        own = Passed(self.view.state.generation)
+        if self.shared is None:
             return _Ticket("", own)
-        return _Ticket("", own, "", Passed(self._shared.state.generation))
+        return _Ticket("", own, "", Passed(self.shared.state.generation))
 
     @property
     def is_open(self) -> bool:
         """Whether either circuit, as last seen, lets no more than a probe through."""
-        shared = self._shared
-        return self._own.state.until is not None or (
+        shared = self.shared
+        return self.view.state.until is not None or (
             shared is not None and shared.state.until is not None
         )
 
     def failing_for(self, now: float, wall: float) -> float:
         """Seconds since the first failure that still counts, of those this process has seen."""
-        state, moment = self._own.look(now, wall)
+        state, moment = self.view.look(now, wall)
         return state.failing_for(moment, self._settings)
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
         """Ask whether an attempt may be made; for a breaker without a queue."""
-        answer = self.ask(now, wall)
+        moment = Moment(now, wall) if self.shared is None else self.shared.look(now, wall)[1]
+        answer = self.ask(now, wall, moment)
         if isinstance(answer, Shut):
             return Refused(CircuitOpen(self.target, answer.retry_in, answer.because))
         return Admitted(answer)
 
-    def ask(self, now: float, wall: float) -> object | Shut:
-        """Ask whether a call may be made: a ticket for `leave`, or the reason why not."""
-        own = _asked(self._own, self._settings, now, wall)
-        if isinstance(own[1], Shut):
-            return own[1]
+    def ask(self, now: float, wall: float, moment: Moment) -> object | Shut:
+        """Ask whether a call may be made: a ticket for `leave`, or the reason why not.
+
+        It writes only if the call may be a probe.
+
+        Args:
+            now: The time.
+            wall: The time of day.
+            moment: The time of the store, when the shared circuit was last read.
+        """
+        own, shared, permit, shared_permit = self.view, self.shared, "", ""
+        answer = own.state.admits(Moment(now, wall))
+        if answer is None:
+            permit = own.name()
+            answer = own.do(AskBreaker(permit=permit, settings=self._settings), now, wall)
+        if isinstance(answer, Shut):
+            return answer
         at = None if self._settings.slow is None else now
-        if self._shared is None:
-            return _Ticket(own[0], own[1], at=at)
-        permit, shared = _asked(self._shared, self._shared_settings, now, wall)
-        if isinstance(shared, Shut):
-            self._tell(self._own, own[0], own[1], "neither", now, wall)
-            return shared
-        return _Ticket(own[0], own[1], permit, shared, at)
+        if shared is None:
+            return _Ticket(permit, answer, at=at)
+        others = shared.state.admits(moment)
+        if others is None:
+            shared_permit = shared.name()
+            ask = AskBreaker(permit=shared_permit, settings=self._shared_settings)
+            others = shared.do(ask, now, wall)
+        if isinstance(others, Shut):
+            if answer.is_probe:
+                own.do(self._telling(own, permit, answer, "neither"), now, wall)
+            return others
+        return _Ticket(permit, answer, shared_permit, others, at)
 
     def leave(
         self,
@@ -172,75 +190,92 @@ class BreakerAdmission:
         *,
         now: float,
         wall: float,
+        result: Result | None = None,
         unheard: int = 0,
     ) -> None:
+        """Count how an attempt ended.
+
+        Args:
+            ticket: What it was admitted with.
+            outcome: How it ended.
+            failure: What it failed with.
+            now: The time.
+            wall: The time of day.
+            result: What that says about the target, if it is known.
+            unheard: Calls under way for about as long, which have not failed.
+        """
         assert isinstance(ticket, _Ticket)  # noqa: S101 -- a ticket of ours
-        result: Result = "success" if outcome == "succeeded" else "neither"
-        stated = 0.0
-        if failure is not None and outcome == "failed":
-            result = verdict_on(failure)
-            stated = 0.0 if failure.hint is None else failure.hint.floor
+        if result is None:
+            result = result_of(outcome, failure)
+        hint = None if failure is None or outcome != "failed" else failure.hint
+        stated = 0.0 if hint is None else hint.floor
         slow = self._settings.slow
         is_slow = slow is not None and ticket.at is not None and now - ticket.at > slow
-        changed = self._tell(
-            self._own,
-            ticket.own_permit,
-            ticket.own,
-            result,
-            now,
-            wall,
-            stated=stated,
-            unheard=unheard,
-            is_slow=is_slow,
-        )
-        if self._shared is not None and ticket.shared is not None:
-            permit, passed = ticket.shared_permit, ticket.shared
-            # If the shared state has changed with it, report that.
-            own = changed
-            changed = self._tell(
-                self._shared, permit, passed, result, now, wall, stated=stated, unheard=unheard
+        told: list[tuple[CachedState[Circuit], TellBreaker]] = []
+        if _is_counted(self.view, ticket.own, result, is_slow=is_slow):
+            told.append(
+                (
+                    self.view,
+                    self._telling(
+                        self.view,
+                        ticket.own_permit,
+                        ticket.own,
+                        result,
+                        stated=stated,
+                        unheard=unheard,
+                        is_slow=is_slow,
+                    ),
+                )
             )
-            changed = changed or own
-        if changed is not None:
-            state, moment = changed.look(now, wall)
+        if (
+            self.shared is not None
+            and ticket.shared is not None
+            and _is_counted(self.shared, ticket.shared, result)
+        ):
+            told.append(
+                (
+                    self.shared,
+                    self._telling(
+                        self.shared,
+                        ticket.shared_permit,
+                        ticket.shared,
+                        result,
+                        stated=stated,
+                        unheard=unheard,
+                    ),
+                )
+            )
+        changed = [view for view, tell in told if view.do(tell, now, wall)]
+        if changed:
+            # If the shared circuit has changed with the own one, report that.
+            state, moment = changed[-1].look(now, wall)
             retry_in = state.retry_in(moment)
             self._on_change(retry_in > 0, retry_in, state.because)
 
-    def _tell(  # noqa: PLR0917 -- the arguments of one operation
+    def _telling(
         self,
         view: CachedState[Circuit],
         permit: str,
         passed: Passed,
         result: Result,
-        now: float,
-        wall: float,
         *,
         stated: float = 0.0,
         unheard: int = 0,
         is_slow: bool = False,
-    ) -> CachedState[Circuit] | None:
-        """`view`, if this opened or closed its circuit."""
-        # A success is written only if the circuit has counted failures.
-        if not passed.is_probe and (
-            result in {"neither", "alive"}
-            or (result == "success" and view.state.is_calm and not is_slow)
-        ):
-            return None
-        settings = self._settings if view is self._own else self._shared_settings
+    ) -> TellBreaker:
         # Most failures open nothing, and need no random number.
         may_open = result == "failure" and view.state.streak >= _FEW
-        tell = TellBreaker(
+        return TellBreaker(
             permit=permit,
             generation=passed.generation,
             result=result,
             worker=view.worker,
-            settings=settings,
+            settings=self._settings if view is self.view else self._shared_settings,
             stated=stated,
             is_slow=is_slow,
             unheard=unheard,
             roll=self._roll() if may_open else 0.5,
         )
-        return view if view.do(tell, now, wall) else None
 
     def believe(self, failure: Failure, now: float, wall: float) -> None:
         """Open until the time that a limit stated, if it stated one."""
@@ -248,24 +283,15 @@ class BreakerAdmission:
             return
         stated = failure.hint.floor
         operation = OpenBreaker(stated=stated, because=str(failure))
-        for view in (self._own, self._shared):
-            if view is not None and view.do(operation, now, wall) and view is self._own:
+        for view in (self.view, self.shared):
+            if view is not None and view.do(operation, now, wall) and view is self.view:
                 self._on_change(True, stated, str(failure))  # noqa: FBT003 -- the callback's one flag
 
 
-def _asked(
-    view: CachedState[Circuit], settings: Breaker, now: float, wall: float
-) -> tuple[str, Passed | Shut]:
-    """The permit's name and the answer; writes only if the call may be a probe."""
-    state, moment = view.look(now, wall)
-    if state.is_calm:
-        return "", Passed(state.generation)
-    if not _is_half_open(state, moment):
-        _, answer = AskBreaker(permit="", settings=settings)(state, moment)
-        return "", answer
-    permit = view.name()
-    return permit, view.do(AskBreaker(permit=permit, settings=settings), now, wall)
-
-
-def _is_half_open(state: Circuit, moment: Moment) -> bool:
-    return state.until is not None and not state.hand and state.until.left(moment) <= 0
+def _is_counted(
+    view: CachedState[Circuit], passed: Passed, result: Result, *, is_slow: bool = False
+) -> bool:
+    """Whether a circuit has to be told; of a success only if it has counted failures."""
+    if passed.is_probe or result == "failure":
+        return True
+    return result == "success" and (is_slow or not view.state.is_calm)

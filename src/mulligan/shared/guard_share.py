@@ -103,7 +103,8 @@ class GuardTarget:
         """The target's parts in the world around a call that ends by `deadline_at`."""
         parts = self._parts()
         # Guards that met before have agreed; in a test's world the first one's settings count.
-        parts.join(self.wants, is_strict=False)
+        if parts.joined is not self.wants:
+            parts.join(self.wants, is_strict=False)
         return TargetCall(parts, self.wants, waits=self._waits, deadline_at=deadline_at)
 
     def join(self) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..core.failure import Failure
     from ..core.ports import State
     from ..stores.machine import Key
-    from .retry_tokens import TokenBucket, Tokens
+    from .retry_tokens import Tokens
 
 __all__ = ("RetryTokens",)
 
@@ -41,20 +41,18 @@ class RetryTokens:
         key: Whose tokens.
         settings: How many there are, and what a retry costs.
         shared: Where they are shared, behind `FailOpen`; None for this process alone.
+
+    Attributes:
+        view: The cached state.
     """
 
     def __init__(self, key: Key, settings: Tokens, *, shared: State | None = None) -> None:
         self.settings = settings
-        self._view = CachedState(TOKENS, key, shared)
+        self.view = CachedState(TOKENS, key, shared)
         self._funds = 0.0
         self._slowest_failed = inf  # seconds that a retry took to fail; inf where none has
         self.after_fork()
         made_anew(self)
-
-    @property
-    def view(self) -> CachedState[TokenBucket]:
-        """The cached state."""
-        return self._view
 
     def after_fork(self) -> None:
         # A forked child has sent none of the retries that are under way.
@@ -64,11 +62,11 @@ class RetryTokens:
     @property
     def is_calm(self) -> bool:
         """Whether the bucket, as last seen, is full, so that a success need not be reported."""
-        return not self._view.state.spent
+        return not self.view.state.spent
 
     def has_some(self, now: float) -> bool:
         """Whether a retry would get its tokens, as last seen."""
-        state, settings = self._view.state, self.settings
+        state, settings = self.view.state, self.settings
         if len(state.reserved) < settings.floor:
             return True
         return state.left(settings, self._expected(now)) >= settings.transient
@@ -84,7 +82,7 @@ class RetryTokens:
     @property
     def keeps(self) -> float:
         """Seconds for which this process must remember it; the store remembers what is shared."""
-        return 0.0 if self._view.shared is not None or self.is_calm else self._view.keep
+        return 0.0 if self.view.shared is not None or self.is_calm else self.view.keep
 
     def reserve(self, failure: Failure, delay: float, *, now: float, wall: float) -> str | None:
         """The name of a reservation for a retry in `delay` seconds; None if there is none left.
@@ -94,19 +92,20 @@ class RetryTokens:
         cost = cost_of(failure, self.settings)
         if not cost:
             return ""
-        if self.is_calm:
+        if not self.view.state.spent:
             self._slowest_failed = inf
-        name = self._view.name()
+        expected = self._expected(now)
         funds, self._funds = self._funds, 0.0
+        name = self.view.name()
         reserve = Reserve(
             id=name,
             cost=cost,
             lease=delay + _MARGIN,
             tokens=self.settings,
             funds=funds,
-            expected=self._expected(now),
+            expected=expected,
         )
-        answer = self._view.do(reserve, now, wall)
+        answer = self.view.do(reserve, now, wall)
         return name if answer.is_allowed else None
 
     def sent(self, name: str, *, now: float) -> None:
@@ -124,7 +123,7 @@ class RetryTokens:
                 slowest = 0.0 if self._slowest_failed == inf else self._slowest_failed
                 self._slowest_failed = max(slowest, now - sent_at)
         settle = Settle(id=name, is_returned=is_returned, tokens=self.settings)
-        self._view.do(settle, now, wall)
+        self.view.do(settle, now, wall)
 
     def succeeded(self, *, now: float, wall: float) -> None:
         """A call succeeded at its first attempt."""
@@ -132,6 +131,6 @@ class RetryTokens:
             return
         self._funds += 1
         worth = self._funds * self.settings.success
-        if self._view.shared is None or worth >= _WORTH * self.settings.capacity:
+        if self.view.shared is None or worth >= _WORTH * self.settings.capacity:
             funds, self._funds = self._funds, 0.0
-            self._view.do(Fund(successes=funds, tokens=self.settings), now, wall)
+            self.view.do(Fund(successes=funds, tokens=self.settings), now, wall)

@@ -216,17 +216,23 @@ class TargetParts:
     Args:
         place: Whose parts.
         home: Where they are.
+
+    Attributes:
+        is_named: Whether the store has named the account: from then on each part stays the same.
+        joined: The settings of the guard that joined last.
+        made: The parts that a guard has wanted so far, by name.
     """
 
     def __init__(self, place: Target, home: StoreTargets) -> None:
         self.target, self.scope, self.home = place.target, place.scope, home
         self._place = ref(place)
         self._agreed: dict[str, Breaker | Gate | Tokens] = {}  # what guards have asked for
-        self._joined: TargetSettings | None = None  # what the last of them asked for
+        self.joined: TargetSettings | None = None
         self.settings: dict[str, Breaker | Gate | Tokens] = {}  # what is gone by
         self._scope: str | None = None if place.scope else ""
+        self.is_named = not place.scope
         self._scope_at = 0.0  # when to ask the store for its salt again
-        self._made: dict[str, Any] = {}
+        self.made: dict[str, Any] = {}
         self._changed = -1  # endings at the breaker's last change
         self.after_fork()
         made_anew(self)
@@ -242,13 +248,13 @@ class TargetParts:
         """
         self._place, place.parts = ref(place), self
         self._agreed.clear()
-        self._joined = None
+        self.joined = None
         self.settings.clear()
 
     @property
     def keeps(self) -> float:
         """Seconds for which this must be remembered after its last change, if no guard is left."""
-        return max([each.keeps for each in list(self._made.values())], default=0.0)
+        return max([each.keeps for each in list(self.made.values())], default=0.0)
 
     def join(self, wants: TargetSettings, *, is_strict: bool = True) -> None:
         """Add a guard's settings.
@@ -256,8 +262,6 @@ class TargetParts:
         Raises:
             SettingError: Another guard wants the same with other settings.
         """
-        if wants is self._joined:
-            return
         for name, wanted in wants._asdict().items():
             if wanted is None:
                 continue
@@ -276,18 +280,13 @@ class TargetParts:
                     f"{_short(wanted)}, another has {_short(known)}: give both the same, or "
                     f"another scope"
                 )
-        self._joined = wants
+        self.joined = wants
 
     def adjust(self, name: str, settings: Breaker | Gate | Tokens) -> None:
         """Use `settings` from now on, for every guard of this target in this process (E-C4)."""
         self.settings[name] = settings
-        if name in self._made:
-            self._made[name].settings = settings
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the store has named the account: from then on each part stays the same."""
-        return self._scope is not None
+        if name in self.made:
+            self.made[name].settings = settings
 
     @property
     def is_known(self) -> bool:
@@ -296,24 +295,25 @@ class TargetParts:
 
     def part(self, name: str) -> Any:
         """The part called `name`, created if needed."""
-        made = self._made.get(name)
+        made = self.made.get(name)
         if made is not None and self._scope is not None:
             return made
         with self._lock:
             scope, state = self._scope, self.home.state
             if scope is None and monotonic() >= self._scope_at:
                 scope = self._scope = self._named()
-                self._made.clear()  # local replacements from while the store was down
+                self.is_named = scope is not None
+                self.made.clear()  # local replacements from while the store was down
             if scope is None:
                 state = None
-            if name not in self._made:
+            if name not in self.made:
                 key = Key(self.target, name, scope or "")
-                self._made[name] = self._new(name, key, state)
-            return self._made[name]
+                self.made[name] = self._new(name, key, state)
+            return self.made[name]
 
     def views(self) -> dict[str, CachedState[Any]]:
         """What this process knows of the state of each part that was made."""
-        return {name: part.view for name, part in list(self._made.items())}
+        return {name: part.view for name, part in list(self.made.items())}
 
     def _named(self) -> str | None:
         """The hash of the account in the store; None while the store is down."""
@@ -372,7 +372,7 @@ class TargetParts:
         if self.home.state is None:
             # Under the lock, so that the last writer has seen all changes.
             with self._lock:
-                made, place = self._made, self._place()
+                made, place = self.made, self._place()
                 gate = made.get("gate")
                 rest = all(part.is_calm for name, part in made.items() if name != "gate")
                 is_calm = rest and (gate is None or gate.is_calm)

@@ -30,12 +30,12 @@ from .async_calls import in_thread
 from .forks import made_anew
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..core.ports import State
     from .machine import Key, Machine, Operation
 
-__all__ = ("CachedState", "FailOpen")
+__all__ = ("CachedState", "FailOpen", "refresh")
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -92,10 +92,11 @@ class CachedState(Generic[S]):
         if shared is None:
             return self.state, Moment(now, wall)
         if not self.is_fresh(now):
-            self._saw(*shared.peek(self.key, self.machine), now)
-        return self.state, self._at(now)
+            self.saw(*shared.peek(self.key, self.machine), now)
+        return self.state, self.store_time(now)
 
-    def _saw(self, state: S, moment: Moment, now: float) -> None:
+    def saw(self, state: S, moment: Moment, now: float) -> None:
+        """The store had `state` at `moment`, which was `now` here."""
         with self._lock:
             if state != self._base:
                 self.state = self._base = state
@@ -114,9 +115,10 @@ class CachedState(Generic[S]):
 
     def seen(self, now: float) -> tuple[S, Moment]:
         """The state as it was last seen, and what the store's time is by now."""
-        return self.state, self._at(now)
+        return self.state, self.store_time(now)
 
-    def _at(self, now: float) -> Moment:
+    def store_time(self, now: float) -> Moment:
+        """The time of the store, estimated from when it was last read."""
         passed = max(0.0, now - self._seen_at)
         seen = self._moment
         return Moment(seen.now + passed, seen.wall + passed, seen.era)
@@ -134,17 +136,34 @@ class CachedState(Generic[S]):
         if sent.moment is None or sent.moment.now < self._moment.now:
             self.expire()  # another thread's operation was applied after it
         else:
-            self._saw(sent.after, sent.moment, now)
+            self.saw(sent.after, sent.moment, now)
         return result
 
     def note(self, operation: Operation[S, R], now: float, wall: float) -> R:
         """Apply `operation` to the cached copy only."""
-        moment = Moment(now, wall) if self.shared is None else self._at(now)
+        moment = Moment(now, wall) if self.shared is None else self.store_time(now)
         with self._lock:
             self.state, result = operation(self.state, moment)
             if self.shared is None:
                 self._moment = moment
         return result
+
+
+def refresh(views: Sequence[CachedState[Any]], now: float, wall: float) -> Moment:
+    """Read those of `views` that are older than 50 ms, in one round trip; the time of their store.
+
+    All of them are of one target in one store; the time is the caller's where they are in none.
+    """
+    if not views:
+        return Moment(now, wall)
+    stale = [view for view in views if not view.is_fresh(now)]
+    if stale:
+        shared = stale[0].shared
+        assert shared is not None  # noqa: S101 -- a view that is not shared is never old
+        states, moment = shared.peek_all([(view.key, view.machine) for view in stale])
+        for view, state in zip(stale, states, strict=True):
+            view.saw(state, moment, now)
+    return views[0].store_time(now)
 
 
 class _Applied(Generic[S, R]):
@@ -214,20 +233,30 @@ class FailOpen:
         return self._asked(key, operation)
 
     def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
+        (state,), moment = self.peek_all(((key, machine),))
+        return state, moment
+
+    def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
         if self._is_resting():
-            return self._seen(key, machine)
-        if self._has_news(key, machine):
+            return self._seen(wanted)
+        unsent = self._unsent(wanted)
+        for key, machine in unsent:
             self._asked(key, _Nothing(machine))
-            return self._seen(key, machine)
+        if len(unsent) == len(wanted) or (unsent and self._is_resting()):
+            return self._seen(wanted)
         try:
-            state, moment = self._state.peek(key, machine)
+            states, moment = self._state.peek_all(wanted)
         except StoreError as trouble:
             self._went_down(trouble, _ANYTHING)
-            return self._seen(key, machine)
+            return self._seen(wanted)
         self._answers(_ANYTHING)
         with self._lock:
             self._clock = moment, monotonic()
-            return self._copy(key, machine).seen(state, moment), moment
+            known = [
+                self._copy(key, machine).seen(state, moment)
+                for (key, machine), state in zip(wanted, states, strict=True)
+            ]
+            return known, moment
 
     def known(self, machine: Machine[S]) -> tuple[Key, ...]:
         return self._state.known(machine)
@@ -297,17 +326,17 @@ class FailOpen:
             copy = self._copies[key] = _Copy(machine)
         return copy
 
-    def _seen(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
+    def _seen(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
         with self._lock:
-            return self._copy(key, machine).state, self._moment()
+            return [self._copy(*each).state for each in wanted], self._moment()
 
-    def _has_news(self, key: Key, machine: Machine[S]) -> bool:
-        """Whether a read must be a write: the store lacks changes of ours, or refused writes."""
+    def _unsent(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> list[tuple[Key, Machine[Any]]]:
+        """Those whose read must be a write: the store lacks changes of ours, or refused writes."""
         if self._is_down and self._proof > _ANYTHING:
-            return True
+            return list(wanted)
         with self._lock:
-            copy = self._copy(key, machine)
-            return copy.state is not copy.theirs
+            copies = [(each, self._copy(*each)) for each in wanted]
+            return [each for each, copy in copies if copy.state is not copy.theirs]
 
     def _moment(self) -> Moment:
         """The store's time, estimated without asking it."""

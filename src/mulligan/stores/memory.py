@@ -17,7 +17,7 @@ from .forks import made_anew
 from .machine import scoped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .entries import JournalLine
     from .machine import Key, Machine, Operation
@@ -95,8 +95,16 @@ class MemoryState:
             self._until_sweep = max(_SWEEP, len(self._states))
 
     def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        found = self._states.get(key)
-        return machine.start if found is None else found[1], self._moments()
+        (state,), moment = self.peek_all(((key, machine),))
+        return state, moment
+
+    def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
+        found = [self._states.get(key) for key, _ in wanted]
+        states = [
+            machine.start if each is None else each[1]
+            for each, (_, machine) in zip(found, wanted, strict=True)
+        ]
+        return states, self._moments()
 
     def seed(self, key: Key, machine: Machine[S], state: S) -> None:
         """Begin with `state`, unless `key` has one."""

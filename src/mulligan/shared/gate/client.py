@@ -18,7 +18,7 @@ from ...core.admission import Admitted, Hold
 from ...core.failure import Reach
 from ...stores.cache import CachedState
 from ...stores.forks import made_anew
-from ..breaker import MOST_UNHEARD, verdict_on
+from ..breaker import MOST_UNHEARD, result_of
 from .first_burst import FirstBurst
 from .gate import (
     GATE,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ...core.moment import Moment
     from ...core.ports import State
     from ...stores.machine import Key
+    from ..breaker import Result
     from .gate import Gate, Reply
 
 __all__ = ("GateAdmission", "QuotaLike")
@@ -134,6 +135,10 @@ class GateAdmission:
         shared: Where it is shared, behind `FailOpen`; None for this process alone.
         on_shut: Told for how many seconds it was shut, and why.
         waiting: The calls of this process that wait for the target.
+
+    Attributes:
+        first_burst: How many calls of this process may go before the first answers.
+        view: The cached state.
     """
 
     def __init__(
@@ -150,16 +155,11 @@ class GateAdmission:
         self.waiting = TargetQueues() if waiting is None else waiting
         self.settings = settings  # may be changed at any time
         self._roll, self._on_shut = roll, on_shut
-        self._view = CachedState(GATE, key, shared)
-        self._start = FirstBurst()
+        self.view = CachedState(GATE, key, shared)
+        self.first_burst = FirstBurst()
         self._report = 0
         self.after_fork()
         made_anew(self)
-
-    @property
-    def view(self) -> CachedState[GateState]:
-        """The cached state."""
-        return self._view
 
     def after_fork(self) -> None:
         # A forked child has leased nothing, and made none of the calls that are under way.
@@ -175,24 +175,24 @@ class GateAdmission:
     @property
     def is_calm(self) -> bool:
         """Whether no limit is known, as last seen, and none is being probed."""
-        return self._view.state.is_idle and not self.settings.scout and self._start.is_over
+        return self.view.state.is_idle and not self.settings.scout and self.first_burst.is_over
 
     @property
     def is_shared(self) -> bool:
         """Whether other processes may get the answers that its callers wait for."""
-        return self._view.shared is not None
+        return self.view.shared is not None
 
     @property
     def keeps(self) -> float:
         """Seconds for which this process must remember it; the store remembers what it was told."""
-        view = self._view
+        view = self.view
         is_told = view.shared is not None and not view.has_notes
         return 0.0 if is_told or view.state.is_idle else view.keep
 
     @property
     def has_plenty(self) -> bool:
         """Whether limits are known, with so much left of each that calls need not be counted."""
-        state, settings = self._view.state, self.settings
+        state, settings = self.view.state, self.settings
         least = max(settings.keep, settings.high)
         return bool(state.beliefs) and not (
             state.is_counting or any(each.remaining <= least for each in state.beliefs)
@@ -200,10 +200,10 @@ class GateAdmission:
 
     def is_near(self, now: float) -> bool:
         """Whether `enter` is answered from cached state, without a round trip."""
-        view = self._view
+        view = self.view
         if view.shared is None:
             return True
-        if not view.is_fresh(now) or not self._start.is_over:
+        if not view.is_fresh(now) or not self.first_burst.is_over:
             return False
         state, moment = view.seen(now)
         after = advanced(state, moment)
@@ -212,15 +212,15 @@ class GateAdmission:
     def has_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
         """Whether a success with `ticket`, or a limit it stated, must go to the store."""
         assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
-        if self._view.shared is None:
+        if self.view.shared is None:
             return False
-        if ticket.permit or ticket.block is not None or self._view.state.hears_all:
+        if ticket.permit or ticket.block is not None or self.view.state.hears_all:
             return True
         return self._is_news(stated)
 
     def calm_ticket(self) -> Ticket:
         """The ticket for `leave` of an attempt made without asking, while the target was calm."""
-        return self._passing(self._view.state.turn, inf)
+        return self._passing(self.view.state.turn, inf)
 
     def as_old(self, ticket: object, failing_for: float, now: float) -> int:
         """Calls under way for about as long as the one with `ticket` was, which has just failed.
@@ -248,13 +248,16 @@ class GateAdmission:
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
         """Ask whether an attempt may be made; for a gate without a queue."""
-        answer = self.ask(0.0, now, wall)
+        if not self.first_burst.is_over:
+            self.view.expire()
+        _, moment = self.view.look(now, wall)
+        answer = self.ask(0.0, now, wall, moment)
         if isinstance(answer, GateWait):
             return Hold(answer.delay, answer.because)
         return Admitted(answer)
 
     def ask(
-        self, tokens: float, now: float, wall: float, deadline_at: float = inf
+        self, tokens: float, now: float, wall: float, moment: Moment, deadline_at: float = inf
     ) -> Ticket | GateWait:
         """May a call be made?
 
@@ -262,18 +265,17 @@ class GateAdmission:
             tokens: Tokens of the rate limit that it may use.
             now: The time.
             wall: The time of day.
+            moment: The time of the store, when the gate was last read.
             deadline_at: When it ends at the latest.
         """
-        view = self._view
-        if not self._start.is_over:
-            view.expire()  # another process may just have been rejected, which ends the first burst
-        state, moment = view.look(now, wall)
+        view = self.view
+        state = view.state
         if (answered := state.answered) is not None and answered.era == moment.era:
             # The last answer may be another process's; convert its time to our clock.
             heard_at = now - (moment.now - answered.at)
             self.waiting.answered_at = max(self.waiting.answered_at, min(heard_at, now))
         if state.is_idle and not self.settings.scout:
-            if self._start.is_over:
+            if self.first_burst.is_over:
                 return self._passing(state.turn, now)
             return self._starting(state.turn, now, deadline_at)
         after = advanced(state, moment)
@@ -285,7 +287,7 @@ class GateAdmission:
 
     def foresee(self, tokens: float, now: float, wall: float) -> GateWait | None:
         """The wait of the next call, if it is known that it has to wait."""
-        view, start = self._view, self._start
+        view, start = self.view, self.first_burst
         if view.shared is not None and not view.is_fresh(now):
             return None
         state, moment = view.look(now, wall)
@@ -305,19 +307,19 @@ class GateAdmission:
 
     def ease(self, now: float, wall: float) -> None:
         """The target was down and answers again: let calls through slowly."""
-        self._start.is_over = True
-        self._view.do(BeginSlowStart(), now, wall)
+        self.first_burst.is_over = True
+        self.view.do(BeginSlowStart(), now, wall)
 
     def hasten(self, now: float, deadline_at: float) -> None:
         """A call with a deadline waits: the first burst holds it for a small share of that."""
-        if not self._start.is_over:
+        if not self.first_burst.is_over:
             with self._lock:
-                self._start.hasten(now, deadline_at)
+                self.first_burst.hasten(now, deadline_at)
 
     def _starting(self, turn: int, now: float, deadline_at: float) -> Ticket | GateWait:
         """The answer to a call of the first burst."""
         with self._lock:
-            start = self._start
+            start = self.first_burst
             wait = start.wait(len(self._under_way), now, deadline_at)
         if not wait:
             return self._passing(turn, now)
@@ -325,7 +327,7 @@ class GateAdmission:
 
     def _passing(self, turn: int, now: float) -> Ticket:
         with self._lock:
-            if not self._under_way and self._start.is_over:
+            if not self._under_way and self.first_burst.is_over:
                 self._passed = 0
             self._unasked += 1
             ticket = Ticket("", turn, report=self._report)
@@ -341,7 +343,7 @@ class GateAdmission:
         """Whether so much is left that a call need not be counted."""
         if state.is_idle:
             return not self.settings.scout or state.plain is not None
-        if self._view.shared is None or state.is_counting:
+        if self.view.shared is None or state.is_counting:
             return False  # counting in local memory costs nothing
         if self.waiting.queue.is_crowded(now):
             return False  # a queue would pass before other processes see its first call
@@ -357,7 +359,7 @@ class GateAdmission:
     def _counted(
         self, state: GateState, moment: Moment, now: float, wall: float, tokens: float
     ) -> Ticket | GateWait:
-        view = self._view
+        view = self.view
         turn = advanced(state, moment).turn
         is_weighed = bool(tokens) and _counts_tokens(state)
         with self._lock:
@@ -415,7 +417,7 @@ class GateAdmission:
                 count=block.size,
                 unused=block.left,
             )
-            self._view.do(leave, now, wall)
+            self.view.do(leave, now, wall)
 
     def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
         """What the answer to the attempt with `ticket` stated; before `leave`."""
@@ -454,25 +456,39 @@ class GateAdmission:
                 if not block.left and not block.under_way:
                     # The last call of a block reports for the whole block.
                     ticket.permit, ticket.size = block.permit, block.size
-            if self._start.is_over:
+            if self.first_burst.is_over:
                 return
             if reply == "answered":
-                self._start.answered(now, is_awaited=bool(self.waiting.queue))
+                self.first_burst.answered(now, is_awaited=bool(self.waiting.queue))
             elif reply == "failed":
-                self._start.failed(now, stated)
+                self.first_burst.failed(now, stated)
 
     def leave(
-        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
+        self,
+        ticket: object,
+        outcome: Outcome,
+        failure: Failure | None,
+        *,
+        now: float,
+        wall: float,
+        result: Result | None = None,
     ) -> None:
+        """Count out an attempt; see `BreakerAdmission.leave`."""
         assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
-        reply = _reply(outcome, failure)
+        if result is None:
+            result = result_of(outcome, failure)
+        reply: Reply = "failed" if result == "failure" else "answered"
+        if outcome == "cancelled":
+            reply = "cancelled"
+        elif outcome == "failed" and failure is not None and failure.kind.is_limit:
+            reply = "rejected"
         hint = None if failure is None else failure.hint
         stated = 0.0 if hint is None else min(hint.floor, self.settings.horizon)
         self._ended(ticket, reply, stated, now, has_succeeded=outcome == "succeeded")
         if self._block.left and not self.waiting.queue:
             self._give_back(now, wall)
         is_limit = reply == "rejected"
-        is_heard = is_limit or self._view.state.hears_all
+        is_heard = is_limit or self.view.state.hears_all
         if not ticket.permit and not ticket.stated and not is_heard:
             return
         hint = failure.hint if failure is not None and is_limit else None
@@ -496,18 +512,20 @@ class GateAdmission:
             lasted=max(0.0, now - ticket.began),
         )
         if not ticket.permit and not is_heard and not self._is_news(ticket.stated):
-            self._view.note(leave, now, wall)
+            self.view.note(leave, now, wall)
             return
-        was_shut = self._view.do(leave, now, wall)
+        was_shut = self.view.do(leave, now, wall)
         if is_limit:
-            self._start.is_over = True  # from here on all processes see how far the gate may open
+            self.first_burst.is_over = (
+                True  # from here on all processes see how far the gate may open
+            )
         if was_shut:
-            state, moment = self._view.look(now, wall)
+            state, moment = self.view.look(now, wall)
             self._on_shut(_shut_for(state, moment), state.because)
 
     def _is_news(self, stated: Iterable[QuotaLike]) -> bool:
         """Whether to record this at once: the gate is local, or little is left."""
-        if self._view.shared is None:
+        if self.view.shared is None:
             return True
         return any(
             said.remaining is not None
@@ -520,14 +538,6 @@ class GateAdmission:
             )
             for said in stated
         )
-
-
-def _reply(outcome: Outcome, failure: Failure | None) -> Reply:
-    if outcome != "failed" or failure is None:
-        return "cancelled" if outcome == "cancelled" else "answered"
-    if failure.kind.is_limit:
-        return "rejected"
-    return "failed" if verdict_on(failure) == "failure" else "answered"
 
 
 def _beyond(ticket: Ticket, failure: Failure | None) -> float:

@@ -33,7 +33,7 @@ from ..machine import Key, scoped
 from .connection import LuaScript, RedisLink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from ..batching import BatchedOperation
     from ..machine import Machine, Operation
@@ -45,7 +45,7 @@ R = TypeVar("R")
 
 _READ = LuaScript("""
 local t = redis.call('TIME')
-return {t[1], t[2], redis.call('GET', KEYS[1])}
+return {t[1], t[2], redis.call('MGET', unpack(KEYS))}
 """)
 
 # A turn whose process has died expires after 100 ms.
@@ -303,9 +303,17 @@ class RedisState:
         return None
 
     def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        names, until = self._names(key)[:1], self._link.deadline()
-        seconds, micros, found = self._link.run(_READ, names, [], until)
-        return self._unpacked(key, machine, found), _moment(seconds, micros)
+        (state,), moment = self.peek_all(((key, machine),))
+        return state, moment
+
+    def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
+        names = [self._names(key)[0] for key, _ in wanted]
+        seconds, micros, found = self._link.run(_READ, names, [], self._link.deadline())
+        states = [
+            self._unpacked(key, machine, body)
+            for (key, machine), body in zip(wanted, found, strict=True)
+        ]
+        return states, _moment(seconds, micros)
 
     def _unpacked(self, key: Key, machine: Machine[S], found: str | None) -> S:
         try:

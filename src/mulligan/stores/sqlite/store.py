@@ -21,7 +21,7 @@ from .file import SqliteFile
 from .journal import BY_TWO_CLOCKS, STATES, SqliteJournal, journal_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..machine import Machine, Operation
 
@@ -38,6 +38,13 @@ _STATE_PATIENCE = 0.2
 # for long, and once in so many. Each sweep removes as many, so no call waits long for it, and the
 # file grows no faster than it is swept.
 _SWEEP = 256
+
+# States that are kept parsed.
+_MOST_PARSED = 1024
+
+_SELECT = "SELECT body FROM state WHERE target = ? AND scope = ? AND part = ?"
+_DELETE = "DELETE FROM state WHERE target = ? AND scope = ? AND part = ?"
+_INSERT = "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 # Seconds after a reboot before the wall clock may expire a state: a machine may boot with a wrong
 # clock that is corrected soon.
@@ -120,56 +127,48 @@ class SqliteState:
         self._parsed: dict[Key, tuple[str, Any]] = {}
 
     def transact(self, key: Key, operation: Operation[S, R]) -> R:
-        machine = operation.machine
+        machine, row = operation.machine, (key.target, key.scope, key.part)
         with self._file.writing() as connection:
             moment = self._moments()
-            body = _body(connection, key)
+            found = connection.execute(_SELECT, row).fetchone()
+            body = None if found is None else found[0]
             before = self._unpacked(key, machine, body)
             after, result = operation(before, moment)
-            if after is not before:
-                packed = machine.pack(after)
-                if packed != body:
-                    self._write(connection, key, machine, after, packed, moment)
+            if after is before or (packed := machine.pack(after)) == body:
+                return result
+            if packed is None:
+                connection.execute(_DELETE, row)
+            else:
+                keep = machine.keep(after, moment)
+                times = moment.wall + keep, moment.now + keep, moment.era
+                connection.execute(_INSERT, (*row, machine.name, packed, *times))
+                self._parsed[key] = packed, after
+            if self._writes % _SWEEP == 0:
+                _sweep(connection, moment)
+            self._writes += 1
         return result
 
-    def _write(  # noqa: PLR0917 -- one call, one place
-        self,
-        connection: sqlite3.Connection,
-        key: Key,
-        machine: Machine[S],
-        state: S,
-        packed: str | None,
-        moment: Moment,
-    ) -> None:
-        if packed is None:
-            connection.execute(
-                "DELETE FROM state WHERE target = ? AND scope = ? AND part = ?",
-                (key.target, key.scope, key.part),
-            )
-        else:
-            keep = machine.keep(state, moment)
-            connection.execute(
-                "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    *(key.target, key.scope, key.part, machine.name, packed),
-                    *(moment.wall + keep, moment.now + keep, moment.era),
-                ),
-            )
-            self._remember(key, packed, state)
-        if self._writes % _SWEEP == 0:
-            _sweep(connection, moment)
-        self._writes += 1
-
     def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
+        (state,), moment = self.peek_all(((key, machine),))
+        return state, moment
+
+    def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
+        states = []
         try:
-            body = _body(self._file.reader, key)
+            reader = self._file.reader
+            for key, machine in wanted:
+                found = reader.execute(_SELECT, (key.target, key.scope, key.part)).fetchone()
+                body = None if found is None else found[0]
+                states.append(self._unpacked(key, machine, body))
         except sqlite3.Error as trouble:
             raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
-        return self._unpacked(key, machine, body), self._moments()
+        return states, self._moments()
 
     def _unpacked(self, key: Key, machine: Machine[S], body: str | None) -> S:
         if body is None:
             return machine.start
+        if len(self._parsed) >= _MOST_PARSED:
+            self._parsed.clear()
         known = self._parsed.get(key)
         if known is not None and known[0] == body:
             state: S = known[1]
@@ -184,13 +183,8 @@ class SqliteState:
                     f"another version wrote it: upgrade, or use another file",
                 ) from None
             return machine.start
-        self._remember(key, body, state)
-        return state
-
-    def _remember(self, key: Key, body: str, state: Any) -> None:
-        if len(self._parsed) >= 1024:
-            self._parsed.clear()
         self._parsed[key] = body, state
+        return state
 
     def known(self, machine: Machine[S]) -> tuple[Key, ...]:
         try:
@@ -222,11 +216,3 @@ def _sweep(connection: sqlite3.Connection, moment: Moment) -> None:
         f"UPDATE state SET era = ?, forget_on = ? WHERE {some} AND era <> ? LIMIT ?)",  # noqa: S608 -- our own words
         (era, now + _SETTLED, wall, era, _SWEEP),
     )
-
-
-def _body(connection: sqlite3.Connection, key: Key) -> str | None:
-    row = connection.execute(
-        "SELECT body FROM state WHERE target = ? AND scope = ? AND part = ?",
-        (key.target, key.scope, key.part),
-    ).fetchone()
-    return None if row is None else row[0]
