@@ -41,10 +41,10 @@ class Counted:
         self.threads.add(threading.get_ident())
         return self.inner.peek_all(*args)
 
-    def transact(self, *args):
+    def transact_all(self, *args):
         self.writes += 1
         self.threads.add(threading.get_ident())
-        return self.inner.transact(*args)
+        return self.inner.transact_all(*args)
 
 
 class CountedStore:
@@ -78,9 +78,9 @@ class DownStore:
         self._check()
         return self._memory.state.peek_all(*args)
 
-    def transact(self, *args):
+    def transact_all(self, *args):
         self._check()
-        return self._memory.state.transact(*args)
+        return self._memory.state.transact_all(*args)
 
     def close(self) -> None: ...
 

@@ -118,7 +118,7 @@ def test_what_is_shared_never_stands_in_the_way_even_where_it_raises(caplog):
     admissions = Admissions(settings, call, VirtualClock(), None, target)
     failure = Failure(kind=Kind.SERVER, reach=Reach.MAYBE_APPLIED)
     assert admissions.ask() is None
-    admissions.leave("failed", failure, 0.0, 0.0)
+    admissions.leave("failed", failure, (0.0, 0.0))
     assert admissions.reserve(failure, 1.0, 0.0, 0.0) == ""
     assert "no breaker" in caplog.text
     assert "no tokens" in caplog.text

@@ -61,6 +61,9 @@ class Flapping:
         )
         self.before = self.meanwhile = lambda: None
 
+    def transact_all(self, steps):
+        return [self.transact(*each) for each in steps]
+
     def transact(self, key, operation):
         before, self.before = self.before, lambda: None
         before()

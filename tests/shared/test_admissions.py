@@ -20,7 +20,7 @@ from mulligan.shared.gate.gate import GATE, Gate
 from mulligan.shared.gate.queue import TargetQueues
 from mulligan.shared.retry_tokens import Tokens
 from mulligan.shared.retry_tokens_client import RetryTokens
-from mulligan.stores.cache import FailOpen
+from mulligan.stores.cache import FailOpen, do_all
 from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
 from mulligan.stores.sqlite.store import Sqlite
@@ -58,9 +58,12 @@ class Counted:
         self.reads += 1
         return self.inner.peek_all(wanted)
 
-    def transact(self, *args):
+    def transact(self, key, operation):
+        return self.transact_all([(key, operation)])[0]
+
+    def transact_all(self, steps):
         self.writes += 1
-        return self.inner.transact(*args)
+        return self.inner.transact_all(steps)
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,10 @@ def shared(request, tmp_path, clock):
 
 def asked(gate, clock):
     return gate.ask(0.0, **clock.times, moment=Moment(**clock.times))
+
+
+def ended(tokens, clock, name="", outcome="succeeded"):
+    do_all(tokens.settling(name, outcome, clock.now), **clock.times)
 
 
 def call(admission, clock, outcome="succeeded", failure=None, *quotas):
@@ -312,11 +319,11 @@ def test_tokens_run_out_and_come_back_with_successes(clock, shared):
         assert first
         assert second
         assert tokens.reserve(SERVER, 1, **clock.times) is None
-        tokens.settle(first, is_returned=False, **clock.times)
-        tokens.settle(second, is_returned=True, **clock.times)
+        ended(tokens, clock, first, "failed")
+        ended(tokens, clock, second, "succeeded")
         assert not tokens.is_calm
         for _ in range(30):
-            tokens.succeeded(**clock.times)
+            ended(tokens, clock)
         assert tokens.is_calm
 
 
@@ -328,21 +335,21 @@ def test_a_retry_that_outlives_those_that_failed_lends_its_tokens(clock, shared)
             tokens.sent(name, now=clock.now)
         clock.now += 1.0
         assert tokens.reserve(SERVER, 0, **clock.times) is None  # none is known to have failed
-        tokens.settle(failing, is_returned=False, **clock.times)
+        ended(tokens, clock, failing, "failed")
         assert tokens.reserve(SERVER, 0, **clock.times) is None  # `slow` may fail as late
         assert not tokens.has_some(clock.now)
         clock.now += 0.5
         assert tokens.has_some(clock.now)
         assert tokens.reserve(SERVER, 0, **clock.times)
         assert tokens.reserve(SERVER, 0, **clock.times) is None
-        tokens.settle(slow, is_returned=True, **clock.times)
+        ended(tokens, clock, slow, "succeeded")
         assert tokens.reserve(SERVER, 0, **clock.times) is None  # it had lent them
 
 
 def test_while_the_bucket_is_full_successes_write_nothing(clock, shared):
     tokens = RetryTokens(Key("api", "tokens"), Tokens(), shared=shared)
     for _ in range(1000):
-        tokens.succeeded(**clock.times)
+        ended(tokens, clock)
     assert (shared.reads, shared.writes) == (0, 0)
 
 

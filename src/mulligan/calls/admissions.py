@@ -282,23 +282,32 @@ class Admissions:
 
     def tell_success(self) -> None:
         """Tell all who admitted the attempt that it has succeeded."""
-        if self._is_in or self._is_promised:
-            self.leave("succeeded", None, self._clock.now(), self._clock.wall())
+        self.leave("succeeded")
 
     def cancel(self) -> None:
         """Give back permits and tokens of an attempt that is not made, or was cancelled."""
-        if self._is_in or self._is_promised:
-            self.leave("cancelled", None, self._clock.now(), self._clock.wall())
+        self.leave("cancelled")
 
-    def leave(self, outcome: Outcome, failure: Failure | None, now: float, wall: float) -> None:
+    def leave(
+        self,
+        outcome: Outcome,
+        failure: Failure | None = None,
+        at: tuple[float, float] | None = None,
+    ) -> None:
         """Tell all who admitted the attempt how it ended; nothing if none is under way.
 
         A retry that was scheduled and is not made any more is ``cancelled``, too. So is, for the
         admissions, an attempt that `was_cut`: it says nothing about the target. The tokens of such
         a retry are gone all the same, for it was made.
+
+        Args:
+            outcome: How it ended.
+            failure: What it failed with.
+            at: When, on both clocks; now, if it is not given.
         """
         if not (self._is_in or self._is_promised):
             return
+        now, wall = (self._clock.now(), self._clock.wall()) if at is None else at
         target, ticket, self._ticket = self.target, self._ticket, None
         stated, self.stated, took, self.took = self.stated, (), self.took, None
         was_cut, self.was_cut = self.was_cut, False

@@ -404,10 +404,12 @@ def _decided(
     """As `Session.failed`, with round trips to the store where callers share one."""
     decision: Decision | None = session.classify(error, args, kwargs)
     if decision is None:
-        leave = session.admissions.leave  # type: ignore[union-attr]
-        yield Blocking(leave, "failed", session.failure, *session.failed_at)
+        admissions = session.admissions
+        assert admissions is not None  # noqa: S101 -- see `attempts`
+        yield Blocking(admissions.leave, "failed", session.failure, session.failed_at)
         decision = yield Blocking(session.reserve_retry, session.decide(error))
-        session.announced(decision)
+        if session.settings.listeners or admissions.changes:
+            session.announced(decision)
     return decision
 
 

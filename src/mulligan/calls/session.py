@@ -293,7 +293,7 @@ class Session:
         decision: Decision | None = self.classify(error, args, kwargs)
         if decision is None:
             if self.admissions is not None:
-                self.admissions.leave("failed", self.failure, *self.failed_at)
+                self.admissions.leave("failed", self.failure, self.failed_at)
             decision = self.announced(self.reserve_retry(self.decide(error)))
         return decision
 

@@ -128,7 +128,7 @@ def _delivering(  # noqa: C901 -- the life of a stream from its first item on
                 return BrokenStream(caught)
             decision = session.stream_failed(caught)
             if admissions is not None:
-                yield Blocking(admissions.leave, "failed", session.failure, *session.failed_at)
+                yield Blocking(admissions.leave, "failed", session.failure, session.failed_at)
             session.end(caught, decision)
             yield CloseStream(source)
             return Raised(caught)

@@ -71,6 +71,10 @@ class State(Protocol):
         """Apply `operation` to the state of `key`, alone, at the store's own time."""
         ...
 
+    def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]], /) -> Sequence[Any]:
+        """Apply one operation to each of several keys; in one transaction, if the store can."""
+        ...
+
     def peek(self, key: Key, machine: Machine[S], /) -> tuple[S, Moment]:
         """The state of `key`, and the store's time; writes nothing."""
         ...

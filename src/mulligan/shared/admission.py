@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.admission import Admitted, Hold, Refused
 from ..errors import CircuitOpen
-from ..stores.cache import refresh
+from ..stores.cache import do_all, refresh
 from .breaker import Shut, result_of
 from .gate.gate import GateWait
 from .gate.queue import QueuedCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ..core.admission import Answer, Outcome
     from ..core.failure import Failure
     from ..core.moment import Moment
     from ..stores.cache import CachedState
+    from .breaker import Result
     from .breaker_client import BreakerAdmission
     from .gate.client import GateAdmission, QuotaLike
     from .gate.queue import TargetQueues
@@ -212,30 +213,49 @@ class CallAdmission(QueuedCall):
     def leave(
         self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
     ) -> None:
+        """The attempt admitted with `ticket` has ended."""
+        self._tell(ticket, outcome, failure, (), now, wall)
+
+    def _tell(  # noqa: C901, PLR0917 -- all that is known of one end
+        self,
+        ticket: object,
+        outcome: Outcome,
+        failure: Failure | None,
+        more: Sequence[tuple[CachedState[Any], Any]],
+        now: float,
+        wall: float,
+        stated: Iterable[QuotaLike] = (),
+        took: float | None = None,
+    ) -> None:
+        """Tell gate and breaker how an attempt ended, and apply `more` in the same transaction."""
         assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
+        if stated:
+            self.observe(ticket, stated)
+        if took is not None:
+            self.settle(ticket, took)
         waiting, breaker, gate = self.waiting, self.breaker, self.gate
+        result: Result = "success"
         if outcome == "succeeded":
             waiting.answered_at = now
-        result = result_of(outcome, failure)
+        else:
+            result = result_of(outcome, failure)
         if gate is not None and ticket.gate is not None:
             gate.leave(ticket.gate, outcome, failure, now=now, wall=wall, result=result)
+        told: list[tuple[CachedState[Any], Any]] = []
         if breaker is not None and ticket.breaker is not None:
             if gate is None and failure is not None and outcome == "failed":
                 # Left to the gate, if there is one: it delays calls instead of refusing them.
                 breaker.believe(failure, now, wall)
             unheard = 0
-            is_counted = result == "failure" and not breaker.is_calm
-            if is_counted and gate is not None and ticket.gate is not None:
-                unheard = gate.as_old(ticket.gate, breaker.failing_for(now, wall), now)
-            breaker.leave(
-                ticket.breaker,
-                outcome,
-                failure,
-                now=now,
-                wall=wall,
-                result=result,
-                unheard=unheard,
-            )
+            is_timed = gate is not None and ticket.gate is not None
+            if result == "failure" and is_timed and breaker.has_failures:
+                unheard = gate.as_old(ticket.gate, breaker.failing_for(now, wall), now)  # type: ignore[union-attr]
+            cause = failure if outcome == "failed" else None
+            told = breaker.telling(ticket.breaker, result, cause, now, unheard)
+        if told or more:
+            results = do_all((*told, *more), now, wall)
+            if breaker is not None and any(results[: len(told)]):
+                breaker.told(told, results[: len(told)], now, wall)
         if waiting.queue.size:
             with waiting.lock:
                 if waiting.queue.hears:
@@ -392,7 +412,9 @@ class TargetCall(CallAdmission):
         if tokens is None:
             return ""
         name = tokens.reserve(failure, delay, now=now, wall=wall)
-        self._changed(tokens, now)
+        if self.waiting.unfunded.size:
+            self._rouse_unfunded(now)
+        self._parts.refresh(now)
         if name is not None:
             self._reservation = name
         elif self.waits:
@@ -414,7 +436,8 @@ class TargetCall(CallAdmission):
             return self._unfunded(now)
         self._reservation, self.owes_tokens = name, False
         self.give_up(now)  # its place in the queue for tokens
-        self._changed(tokens, now)  # and there may be enough for the next one
+        self._rouse_unfunded(now)  # and there may be enough for the next one
+        self._parts.refresh(now)
         return None
 
     def ended(
@@ -429,34 +452,29 @@ class TargetCall(CallAdmission):
         wall: float,
         was_cut: bool,
     ) -> None:
-        try:
-            if ticket is not None:
-                if stated:
-                    self.observe(ticket, stated)
-                if took is not None:
-                    self.settle(ticket, took)
-                told = "cancelled" if was_cut else outcome
-                self.leave(ticket, told, failure, now=now, wall=wall)
-        finally:
-            self._settle_tokens(outcome, now, wall)
-
-    def _settle_tokens(self, outcome: Outcome, now: float, wall: float) -> None:
         self._find()
         if self.queue is not None:
             self.give_up(now)
-        tokens, name, is_made = self._tokens, self._reservation, self._is_made
-        self.owes_tokens = self._is_made = False
-        if tokens is not None and (is_made or outcome == "cancelled"):
+        tokens, booked = self._tokens, []
+        if tokens is not None and (self._is_made or outcome == "cancelled"):
+            booked = tokens.settling(self._reservation, outcome, now)
             self._reservation = ""
-            if name:
-                tokens.settle(name, is_returned=outcome != "failed", now=now, wall=wall)
-            elif outcome == "succeeded":
-                tokens.succeeded(now=now, wall=wall)
-        self._changed(tokens, now)
+        self.owes_tokens = self._is_made = False
+        told = "cancelled" if was_cut else outcome
+        try:
+            if ticket is None:
+                do_all(booked, now, wall)
+            else:
+                self._tell(ticket, told, failure, booked, now, wall, stated, took)
+        except Exception:
+            do_all(booked, now, wall)  # the tokens are settled, whatever else is wrong
+            raise
+        finally:
+            if self.waiting.unfunded.size:
+                self._rouse_unfunded(now)
+            self._parts.refresh(now)
 
-    def _changed(self, tokens: RetryTokens | None, now: float) -> None:
-        """Wake the first call that waits for tokens, if there are some; update `is_calm`."""
-        waiting = self.waiting
-        if waiting.unfunded.size and tokens is not None and tokens.has_some(now):
-            waiting.rouse_unfunded(now)
-        self._parts.refresh(now)
+    def _rouse_unfunded(self, now: float) -> None:
+        """Wake the first call that waits for tokens, if there are some."""
+        if self._tokens is not None and self._tokens.has_some(now):
+            self.waiting.rouse_unfunded(now)

@@ -14,7 +14,7 @@ from ..core.admission import Admitted, Refused
 from ..core.moment import Moment
 from ..core.record import record
 from ..errors import CircuitOpen
-from ..stores.cache import CachedState
+from ..stores.cache import CachedState, do_all
 from .breaker import (
     BREAKER,
     AskBreaker,
@@ -27,7 +27,7 @@ from .breaker import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from ..core.admission import Answer, Outcome
     from ..core.failure import Failure
@@ -119,6 +119,14 @@ class BreakerAdmission:
         return self.view.state.is_calm and (self.shared is None or self.shared.state.is_calm)
 
     @property
+    def has_failures(self) -> bool:
+        """Whether either circuit, as last seen, has counted failures, or measures slow calls."""
+        circuits = (self.view,) if self.shared is None else (self.view, self.shared)
+        return self._settings.slow is not None or any(
+            each.state.streak or each.state.window for each in circuits
+        )
+
+    @property
     def keeps(self) -> float:
         """Seconds for which this process must remember it; the store remembers what is shared."""
         return 0.0 if self.view.state.is_calm else self.view.keep
@@ -183,71 +191,67 @@ class BreakerAdmission:
         return _Ticket(permit, answer, shared_permit, others, at)
 
     def leave(
+        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
+    ) -> None:
+        """Count how an attempt ended; for a breaker without a queue."""
+        told = self.telling(ticket, result_of(outcome, failure), failure, now)
+        self.told(told, do_all(told, now, wall), now, wall)
+
+    def telling(
         self,
         ticket: object,
-        outcome: Outcome,
+        result: Result,
         failure: Failure | None,
-        *,
         now: float,
-        wall: float,
-        result: Result | None = None,
         unheard: int = 0,
-    ) -> None:
-        """Count how an attempt ended.
+    ) -> list[tuple[CachedState[Circuit], TellBreaker]]:
+        """The operations that count how an attempt ended, for `do_all`; then call `told`.
+
+        A success is told only to a circuit that has counted failures.
 
         Args:
-            ticket: What it was admitted with.
-            outcome: How it ended.
+            ticket: What the attempt was admitted with.
+            result: What its end says about the target.
             failure: What it failed with.
             now: The time.
-            wall: The time of day.
-            result: What that says about the target, if it is known.
             unheard: Calls under way for about as long, which have not failed.
         """
         assert isinstance(ticket, _Ticket)  # noqa: S101 -- a ticket of ours
-        if result is None:
-            result = result_of(outcome, failure)
-        hint = None if failure is None or outcome != "failed" else failure.hint
-        stated = 0.0 if hint is None else hint.floor
         slow = self._settings.slow
         is_slow = slow is not None and ticket.at is not None and now - ticket.at > slow
-        told: list[tuple[CachedState[Circuit], TellBreaker]] = []
-        if _is_counted(self.view, ticket.own, result, is_slow=is_slow):
-            told.append(
-                (
-                    self.view,
-                    self._telling(
-                        self.view,
-                        ticket.own_permit,
-                        ticket.own,
-                        result,
-                        stated=stated,
-                        unheard=unheard,
-                        is_slow=is_slow,
-                    ),
-                )
+        stated = 0.0 if failure is None or failure.hint is None else failure.hint.floor
+        circuits = [(self.view, ticket.own_permit, ticket.own, is_slow)]
+        if self.shared is not None and ticket.shared is not None:
+            circuits.append((self.shared, ticket.shared_permit, ticket.shared, False))
+        counted = [
+            each
+            for each in circuits
+            if each[2].is_probe
+            or result == "failure"
+            or (result == "success" and (each[3] or not each[0].state.is_calm))
+        ]
+        return [
+            (
+                view,
+                self._telling(
+                    view, permit, passed, result, stated=stated, unheard=unheard, is_slow=slow_one
+                ),
             )
-        if (
-            self.shared is not None
-            and ticket.shared is not None
-            and _is_counted(self.shared, ticket.shared, result)
-        ):
-            told.append(
-                (
-                    self.shared,
-                    self._telling(
-                        self.shared,
-                        ticket.shared_permit,
-                        ticket.shared,
-                        result,
-                        stated=stated,
-                        unheard=unheard,
-                    ),
-                )
-            )
-        changed = [view for view, tell in told if view.do(tell, now, wall)]
+            for view, permit, passed, slow_one in counted
+        ]
+
+    def told(
+        self,
+        steps: Sequence[tuple[CachedState[Circuit], TellBreaker]],
+        results: Sequence[bool],
+        now: float,
+        wall: float,
+    ) -> None:
+        """Report whether a circuit has opened or closed; the shared one, if both have."""
+        changed = [
+            view for (view, _), has_changed in zip(steps, results, strict=True) if has_changed
+        ]
         if changed:
-            # If the shared circuit has changed with the own one, report that.
             state, moment = changed[-1].look(now, wall)
             retry_in = state.retry_in(moment)
             self._on_change(retry_in > 0, retry_in, state.because)
@@ -286,12 +290,3 @@ class BreakerAdmission:
         for view in (self.view, self.shared):
             if view is not None and view.do(operation, now, wall) and view is self.view:
                 self._on_change(True, stated, str(failure))  # noqa: FBT003 -- the callback's one flag
-
-
-def _is_counted(
-    view: CachedState[Circuit], passed: Passed, result: Result, *, is_slow: bool = False
-) -> bool:
-    """Whether a circuit has to be told; of a success only if it has counted failures."""
-    if passed.is_probe or result == "failure":
-        return True
-    return result == "success" and (is_slow or not view.state.is_calm)

@@ -16,10 +16,11 @@ from ..stores.forks import made_anew
 from .retry_tokens import TOKENS, Fund, Reserve, Settle, cost_of
 
 if TYPE_CHECKING:
+    from ..core.admission import Outcome
     from ..core.failure import Failure
     from ..core.ports import State
     from ..stores.machine import Key
-    from .retry_tokens import Tokens
+    from .retry_tokens import TokenBucket, Tokens
 
 __all__ = ("RetryTokens",)
 
@@ -89,12 +90,12 @@ class RetryTokens:
 
         Empty for a retry that is free: it is bounded by its call alone (E-C5).
         """
-        cost = cost_of(failure, self.settings)
-        if not cost:
-            return ""
         if not self.view.state.spent:
             self._slowest_failed = inf
         expected = self._expected(now)
+        cost = cost_of(failure, self.settings)
+        if not cost:
+            return ""
         funds, self._funds = self._funds, 0.0
         name = self.view.name()
         reserve = Reserve(
@@ -115,22 +116,29 @@ class RetryTokens:
             while self._sent[oldest := next(iter(self._sent))] < now - _MARGIN:
                 del self._sent[oldest]  # its lease has expired
 
-    def settle(self, name: str, *, is_returned: bool, now: float, wall: float) -> None:
-        """The retry has ended: `is_returned` if it succeeded or was never made."""
-        with self._lock:
-            sent_at = self._sent.pop(name, None)
-            if sent_at is not None and not is_returned:
-                slowest = 0.0 if self._slowest_failed == inf else self._slowest_failed
-                self._slowest_failed = max(slowest, now - sent_at)
-        settle = Settle(id=name, is_returned=is_returned, tokens=self.settings)
-        self.view.do(settle, now, wall)
+    def settling(
+        self, name: str, outcome: Outcome, now: float
+    ) -> list[tuple[CachedState[TokenBucket], Settle | Fund]]:
+        """The operation that books how an attempt ended, for `do_all`; empty if none does.
 
-    def succeeded(self, *, now: float, wall: float) -> None:
-        """A call succeeded at its first attempt."""
-        if self.is_calm:
-            return
+        Args:
+            name: The reservation of the retry; empty for a first attempt.
+            outcome: How it ended; tokens of a retry that was never made go back, too.
+            now: The time.
+        """
+        if name:
+            is_returned = outcome != "failed"
+            with self._lock:
+                sent_at = self._sent.pop(name, None)
+                if sent_at is not None and not is_returned:
+                    slowest = 0.0 if self._slowest_failed == inf else self._slowest_failed
+                    self._slowest_failed = max(slowest, now - sent_at)
+            return [(self.view, Settle(id=name, is_returned=is_returned, tokens=self.settings))]
+        if outcome != "succeeded" or self.is_calm:
+            return []
         self._funds += 1
         worth = self._funds * self.settings.success
-        if self.view.shared is None or worth >= _WORTH * self.settings.capacity:
-            funds, self._funds = self._funds, 0.0
-            self.view.do(Fund(successes=funds, tokens=self.settings), now, wall)
+        if self.view.shared is not None and worth < _WORTH * self.settings.capacity:
+            return []
+        funds, self._funds = self._funds, 0.0
+        return [(self.view, Fund(successes=funds, tokens=self.settings))]

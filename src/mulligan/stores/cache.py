@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..core.ports import State
     from .machine import Key, Machine, Operation
 
-__all__ = ("CachedState", "FailOpen", "refresh")
+__all__ = ("CachedState", "FailOpen", "do_all", "refresh")
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -125,19 +125,22 @@ class CachedState(Generic[S]):
 
     def do(self, operation: Operation[S, R], now: float, wall: float) -> R:
         """Apply `operation` in the store, and cache the new state."""
-        shared = self.shared
-        if shared is None:
-            with self._lock:
-                self._moment = Moment(now, wall)
-                self.state, result = operation(self.state, self._moment)
-            return result
-        sent = _Applied(operation)
-        result = shared.transact(self.key, sent)
+        result: R = do_all(((self, operation),), now, wall)[0]
+        return result
+
+    def apply(self, operation: Operation[S, R], moment: Moment) -> R:
+        """Apply `operation` here: the state is not shared."""
+        with self._lock:
+            self._moment = moment
+            self.state, result = operation(self.state, moment)
+        return result
+
+    def landed(self, sent: _Applied[S, Any], now: float) -> None:
+        """The store has applied `sent`."""
         if sent.moment is None or sent.moment.now < self._moment.now:
             self.expire()  # another thread's operation was applied after it
         else:
             self.saw(sent.after, sent.moment, now)
-        return result
 
     def note(self, operation: Operation[S, R], now: float, wall: float) -> R:
         """Apply `operation` to the cached copy only."""
@@ -147,6 +150,30 @@ class CachedState(Generic[S]):
             if self.shared is None:
                 self._moment = moment
         return result
+
+
+def do_all(
+    steps: Sequence[tuple[CachedState[Any], Operation[Any, Any]]], now: float, wall: float
+) -> list[Any]:
+    """Apply an operation to each of several states, in one transaction of their store.
+
+    All of them are of one target; those that are not shared are changed at once.
+    """
+    results: list[Any] = [None] * len(steps)
+    sent: list[tuple[int, CachedState[Any], _Applied[Any, Any]]] = []
+    shared: State | None = None
+    for number, (view, operation) in enumerate(steps):
+        if view.shared is None:
+            results[number] = view.apply(operation, Moment(now, wall))
+        else:
+            shared = view.shared
+            sent.append((number, view, _Applied(operation)))
+    if shared is not None:
+        answers = shared.transact_all([(view.key, applied) for _, view, applied in sent])
+        for (number, view, applied), answer in zip(sent, answers, strict=True):
+            results[number] = answer
+            view.landed(applied, now)
+    return results
 
 
 def refresh(views: Sequence[CachedState[Any]], now: float, wall: float) -> Moment:
@@ -227,10 +254,15 @@ class FailOpen:
             copy.under_way.clear()  # by the parent's threads
 
     def transact(self, key: Key, operation: Operation[S, R]) -> R:
+        result: R = self.transact_all(((key, operation),))[0]
+        return result
+
+    def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
         if self._is_resting():
             with self._lock:
-                return self._copy(key, operation.machine).do(operation, self._moment())
-        return self._asked(key, operation)
+                moment = self._moment()
+                return [self._copy(key, each.machine).do(each, moment) for key, each in steps]
+        return self._asked(steps)
 
     def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
         (state,), moment = self.peek_all(((key, machine),))
@@ -240,8 +272,8 @@ class FailOpen:
         if self._is_resting():
             return self._seen(wanted)
         unsent = self._unsent(wanted)
-        for key, machine in unsent:
-            self._asked(key, _Nothing(machine))
+        if unsent:
+            self._asked([(key, _Nothing(machine)) for key, machine in unsent])
         if len(unsent) == len(wanted) or (unsent and self._is_resting()):
             return self._seen(wanted)
         try:
@@ -269,27 +301,40 @@ class FailOpen:
 
     # Asking the store
 
-    def _asked(self, key: Key, operation: Operation[S, R]) -> R:
-        """The store's answer to `operation`; the copy's, if the store is down."""
+    def _asked(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
+        """The store's answers to operations; those of the copies, if the store is down."""
         with self._lock:
-            sent = _Sent(self, self._copy(key, operation.machine), operation)
-            sent.copy.under_way[sent] = None
+            sent = [_Sent(self, self._copy(key, each.machine), each) for key, each in steps]
+            for each in sent:
+                each.copy.under_way[each] = None
         try:
-            result = self._state.transact(key, sent)
+            results = self._state.transact_all(
+                [(key, each) for (key, _), each in zip(steps, sent, strict=True)]
+            )
         except StoreError as trouble:
             is_full = isinstance(trouble, StoreUnwritable)
             self._went_down(trouble, _WRITE if is_full else _TRANSACTION)
-            return self._answered_here(sent)
+            self._fold(sent)
+            return [each.answer() for each in sent]
         except BaseException:
-            self._answered_here(sent)
+            self._fold(sent)
             raise
         with self._lock:
-            del sent.copy.under_way[sent]
-            if sent.moment is not None:
-                self._clock = sent.moment, monotonic()
-                sent.copy.landed(sent)
-        self._answers(_WRITE if sent.has_written else _TRANSACTION)
-        return result
+            for each in sent:
+                del each.copy.under_way[each]
+                if each.moment is not None:
+                    self._clock = each.moment, monotonic()
+                    each.copy.landed(each)
+        has_written = any(each.has_written for each in sent)
+        self._answers(_WRITE if has_written else _TRANSACTION)
+        return list(results)
+
+    def _fold(self, sent: Sequence[_Sent[Any, Any]]) -> None:
+        """Apply to the copies what the store may not have applied."""
+        with self._lock:
+            for each in sent:
+                each.copy.fold(self._moment())
+                del each.copy.under_way[each]
 
     def apply(self, sent: _Sent[S, R], theirs: S, moment: Moment) -> tuple[S, R]:
         """Apply what was sent to the store's state, with all that the store does not know yet."""
@@ -304,12 +349,6 @@ class FailOpen:
                 after, result = sent.operation(after, moment)
             sent.after, sent.has_written = after, after is not theirs
         return after, result
-
-    def _answered_here(self, sent: _Sent[S, R]) -> R:
-        with self._lock:
-            sent.copy.fold(self._moment())
-            del sent.copy.under_way[sent]
-            return sent.answer()
 
     # The copy
 

@@ -73,14 +73,21 @@ class MemoryState:
         self._lock = Lock()
 
     def transact(self, key: Key, operation: Operation[S, R]) -> R:
-        machine = operation.machine
+        result: R = self.transact_all(((key, operation),))[0]
+        return result
+
+    def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
+        results = []
         with self._lock:
             moment = self._moments()
-            before: S = self._states[key][1] if key in self._states else machine.start
-            after, result = operation(before, moment)
-            if after is not before:
-                self._put(key, machine, after, moment)
-        return result
+            for key, operation in steps:
+                machine = operation.machine
+                before = self._states[key][1] if key in self._states else machine.start
+                after, result = operation(before, moment)
+                results.append(result)
+                if after is not before:
+                    self._put(key, machine, after, moment)
+        return results
 
     def _put(self, key: Key, machine: Machine[S], state: S, moment: Moment) -> None:
         if state == machine.start:

@@ -274,7 +274,7 @@ class GateAdmission:
             # The last answer may be another process's; convert its time to our clock.
             heard_at = now - (moment.now - answered.at)
             self.waiting.answered_at = max(self.waiting.answered_at, min(heard_at, now))
-        if state.is_idle and not self.settings.scout:
+        if (state is GATE.start or state.is_idle) and not self.settings.scout:
             if self.first_burst.is_over:
                 return self._passing(state.turn, now)
             return self._starting(state.turn, now, deadline_at)
@@ -473,7 +473,7 @@ class GateAdmission:
         wall: float,
         result: Result | None = None,
     ) -> None:
-        """Count out an attempt; see `BreakerAdmission.leave`."""
+        """Count out an attempt; `result` is what its end says about the target, if known."""
         assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
         if result is None:
             result = result_of(outcome, failure)
@@ -488,7 +488,8 @@ class GateAdmission:
         if self._block.left and not self.waiting.queue:
             self._give_back(now, wall)
         is_limit = reply == "rejected"
-        is_heard = is_limit or self.view.state.hears_all
+        state = self.view.state
+        is_heard = is_limit or (state is not GATE.start and state.hears_all)
         if not ticket.permit and not ticket.stated and not is_heard:
             return
         hint = failure.hint if failure is not None and is_limit else None

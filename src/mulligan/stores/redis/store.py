@@ -221,6 +221,9 @@ class RedisState:
         result: R = self._batches.do((key, machine.name), operation, until, lead)
         return result
 
+    def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
+        return [self.transact(key, operation) for key, operation in steps]
+
     def _raced(
         self,
         key: Key,

@@ -127,26 +127,33 @@ class SqliteState:
         self._parsed: dict[Key, tuple[str, Any]] = {}
 
     def transact(self, key: Key, operation: Operation[S, R]) -> R:
-        machine, row = operation.machine, (key.target, key.scope, key.part)
+        result: R = self.transact_all(((key, operation),))[0]
+        return result
+
+    def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
+        results = []
         with self._file.writing() as connection:
             moment = self._moments()
-            found = connection.execute(_SELECT, row).fetchone()
-            body = None if found is None else found[0]
-            before = self._unpacked(key, machine, body)
-            after, result = operation(before, moment)
-            if after is before or (packed := machine.pack(after)) == body:
-                return result
-            if packed is None:
-                connection.execute(_DELETE, row)
-            else:
-                keep = machine.keep(after, moment)
-                times = moment.wall + keep, moment.now + keep, moment.era
-                connection.execute(_INSERT, (*row, machine.name, packed, *times))
-                self._parsed[key] = packed, after
-            if self._writes % _SWEEP == 0:
-                _sweep(connection, moment)
-            self._writes += 1
-        return result
+            for key, operation in steps:
+                machine, row = operation.machine, (key.target, key.scope, key.part)
+                found = connection.execute(_SELECT, row).fetchone()
+                body = None if found is None else found[0]
+                before = self._unpacked(key, machine, body)
+                after, result = operation(before, moment)
+                results.append(result)
+                if after is before or (packed := machine.pack(after)) == body:
+                    continue
+                if packed is None:
+                    connection.execute(_DELETE, row)
+                else:
+                    keep = machine.keep(after, moment)
+                    times = moment.wall + keep, moment.now + keep, moment.era
+                    connection.execute(_INSERT, (*row, machine.name, packed, *times))
+                    self._parsed[key] = packed, after
+                if self._writes % _SWEEP == 0:
+                    _sweep(connection, moment)
+                self._writes += 1
+        return results
 
     def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
         (state,), moment = self.peek_all(((key, machine),))
