@@ -47,7 +47,8 @@ class Calls(RuleBasedStateMachine):
         self.decisions.append(decision)
         self.took.append(took)
         if isinstance(decision, RetryAfter):
-            self.call.waits(decision.delay)
+            self.call.waited += decision.delay
+            self.call.spent += decision.delay
             self.waited.append(decision.delay)
             self.now += decision.delay
         self.call.attempt += 1

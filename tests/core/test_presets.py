@@ -43,7 +43,8 @@ def waits(name, kind, roll, *, hint=None, status=None, most=50):
         decision = call.failed(failure, now=now, wall=now, roll=roll, took=0.0)
         if not isinstance(decision, RetryAfter):
             return found, decision
-        call.waits(decision.delay)
+        call.waited += decision.delay
+        call.spent += decision.delay
         found.append(decision.delay)
         now += decision.delay
         call.attempt += 1

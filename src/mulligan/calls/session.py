@@ -245,7 +245,8 @@ class Session:
             self.pause = min(delay, _LONGEST_PAUSE, max(self._left(), 0.0))
             decision = GiveUp(Ending.TOKENS, why)
         else:
-            self.call.waits(delay)
+            self.call.waited += delay
+            self.call.spent += delay
             return decision
         self.call.overruled(decision)
         return decision

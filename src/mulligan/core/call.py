@@ -115,11 +115,6 @@ class Call:
         failure, _, took = self.tries[-1]
         self.tries[-1] = (failure, decision, took)
 
-    def waits(self, delay: float) -> None:
-        """Record a wait that begins now."""
-        self.waited += delay
-        self.spent += delay
-
     @property
     def label(self) -> str:
         """The target, or else the function: what a refusal names."""

@@ -72,7 +72,7 @@ class CallAdmission(QueuedCall):
         waits: bool = True,
         is_remote: bool = False,
     ) -> None:
-        super().__init__()
+        self.due, self.number, self.queue, self.ring = inf, 0, None, None
         self.waiting, self.breaker, self.gate, self.waits = waiting, breaker, gate, waits
         self.is_remote = is_remote
         self.deadline_at = inf
@@ -414,7 +414,8 @@ class TargetCall(CallAdmission):
         name = tokens.reserve(failure, delay, now=now, wall=wall)
         if self.waiting.unfunded.size:
             self._rouse_unfunded(now)
-        self._parts.refresh(now)
+        if not self.is_remote:  # else `ended` has just done this
+            self._parts.refresh(now)
         if name is not None:
             self._reservation = name
         elif self.waits:
@@ -455,9 +456,10 @@ class TargetCall(CallAdmission):
         self._find()
         if self.queue is not None:
             self.give_up(now)
-        tokens, booked = self._tokens, []
-        if tokens is not None and (self._is_made or outcome == "cancelled"):
-            booked = tokens.settling(self._reservation, outcome, now)
+        booked: list[tuple[CachedState[Any], Any]] = []
+        if self._tokens is not None and (self._is_made or outcome == "cancelled"):
+            if self._reservation or outcome == "succeeded":
+                booked += self._tokens.settling(self._reservation, outcome, now)
             self._reservation = ""
         self.owes_tokens = self._is_made = False
         told = "cancelled" if was_cut else outcome

@@ -311,14 +311,14 @@ class TellBreaker(_Step):
             settings, voters = self.settings, state.voters
             if self.worker not in voters and len(voters) < settings.quorum:
                 voters += (self.worker,)
-            began = state.began if state.streak else moment.lease(0.0)
+            began = state.began if state.streak else _instant(moment)
             state = replace(state, streak=state.streak + 1, voters=voters, began=began)
         elif state.streak:
             state = replace(state, streak=0, voters=(), began=None)
         is_amiss = self.result == "failure" or self.is_slow
         if is_amiss and (why := self._why(state, moment)):
             if state.began is None:  # opened by slow answers alone
-                state = replace(state, began=moment.lease(0.0))
+                state = replace(state, began=_instant(moment))
             return self._opened(state, moment, why), True
         return state, False
 
@@ -389,6 +389,11 @@ class TellBreaker(_Step):
             because=because,
             began=state.began,
         )
+
+
+def _instant(moment: Moment) -> Due:
+    """`moment`, as a state keeps it: on which clock it was read."""
+    return Due(moment.now, 0.0, moment.era)
 
 
 def _is_beyond(count: int, calls: int, share: float) -> bool:

@@ -185,8 +185,7 @@ class BreakerAdmission:
             ask = AskBreaker(permit=shared_permit, settings=self._shared_settings)
             others = shared.do(ask, now, wall)
         if isinstance(others, Shut):
-            if answer.is_probe:
-                own.do(self._telling(own, permit, answer, "neither"), now, wall)
+            do_all(self.telling(_Ticket(permit, answer), "neither", None, now), now, wall)
             return others
         return _Ticket(permit, answer, shared_permit, others, at)
 
@@ -220,24 +219,36 @@ class BreakerAdmission:
         slow = self._settings.slow
         is_slow = slow is not None and ticket.at is not None and now - ticket.at > slow
         stated = 0.0 if failure is None or failure.hint is None else failure.hint.floor
-        circuits = [(self.view, ticket.own_permit, ticket.own, is_slow)]
+        circuits = [(self.view, ticket.own_permit, ticket.own, self._settings, is_slow)]
         if self.shared is not None and ticket.shared is not None:
-            circuits.append((self.shared, ticket.shared_permit, ticket.shared, False))
+            shared = self.shared, ticket.shared_permit, ticket.shared, self._shared_settings, False
+            circuits.append(shared)
         counted = [
             each
             for each in circuits
             if each[2].is_probe
             or result == "failure"
-            or (result == "success" and (each[3] or not each[0].state.is_calm))
+            or (result == "success" and (each[4] or not each[0].state.is_calm))
         ]
+        # Most failures open nothing, and need no random number.
+        may_open = result == "failure" and any(each[0].state.streak >= _FEW for each in counted)
+        roll = self._roll() if may_open else 0.5
         return [
             (
                 view,
-                self._telling(
-                    view, permit, passed, result, stated=stated, unheard=unheard, is_slow=slow_one
+                TellBreaker(
+                    permit=permit,
+                    generation=passed.generation,
+                    result=result,
+                    worker=view.worker,
+                    settings=settings,
+                    stated=stated,
+                    is_slow=was_slow,
+                    unheard=unheard,
+                    roll=roll,
                 ),
             )
-            for view, permit, passed, slow_one in counted
+            for view, permit, passed, settings, was_slow in counted
         ]
 
     def told(
@@ -255,31 +266,6 @@ class BreakerAdmission:
             state, moment = changed[-1].look(now, wall)
             retry_in = state.retry_in(moment)
             self._on_change(retry_in > 0, retry_in, state.because)
-
-    def _telling(
-        self,
-        view: CachedState[Circuit],
-        permit: str,
-        passed: Passed,
-        result: Result,
-        *,
-        stated: float = 0.0,
-        unheard: int = 0,
-        is_slow: bool = False,
-    ) -> TellBreaker:
-        # Most failures open nothing, and need no random number.
-        may_open = result == "failure" and view.state.streak >= _FEW
-        return TellBreaker(
-            permit=permit,
-            generation=passed.generation,
-            result=result,
-            worker=view.worker,
-            settings=self._settings if view is self.view else self._shared_settings,
-            stated=stated,
-            is_slow=is_slow,
-            unheard=unheard,
-            roll=self._roll() if may_open else 0.5,
-        )
 
     def believe(self, failure: Failure, now: float, wall: float) -> None:
         """Open until the time that a limit stated, if it stated one."""

@@ -173,7 +173,8 @@ class Observer:
 
 def overhear(error: Any, /, *, now: float) -> Iterable[Quota]:
     """The quotas in the headers of an exception, found by its shape."""
-    return read_quotas(evidence_in(error, is_known=False).headers, now=now)
+    headers = evidence_in(error, is_known=False).headers
+    return read_quotas(headers, now=now) if headers else ()
 
 
 def headers_of(answer: Any, /) -> Any:

@@ -131,24 +131,26 @@ class SqliteState:
         return result
 
     def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
-        results = []
         with self._file.writing() as connection:
             moment = self._moments()
-            for key, operation in steps:
-                machine, row = operation.machine, (key.target, key.scope, key.part)
-                found = connection.execute(_SELECT, row).fetchone()
-                body = None if found is None else found[0]
-                before = self._unpacked(key, machine, body)
+            found = [self._read(connection, key, each.machine) for key, each in steps]
+            results, changed = [], []
+            for (key, operation), (body, before) in zip(steps, found, strict=True):
                 after, result = operation(before, moment)
                 results.append(result)
-                if after is before or (packed := machine.pack(after)) == body:
+                if after is not before:
+                    changed.append((key, operation.machine, body, after))
+            for key, machine, body, after in changed:
+                packed = machine.pack(after)
+                if packed == body:
                     continue
                 if packed is None:
-                    connection.execute(_DELETE, row)
+                    connection.execute(_DELETE, (key.target, key.scope, key.part))
                 else:
                     keep = machine.keep(after, moment)
                     times = moment.wall + keep, moment.now + keep, moment.era
-                    connection.execute(_INSERT, (*row, machine.name, packed, *times))
+                    row = key.target, key.scope, key.part, machine.name, packed, *times
+                    connection.execute(_INSERT, row)
                     self._parsed[key] = packed, after
                 if self._writes % _SWEEP == 0:
                     _sweep(connection, moment)
@@ -160,26 +162,26 @@ class SqliteState:
         return state, moment
 
     def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
-        states = []
         try:
             reader = self._file.reader
-            for key, machine in wanted:
-                found = reader.execute(_SELECT, (key.target, key.scope, key.part)).fetchone()
-                body = None if found is None else found[0]
-                states.append(self._unpacked(key, machine, body))
+            states = [self._read(reader, key, machine)[1] for key, machine in wanted]
         except sqlite3.Error as trouble:
             raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
         return states, self._moments()
 
-    def _unpacked(self, key: Key, machine: Machine[S], body: str | None) -> S:
-        if body is None:
-            return machine.start
+    def _read(
+        self, connection: sqlite3.Connection, key: Key, machine: Machine[S]
+    ) -> tuple[str | None, S]:
+        """The row of `key` as it is stored, and the state that it stands for."""
+        row = connection.execute(_SELECT, (key.target, key.scope, key.part)).fetchone()
+        if row is None:
+            return None, machine.start
+        body: str = row[0]
         if len(self._parsed) >= _MOST_PARSED:
             self._parsed.clear()
         known = self._parsed.get(key)
         if known is not None and known[0] == body:
-            state: S = known[1]
-            return state
+            return known
         try:
             state = machine.unpack(body)
         except ValueError as trouble:
@@ -189,9 +191,9 @@ class SqliteState:
                     f"the {machine.name} of {key.target} cannot be read ({trouble}); "
                     f"another version wrote it: upgrade, or use another file",
                 ) from None
-            return machine.start
+            return body, machine.start
         self._parsed[key] = body, state
-        return state
+        return body, state
 
     def known(self, machine: Machine[S]) -> tuple[Key, ...]:
         try:
