@@ -15,7 +15,7 @@ import pytest
 import mulligan
 from mulligan import Guard
 from mulligan.calls.admissions import Admissions
-from mulligan.core.call import Call
+from mulligan.core.decide import Call
 from mulligan.core.failure import Failure, Kind, Reach
 from mulligan.testing import Scripted, VirtualClock, status_error
 

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from mulligan import Effects, Ending, Failure, Fixed, GiveUp, Hint, Kind, Policy, Reach, RetryAfter
 from mulligan import Rule as Answer
-from mulligan.core.call import Call
+from mulligan.core.decide import Call
 
 ANSWER = Answer(attempts=4, backoff=Fixed(wait=2))
 POLICY = Policy(

@@ -28,8 +28,7 @@ from mulligan import (
     Verify,
     preset,
 )
-from mulligan.core.call import Call
-from mulligan.core.decide import decide
+from mulligan.core.decide import Call, decide
 from mulligan.core.hint import Precision
 from mulligan.core.presets import PRESETS
 

@@ -25,7 +25,7 @@ from mulligan import (
     Timeouts,
     preset,
 )
-from mulligan.core.call import Call
+from mulligan.core.decide import Call
 from mulligan.core.presets import PRESETS
 from mulligan.testing import status_error
 

@@ -11,7 +11,7 @@ import pytest
 
 import mulligan
 from mulligan import Effects, Exponential, Failure, Hint, Kind, Policy, RetryAfter, Rule, preset
-from mulligan.core.call import Call
+from mulligan.core.decide import Call
 from mulligan.core.duration import duration_text
 from mulligan.testing import Scripted, VirtualClock, status_error, virtual_time
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ..core.admission import Admission, Answer, Outcome, SharedTarget
-    from ..core.call import Call
+    from ..core.decide import Call
     from ..core.events import EventName
     from ..core.failure import Failure
     from ..core.ports import Clock

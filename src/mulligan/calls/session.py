@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from ..core.call import Call
+from ..core.decide import Call
 from ..core.decisions import Ending, GiveUp, Park, RetryAfter, Verify, ending_of
 from ..core.duration import duration_text
 from ..core.failure import Effects, Failure, Kind, Reach

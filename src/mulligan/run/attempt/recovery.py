@@ -21,7 +21,7 @@ import signal
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ...core.call import Call
+from ...core.decide import Call
 from ...core.decisions import Ending, GiveUp, RetryAfter, Verify
 from ...core.duration import duration_text
 from ...core.failure import Effects, Failure, Kind, Reach
