@@ -58,7 +58,7 @@ def main() -> None:
             print(f"    left: {left.path} ({left.reason})")
 
         (folder / "tests.py").write_text("# what the retry did\n")
-        back = git.give_back(tree, aside)
+        back = git.restore_changes(tree, aside)
         print(f"given back            {status(folder)}")
         print(f"    {len(back.paths)} files, {len(back.conflicts)} conflicts")
 

@@ -180,7 +180,7 @@ def test_the_run_of_a_plan_stands_for_all_of_its_agents(mulligan, folder):
 @pytest.fixture
 def lent(folder):
     """The tree of an agent that failed, with half of its work in it."""
-    lent = git.lend(git.Tree.find(folder), "k3fqzz", "1-1-one")
+    lent = git.add_worktree(git.Tree.find(folder), "k3fqzz", "1-1-one")
     Path(lent.folder, "a.txt").write_text("by one\n")
     return lent
 
@@ -222,7 +222,7 @@ def test_the_tree_of_an_agent_that_failed_is_dropped_by_force(mulligan, folder, 
 
 def test_a_tree_that_was_taken_back_holds_only_its_secrets(mulligan, folder, lent):
     Path(lent.folder, ".env").write_text("KEY=1\n")
-    git.take_back(lent)
+    git.merge_worktree(lent)
     row = mulligan("list")[1].splitlines()[-1].split()
     assert row[:4] == ["k3fqzz/agents/1-1-one", "worktree", "lent", "1"]
     assert mulligan("restore", "k3fqzz")[1].splitlines()[-1] == (

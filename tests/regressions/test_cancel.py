@@ -51,7 +51,7 @@ def driven(stage, claimed, supervise, cleaner=None):
 class CancelsInBetween:
     """A tree that is made clean just when somebody cancels the run."""
 
-    begins_anew = False
+    always_restarts = False
 
     def __init__(self, stage, claimed):
         self.stage, self.claimed = stage, claimed

@@ -138,12 +138,12 @@ def test_no_agent_is_lost_where_many_files_are_modified(repo, monkeypatch):
 
     def agent(number: int) -> None:
         try:
-            lent = git.lend(git.Tree.find(repo), "plan", f"a{number}")
+            lent = git.add_worktree(git.Tree.find(repo), "plan", f"a{number}")
             for file in files:
                 own = Path(lent.folder) / file.relative_to(repo)
                 mark = f": {4 * number}\n"
                 own.write_text(own.read_text().replace(mark, f"{mark.strip()} by {number}\n"))
-            taken.append(git.take_back(lent))
+            taken.append(git.merge_worktree(lent))
         except GitError as error:
             lost.append(error)
 

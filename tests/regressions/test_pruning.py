@@ -24,7 +24,14 @@ import pytest
 
 from mulligan.cli import main
 from mulligan.errors import StoreError
-from mulligan.run.git import Tree, give_back, lend, record_baseline, set_aside, take_back
+from mulligan.run.git import (
+    Tree,
+    add_worktree,
+    merge_worktree,
+    record_baseline,
+    restore_changes,
+    set_aside,
+)
 from mulligan.run.journal.entries import PLAN, AttemptBegun, AttemptEnd, RunMade
 from mulligan.run.journal.retention import KEPT, prune
 from mulligan.run.journal.store import RunStore
@@ -130,7 +137,7 @@ def plan(runs, tree):
 
 @pytest.fixture
 def lent(runs, tree, plan):
-    return lend(tree, plan, "1-1-review-one", under=str(runs.folder / "worktrees"))
+    return add_worktree(tree, plan, "1-1-review-one", under=str(runs.folder / "worktrees"))
 
 
 def test_what_git_keeps_for_a_run_goes_with_it(runs, git, plan, lent):
@@ -154,7 +161,7 @@ def test_the_tree_of_an_agent_stays_with_what_is_only_there(runs, plan, lent, na
 def test_a_plan_goes_once_its_work_was_given_back(runs, git, tree, plan, lent):
     (Path(lent.folder) / "a.txt").write_text("paid for\n")
     assert prune(runs, NOW) == ()
-    take_back(lent)
+    merge_worktree(lent)
     assert (Path(tree.folder) / "a.txt").read_text() == "paid for\n"
     assert prune(runs, NOW) == (plan,)
     assert "refs/mulligan" not in git("for-each-ref")
@@ -166,7 +173,7 @@ def test_files_set_aside_stay_until_they_are_given_back(runs, git, tree, plan):
     assert aside is not None
     assert prune(runs, NOW) == ()
     assert aside.ref in git("for-each-ref")
-    assert give_back(tree, aside).is_whole
+    assert restore_changes(tree, aside).is_whole
     assert prune(runs, NOW) == (plan,)
     assert (Path(tree.folder) / "a.txt").read_text() == "paid for\n"
 
@@ -179,7 +186,7 @@ def test_the_tree_of_an_agent_stays_while_its_repository_is_away(runs, tree, pla
 
 
 def test_a_tree_that_was_lent_without_a_run_is_not_swept(runs, tree):
-    lent = lend(tree, "night-1", "one")
+    lent = add_worktree(tree, "night-1", "one")
     (Path(lent.folder) / "a.txt").write_text("paid for\n")
     assert prune(runs, NOW + 3 * 86_400) == ()
     assert (Path(lent.folder) / "a.txt").read_text() == "paid for\n"

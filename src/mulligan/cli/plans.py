@@ -20,7 +20,7 @@ from ..run.attempt.options import DriveOptions
 from ..run.attempt.policy import longest_wait, run_policy
 from ..run.context import open_context
 from ..run.git import interruptible
-from ..run.plan.check import available
+from ..run.plan.check import available_outputs
 from ..run.plan.drive import conduct, make_plan
 from ..run.plan.lint import lint_plan
 from ..run.plan.load import load_plan
@@ -186,7 +186,7 @@ def _asked(
         agent,
         folder=folder,
         variables=variables_of(plan, phase, agent),
-        outputs=available(plan, phase),
+        outputs=available_outputs(plan, phase),
     )
     shown = tuple(mask(printable(word)) for word in argv)
     return shown, None if stdin is None else mask(printable(stdin.decode()))

@@ -109,14 +109,14 @@ def _ready_plan(
     is_now: bool,
 ) -> None:
     """Let the agents of a plan go on as its user asked."""
-    from ..run.plan.drive import allow_cost, revive
+    from ..run.plan.drive import reopen_agents, set_cost_limit
 
     if cost_limit is not None:
-        allow_cost(runs, id_, cost_limit)
+        set_cost_limit(runs, id_, cost_limit)
     if state.status in {"failed", "limited"}:
-        revive(runs, id_, now, is_now=is_now, horizon=horizon)
+        reopen_agents(runs, id_, now, is_now=is_now, horizon=horizon)
     if is_now:
-        revive(runs, id_, now, is_waking=True)
+        reopen_agents(runs, id_, now, is_waking=True)
 
 
 def _moved(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mulligan.run.attempt.clean_tree import last_words
+from mulligan.run.attempt.clean_tree import last_message
 
 LIMIT = "You've hit your session limit · resets 5pm"
 CLAUDE = {
@@ -44,15 +44,15 @@ END = {"type": "result", "is_error": True, "result": LIMIT}
 def test_the_last_words_are_the_agents_own(tmp_path, lines, words):
     said = [each if isinstance(each, str) else json.dumps(each) for each in lines]
     (tmp_path / "attempt-1.out").write_text("\n".join(said))
-    assert last_words(tmp_path / "attempt-1", LIMIT) == words
+    assert last_message(tmp_path / "attempt-1", LIMIT) == words
 
 
 def test_an_attempt_without_a_log_has_said_nothing(tmp_path):
-    assert last_words(tmp_path / "attempt-1") == ""
+    assert last_message(tmp_path / "attempt-1") == ""
 
 
 @given(st.binary(max_size=200))
 def test_whatever_was_printed_is_read(tmp_path_factory, printed):
     log = tmp_path_factory.mktemp("log") / "attempt-1"
     log.with_suffix(".out").write_bytes(b'{"text": ' * 20 + printed)
-    assert isinstance(last_words(log), str)
+    assert isinstance(last_message(log), str)

@@ -18,13 +18,13 @@ def siblings(tree: git.Tree, run: str) -> None:
     """Two agents in trees of their own, at once; done again, they leave the same."""
 
     def work(agent: str) -> None:
-        lent = git.lend(tree, run, agent)
+        lent = git.add_worktree(tree, run, agent)
         say("prepared")
         folder = Path(lent.folder) / agent
         folder.mkdir(exist_ok=True)
         for number in range(60):
             (folder / f"{number}.txt").write_text(f"{number} by {agent}\n")
-        git.take_back(lent)
+        git.merge_worktree(lent)
         say("aside")
 
     threads = [threading.Thread(target=work, args=(agent,)) for agent in ("one", "two")]
@@ -48,7 +48,7 @@ def main() -> None:
     if aside is not None:
         git.finish(tree, aside)
         say("aside")
-        git.give_back(tree, aside)
+        git.restore_changes(tree, aside)
     say("done")
 
 

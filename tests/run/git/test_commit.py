@@ -136,8 +136,8 @@ def test_hooks_run_in_no_other_mode(repo, tmp_path):
     repo.write("a.txt", "the agent's\n")
     tree = repo.tree
     record_baseline(tree, "r0")
-    git.give_back(tree, repo.aside("stash", "r1"))
-    git.take_back(git.lend(tree, "r2", "one"))
+    git.restore_changes(tree, repo.aside("stash", "r1"))
+    git.merge_worktree(git.add_worktree(tree, "r2", "one"))
     repo.aside("snapshot", "r1")
     assert not (tmp_path / "ran").exists()
 
@@ -238,7 +238,7 @@ def test_run_1_is_not_mistaken_for_run_12(repo):
 def test_a_commit_is_not_given_back(repo):
     repo.write("a.txt", "the agent's\n")
     aside = repo.aside("commit", "r1")
-    given = git.give_back(repo.tree, aside)
+    given = git.restore_changes(repo.tree, aside)
     assert given.paths == ()
     assert repo.status() == ""
 
@@ -280,7 +280,7 @@ def test_what_a_hook_refused_can_be_set_aside_in_another_way(repo):
         repo.aside("commit", "r1")
     aside = repo.aside("stash", "r1")
     assert repo.status() == ""
-    git.give_back(repo.tree, aside)
+    git.restore_changes(repo.tree, aside)
     assert repo.read("a.txt") == "the agent's\n"
 
 

@@ -104,7 +104,7 @@ def test_who_was_asked_to_stop_before_still_tidies_up(repo, stop):
     aside = repo.aside("stash", "r1")
     stop.set()
     with interruptible(stop):
-        git.give_back(repo.tree, aside)
+        git.restore_changes(repo.tree, aside)
     assert repo.read("a.txt") == "the agent's\n"
 
 
@@ -116,7 +116,7 @@ def test_who_is_asked_again_does_not(repo, stop):
     with interruptible(stop):
         stop.set()
         with pytest.raises(GitStopped):
-            git.give_back(tree, aside)
+            git.restore_changes(tree, aside)
     assert [each.state for each in git.load_all(repo.tree, "r1")] == ["aside"]
 
 
@@ -152,5 +152,5 @@ def test_what_cannot_be_read_is_an_error_and_no_change_of_somebodys(repo):
     aside = repo.aside("stash", "r1")
     (repo.folder / ".git/objects" / oid[:2] / oid[2:]).unlink()
     with pytest.raises(GitError, match=rf"^object {oid} cannot be read: {oid} missing$"):
-        git.give_back(repo.tree, aside)
+        git.restore_changes(repo.tree, aside)
     assert [each.state for each in git.load_all(repo.tree, "r1")] == ["returning"]

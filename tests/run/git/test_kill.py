@@ -94,9 +94,9 @@ def test_a_tree_survives_kill_9(repo, number, monkeypatch):
         recovered(tree)
     for aside in git.load_all(tree, "r1"):
         if aside.state == "aside":
-            assert git.give_back(tree, aside).is_whole
+            assert git.restore_changes(tree, aside).is_whole
     assert repo.state() == agents
-    assert git.recover(tree, "r1") == git.Caught()
+    assert git.recover(tree, "r1") == git.RecoveryResult()
     assert not git.is_clean(tree, "r1")  # any look at the tree sweeps it
     left = {each.name for each in Path(tree.scratch).iterdir()}
     assert {name for name in left if not name.endswith(".dead")} == {"held"}  # no rubbish
@@ -136,7 +136,7 @@ def test_recovery_waits_for_a_git_that_outlives_its_killed_mulligan(repo, number
     assert states == ["aside" if number < 3 else "returned"]
     if number < 3:
         assert git.is_clean(repo.tree, "r1")
-        assert git.give_back(repo.tree, git.load_all(repo.tree, "r1")[0]).is_whole
+        assert git.restore_changes(repo.tree, git.load_all(repo.tree, "r1")[0]).is_whole
     assert repo.state() == agents
 
 
@@ -219,8 +219,8 @@ def crashing(monkeypatch):
         with monkeypatch.context() as patch, suppress(Crash):
             for kind, name in (
                 (git_command.Git, "start"),
-                (files.Files, "put"),
-                (files.Files, "remove"),
+                (files.TreeFiles, "put"),
+                (files.TreeFiles, "remove"),
             ):
                 patch.setattr(kind, name, counted(getattr(kind, name)))
             yield
@@ -239,12 +239,12 @@ def test_a_crash_between_any_two_steps_is_caught_up(repo, crashing, at, is_undon
     tree = repo.tree
     agents = repo.state()
     with crashing(at):
-        git.give_back(tree, repo.aside("stash", "r1"))
+        git.restore_changes(tree, repo.aside("stash", "r1"))
     git.recover(tree, "r1", is_undone=is_undone)
     for aside in git.load_all(tree, "r1"):
         if aside.state == "aside":
             assert git.is_clean(tree, "r1")
-            assert git.give_back(tree, aside).is_whole
+            assert git.restore_changes(tree, aside).is_whole
     assert repo.state() == agents
 
 
@@ -254,15 +254,15 @@ def test_a_crash_while_a_tree_is_lent_or_taken_back_is_caught_up(repo, crashing,
     repo.write("mine.txt", "my change\n")
     tree = repo.tree
     with crashing(at):
-        git.lend(tree, "r1", "one")
-    lent = git.lend(tree, "r1", "one")
+        git.add_worktree(tree, "r1", "one")
+    lent = git.add_worktree(tree, "r1", "one")
     own = type(repo)(Path(lent.folder))
     assert own.read("mine.txt") == "my change\n"
     own.write("a.txt", "the agent's\n")
     own.write("new/x.txt", "new\n")
     with crashing(at):
-        git.take_back(lent, is_kept=is_kept)
-    taken = git.take_back(lent, is_kept=is_kept)
+        git.merge_worktree(lent, is_kept=is_kept)
+    taken = git.merge_worktree(lent, is_kept=is_kept)
     assert not own.folder.exists()
     assert repo.read("mine.txt") == "my change\n"
     assert taken.branch == ("mulligan/r1/one" if is_kept else "")

@@ -10,7 +10,7 @@ import pytest
 
 from mulligan.errors import GitError, GitRefused
 from mulligan.run import git
-from mulligan.run.git import baseline, give_back, locks, record_baseline, set_aside
+from mulligan.run.git import baseline, locks, record_baseline, restore_changes, set_aside
 
 pytestmark = pytest.mark.real
 
@@ -62,7 +62,7 @@ def test_a_folder_with_a_newline_in_its_name(new_repo):
     inner.git("init", "--quiet")
     inner.write("x", "1")
     before = inner.state()
-    give_back(inner.tree, inner.aside("stash", "r1"))
+    restore_changes(inner.tree, inner.aside("stash", "r1"))
     assert inner.state() == before
 
 
@@ -124,7 +124,7 @@ def test_a_branch_without_a_commit(empty, mode):
     before = empty.state()
     aside = empty.aside(mode, "r1")
     assert empty.status() == "? mine.txt\0"
-    give_back(tree, aside)
+    restore_changes(tree, aside)
     assert empty.state() == before
 
 
@@ -134,7 +134,7 @@ def test_a_detached_head(repo):
     before = repo.state()
     aside = repo.aside("stash", "r1")
     assert aside.branch == ""
-    give_back(repo.tree, aside)
+    restore_changes(repo.tree, aside)
     assert repo.state() == before
 
 
@@ -160,7 +160,7 @@ def test_submodules_and_repositories_inside_are_left_and_reported(repo, new_repo
         assert repo.read("nested/y") == "1\n"
         assert repo.read("a.txt") == "one\ntwo\nthree\nfour\nfive\n" or mode == "commit"
         if mode == "stash":
-            assert give_back(repo.tree, aside).is_whole
+            assert restore_changes(repo.tree, aside).is_whole
 
 
 def test_inside_a_submodule_the_submodule_is_the_tree(repo, new_repo):
@@ -173,7 +173,7 @@ def test_inside_a_submodule_the_submodule_is_the_tree(repo, new_repo):
     before = inner.state()
     aside = inner.aside("stash", "r1")
     assert inner.read("x") == "1\n"
-    give_back(inner.tree, aside)
+    restore_changes(inner.tree, aside)
     assert inner.state() == before
 
 
@@ -187,7 +187,7 @@ def test_a_sparse_checkout_stays_sparse(repo):
     aside = repo.aside("stash", "r1")
     assert repo.status() == ""
     assert not repo.has("out")
-    give_back(repo.tree, aside)
+    restore_changes(repo.tree, aside)
     assert repo.state() == before
 
 
@@ -202,7 +202,7 @@ def test_a_repository_with_sha256(tmp_path, new_repo):
     before = repo.state()
     aside = repo.aside("stash", "r1")
     assert repo.status() == ""
-    give_back(repo.tree, aside)
+    restore_changes(repo.tree, aside)
     assert repo.state() == before
 
 
@@ -249,7 +249,7 @@ def test_a_lock_left_by_a_dead_git_is_moved_out_of_the_way(repo):
     left = lock_of(repo, age=120)
     repo.write("a.txt", "the agent's\n")
     before = repo.status()
-    give_back(repo.tree, repo.aside("stash", "r1"))
+    restore_changes(repo.tree, repo.aside("stash", "r1"))
     assert not left.exists()
     assert (repo.folder / ".git/mulligan/index.lock.dead").exists()
     assert repo.status() == before
@@ -313,7 +313,7 @@ def test_names_that_differ_only_in_case_are_refused_where_they_are_one_file(repo
     with pytest.raises(GitRefused, match=r"^NEW.txt and new.txt differ only in case"):
         set_aside(repo.tree, "stash", "r1")
     repo.git("config", "core.ignorecase", "false")
-    give_back(repo.tree, repo.aside("stash", "r1"))
+    restore_changes(repo.tree, repo.aside("stash", "r1"))
     assert repo.state() == before
 
 
@@ -327,7 +327,7 @@ def test_files_marked_as_unchanged_are_taken_at_their_word(repo):
         aside = repo.aside(mode, "r1")
         assert [move.path for move in aside.moves] == ["new.txt"]
         assert repo.read("a.txt") == repo.read("mine.txt") == "local\n"
-        give_back(repo.tree, aside)
+        restore_changes(repo.tree, aside)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from mulligan.errors import GitRefused
 from mulligan.run import git
-from mulligan.run.git import give_back, record_baseline, set_aside
+from mulligan.run.git import record_baseline, restore_changes, set_aside
 
 pytestmark = pytest.mark.real
 
@@ -123,7 +123,7 @@ def test_the_tree_is_as_it_was_and_then_as_the_agent_left_it(fresh, mine, agents
     assert aside.left == ()
     assert repo.state() == before
     assert git.is_clean(tree, "r1")
-    given_back = give_back(tree, aside)
+    given_back = restore_changes(tree, aside)
     assert given_back.is_whole
     assert given_back.unstaged == ()
     assert repo.state() == after
@@ -165,7 +165,7 @@ def test_whatever_the_retry_did_nothing_is_lost(fresh, first, second):
     changed = {attempted[move.path] for move in aside.moves if move.path in attempted}
     play(repo, second)
     retried = {*blobs(repo).values()}
-    give_back(tree, aside, is_partial=True)
+    restore_changes(tree, aside, is_partial=True)
     objects = repo.git("rev-list", "--objects", "--all").splitlines()
     found = {line.split()[0] for line in objects} | {*blobs(repo).values()}
     assert changed <= found

@@ -9,7 +9,7 @@ import pytest
 
 from mulligan.errors import GitError, SettingError
 from mulligan.run import git
-from mulligan.run.git import give_back, record_baseline, refs, set_aside
+from mulligan.run.git import record_baseline, refs, restore_changes, set_aside
 
 pytestmark = pytest.mark.real
 
@@ -36,7 +36,7 @@ def test_the_tree_is_clean_and_comes_back_to_the_byte(repo):
     assert repo.status() == ""
     assert not repo.has("new")
     assert git.is_clean(tree, "r1")
-    assert give_back(tree, aside).is_whole
+    assert restore_changes(tree, aside).is_whole
     assert repo.state() == before
 
 
@@ -47,7 +47,7 @@ def test_what_is_set_aside_can_be_journaled_as_json(repo):
     aside = repo.aside("stash", "r1")
     read = git.SetAside.from_json(json.loads(json.dumps(aside.to_json())))
     assert read == aside
-    assert give_back(tree, read).is_whole
+    assert restore_changes(tree, read).is_whole
     assert repo.state() == before
 
 
@@ -63,7 +63,7 @@ def test_the_users_own_changes_stay_where_they_are(repo):
     both = repo.state()
     aside = repo.aside("stash", "r1")
     assert repo.state() == mine
-    give_back(tree, aside)
+    restore_changes(tree, aside)
     assert repo.state() == both
 
 
@@ -74,7 +74,7 @@ def test_a_file_changed_by_both_goes_back_to_the_users_version(repo):
     repo.write("mine.txt", "the agent's on top\n")
     aside = repo.aside("stash", "r1")
     assert repo.read("mine.txt") == "my change\n"
-    give_back(tree, aside)
+    restore_changes(tree, aside)
     assert repo.read("mine.txt") == "the agent's on top\n"
 
 
@@ -98,7 +98,7 @@ def test_commits_of_the_agent_are_never_undone(repo):
     aside = repo.aside("stash", "r1")
     assert repo.git("rev-parse", "HEAD").strip() == head
     assert repo.read("a.txt") == "committed by the agent\n"
-    give_back(tree, aside)
+    restore_changes(tree, aside)
     assert repo.read("a.txt") == "and more\n"
 
 
@@ -115,7 +115,7 @@ def test_partly_staged_files_come_back_partly_staged(repo):
     before = repo.state()
     aside = repo.aside("stash", "r1")
     assert repo.status() == ""
-    give_back(repo.tree, aside)
+    restore_changes(repo.tree, aside)
     assert repo.state() == before
 
 
@@ -143,7 +143,7 @@ def test_every_name_comes_back(repo, name):
     before = repo.state()
     aside = repo.aside("stash", "r1")
     assert repo.status() == ""
-    give_back(repo.tree, aside)
+    restore_changes(repo.tree, aside)
     assert repo.state() == before
 
 
@@ -157,7 +157,7 @@ def test_modes_and_links_come_back(repo):
     before = repo.state()
     aside = repo.aside("stash", "r1")
     assert repo.status() == ""
-    give_back(repo.tree, aside)
+    restore_changes(repo.tree, aside)
     assert repo.state() == before
 
 
@@ -170,7 +170,7 @@ def test_a_file_that_became_a_folder_comes_back_either_way(repo):
     before = repo.state()
     aside = repo.aside("stash", "r1")
     assert repo.status() == ""
-    give_back(repo.tree, aside)
+    restore_changes(repo.tree, aside)
     assert repo.state() == before
 
 
@@ -185,7 +185,7 @@ def test_nothing_is_written_through_a_link_out_of_the_tree(repo, tmp_path):
     aside = repo.aside("stash", "r1")
     assert repo.status() == ""
     assert (outside / "b.txt").read_text() == "not yours\n"
-    give_back(repo.tree, aside)
+    restore_changes(repo.tree, aside)
     assert repo.state() == before
     assert (outside / "b.txt").read_text() == "not yours\n"
 
@@ -202,7 +202,7 @@ def test_line_endings_come_back_as_they_were(repo):
     aside = repo.aside("stash", "r1")
     assert repo.seen() == clean
     assert repo.status() == ""
-    give_back(repo.tree, aside)
+    restore_changes(repo.tree, aside)
     assert repo.state() == before
 
 
@@ -213,7 +213,7 @@ def test_an_agents_attributes_do_not_change_what_comes_back(repo):
     before = repo.seen()
     aside = repo.aside("stash", "r1")
     assert repo.seen() == clean
-    give_back(repo.tree, aside)
+    restore_changes(repo.tree, aside)
     assert repo.seen() == before
 
 
@@ -226,7 +226,7 @@ def test_a_filter_is_applied_where_git_would(repo):
     before = repo.state()
     aside = repo.aside("stash", "r1")
     assert repo.seen() == clean
-    give_back(repo.tree, aside)
+    restore_changes(repo.tree, aside)
     assert repo.state() == before
 
 
@@ -273,7 +273,7 @@ def test_a_change_of_the_retry_to_other_lines_is_merged(repo):
     repo.write("a.txt", "ONE\ntwo\nthree\nfour\nfive\n")
     aside = repo.aside("stash", "r1")
     repo.write("a.txt", "one\ntwo\nthree\nfour\nFIVE\n")
-    given = give_back(repo.tree, aside)
+    given = restore_changes(repo.tree, aside)
     assert given.merged == ("a.txt",)
     assert repo.read("a.txt") == "ONE\ntwo\nthree\nfour\nFIVE\n"
     overwritten = repo.git("rev-list", "--objects", "--all")
@@ -287,13 +287,13 @@ def test_a_conflict_touches_nothing_and_says_where_the_other_version_is(repo):
     aside = repo.aside("stash", "r1")
     repo.write("a.txt", "second attempt\n")
     before = repo.state()
-    given = give_back(repo.tree, aside)
+    given = restore_changes(repo.tree, aside)
     assert not given.is_whole
     assert repo.state() == before
     (conflict,) = given.conflicts
     assert (conflict.path, conflict.reason) == ("a.txt", "it was changed since")
     assert repo.git(*conflict.command.split()[1:]) == "first attempt\n"
-    partial = give_back(repo.tree, aside, is_partial=True)
+    partial = restore_changes(repo.tree, aside, is_partial=True)
     assert partial.paths == ("new.txt",)
     assert repo.read("new.txt") == "new\n"
     assert repo.read("a.txt") == "second attempt\n"
@@ -304,7 +304,7 @@ def test_a_rehearsal_says_it_and_touches_nothing(repo):
     repo.write("a.txt", "changed\n")
     aside = repo.aside("stash", "r1")
     before, refs = repo.state(), repo.git("for-each-ref")
-    assert give_back(repo.tree, aside, is_rehearsal=True).paths == ("a.txt",)
+    assert restore_changes(repo.tree, aside, is_rehearsal=True).paths == ("a.txt",)
     assert (repo.state(), repo.git("for-each-ref")) == (before, refs)
 
 
@@ -318,8 +318,8 @@ def test_everything_done_twice_is_done_once(repo):
     clean = repo.state()
     git.recover(tree, "r1")
     assert repo.state() == clean
-    give_back(tree, done)
-    give_back(tree, done)
+    restore_changes(tree, done)
+    restore_changes(tree, done)
     git.recover(tree, "r1")
     assert repo.state() == before
 
@@ -330,7 +330,7 @@ def test_a_journal_that_is_behind_does_no_harm(repo):
     journaled = repo.prepared("stash", "r1")
     git.finish(tree, journaled)
     assert git.finish(tree, journaled).state == "aside"
-    give_back(tree, journaled)
+    restore_changes(tree, journaled)
     assert git.finish(tree, journaled).state == "returned"
     assert repo.read("a.txt") == "changed\n"
 
@@ -339,9 +339,9 @@ def test_of_two_that_move_one_reference_one_loses(repo):
     tree = repo.tree
     repo.write("a.txt", "changed\n")
     stale = repo.prepared("stash", "r1")
-    refs.advance(tree, stale, "aside")
+    refs.set_state(tree, stale, "aside")
     with pytest.raises(GitError, match=r"^refs/mulligan/r1/1 was moved by another process"):
-        refs.advance(tree, stale, "aside")
+        refs.set_state(tree, stale, "aside")
 
 
 def test_several_are_kept_apart_and_each_is_given_back_by_its_id(repo):
@@ -354,10 +354,10 @@ def test_several_are_kept_apart_and_each_is_given_back_by_its_id(repo):
     repo.write("three.txt", "3")
     repo.aside("stash", "r1")
     repo.git("stash", "list")
-    give_back(tree, one)
+    restore_changes(tree, one)
     assert repo.has("one.txt")
     assert not repo.has("two.txt")
-    give_back(tree, two)
+    restore_changes(tree, two)
     assert repo.has("two.txt")
     assert not repo.has("three.txt")
     assert [(each.run, each.number, each.state) for each in git.load_all(tree)] == [
@@ -372,7 +372,7 @@ def test_the_users_own_stash_is_not_touched(repo):
     repo.git("stash", "--quiet")
     mine = repo.git("rev-parse", "stash@{0}")
     repo.write("a.txt", "the agent's\n")
-    give_back(repo.tree, repo.aside("stash", "r1"))
+    restore_changes(repo.tree, repo.aside("stash", "r1"))
     assert repo.git("rev-parse", "stash@{0}") == mine
     assert repo.read("a.txt") == "the agent's\n"
 
@@ -388,7 +388,7 @@ def test_a_snapshot_puts_the_tree_back_and_keeps_what_the_run_did(repo):
     assert repo.state() == mine
     assert repo.git("show", f"{aside.commit}:new/deep/file.txt") == "new\n"
     assert repo.git("diff", "--name-only", "HEAD", aside.ref, "--", "tool.sh") == "tool.sh\n"
-    give_back(tree, aside)
+    restore_changes(tree, aside)
     assert repo.state() == agents
 
 
@@ -483,7 +483,7 @@ def test_empty_folders_of_the_user_stay_and_come_back(repo, mode):
     aside = repo.aside(mode, "r1")
     assert all((repo.folder / each).is_dir() for each in ("logs", "gone", "a b/c/d"))
     assert not repo.has("new")
-    assert give_back(repo.tree, aside).is_whole
+    assert restore_changes(repo.tree, aside).is_whole
     assert repo.read("logs/one") == "log\n"
 
 

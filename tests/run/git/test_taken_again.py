@@ -10,14 +10,14 @@ import pytest
 
 from mulligan.errors import GitRefused
 from mulligan.run import git
-from mulligan.run.git import lend, take_back
+from mulligan.run.git import add_worktree, merge_worktree
 
 pytestmark = pytest.mark.real
 
 
 @pytest.fixture
 def lent(repo):
-    return lend(repo.tree, "r1", "one")
+    return add_worktree(repo.tree, "r1", "one")
 
 
 def at(repo, lent):
@@ -26,11 +26,11 @@ def at(repo, lent):
 
 def test_who_goes_on_after_a_tree_was_taken_back_is_lent_another(repo, lent):
     at(repo, lent).write("half.txt", "half\n")
-    take_back(lent)
-    own = at(repo, lend(repo.tree, "r1", "one"))
+    merge_worktree(lent)
+    own = at(repo, add_worktree(repo.tree, "r1", "one"))
     assert own.read("half.txt") == "half\n"
     own.write("whole.txt", "whole\n")
-    taken = take_back(lent)
+    taken = merge_worktree(lent)
     assert taken.given is not None
     assert taken.given.paths == ("whole.txt",)
     assert repo.read("whole.txt") == "whole\n"
@@ -43,12 +43,12 @@ def test_what_is_done_in_a_folder_that_stayed_is_taken_back_as_well(repo, lent):
     own.write(".gitignore", "build/\n")
     own.write("build/o", "made\n")
     own.write("half.txt", "half\n")
-    assert take_back(lent).folder == lent.folder
-    lend(repo.tree, "r1", "one")
+    assert merge_worktree(lent).folder == lent.folder
+    add_worktree(repo.tree, "r1", "one")
     assert git.set_aside(own.tree, "snapshot", lent.key) is None
     own.write("whole.txt", "whole\n")
     shutil.rmtree(own.folder / "build")
-    taken = take_back(lent)
+    taken = merge_worktree(lent)
     assert taken.given is not None
     assert taken.given.paths == ("whole.txt",)
     assert (repo.read("half.txt"), repo.read("whole.txt")) == ("half\n", "whole\n")
@@ -59,18 +59,18 @@ def test_what_was_edited_in_a_folder_that_stayed_is_no_part_of_the_next_baseline
     own = at(repo, lent)
     own.write(".env", "KEY=1")
     own.write("a.txt", "done\n")
-    take_back(lent)
+    merge_worktree(lent)
     own.write("a.txt", "better, by its user\n")
-    lend(repo.tree, "r1", "one")
-    take_back(lent)
+    add_worktree(repo.tree, "r1", "one")
+    merge_worktree(lent)
     assert repo.read("a.txt") == "better, by its user\n"
 
 
 def test_later_work_is_kept_beside_the_branch_of_the_earlier(repo, lent):
     at(repo, lent).write("a.txt", "first\n")
-    assert take_back(lent, is_kept=True).branch == "mulligan/r1/one"
-    at(repo, lend(repo.tree, "r1", "one")).write("a.txt", "second\n")
-    assert take_back(lent, is_kept=True).branch == "mulligan/r1/one-2"
+    assert merge_worktree(lent, is_kept=True).branch == "mulligan/r1/one"
+    at(repo, add_worktree(repo.tree, "r1", "one")).write("a.txt", "second\n")
+    assert merge_worktree(lent, is_kept=True).branch == "mulligan/r1/one-2"
     assert repo.git("show", "mulligan/r1/one:a.txt") == "first\n"
     assert repo.git("show", "mulligan/r1/one-2:a.txt") == "second\n"
 
@@ -81,11 +81,11 @@ def test_what_was_improved_before_anything_was_given_is_given(repo, lent):
     own.write("new.txt", "by the agent\n")
     merging = repo.write(".git/MERGE_HEAD", repo.git("rev-parse", "HEAD"))
     with pytest.raises(GitRefused, match="a merge is under way"):
-        take_back(lent)
+        merge_worktree(lent)
     own.write("new.txt", "better, by its user\n")
     own.write("more.txt", "more\n")
     merging.unlink()
-    take_back(lent)
+    merge_worktree(lent)
     assert (repo.read("new.txt"), repo.read("more.txt")) == ("better, by its user\n", "more\n")
     assert [each.state for each in git.load_all(repo.tree, "r1")] == ["returned"]
 
@@ -101,13 +101,13 @@ def test_a_folder_in_which_somebody_still_writes_is_not_removed(repo, lent, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", meanwhile)
-        taken = take_back(lent)
+        taken = merge_worktree(lent)
     assert taken.folder == lent.folder
     assert [(each.path, each.reason) for each in taken.left] == [
         ("a.txt", "it was changed meanwhile")
     ]
     assert repo.read("a.txt") == "done\n"
-    assert take_back(lent).folder == ""
+    assert merge_worktree(lent).folder == ""
     assert repo.read("a.txt") == "done later\n"
 
 
@@ -119,9 +119,9 @@ def test_work_trees_of_the_users_own_are_known_to_git_afterwards(repo, tmp_path)
     theirs.write("staged", "staged\n")
     theirs.git("add", "staged")
     away = drive.rename(tmp_path / "unmounted")
-    lent = lend(repo.tree, "r1", "one")
+    lent = add_worktree(repo.tree, "r1", "one")
     at(repo, lent).write("a.txt", "done\n")
-    take_back(lent)
+    merge_worktree(lent)
     away.rename(drive)
     assert theirs.git("status", "--short") == "A  staged\n"
     assert lent.folder not in repo.git("worktree", "list")
@@ -130,11 +130,11 @@ def test_work_trees_of_the_users_own_are_known_to_git_afterwards(repo, tmp_path)
 def test_who_is_killed_while_it_removes_a_tree_misses_none(repo, lent):
     folder = Path(lent.folder)
     folder.rename(folder.with_name(".gone-0a1b2c3d-one"))  # and here the process dies
-    assert take_back(lent) == git.TakenBack()
+    assert merge_worktree(lent) == git.WorktreeMerge()
     assert not folder.parent.exists()
-    assert lend(repo.tree, "r1", "one") == lent
+    assert add_worktree(repo.tree, "r1", "one") == lent
     folder.rename(folder.with_name(".gone-0a1b2c3d-one"))
-    assert lend(repo.tree, "r1", "one") == lent
+    assert add_worktree(repo.tree, "r1", "one") == lent
     assert [each.name for each in folder.parent.iterdir()] == ["one"]
 
 
@@ -142,31 +142,31 @@ def test_a_conflict_is_one_until_its_branch_is_merged(repo, lent):
     at(repo, lent).write("a.txt", "by one\n")
     repo.write("a.txt", "by its user\n")
     for _ in range(2):
-        kept = take_back(lent)
+        kept = merge_worktree(lent)
         assert kept.given is not None
         assert [(each.path, each.reason) for each in kept.given.conflicts] == [
             ("a.txt", "it was changed since")
         ]
     repo.git("commit", "--quiet", "--all", "--message", "mine")
     repo.git("merge", "--quiet", "--strategy=ours", "mulligan/r1/one")
-    assert take_back(lent) == git.TakenBack(branch="mulligan/r1/one")
+    assert merge_worktree(lent) == git.WorktreeMerge(branch="mulligan/r1/one")
 
 
 def test_a_conflict_is_none_once_its_branch_is_deleted(repo, lent):
     at(repo, lent).write("a.txt", "by one\n")
     repo.write("a.txt", "by its user\n")
-    take_back(lent)
+    merge_worktree(lent)
     repo.git("branch", "--quiet", "-D", "mulligan/r1/one")
-    assert take_back(lent) == git.TakenBack()
+    assert merge_worktree(lent) == git.WorktreeMerge()
 
 
 def test_later_work_that_comes_does_not_settle_an_earlier_conflict(repo, lent):
     at(repo, lent).write("a.txt", "by one\n")
     repo.write("a.txt", "by its user\n")
-    take_back(lent)
-    at(repo, lend(repo.tree, "r1", "one")).write("more.txt", "more\n")
+    merge_worktree(lent)
+    at(repo, add_worktree(repo.tree, "r1", "one")).write("more.txt", "more\n")
     for _ in range(2):
-        taken = take_back(lent)
+        taken = merge_worktree(lent)
         assert taken.given is not None
         assert ([each.path for each in taken.given.conflicts], taken.branch) == (
             ["a.txt"],
@@ -174,6 +174,6 @@ def test_later_work_that_comes_does_not_settle_an_earlier_conflict(repo, lent):
         )
         assert repo.read("more.txt") == "more\n"
     repo.git("branch", "--quiet", "-D", "mulligan/r1/one")
-    taken = take_back(lent)
+    taken = merge_worktree(lent)
     assert taken.given is not None
     assert taken.given.is_whole

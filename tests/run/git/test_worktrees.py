@@ -9,16 +9,16 @@ import pytest
 
 from mulligan.errors import GitRefused
 from mulligan.run import git
-from mulligan.run.git import lend, record_baseline, sharing_problem, take_back
+from mulligan.run.git import add_worktree, merge_worktree, record_baseline, sharing_problem
 from mulligan.run.git.tree_lock import locked
-from mulligan.run.git.worktrees import _collect
+from mulligan.run.git.worktrees import _record_changes
 
 pytestmark = pytest.mark.real
 
 
 @pytest.fixture
 def lent(repo):
-    return lend(repo.tree, "r1", "one")
+    return add_worktree(repo.tree, "r1", "one")
 
 
 def at(repo, lent):
@@ -47,7 +47,7 @@ def test_an_agent_sees_the_tree_as_the_user_does(repo):
     (repo.folder / "dir/b.txt").unlink()
     repo.write("staged", "staged\n")
     repo.git("add", "staged")
-    own = at(repo, lend(repo.tree, "r1", "one"))
+    own = at(repo, add_worktree(repo.tree, "r1", "one"))
     seen = own.seen()
     seen.pop(".git", None)
     assert seen == repo.seen()
@@ -56,26 +56,26 @@ def test_an_agent_sees_the_tree_as_the_user_does(repo):
 
 def test_lending_twice_is_lending_once(repo, lent):
     at(repo, lent).write("a.txt", "begun\n")
-    assert lend(repo.tree, "r1", "one") == lent
+    assert add_worktree(repo.tree, "r1", "one") == lent
     assert at(repo, lent).read("a.txt") == "begun\n"
 
 
 def test_a_tree_that_was_half_made_is_made_again(repo, lent):
     repo.git("update-ref", "-d", "refs/mulligan/r1/agents/one/baseline")
     at(repo, lent).write("half", "x")
-    again = lend(repo.tree, "r1", "one")
+    again = add_worktree(repo.tree, "r1", "one")
     assert not at(repo, again).has("half")
 
 
 def test_two_agents_changes_land_in_the_users_tree(repo):
     tree = repo.tree
     repo.write("mine.txt", "my change\n")
-    one, two = lend(tree, "r1", "one"), lend(tree, "r1", "two")
+    one, two = add_worktree(tree, "r1", "one"), add_worktree(tree, "r1", "two")
     at(repo, one).write("a.txt", "ONE\ntwo\nthree\nfour\nfive\n")
     at(repo, one).write("new/one.txt", "1\n", 0o755)
     at(repo, two).write("a.txt", "one\ntwo\nthree\nfour\nFIVE\n")
     (Path(two.folder) / "dir/b.txt").unlink()
-    first, second = take_back(one), take_back(two)
+    first, second = merge_worktree(one), merge_worktree(two)
     assert first.given is not None
     assert first.given.is_whole
     assert second.given is not None
@@ -91,13 +91,13 @@ def test_two_agents_changes_land_in_the_users_tree(repo):
 
 def test_a_conflict_is_kept_on_a_branch_and_touches_nothing(repo):
     tree = repo.tree
-    one, two = lend(tree, "r1", "one"), lend(tree, "r1", "two")
+    one, two = add_worktree(tree, "r1", "one"), add_worktree(tree, "r1", "two")
     at(repo, one).write("a.txt", "by one\n")
     at(repo, two).write("a.txt", "by two\n")
     at(repo, two).write("also.txt", "by two\n")
-    take_back(one)
+    merge_worktree(one)
     before = repo.state()
-    kept = take_back(two)
+    kept = merge_worktree(two)
     assert repo.state() == before
     assert kept.branch == "mulligan/r1/two"
     assert kept.given is not None
@@ -105,14 +105,14 @@ def test_a_conflict_is_kept_on_a_branch_and_touches_nothing(repo):
     assert repo.git("show", "mulligan/r1/two:a.txt") == "by two\n"
     assert repo.git("show", "mulligan/r1/two:also.txt") == "by two\n"
     assert not Path(two.folder).exists()
-    assert take_back(two).branch == "mulligan/r1/two"  # asked again
+    assert merge_worktree(two).branch == "mulligan/r1/two"  # asked again
 
 
 def test_changes_can_be_kept_on_a_branch_as_told(repo, lent):
     at(repo, lent).write("a.txt", "kept\n")
     before = repo.state()
-    kept = take_back(lent, is_kept=True)
-    assert kept == git.TakenBack(branch="mulligan/r1/one")
+    kept = merge_worktree(lent, is_kept=True)
+    assert kept == git.WorktreeMerge(branch="mulligan/r1/one")
     assert repo.state() == before
     repo.git("merge", "--quiet", "mulligan/r1/one")
     assert repo.read("a.txt") == "kept\n"
@@ -122,7 +122,7 @@ def test_commits_of_the_agent_count(repo, lent):
     own = at(repo, lent)
     own.commit(**{"a.txt": "committed there\n"})
     own.write("b.txt", "and not committed\n")
-    taken = take_back(lent)
+    taken = merge_worktree(lent)
     assert taken.given is not None
     assert set(taken.given.paths) == {"a.txt", "b.txt"}
     assert repo.read("a.txt") == "committed there\n"
@@ -130,16 +130,16 @@ def test_commits_of_the_agent_count(repo, lent):
 
 
 def test_an_agent_that_did_nothing_leaves_nothing(repo, lent):
-    assert take_back(lent) == git.TakenBack()
+    assert merge_worktree(lent) == git.WorktreeMerge()
     assert not Path(lent.folder).exists()
-    assert take_back(lent) == git.TakenBack()
+    assert merge_worktree(lent) == git.WorktreeMerge()
 
 
 def test_a_folder_with_a_secret_is_not_removed(repo, lent):
     own = at(repo, lent)
     own.write(".env", "KEY=1")
     own.write("a.txt", "done\n")
-    taken = take_back(lent)
+    taken = merge_worktree(lent)
     assert taken.folder == lent.folder
     assert [each.path for each in taken.left] == [".env"]
     assert own.read(".env") == "KEY=1"
@@ -154,8 +154,8 @@ def test_taking_back_goes_on_where_it_was_killed(repo, lent):
     baseline = git.load_baseline(own, lent.key)
     assert baseline is not None
     with locked(own):  # and here the process dies
-        _collect(own, lent.key, baseline, [], folder=lent.owner)
-    taken = take_back(lent)
+        _record_changes(own, lent.key, baseline, [], folder=lent.owner)
+    taken = merge_worktree(lent)
     assert taken.given is not None
     assert repo.read("new.txt") == "new\n"
     assert len(git.load_all(repo.tree, "r1")) == 1
@@ -165,11 +165,11 @@ def test_line_endings_survive_the_way_there_and_back(repo):
     repo.commit(**{".gitattributes": "*.txt text eol=crlf\n"})
     repo.git("rm", "--cached", "-rq", ".")
     repo.git("reset", "--hard", "--quiet")
-    lent = lend(repo.tree, "r1", "one")
+    lent = add_worktree(repo.tree, "r1", "one")
     own = at(repo, lent)
     assert own.read("a.txt") == repo.read("a.txt")
     own.write("a.txt", b"ONE\r\ntwo\r\nthree\r\nfour\r\nfive\r\n")
-    taken = take_back(lent)
+    taken = merge_worktree(lent)
     assert taken.given is not None
     assert taken.given.is_whole
     assert repo.read("a.txt") == "ONE\r\ntwo\r\nthree\r\nfour\r\nfive\r\n"
@@ -177,7 +177,7 @@ def test_line_endings_survive_the_way_there_and_back(repo):
 
 def test_a_branch_without_a_commit_cannot_be_lent(empty):
     with pytest.raises(GitRefused, match=r"has no commit yet, and a work tree needs one; commit"):
-        lend(empty.tree, "r1", "one")
+        add_worktree(empty.tree, "r1", "one")
 
 
 def test_an_agent_can_set_its_own_tree_aside(repo, lent):
@@ -189,8 +189,8 @@ def test_an_agent_can_set_its_own_tree_aside(repo, lent):
     own.write("a.txt", "second attempt\n")
     own.aside("stash", lent.key)
     own.write("b.txt", "third attempt\n")
-    assert git.recover(repo.tree, "r1") == git.Caught()
-    taken = take_back(lent)
+    assert git.recover(repo.tree, "r1") == git.RecoveryResult()
+    taken = merge_worktree(lent)
     assert taken.given is not None
     assert taken.given.paths == ("b.txt",)
     assert [each.state for each in git.load_all(repo.tree, "r1")] == ["aside", "aside", "returned"]
@@ -199,8 +199,8 @@ def test_an_agent_can_set_its_own_tree_aside(repo, lent):
 def test_a_later_phase_sees_what_an_earlier_one_did(repo, lent):
     record_baseline(repo.tree, "r1")
     at(repo, lent).write("a.txt", "by the first phase\n")
-    take_back(lent)
-    later = at(repo, lend(repo.tree, "r1", "two"))
+    merge_worktree(lent)
+    later = at(repo, add_worktree(repo.tree, "r1", "two"))
     assert later.read("a.txt") == "by the first phase\n"
 
 
@@ -210,7 +210,7 @@ def test_what_git_ignores_stays_with_the_folder_that_it_is_in(repo, lent):
     own.write(".gitignore", "results/\n*.log\n")
     own.write("results/r", "six hours\n")
     own.write("dir/x.log", "log\n")
-    taken = take_back(lent)
+    taken = merge_worktree(lent)
     assert [(each.path, each.reason) for each in taken.left] == [
         ("dir/x.log", "git ignores it"),
         ("results", "git ignores it"),
@@ -218,7 +218,7 @@ def test_what_git_ignores_stays_with_the_folder_that_it_is_in(repo, lent):
     assert taken.folder == lent.folder
     assert own.read("results/r") == "six hours\n"
     assert repo.read(".gitignore") == "results/\n*.log\n"
-    assert take_back(lent).folder == lent.folder
+    assert merge_worktree(lent).folder == lent.folder
 
 
 def test_caches_are_no_reason_to_keep_a_folder(repo, lent):
@@ -227,7 +227,7 @@ def test_caches_are_no_reason_to_keep_a_folder(repo, lent):
     own.write("dir/__pycache__/x.pyc", "made again\n")
     own.write("y.pyc", "made again\n")
     own.write(".cache/CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n")
-    taken = take_back(lent)
+    taken = merge_worktree(lent)
     assert (taken.left, taken.folder) == ((), "")
     assert not own.folder.exists()
 
@@ -237,19 +237,19 @@ def test_commits_in_a_tree_that_its_agent_removed_are_kept_on_a_branch(repo, len
     made = own.commit(**{"new.txt": "new\n"})
     shutil.rmtree(own.folder)
     for _ in range(2):
-        taken = take_back(lent)
+        taken = merge_worktree(lent)
         assert (taken.is_gone, taken.branch) == (True, "mulligan/r1/one")
     assert repo.git("rev-parse", "mulligan/r1/one").strip() == made
     with pytest.raises(GitRefused, match="is gone: it was removed"):
-        lend(repo.tree, "r1", "one")
+        add_worktree(repo.tree, "r1", "one")
     repo.git("merge", "--quiet", "mulligan/r1/one")
-    assert take_back(lent) == git.TakenBack()
+    assert merge_worktree(lent) == git.WorktreeMerge()
 
 
 def test_a_tree_that_its_agent_removed_with_all_it_had_is_said_to_be_gone(repo, lent):
     at(repo, lent).write("new.txt", "new\n")
     repo.git("worktree", "remove", "--force", lent.folder)
-    taken = take_back(lent)
+    taken = merge_worktree(lent)
     assert (taken.is_gone, taken.branch, taken.given) == (True, "", None)
 
 
@@ -259,13 +259,13 @@ def test_a_tree_is_removed_whole_or_not_at_all(repo, lent, monkeypatch):
     repo.git("worktree", "lock", lent.folder)
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # killed before it began
-        take_back(lent)
+        merge_worktree(lent)
     assert [each.name[:6] for each in own.folder.parent.iterdir()] == [".gone-"]
-    assert take_back(lent).folder == ""
+    assert merge_worktree(lent).folder == ""
     assert not own.folder.parent.exists()
     assert lent.folder not in repo.git("worktree", "list")
 
 
 def test_empty_folders_are_lent_as_well(repo):
     (repo.folder / "work").mkdir()
-    assert (Path(lend(repo.tree, "r1", "one").folder) / "work").is_dir()
+    assert (Path(add_worktree(repo.tree, "r1", "one").folder) / "work").is_dir()

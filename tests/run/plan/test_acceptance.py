@@ -9,10 +9,10 @@ import pytest
 
 from mulligan.errors import GitStopped
 from mulligan.run.attempt import clean_tree as tidy
-from mulligan.run.git import give_back
+from mulligan.run.git import restore_changes
 from mulligan.run.journal.entries import RunReopened
 from mulligan.run.plan.acceptance import rejection
-from mulligan.run.plan.drive import revive
+from mulligan.run.plan.drive import reopen_agents
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.process.orphans import marked
 
@@ -40,7 +40,7 @@ def plan_of(*agents, **more):
 
 def taken_up(theatre, plan, run):
     """The plan, resumed by the user."""
-    revive(theatre.runs, run.id, theatre.clock.wall())
+    reopen_agents(theatre.runs, run.id, theatre.clock.wall())
     return theatre.play(plan, claimed=theatre.runs.claim(run.id, 0.0, is_by_hand=True))
 
 
@@ -120,9 +120,9 @@ def test_a_stash_whose_return_was_interrupted_is_back_before_the_work_counts(
         if not interrupted:
             interrupted.append(True)
             raise GitStopped("giving files back was interrupted")
-        return give_back(*args, **more)
+        return restore_changes(*args, **more)
 
-    monkeypatch.setattr(tidy, "give_back", once)
+    monkeypatch.setattr(tidy, "restore_changes", once)
     agent = theatre.agent("one", "write:half.txt crash ok")
     run = theatre.play(
         plan_of(agent, parallel=False, git="stash", verify=("test", "-e", "half.txt"))

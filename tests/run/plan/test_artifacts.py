@@ -7,7 +7,7 @@ import os
 import pytest
 
 from mulligan.errors import SettingError
-from mulligan.run.plan.artifacts import put, target_of
+from mulligan.run.plan.artifacts import output_path, write_output
 from mulligan.run.plan.check import problems
 from mulligan.run.plan.model import Agent, Phase, Plan
 
@@ -65,7 +65,7 @@ def test_a_link_of_the_agents_making_is_replaced_not_followed(folder, tmp_path):
     precious = tmp_path / "precious"
     precious.write_text("mine")
     (folder / "out.md").symlink_to(precious)
-    put(tmp_path / "answer", folder, "out.md")
+    write_output(tmp_path / "answer", folder, "out.md")
     assert (precious.read_text(), (folder / "out.md").read_text()) == ("mine", "payload")
     assert not (folder / "out.md").is_symlink()
 
@@ -76,20 +76,20 @@ def test_a_folder_that_became_a_link_leads_nowhere(folder, tmp_path):
     with pytest.raises(
         SettingError, match=r"^output 'reports/x' leads out of its folder by a link"
     ):
-        put(tmp_path / "answer", folder, "reports/x")
+        write_output(tmp_path / "answer", folder, "reports/x")
     assert not list((tmp_path / "home").iterdir())
 
 
 def test_a_path_that_leads_out_in_so_many_words_is_meant(folder, tmp_path):
-    assert target_of(folder, "../x.md") == tmp_path / "x.md"
-    assert target_of(folder, str(tmp_path / "x.md")) == tmp_path / "x.md"
+    assert output_path(folder, "../x.md") == tmp_path / "x.md"
+    assert output_path(folder, str(tmp_path / "x.md")) == tmp_path / "x.md"
 
 
 def test_a_file_keeps_its_permissions_and_a_new_one_gets_the_usual(folder, tmp_path):
     (folder / "out.md").write_text("old")
     (folder / "out.md").chmod(0o640)
-    put(tmp_path / "answer", folder, "out.md")
-    put(tmp_path / "answer", folder, "deep/er/new.md")
+    write_output(tmp_path / "answer", folder, "out.md")
+    write_output(tmp_path / "answer", folder, "deep/er/new.md")
     mask = os.umask(0)
     os.umask(mask)
     assert (folder / "out.md").stat().st_mode & 0o777 == 0o640
@@ -100,7 +100,7 @@ def test_a_file_keeps_its_permissions_and_a_new_one_gets_the_usual(folder, tmp_p
 def test_what_cannot_be_written_is_said_and_leaves_nothing_behind(folder, tmp_path):
     (folder / "file").write_text("")
     with pytest.raises(SettingError, match=r"^output 'file/x' cannot be written: file exists$"):
-        put(tmp_path / "answer", folder, "file/x")
+        write_output(tmp_path / "answer", folder, "file/x")
 
 
 def test_no_name_has_a_dot_because_dots_divide_the_ids_of_runs(folder):
@@ -116,4 +116,4 @@ def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
     (tmp_path / "link").symlink_to("pipe")
     for name in ("pipe", "link"):
         with pytest.raises(SettingError, match=r"is a device or a pipe; name a file$"):
-            target_of(tmp_path, name)
+            output_path(tmp_path, name)

@@ -10,7 +10,7 @@ import pytest
 
 from mulligan.config.lines import path_text
 from mulligan.core.presets import preset
-from mulligan.run.plan.check import missing, problems, unready
+from mulligan.run.plan.check import machine_problems, missing_programs, problems
 from mulligan.run.plan.model import Agent, Phase, Plan
 
 
@@ -91,7 +91,9 @@ def test_a_variable_of_the_environment_has_no_equals_sign_in_its_name(tmp_path):
 
 
 def test_a_verification_that_cannot_be_started_is_noticed_before_anybody_pays(tmp_path):
-    (found,) = unready(plan(agent(), verify=("no-such-program",)), home=tmp_path, environ={})
+    (found,) = machine_problems(
+        plan(agent(), verify=("no-such-program",)), home=tmp_path, environ={}
+    )
     assert said([found]) == ["phases[0].verify: there is no no-such-program on the PATH here"]
 
 
@@ -100,11 +102,13 @@ def test_a_verification_is_looked_for_on_the_path_that_the_plan_sets(tmp_path):
     check.write_text("#!/bin/sh\n")
     check.chmod(0o755)
     found = plan(agent(command=("check",)), verify=("check",), env={"PATH": str(tmp_path)})
-    assert list(unready(found, home=tmp_path, environ={})) == []
+    assert list(machine_problems(found, home=tmp_path, environ={})) == []
 
 
 def test_a_verification_by_its_path_may_be_what_the_agent_writes(tmp_path):
-    assert list(unready(plan(agent(), verify=("./check",)), home=tmp_path, environ={})) == []
+    assert (
+        list(machine_problems(plan(agent(), verify=("./check",)), home=tmp_path, environ={})) == []
+    )
 
 
 NOBODY = ("no-such-program",)
@@ -113,11 +117,11 @@ ABSENT = "there is no no-such-program on the PATH here"
 
 def test_a_program_that_is_not_here_is_noticed_before_an_earlier_phase_is_paid(tmp_path):
     found = plan(agent(), later=(agent(command=NOBODY),))
-    assert said(unready(found, home=tmp_path, environ=dict(os.environ))) == [
+    assert said(machine_problems(found, home=tmp_path, environ=dict(os.environ))) == [
         f"phases[1].agents[0].command: {ABSENT}"
     ]
     found = plan(agent(), later=(agent(program="codex", command=(), prompt="x"),))
-    *_, problem = unready(found, home=tmp_path, environ={"PATH": str(tmp_path)})
+    *_, problem = machine_problems(found, home=tmp_path, environ={"PATH": str(tmp_path)})
     assert problem.message == "there is no codex on the PATH here"
 
 
@@ -135,7 +139,9 @@ def test_a_phase_may_do_without_the_programs_of_agents_it_may_do_without(
 ):
     agents = (agent(name="one"), agent(name="two", command=NOBODY))
     found = Plan(phases=(Phase(name="a", agents=agents, **more),))
-    assert bool(list(unready(found, home=tmp_path, environ=dict(os.environ)))) is is_refused
+    assert (
+        bool(list(machine_problems(found, home=tmp_path, environ=dict(os.environ)))) is is_refused
+    )
 
 
 def test_a_program_beside_the_plan_is_found_from_there(tmp_path, monkeypatch):
@@ -143,20 +149,20 @@ def test_a_program_beside_the_plan_is_found_from_there(tmp_path, monkeypatch):
     (tmp_path / "tool").write_text("#!/bin/sh\n")
     (tmp_path / "tool").chmod(0o755)
     found = plan(agent(command=("./tool",)))
-    assert list(missing(found, 0, home=Path(), environ={})) == []
+    assert list(missing_programs(found, 0, home=Path(), environ={})) == []
 
 
 def test_a_program_inside_the_folder_may_be_made_by_an_earlier_agent(tmp_path):
     for path, is_refused in (("./x", False), ("../x/y", False), ("/no/such/x", True)):
         found = plan(agent(command=(path,)))
-        assert bool(list(unready(found, home=tmp_path, environ={}))) is is_refused
+        assert bool(list(machine_problems(found, home=tmp_path, environ={}))) is is_refused
     found = plan(agent(command=(str(tmp_path / "made" / "later"),)))
-    assert list(unready(found, home=tmp_path, environ={})) == []
+    assert list(machine_problems(found, home=tmp_path, environ={})) == []
 
 
 def test_only_an_earlier_phase_could_make_a_folder_that_is_not_there(tmp_path):
     missing = agent(cwd="gone")
-    (found,) = unready(plan(missing, later=(missing,)), home=tmp_path, environ={})
+    (found,) = machine_problems(plan(missing, later=(missing,)), home=tmp_path, environ={})
     place = str(tmp_path / "gone")
     assert said([found]) == [f"phases[0].agents[0].cwd: there is no folder {place!r} here"]
 
@@ -168,4 +174,4 @@ def test_a_folder_of_the_path_is_looked_for_where_the_agent_runs(tmp_path, monke
     tool.chmod(0o755)
     monkeypatch.chdir(tmp_path)
     found = plan(agent(command=("mine",), env={"PATH": "tools:/nowhere"}))
-    assert list(unready(found, home=tmp_path / "home", environ={})) == []
+    assert list(machine_problems(found, home=tmp_path / "home", environ={})) == []

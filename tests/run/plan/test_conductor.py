@@ -19,11 +19,11 @@ from mulligan.core.presets import preset
 from mulligan.core.timeouts import Timeouts
 from mulligan.errors import GitError, SettingError
 from mulligan.run.attempt.options import DriveOptions
-from mulligan.run.git import Tree, lent_out, load_all
+from mulligan.run.git import Tree, agent_worktrees, load_all
 from mulligan.run.journal.entries import RunRescheduled
 from mulligan.run.journal.store import NoSuchRun, RunStore
 from mulligan.run.listeners import PlanListener
-from mulligan.run.plan.drive import allow_cost, conduct, kept_plan, make_plan, revive
+from mulligan.run.plan.drive import conduct, kept_plan, make_plan, reopen_agents, set_cost_limit
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.process.stop import Stop
 from mulligan.run.worker import is_due
@@ -320,7 +320,7 @@ def test_agents_that_wait_go_on_at_once_if_told_so(theatre):
     plan = Plan(phases=(phase(theatre, {"one": "limit:9000 ok"}),))
     parked = theatre.play(plan, park="exit")
     now = theatre.clock.wall()
-    revive(theatre.runs, parked.id, now, is_waking=True)
+    reopen_agents(theatre.runs, parked.id, now, is_waking=True)
     claimed = theatre.runs.claim(parked.id, now)
     again = theatre.play(plan, claimed=claimed, park="exit", is_now=True)
     assert (again.code, theatre.clock.wall() - now < 60) == (0, True)
@@ -332,7 +332,7 @@ def test_agents_that_crashed_start_anew_if_told_so(theatre):
     first = theatre.play(plan)
     assert first.code == 1
     now = theatre.clock.wall()
-    revive(theatre.runs, first.id, now)
+    reopen_agents(theatre.runs, first.id, now)
     claimed = theatre.runs.claim(first.id, now)
     theatre.runs.write(claimed, RunRescheduled(now, now, "by hand"), "by-hand")
     assert theatre.play(plan, claimed=claimed, may_restart=True).code == 0
@@ -348,7 +348,7 @@ def test_what_was_mended_is_tried_again(theatre):
     )
     first = theatre.play(plan)
     assert first.code == 1
-    revive(theatre.runs, first.id, theatre.clock.wall())
+    reopen_agents(theatre.runs, first.id, theatre.clock.wall())
     claimed = theatre.runs.claim(first.id, theatre.clock.wall())
     now = theatre.clock.wall()
     theatre.runs.write(claimed, RunRescheduled(now, now, "by hand"), "by-hand")
@@ -433,8 +433,8 @@ def test_a_plan_that_may_cost_more_goes_on(theatre):
     plan = Plan(cost_limit=0.05, phases=(phase(theatre, scripts, parallel=False),))
     run = theatre.play(plan)
     assert run.code == 1
-    allow_cost(theatre.runs, run.id, 5.0)
-    revive(theatre.runs, run.id, theatre.clock.wall())
+    set_cost_limit(theatre.runs, run.id, 5.0)
+    reopen_agents(theatre.runs, run.id, theatre.clock.wall())
     again = theatre.play(plan, claimed=theatre.runs.claim(run.id, 0.0, is_by_hand=True))
     assert (again.code, [each.attempts for each in again.table.reports[0].phases[0].agents]) == (
         *(0,),
@@ -564,7 +564,7 @@ def test_the_tree_of_an_agent_that_failed_is_kept_and_named(theatre, repository)
     scripts = {"one": "write:one.txt login", "two": "write:two.txt ok"}
     plan = Plan(git="worktree", phases=(phase(theatre, scripts, on_failure="continue"),))
     run = theatre.play(plan)
-    (kept,) = lent_out(Tree.find(repository), run.id)
+    (kept,) = agent_worktrees(Tree.find(repository), run.id)
     (one, two) = run.table.reports[0].phases[0].agents
     assert (one.status, one.tree, two.tree) == ("failed", kept.folder, "")
     assert (kept.key, Path(kept.folder, "one.txt").exists()) == (
@@ -590,7 +590,7 @@ def test_changes_that_conflict_are_kept_on_a_branch_and_told(theatre, repository
             branch = remarks[0].rpartition(" ")[2]
             drop = ["git", "branch", "-qD", branch]
             subprocess.run(drop, cwd=repository, check=True, timeout=30)
-        revive(theatre.runs, run.id, theatre.clock.wall())
+        reopen_agents(theatre.runs, run.id, theatre.clock.wall())
         again = theatre.play(plan, claimed=theatre.runs.claim(run.id, 0.0, is_by_hand=True))
         agents = again.table.reports[0].phases[0].agents
         assert again.code == (0 if is_merged else 1)

@@ -8,7 +8,7 @@ import pytest
 
 from mulligan.run.git import Tree, drop
 from mulligan.run.plan.acceptance import rejection
-from mulligan.run.plan.drive import revive
+from mulligan.run.plan.drive import reopen_agents
 from mulligan.run.plan.model import Agent, Phase, Plan
 
 from .test_conductor import Theatre
@@ -43,7 +43,7 @@ def one(script, **more):
 
 def taken_up(theatre, plan, run):
     """The plan, resumed by the user."""
-    revive(theatre.runs, run.id, theatre.clock.wall())
+    reopen_agents(theatre.runs, run.id, theatre.clock.wall())
     return theatre.play(plan, claimed=theatre.runs.claim(run.id, 0.0, is_by_hand=True))
 
 

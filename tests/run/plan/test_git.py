@@ -11,7 +11,7 @@ import pytest
 
 from mulligan.cli import main
 from mulligan.errors import GitRefused, TreeBusy
-from mulligan.run.git import Tree, leased, lent_out, set_aside
+from mulligan.run.git import Tree, agent_worktrees, leased, set_aside
 from mulligan.run.journal.entries import RunCancelled
 from mulligan.run.plan.check import problems
 from mulligan.run.plan.lint import lint_plan
@@ -292,7 +292,7 @@ def test_an_agents_tree_with_files_that_git_ignores_is_kept_and_named(theatre, t
     left, folder = remarks_of(run)
     assert (run.code, left) == (0, "git: left results: git ignores it")
     assert folder.startswith("git: its folder stays: ")
-    (lent,) = lent_out(Tree.find(tree), run.id)
+    (lent,) = agent_worktrees(Tree.find(tree), run.id)
     assert (Path(lent.folder) / "results" / "r").read_text() == "long\n"
 
 

@@ -17,8 +17,8 @@ from mulligan.run.plan.prompts import (
     LONGEST_ARGUMENT,
     LONGEST_OUTPUT,
     command_for,
-    filled,
-    output_in,
+    fill_prompt,
+    read_output,
     variables_of,
 )
 
@@ -62,14 +62,14 @@ def test_an_agent_s_variables_win_over_the_phase_s_and_those_over_the_plan_s():
 def test_names_are_filled_in_wherever_they_stand():
     outputs = {"review": {"claude": "Fine.\n", "codex": "Bad."}}
     prompt = "On {{branch}}: {{ outputs.review.codex }}\n{{outputs.review}}\nEnd \\{{x}}"
-    assert filled(prompt, {"branch": "main"}, outputs) == (
+    assert fill_prompt(prompt, {"branch": "main"}, outputs) == (
         "On main: Bad.\n## claude\n\nFine.\n\n## codex\n\nBad.\nEnd {{x}}"
     )
 
 
 def test_an_unknown_name_is_an_error_that_lists_what_is_known():
     with pytest.raises(SettingError) as caught:
-        filled("Do {{it}}", {"that": "x"}, {"a": {"one": ""}})
+        fill_prompt("Do {{it}}", {"that": "x"}, {"a": {"one": ""}})
     assert str(caught.value) == (
         "the prompt names {{it}}; known here are that, outputs.a, outputs.a.one"
     )
@@ -77,7 +77,7 @@ def test_an_unknown_name_is_an_error_that_lists_what_is_known():
 
 @given(text=hostile, variable=hostile)
 def test_what_was_filled_in_is_never_filled_in_again(text, variable):
-    found = filled(
+    found = fill_prompt(
         "A {{v}} B {{outputs.a.x}} C",
         {"v": variable, "secret": "s3cret"},
         {"a": {"x": text, "y": "s3cret"}},
@@ -167,20 +167,20 @@ def test_nothing_in_a_command_is_filled_in():
 
 @given(text=st.text(max_size=60))
 def test_no_control_character_of_an_output_reaches_a_prompt(text):
-    found = filled("x {{outputs.a.x}}", {}, {"a": {"x": text}})
+    found = fill_prompt("x {{outputs.a.x}}", {}, {"a": {"x": text}})
     assert all(char in "\n\t" or char.isprintable() or ord(char) > 0x9F for char in found)
 
 
 def test_a_long_output_loses_its_middle_and_says_so():
     text = "a" * LONGEST_OUTPUT + "b" * 10 + "c" * 100
-    found = filled("x {{outputs.a.x}}", {}, {"a": {"x": text}})
+    found = fill_prompt("x {{outputs.a.x}}", {}, {"a": {"x": text}})
     assert "\n\n[110 characters are left out here]\n\n" in found
     assert found.endswith("b" * 10 + "c" * 100)
     assert len(found) < LONGEST_OUTPUT + 100
 
 
 def test_an_agent_that_printed_nothing_leaves_a_note():
-    assert filled("x {{outputs.a.x}}", {}, {"a": {"x": " \n"}}) == "x (no output)"
+    assert fill_prompt("x {{outputs.a.x}}", {}, {"a": {"x": " \n"}}) == "x (no output)"
 
 
 def test_an_argument_that_the_system_would_not_take_is_an_error_with_a_way_out():
@@ -233,15 +233,15 @@ def test_words_that_an_option_takes_are_told_from_prompts():  # what the tests a
 def test_of_a_book_the_first_and_the_last_pages_are_read(tmp_path):
     book = tmp_path / "answer"
     book.write_bytes(b"first" + "é".encode() * 3_000_000 + b"last")
-    text = output_in(book)
+    text = read_output(book)
     assert len(text) <= LONGEST_OUTPUT
     assert (text[:5], text[-4:], text.count("é")) == ("first", "last", LONGEST_OUTPUT - 109)
     left_out = book.stat().st_size - 9 - 2 * text.count("é")
     assert f"\n\n[{left_out} bytes are left out here]\n\n" in text
-    assert filled("{{outputs.a.x}}", {}, {"a": {"x": text}}).endswith(text)
+    assert fill_prompt("{{outputs.a.x}}", {}, {"a": {"x": text}}).endswith(text)
 
 
 def test_what_is_short_or_not_there_is_read_as_it_is(tmp_path):
     (tmp_path / "answer").write_bytes(b"a \xff page")
-    assert output_in(tmp_path / "answer") == "a \ufffd page"
-    assert output_in(tmp_path / "gone") == ""
+    assert read_output(tmp_path / "answer") == "a \ufffd page"
+    assert read_output(tmp_path / "gone") == ""

@@ -17,23 +17,23 @@ from ...errors import GitRefused
 from ...run.git import (
     OPEN,
     Tree,
-    discard,
+    agent_worktrees,
     drop,
-    give_back,
     has_baseline,
     leased,
-    lent_out,
     load_all,
-    only_there,
+    merge_worktree,
     recover,
-    take_back,
-    untaken,
+    remove_worktree,
+    restore_changes,
+    unmerged_changes,
+    unsaved_paths,
 )
 from ...run.journal.store import NoSuchRun, RunStore
 from .. import EXIT_FAILED, Unusable
 
 if TYPE_CHECKING:
-    from ...run.git import GivenBack, Lent, SetAside
+    from ...run.git import AgentWorktree, RestoreResult, SetAside
 
 __all__ = ("command",)
 
@@ -85,17 +85,17 @@ def list_(*, folder: str, is_json: bool) -> None:
                 mulligan git drop RUN removes it
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     tree = Tree.find(folder)
-    found, lent = load_all(tree), lent_out(tree)
+    found, worktrees = load_all(tree), agent_worktrees(tree)
     if is_json:
-        about = [*map(_about, found), *map(_about_lent, lent)]
+        about = [*map(_about, found), *map(_worktree_data, worktrees)]
         click.echo(json.dumps(about, indent=2))
         return
-    if not found and not lent:
+    if not found and not worktrees:
         click.echo("nothing has been set aside here", err=True)
         return
     heads = ("RUN", "N", "MODE", "STATE", "FILES", "WHEN", "WHERE")
     rows = [heads, *(_row(each) for each in sorted(found, key=lambda each: each.at))]
-    rows += [_row_lent(each) for each in lent]
+    rows += [_worktree_row(each) for each in worktrees]
     widths = [max(len(row[i]) for row in rows) for i in range(len(heads) - 1)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
@@ -132,17 +132,17 @@ def restore(
     """  # noqa: D301 -- \b is click's mark for lines that stay as they are
     here = Tree.find(folder)
     run = _meant(here, run)
-    lent = [] if number is not None else lent_out(here, run)
-    is_taken = bool(lent) and lent[0].key == run
-    asides = [] if is_taken else _of(here, run, number, is_needed=not lent)
+    worktrees = [] if number is not None else agent_worktrees(here, run)
+    is_taken = bool(worktrees) and worktrees[0].key == run
+    asides = [] if is_taken else _of(here, run, number, is_needed=not worktrees)
     with ExitStack() as stack:
         if not is_rehearsal:
             trees = [here] if is_taken else [_tree_of(each, here) for each in asides]
             _have(run, trees, stack, is_shared=is_taken)
             # As it is now that no other process is there.
-            asides = [] if is_taken else _of(here, run, number, is_needed=not lent)
+            asides = [] if is_taken else _of(here, run, number, is_needed=not worktrees)
         if is_taken:
-            _take(lent[0], is_rehearsal=is_rehearsal, is_json=is_json)
+            _merge(worktrees[0], is_rehearsal=is_rehearsal, is_json=is_json)
             return
         results = _given(here, asides, is_partial=partly, is_rehearsal=is_rehearsal)
     if is_json:
@@ -150,7 +150,7 @@ def restore(
     else:
         for result in results:
             _tell(result, is_rehearsal=is_rehearsal)
-        for each in lent:
+        for each in worktrees:
             click.echo(f"{each.key}: {_whereabouts(here, each)}")
     if not all(result.is_whole for result in results):
         click.get_current_context().exit(EXIT_FAILED)
@@ -163,7 +163,6 @@ def _have(run: str, trees: list[Tree], stack: ExitStack, *, is_shared: bool) -> 
     if state is not None and runs.is_held(id_):
         raise Unusable(
             f"run {id_} is being run by {runs.holder(id_)}, and restores by "
-            f""
             f"itself what it has set aside",
             f"wait until it ends, or cancel it first: mulligan cancel {id_}",
         )
@@ -177,7 +176,7 @@ def _have(run: str, trees: list[Tree], stack: ExitStack, *, is_shared: bool) -> 
 
 def _given(
     here: Tree, asides: list[SetAside], *, is_partial: bool, is_rehearsal: bool
-) -> list[GivenBack]:
+) -> list[RestoreResult]:
     """Give back what was set aside, the newest first."""
     results = []
     for aside in sorted(asides, key=lambda each: (-each.at, -each.number)):
@@ -186,7 +185,9 @@ def _given(
             if not is_rehearsal:
                 recover(tree, aside.run)
             continue
-        results.append(give_back(tree, aside, is_partial=is_partial, is_rehearsal=is_rehearsal))
+        results.append(
+            restore_changes(tree, aside, is_partial=is_partial, is_rehearsal=is_rehearsal)
+        )
     return results
 
 
@@ -204,33 +205,34 @@ def drop_(run: str, *, is_forced: bool, folder: str) -> None:
     """
     tree = Tree.find(folder)
     run = _meant(tree, run)
-    lent = lent_out(tree, run)
-    asides = _of(tree, run, None, is_needed=not (lent or has_baseline(tree, run)))
+    worktrees = agent_worktrees(tree, run)
+    asides = _of(tree, run, None, is_needed=not (worktrees or has_baseline(tree, run)))
     _check_over(run)
     if not is_forced:
-        _check_given(tree, run, asides, lent)
-    for each in lent:
-        discard(tree, each)
+        _check_given(tree, run, asides, worktrees)
+    for each in worktrees:
+        remove_worktree(tree, each)
     drop(tree, run)
-    trees = f", and removed {len(lent)} of its trees" if lent else ""
+    trees = f", and removed {len(worktrees)} of its trees" if worktrees else ""
     click.echo(f"forgot {len(asides)} set aside by {run}{trees}")
 
 
-def _check_given(tree: Tree, run: str, asides: list[SetAside], lent: list[Lent]) -> None:
+def _check_given(
+    tree: Tree, run: str, asides: list[SetAside], worktrees: list[AgentWorktree]
+) -> None:
     """Refuse to delete the only copy of something."""
     count = sum(len(each.moves) for each in asides if each.state in OPEN)
-    count += sum(len(only_there(each)) for each in lent if not _is_taken(tree, each))
+    count += sum(len(unsaved_paths(each)) for each in worktrees if not _is_merged(tree, each))
     if count:
         verb, what = ("is", "it") if count == 1 else ("are", "them")
         raise Unusable(
             f"{_files(count)} of {run!r} {verb} not restored",
             f"mulligan git restore {run} restores {what}, --force drops {what}",
         )
-    for each in lent:
-        if left := only_there(each):
+    for each in worktrees:
+        if left := unsaved_paths(each):
             raise Unusable(
                 f"{_files(len(left))} that git must not store would be lost with "
-                f""
                 f"{presentable(each.folder, 200)}",
                 f"take {presentable(left[0], 80)} out of it, or write --force",
             )
@@ -252,36 +254,38 @@ def _check_over(run: str) -> None:
         )
 
 
-def _whereabouts(tree: Tree, lent: Lent) -> str:
-    where = presentable(lent.folder, 200)
-    if _is_taken(tree, lent):
+def _whereabouts(tree: Tree, worktree: AgentWorktree) -> str:
+    where = presentable(worktree.folder, 200)
+    if _is_merged(tree, worktree):
         return f"was taken back; what git does not hold is left in {where}"
-    return f"is in its own work tree, {where}; mulligan git restore {lent.key}"
+    return f"is in its own work tree, {where}; mulligan git restore {worktree.key}"
 
 
-def _take(lent: Lent, *, is_rehearsal: bool, is_json: bool) -> None:
+def _merge(worktree: AgentWorktree, *, is_rehearsal: bool, is_json: bool) -> None:
     """Bring the changes of an agent that failed into the tree, and remove its own."""
-    _check_over(lent.run)
-    about = _about_lent(lent)
+    _check_over(worktree.run)
+    about = _worktree_data(worktree)
     if is_rehearsal:
-        what = f"{_files(len(about['moves']))} would come from {lent.folder}"
+        what = f"{_files(len(about['moves']))} would come from {worktree.folder}"
     else:
-        taken = take_back(lent)
+        taken = merge_worktree(worktree)
         paths = taken.given.paths if taken.given is not None and taken.given.is_whole else ()
         what = f"{_files(len(paths))} were taken from its work tree"
         if taken.branch:
             what = f"conflicts with your tree, and is kept on a branch; git merge {taken.branch}"
         about.update(state="kept" if taken.branch else "returned", made=taken.branch, paths=paths)
         for each in taken.left:
-            where = presentable(f"{lent.folder}/{each.path}", 200)
+            where = presentable(f"{worktree.folder}/{each.path}", 200)
             click.echo(f"left {where}: {each.reason}", err=True)
-    click.echo(json.dumps([about], indent=2) if is_json else f"{lent.key}: {what}")
+    click.echo(json.dumps([about], indent=2) if is_json else f"{worktree.key}: {what}")
 
 
-def _is_taken(tree: Tree, lent: Lent) -> bool:
+def _is_merged(tree: Tree, worktree: AgentWorktree) -> bool:
     """Whether its changes were taken back, and only what git must not hold is left there."""
-    found = [each for each in load_all(tree, lent.key) if each.mode == "worktree"]
-    return bool(found) and found[-1].state in {"returned", "kept"} and not untaken(lent)
+    found = [each for each in load_all(tree, worktree.key) if each.mode == "worktree"]
+    return (
+        bool(found) and found[-1].state in {"returned", "kept"} and not unmerged_changes(worktree)
+    )
 
 
 def _tree_of(aside: SetAside, here: Tree) -> Tree:
@@ -296,7 +300,7 @@ def _tree_of(aside: SetAside, here: Tree) -> Tree:
 
 def _meant(tree: Tree, run: str) -> str:
     """The run that was meant, if it is called by its name or by the beginning of its id."""
-    known = [*(each.run for each in load_all(tree)), *(each.key for each in lent_out(tree))]
+    known = [*(each.run for each in load_all(tree)), *(each.key for each in agent_worktrees(tree))]
     if not any(_is_of(each, run) for each in known):
         with suppress(NoSuchRun):
             return RunStore().find(run)
@@ -334,14 +338,27 @@ def _row(aside: SetAside) -> tuple[str, ...]:
     return (aside.run, str(aside.number), aside.mode, aside.state, files, when, where)
 
 
-def _row_lent(lent: Lent) -> tuple[str, ...]:
-    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(Path(lent.folder).stat().st_mtime))
-    return (lent.key, "", "worktree", "lent", str(len(only_there(lent))), when, lent.folder)
+def _worktree_row(worktree: AgentWorktree) -> tuple[str, ...]:
+    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(Path(worktree.folder).stat().st_mtime))
+    return (
+        worktree.key,
+        "",
+        "worktree",
+        "lent",
+        str(len(unsaved_paths(worktree))),
+        when,
+        worktree.folder,
+    )
 
 
-def _about_lent(lent: Lent) -> dict[str, Any]:
-    about = {"run": lent.key, "mode": "worktree", "state": "lent", "folder": lent.folder}
-    return {**about, "moves": only_there(lent)}
+def _worktree_data(worktree: AgentWorktree) -> dict[str, Any]:
+    about = {
+        "run": worktree.key,
+        "mode": "worktree",
+        "state": "lent",
+        "folder": worktree.folder,
+    }
+    return {**about, "moves": unsaved_paths(worktree)}
 
 
 def _about(aside: SetAside) -> dict[str, Any]:
@@ -350,7 +367,7 @@ def _about(aside: SetAside) -> dict[str, Any]:
     return {**data, "ref": aside.ref, "moves": [each.path for each in aside.moves]}
 
 
-def _result(given: GivenBack) -> dict[str, Any]:
+def _result(given: RestoreResult) -> dict[str, Any]:
     return {
         **_about(given.aside),
         "is_whole": given.is_whole,
@@ -361,7 +378,7 @@ def _result(given: GivenBack) -> dict[str, Any]:
     }
 
 
-def _tell(given: GivenBack, *, is_rehearsal: bool) -> None:
+def _tell(given: RestoreResult, *, is_rehearsal: bool) -> None:
     aside = given.aside
     name = f"{aside.run}/{aside.number}"
     if aside.state == "committed":

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ...core.redaction import presentable
-from ..git import give_back, interruptible, record_baseline, recover, set_aside
+from ..git import interruptible, record_baseline, recover, restore_changes, set_aside
 from ..git.refs import load_all, load_baseline, reading
 from .output import tail
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..journal.state import RunState
     from ..process.stop import Stop
 
-__all__ = ("TreeCleaner", "last_words")
+__all__ = ("TreeCleaner", "last_message")
 
 
 # Event types whose text is a tool's, the user's or the program's, not the agent's.
@@ -63,7 +63,7 @@ class TreeCleaner:
         self._is_for_restarts_only = is_for_restarts_only
 
     @property
-    def begins_anew(self) -> bool:
+    def always_restarts(self) -> bool:
         """Whether a retry starts over.
 
         A snapshot is not given back, so a resumed session would miss its own work.
@@ -93,7 +93,7 @@ class TreeCleaner:
             if state.prompt and self._mode != "commit":
                 return said
             failure = state.ended[-1].message if state.ended else ""
-            words = last_words(log, failure) if self._mode == "commit" else ""
+            words = last_message(log, failure) if self._mode == "commit" else ""
             aside = set_aside(
                 self._tree,
                 self._mode,
@@ -134,7 +134,7 @@ class TreeCleaner:
         for aside in reversed(load_all(self._tree, self._run)):
             if (aside.mode, aside.state) != ("stash", "aside"):
                 continue
-            given = give_back(self._tree, aside, is_partial=True)
+            given = restore_changes(self._tree, aside, is_partial=True)
             said += [
                 f"git: {presentable(each.path)} was changed by the retry as well; what was set "
                 f"aside is in {aside.ref}, and mulligan git restore {self._run} restores it"
@@ -147,7 +147,7 @@ def _files(aside: SetAside) -> str:
     return f"{len(aside.moves)} file{'s' if len(aside.moves) != 1 else ''}"
 
 
-def last_words(log: Path, failure: str = "") -> str:
+def last_message(log: Path, failure: str = "") -> str:
     """The last text that the agent wrote in an attempt; empty if it wrote none.
 
     It becomes the message of a commit, so it is not the error that ended the attempt, nor what a

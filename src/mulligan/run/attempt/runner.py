@@ -418,7 +418,7 @@ class Runner:
 
     @property
     def _begins_anew(self) -> bool:
-        return self._cleaner is not None and self._cleaner.begins_anew
+        return self._cleaner is not None and self._cleaner.always_restarts
 
     def _marked(self, launch: Launch, number: int) -> dict[str, str]:
         """The environment of an attempt, with the marks by which its processes are found."""

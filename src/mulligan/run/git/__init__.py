@@ -3,7 +3,7 @@
     tree = Tree.find()                            refuses clearly what it cannot work on
     record_baseline(tree, run)                    when the run begins: what was the user's already
     aside = set_aside(tree, "stash", run)         before a retry
-    give_back(tree, aside)                        after it
+    restore_changes(tree, aside)                        after it
     recover(tree, run)                            after a crash, at whatever moment it came
 
 Usable alone: nothing here knows about plans, agents or journals.
@@ -13,72 +13,72 @@ from __future__ import annotations
 
 from .baseline import Changes, changes, record_baseline
 from .command import Stoppable, interruptible
-from .record import OPEN, Baseline, FileState, Left, Mode, Move, SetAside, State
-from .recovery import Caught, finish, give_back, is_clean, prepare, recover, set_aside
-from .refs import drop, forget_baselines, has_baseline, load, load_all, load_baseline
-from .restore import Conflict, GivenBack
+from .record import OPEN, Baseline, FileState, LeftPath, Mode, Move, SetAside, State
+from .recovery import RecoveryResult, finish, is_clean, prepare, recover, restore_changes, set_aside
+from .refs import drop, drop_baselines, has_baseline, load, load_all, load_baseline
+from .restore import Conflict, RestoreResult
 from .secret_files import SECRETS, Secret, why_secret
-from .status import ignored
+from .status import ignored_paths
 from .tree import Tree
 from .tree_lock import leased
 from .worktrees import (
-    Lent,
-    TakenBack,
-    discard,
-    lend,
-    lent_out,
-    lent_to,
-    only_there,
+    AgentWorktree,
+    WorktreeMerge,
+    add_worktree,
+    agent_worktrees,
+    holds_unsaved_work,
+    merge_worktree,
+    remove_worktree,
     sharing_problem,
-    take_back,
-    untaken,
-    would_lose,
+    unmerged_changes,
+    unsaved_paths,
+    worktree_of,
 )
 
 __all__ = (
     "OPEN",
     "SECRETS",
+    "AgentWorktree",
     "Baseline",
-    "Caught",
     "Changes",
     "Conflict",
     "FileState",
-    "GivenBack",
-    "Left",
-    "Lent",
+    "LeftPath",
     "Mode",
     "Move",
+    "RecoveryResult",
+    "RestoreResult",
     "Secret",
     "SetAside",
     "State",
     "Stoppable",
-    "TakenBack",
     "Tree",
+    "WorktreeMerge",
+    "add_worktree",
+    "agent_worktrees",
     "changes",
-    "discard",
     "drop",
+    "drop_baselines",
     "finish",
-    "forget_baselines",
-    "give_back",
     "has_baseline",
-    "ignored",
+    "holds_unsaved_work",
+    "ignored_paths",
     "interruptible",
     "is_clean",
     "leased",
-    "lend",
-    "lent_out",
-    "lent_to",
     "load",
     "load_all",
     "load_baseline",
-    "only_there",
+    "merge_worktree",
     "prepare",
     "record_baseline",
     "recover",
+    "remove_worktree",
+    "restore_changes",
     "set_aside",
     "sharing_problem",
-    "take_back",
-    "untaken",
+    "unmerged_changes",
+    "unsaved_paths",
     "why_secret",
-    "would_lose",
+    "worktree_of",
 )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .record import Move
     from .tree import Tree
 
-__all__ = ("PathStep", "outward", "stage", "take")
+__all__ = ("PathStep", "apply_steps", "stage", "steps_to_set_aside")
 
 # Files written at the same time.
 _AT_ONCE = 8
@@ -50,7 +50,7 @@ class PathStep:
     staged: tuple[FileState, FileState] | None = None
 
 
-def outward(moves: Iterable[Move]) -> list[PathStep]:
+def steps_to_set_aside(moves: Iterable[Move]) -> list[PathStep]:
     """The steps that set `moves` aside."""
     return [
         PathStep(
@@ -64,7 +64,7 @@ def outward(moves: Iterable[Move]) -> list[PathStep]:
     ]
 
 
-def take(tree: Tree, steps: Sequence[PathStep], keep: Collection[str] = ()) -> list[str]:
+def apply_steps(tree: Tree, steps: Sequence[PathStep], keep: Collection[str] = ()) -> list[str]:
     """Apply every step; returns the paths with unexpected content, which are left alone.
 
     Folders in `keep` are not removed when empty, and are created if missing.

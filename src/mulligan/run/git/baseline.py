@@ -21,7 +21,7 @@ from ...errors import GitError, GitRefused
 from ...stores.home import private_folder
 from .files import LINK, TreeEntry
 from .objects import Objects, entries_of, index_lines
-from .record import Baseline, FileState, Left, Move
+from .record import Baseline, FileState, LeftPath, Move
 from .refs import checked_name, load_baseline, reading, write_baseline
 from .status import TreeStatus
 from .tree_lock import locked
@@ -52,7 +52,7 @@ class Changes:
     """
 
     moves: tuple[Move, ...]
-    left: tuple[Left, ...]
+    left: tuple[LeftPath, ...]
     shared: frozenset[str]
     folders: tuple[str, ...] = ()
 
@@ -83,7 +83,7 @@ def record_baseline(
         if found is not None and found.commit != instead_of:
             return found
         status, objects = TreeStatus.checked(tree), Objects(tree.store)
-        places = stored(tree, status.dirty, status, objects)
+        places = read_states(tree, status.dirty, status, objects)
         folders = untracked_folders(tree) if folders is None else folders
         return write_baseline(
             status, run, places, folders, objects, instead_of=instead_of, author=author
@@ -113,7 +113,7 @@ def changes(
     # What the user had changed and the run has put back or removed is changed as well.
     mine = {path for path in known if heads.get(path) == status.head.get(path)}
     untouchable = {each.path for each in status.left}
-    places = stored(tree, sorted({*status.dirty, *mine} - untouchable), status, objects)
+    places = read_states(tree, sorted({*status.dirty, *mine} - untouchable), status, objects)
     changed = {
         path: place
         for path, place in places.items()
@@ -137,7 +137,10 @@ def changes(
         for path, place in sorted(changed.items())
         if path not in hidden
     )
-    left = (*status.left, *(Left(path=path, reason="ignored before") for path in sorted(hidden)))
+    left = (
+        *status.left,
+        *(LeftPath(path=path, reason="ignored before") for path in sorted(hidden)),
+    )
     folders = () if baseline is None else baseline.folders
     return Changes(moves=moves, left=left, shared=frozenset(shared), folders=folders)
 
@@ -155,7 +158,7 @@ def untracked_folders(tree: Tree) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def stored(
+def read_states(
     tree: Tree, paths: Iterable[str], status: TreeStatus, objects: Objects
 ) -> dict[str, FileState]:
     """Where `paths` stand, with their bytes added to `objects`.
@@ -213,7 +216,7 @@ def smudged(
     with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
         out = os.path.join(folder, "out")
         os.mkdir(out)
-        git = replace(tree.git, folder=out).having(
+        git = replace(tree.git, folder=out).with_variables(
             GIT_INDEX_FILE=os.path.join(folder, "index"),
             GIT_DIR=tree.repository,
             GIT_WORK_TREE=out,
@@ -262,14 +265,16 @@ def _ignored_before(
     if not asked or all(tree.files.entry(path) == each for path, each in before.items()):
         return set()
     with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
-        git = replace(tree.git, folder=folder).having(GIT_DIR=tree.repository, GIT_WORK_TREE=folder)
+        git = replace(tree.git, folder=folder).with_variables(
+            GIT_DIR=tree.repository, GIT_WORK_TREE=folder
+        )
         for path, entry in before.items():
             place = os.path.join(folder, path)
             os.makedirs(os.path.dirname(place), exist_ok=True)
             with open(place, "wb") as file, reading(tree) as reader:
                 file.write(reader.read(entry.oid))
         # This command has no literal pathspecs; after "./" no character is special.
-        git = git.having(GIT_LITERAL_PATHSPECS="0")
+        git = git.with_variables(GIT_LITERAL_PATHSPECS="0")
         listed = b"".join(b"./" + os.fsencode(path) + b"\0" for path in asked)
         answer = git.ask("check-ignore", "--no-index", "-z", "--stdin", stdin=listed)
         if answer.code not in {0, 1}:

@@ -182,7 +182,7 @@ class Git:
     environment: tuple[tuple[str, str], ...] = ()
     nothing: str = "0" * 40
 
-    def having(self, **variables: str) -> Git:
+    def with_variables(self, **variables: str) -> Git:
         """A copy with further variables: another index, another work tree."""
         return replace(self, environment=(*self.environment, *variables.items()))
 

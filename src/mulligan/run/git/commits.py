@@ -17,7 +17,7 @@ from ...errors import GitError, GitRefused, HookFailed
 from .apply import PathStep, stage
 from .objects import entries_of
 from .record import FileState
-from .refs import advance
+from .refs import set_state
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,14 +50,14 @@ def commit_changes(tree: Tree, aside: SetAside) -> SetAside:
     """
     made = made_before(tree, aside) or _commit(tree, aside)
     _settle(tree, aside)
-    return advance(tree, aside, "committed", made=made)
+    return set_state(tree, aside, "committed", made=made)
 
 
 def _commit(tree: Tree, aside: SetAside) -> str:
     git = _with_identity(tree.git, aside.author)
     paths = [move.path for move in aside.moves]
     with tempfile.TemporaryDirectory(dir=tree.scratch) as folder:
-        git = git.having(GIT_INDEX_FILE=os.path.join(folder, "index"))
+        git = git.with_variables(GIT_INDEX_FILE=os.path.join(folder, "index"))
         head = tree.head
         git.run("read-tree", *([head] if head else ["--empty"]))
         listed = b"".join(os.fsencode(path) + b"\0" for path in paths)
@@ -119,7 +119,9 @@ def _with_identity(git: Git, author: str) -> Git:
         return git
     name, _, mail = author.partition("<")
     facts = {"NAME": name.strip(), "EMAIL": mail.rstrip("> ")}
-    return git.having(**{f"GIT_{role}_{k}": each for role in _ROLES for k, each in facts.items()})
+    return git.with_variables(
+        **{f"GIT_{role}_{k}": each for role in _ROLES for k, each in facts.items()}
+    )
 
 
 def made_before(tree: Tree, aside: SetAside) -> str:

@@ -21,7 +21,7 @@ from ...errors import GitError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-__all__ = ("FILE", "LINK", "PROGRAM", "Files", "TreeEntry")
+__all__ = ("FILE", "LINK", "PROGRAM", "TreeEntry", "TreeFiles")
 
 FILE, PROGRAM, LINK = "100644", "100755", "120000"
 
@@ -49,7 +49,7 @@ class TreeEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
+class TreeFiles:
     """The files under one folder.
 
     Args:

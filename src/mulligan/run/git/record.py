@@ -21,7 +21,7 @@ __all__ = (
     "OPEN",
     "Baseline",
     "FileState",
-    "Left",
+    "LeftPath",
     "Mode",
     "Move",
     "SetAside",
@@ -125,7 +125,7 @@ def inside(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Left:
+class LeftPath:
     """One path that was changed and is not touched.
 
     Args:
@@ -194,7 +194,7 @@ class SetAside:
     branch: str
     at: float
     moves: tuple[Move, ...] = field(repr=False)
-    left: tuple[Left, ...] = ()
+    left: tuple[LeftPath, ...] = ()
     folders: tuple[str, ...] = ()
     since: str = ""
     words: str = ""
@@ -225,6 +225,6 @@ class SetAside:
     def from_json(cls, data: Mapping[str, Any]) -> SetAside:
         """What `to_json` described."""
         moves = tuple(Move.from_json(each) for each in data["moves"])
-        left = tuple(Left(**each) for each in data["left"])
+        left = tuple(LeftPath(**each) for each in data["left"])
         folders = tuple(inside(each) for each in data.get("folders", ()))
         return cls(**{**data, "moves": moves, "left": left, "folders": folders})

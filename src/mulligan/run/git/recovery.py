@@ -2,7 +2,7 @@
 
     aside = set_aside(tree, "stash", run)       the tree is as it was when the run began
     …                                           the retry
-    give_back(tree, aside)                      what was set aside is there again
+    restore_changes(tree, aside)                      what was set aside is there again
 
 `prepare` records everything before `finish` touches the first file. If the process dies in between,
 `recover` finishes or undoes it.
@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, assert_never
 
 from ...core.redaction import presentable
 from ...errors import GitRefused, SettingError
-from .apply import outward, take
+from .apply import apply_steps, steps_to_set_aside
 from .baseline import changes
 from .commits import PREFIX, commit_changes, identity, made_before
 from .objects import Objects
-from .record import Left, SetAside
-from .refs import advance, checked_name, load, load_all, load_baseline, reading, write
-from .restore import GivenBack, bring_back
+from .record import LeftPath, SetAside
+from .refs import checked_name, load, load_all, load_baseline, reading, set_state, write_record
+from .restore import RestoreResult, restore_paths
 from .status import TreeStatus
 from .tree_lock import locked
 
@@ -29,7 +29,15 @@ if TYPE_CHECKING:
     from .record import Mode
     from .tree import Tree
 
-__all__ = ("Caught", "finish", "give_back", "is_clean", "prepare", "recover", "set_aside")
+__all__ = (
+    "RecoveryResult",
+    "finish",
+    "is_clean",
+    "prepare",
+    "recover",
+    "restore_changes",
+    "set_aside",
+)
 
 
 def is_clean(tree: Tree, run: str = "") -> bool:
@@ -78,7 +86,7 @@ def _forget_refused_commits(tree: Tree, run: str) -> None:
     """Drop records of commits that a hook refused: they changed nothing and are prepared again."""
     for aside in load_all(tree, checked_name(run)):
         if (aside.mode, aside.state) == ("commit", "prepared") and not made_before(tree, aside):
-            give_back(tree, aside)
+            restore_changes(tree, aside)
 
 
 def prepare(
@@ -94,7 +102,7 @@ def prepare(
     """Record what is to be set aside, without touching a file; None if there is nothing."""
     checked_name(run)
     if mode == "worktree":
-        raise SettingError("mode worktree lends each agent a tree of its own; use lend()")
+        raise SettingError("mode worktree lends each agent a tree of its own; use add_worktree()")
     with locked(tree), reading(tree):
         status, objects = TreeStatus.checked(tree), Objects(tree.store)
         baseline = load_baseline(tree, since or run)
@@ -105,7 +113,7 @@ def prepare(
             return None
         if mode == "commit":
             author = identity(tree.git, author or ("" if baseline is None else baseline.author))
-        return write(
+        return write_record(
             status,
             run,
             mode,
@@ -127,14 +135,14 @@ def finish(tree: Tree, aside: SetAside) -> SetAside:
             return aside
         if aside.mode == "commit":
             return commit_changes(tree, aside)
-        strange = take(tree, outward(aside.moves), aside.folders)
-        done = advance(tree, aside, "aside")
+        strange = apply_steps(tree, steps_to_set_aside(aside.moves), aside.folders)
+        done = set_state(tree, aside, "aside")
         return replace(done, left=(*aside.left, *_changed_meanwhile(strange)))
 
 
-def give_back(
+def restore_changes(
     tree: Tree, aside: SetAside, *, is_partial: bool = False, is_rehearsal: bool = False
-) -> GivenBack:
+) -> RestoreResult:
     """Give back what was set aside; if a path conflicts, touch nothing and say where it is.
 
     Args:
@@ -145,11 +153,11 @@ def give_back(
     """
     with locked(tree), reading(tree):
         status = TreeStatus.of(tree) if is_rehearsal else TreeStatus.checked(tree)
-        return bring_back(tree, aside, status, is_partial=is_partial, is_rehearsal=is_rehearsal)
+        return restore_paths(tree, aside, status, is_partial=is_partial, is_rehearsal=is_rehearsal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caught:
+class RecoveryResult:
     """What recovering a run has done.
 
     Args:
@@ -158,10 +166,10 @@ class Caught:
     """
 
     finished: tuple[SetAside, ...] = ()
-    returned: tuple[GivenBack, ...] = ()
+    returned: tuple[RestoreResult, ...] = ()
 
 
-def recover(tree: Tree, run: str, *, is_undone: bool = False) -> Caught:
+def recover(tree: Tree, run: str, *, is_undone: bool = False) -> RecoveryResult:
     """Finish what a process that died had begun.
 
     Args:
@@ -170,31 +178,33 @@ def recover(tree: Tree, run: str, *, is_undone: bool = False) -> Caught:
         is_undone: Give back what was being set aside, instead of setting the rest aside.
     """
     finished: list[SetAside] = []
-    returned: list[GivenBack] = []
+    returned: list[RestoreResult] = []
     with locked(tree):  # waits for a git that the dead process started
         found = load_all(tree, run)
     for aside in found:
         if aside.folder != tree.folder:
             continue
-        done = _catch_up(tree, aside, is_undone=is_undone)
-        if isinstance(done, GivenBack):
+        done = _recover_one(tree, aside, is_undone=is_undone)
+        if isinstance(done, RestoreResult):
             returned.append(done)
         elif done is not None:
             finished.append(done)
-    return Caught(finished=tuple(finished), returned=tuple(returned))
+    return RecoveryResult(finished=tuple(finished), returned=tuple(returned))
 
 
-def _catch_up(tree: Tree, aside: SetAside, *, is_undone: bool) -> SetAside | GivenBack | None:
+def _recover_one(
+    tree: Tree, aside: SetAside, *, is_undone: bool
+) -> SetAside | RestoreResult | None:
     match aside.state:
         case "prepared" if aside.mode == "worktree":
-            return None  # `take_back` finishes changes of an agent's own tree
+            return None  # `merge_worktree` finishes changes of an agent's own tree
         case "prepared" if is_undone and not made_before(tree, aside):
-            return give_back(tree, aside)
+            return restore_changes(tree, aside)
         case "prepared":
             TreeStatus.checked(tree)
             return finish(tree, aside)
         case "returning":
-            return give_back(tree, aside)
+            return restore_changes(tree, aside)
         case "aside" | "returned" | "partly" | "committed" | "kept":
             return None
         case _:
@@ -210,5 +220,5 @@ def _shared(paths: frozenset[str]) -> str:
     )
 
 
-def _changed_meanwhile(paths: list[str]) -> list[Left]:
-    return [Left(path=path, reason="it was changed meanwhile") for path in sorted(paths)]
+def _changed_meanwhile(paths: list[str]) -> list[LeftPath]:
+    return [LeftPath(path=path, reason="it was changed meanwhile") for path in sorted(paths)]

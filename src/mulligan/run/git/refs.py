@@ -30,26 +30,26 @@ from .record import Baseline, FileState, SetAside, State, inside
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from .record import Left, Mode, Move
+    from .record import LeftPath, Mode, Move
     from .status import TreeStatus
     from .tree import Tree
 
 __all__ = (
-    "Overtaken",
+    "ConcurrentUpdate",
     "add_record",
-    "advance",
     "checked_name",
+    "delete_record",
     "drop",
-    "forget_baselines",
+    "drop_baselines",
     "has_baseline",
     "load",
     "load_all",
     "load_baseline",
-    "plan_of",
     "reading",
-    "withdraw",
-    "write",
+    "restore_plan",
+    "set_state",
     "write_baseline",
+    "write_record",
 )
 
 
@@ -57,7 +57,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _AGENT = re.compile(rf"{_NAME.pattern}/agents/{_NAME.pattern}")
 
 
-class Overtaken(GitError):
+class ConcurrentUpdate(GitError):
     """Another process has moved the reference since it was read."""
 
 
@@ -151,14 +151,14 @@ def load_baseline(tree: Tree, run: str) -> Baseline | None:
     )
 
 
-def write(
+def write_record(
     status: TreeStatus,
     run: str,
     mode: Mode,
     objects: Objects,
     *,
     moves: tuple[Move, ...],
-    left: tuple[Left, ...],
+    left: tuple[LeftPath, ...],
     folders: tuple[str, ...] = (),
     folder: str = "",
     since: str = "",
@@ -216,7 +216,7 @@ def write(
     return replace(aside, commit=commit, tip=commit)
 
 
-def advance(
+def set_state(
     tree: Tree,
     aside: SetAside,
     state: State,
@@ -253,7 +253,7 @@ def advance(
         if answer.code:
             now = reader.find(aside.ref)
             if now is None or now.oid != aside.tip:
-                raise Overtaken(
+                raise ConcurrentUpdate(
                     f"{aside.ref} was moved by another process that is recovering the same run"
                 )
             raise GitError(f"{aside.ref} cannot be moved: {answer.words}", answer.words)
@@ -261,7 +261,7 @@ def advance(
     return replace(aside, state=state, tip=tip, made=made)
 
 
-def withdraw(tree: Tree, aside: SetAside) -> None:
+def delete_record(tree: Tree, aside: SetAside) -> None:
     """Delete a record of changes that were not set aside yet."""
     with reading(tree) as reader:
         tree.git.run("update-ref", "-d", "--", aside.ref, aside.tip)
@@ -281,7 +281,7 @@ def load_all(tree: Tree, run: str = "") -> list[SetAside]:
         return [_read(reader, each) for each in _numbers(reader, run)]
 
 
-def plan_of(tree: Tree, aside: SetAside) -> dict[str, Any]:
+def restore_plan(tree: Tree, aside: SetAside) -> dict[str, Any]:
     """What was about to be done when its state was last written."""
     with reading(tree) as reader:
         return _record(reader, _facts(reader.read(aside.tip))["plan"])
@@ -307,7 +307,7 @@ def drop(tree: Tree, run: str) -> int:
     return _delete(tree, checked_name(run))
 
 
-def forget_baselines(tree: Tree, run: str, *, but: Iterable[str] = ()) -> None:
+def drop_baselines(tree: Tree, run: str, *, but: Iterable[str] = ()) -> None:
     """Remove the baselines of a run and its agents; what was set aside stays.
 
     Args:

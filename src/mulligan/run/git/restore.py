@@ -14,18 +14,18 @@ import tempfile
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from .apply import PathStep, take
+from .apply import PathStep, apply_steps
 from .files import FILE, PROGRAM, TreeEntry
 from .objects import Objects
 from .record import SetAside
-from .refs import add_record, advance, load, plan_of, reading
+from .refs import add_record, load, reading, restore_plan, set_state
 
 if TYPE_CHECKING:
     from .record import Move
     from .status import TreeStatus
     from .tree import Tree
 
-__all__ = ("Conflict", "GivenBack", "bring_back", "go_on_bringing")
+__all__ = ("Conflict", "RestoreResult", "continue_restore", "restore_paths")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GivenBack:
+class RestoreResult:
     """What giving back has done, or would do.
 
     Args:
@@ -71,15 +71,15 @@ class GivenBack:
         return not self.conflicts
 
 
-def bring_back(
+def restore_paths(
     tree: Tree, aside: SetAside, status: TreeStatus, *, is_partial: bool, is_rehearsal: bool
-) -> GivenBack:
-    """Give back; see `mulligan.run.git.give_back`."""
+) -> RestoreResult:
+    """Give back; see `mulligan.run.git.restore_changes`."""
     aside = load(tree, aside.run, aside.number) or aside
     if aside.state == "returning" and not is_rehearsal:
-        return go_on_bringing(tree, aside)
+        return continue_restore(tree, aside)
     if aside.state in {"returned", "committed", "kept"}:
-        return GivenBack(aside=aside)
+        return RestoreResult(aside=aside)
     objects = Objects(tree.store)
     steps, plan = _plan(tree, aside, status, objects)
     if is_rehearsal:
@@ -87,13 +87,13 @@ def bring_back(
     if plan.conflicts and not is_partial:
         return replace(plan, paths=(), merged=(), unstaged=())
     record = _recorded(objects, steps, plan)
-    announced = advance(tree, aside, "returning", plan=record, objects=objects)
+    announced = set_state(tree, aside, "returning", plan=record, objects=objects)
     return _done(tree, announced, steps, plan)
 
 
-def go_on_bringing(tree: Tree, aside: SetAside) -> GivenBack:
+def continue_restore(tree: Tree, aside: SetAside) -> RestoreResult:
     """Finish the plan that a process recorded before it died."""
-    data = plan_of(tree, aside)
+    data = restore_plan(tree, aside)
     moves = {move.path: move for move in aside.moves}
     steps = [
         PathStep(
@@ -105,7 +105,7 @@ def go_on_bringing(tree: Tree, aside: SetAside) -> GivenBack:
         )
         for each in data["steps"]
     ]
-    plan = GivenBack(
+    plan = RestoreResult(
         aside=aside,
         paths=tuple(step.path for step in steps),
         merged=tuple(data["merged"]),
@@ -115,15 +115,15 @@ def go_on_bringing(tree: Tree, aside: SetAside) -> GivenBack:
     return _done(tree, aside, steps, plan)
 
 
-def _done(tree: Tree, aside: SetAside, steps: list[PathStep], plan: GivenBack) -> GivenBack:
-    late = take(tree, steps, aside.folders)
+def _done(tree: Tree, aside: SetAside, steps: list[PathStep], plan: RestoreResult) -> RestoreResult:
+    late = apply_steps(tree, steps, aside.folders)
     conflicts = (
         *plan.conflicts,
         *(_conflict(aside, path, "it was changed meanwhile") for path in late),
     )
     return replace(
         plan,
-        aside=advance(tree, aside, "partly" if conflicts else "returned"),
+        aside=set_state(tree, aside, "partly" if conflicts else "returned"),
         paths=tuple(path for path in plan.paths if path not in late),
         conflicts=conflicts,
     )
@@ -131,7 +131,7 @@ def _done(tree: Tree, aside: SetAside, steps: list[PathStep], plan: GivenBack) -
 
 def _plan(
     tree: Tree, aside: SetAside, status: TreeStatus, objects: Objects
-) -> tuple[list[PathStep], GivenBack]:
+) -> tuple[list[PathStep], RestoreResult]:
     """What to do at each path; whatever is overwritten is stored first, in `objects`."""
     steps: list[PathStep] = []
     merged: list[str] = []
@@ -160,7 +160,7 @@ def _plan(
         known = [(each.index, each.is_intended) for each in (move.base, move.aside)]
         if staged is not None and index not in known:
             unstaged.append(move.path)
-    plan = GivenBack(
+    plan = RestoreResult(
         aside=aside,
         paths=tuple(step.path for step in steps),
         merged=tuple(merged),
@@ -175,7 +175,7 @@ def _staged(aside: SetAside, move: Move) -> Any:
     return None if aside.mode == "worktree" else (move.base, move.aside)
 
 
-def _recorded(objects: Objects, steps: list[PathStep], plan: GivenBack) -> str:
+def _recorded(objects: Objects, steps: list[PathStep], plan: RestoreResult) -> str:
     entries: dict[str, TreeEntry | None] = {}
     for step in steps:
         if step.path in plan.merged:

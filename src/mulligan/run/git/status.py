@@ -18,11 +18,11 @@ from ...errors import GitRefused
 from .files import TreeEntry
 from .locks import free_locks
 from .objects import entries_of
-from .record import FileState, Left
+from .record import FileState, LeftPath
 from .secret_files import HEAD_BYTES, why_secret
 from .tree import Tree
 
-__all__ = ("TreeStatus", "ignored")
+__all__ = ("TreeStatus", "ignored_paths")
 
 # A file or folder in the repository that says what is going on, with how to end it.
 _UNDER_WAY = (
@@ -59,7 +59,7 @@ class TreeStatus:
     head: Mapping[str, TreeEntry]
     dirty: tuple[str, ...]
     untracked: frozenset[str]
-    left: tuple[Left, ...]
+    left: tuple[LeftPath, ...]
     unresolved: tuple[str, ...]
     _staged: dict[str, tuple[TreeEntry | None, bool]] = field(repr=False)
 
@@ -109,7 +109,7 @@ class TreeStatus:
             head=head,
             dirty=tuple(sorted({*staged, *untracked} - {*left})),
             untracked=frozenset(untracked - {*staged} - {*left}),
-            left=tuple(Left(path=path, reason=why) for path, why in sorted(left.items())),
+            left=tuple(LeftPath(path=path, reason=why) for path, why in sorted(left.items())),
             unresolved=tuple(unresolved),
             _staged=staged,
         )
@@ -149,12 +149,12 @@ class TreeStatus:
         )
 
 
-def ignored(tree: Tree) -> tuple[Left, ...]:
+def ignored_paths(tree: Tree) -> tuple[LeftPath, ...]:
     """Ignored paths, except caches, which can be rebuilt."""
     asked = ("status", "--porcelain=v2", "-z", "--ignored=traditional", "--untracked-files=normal")
     found = [line[2:] for line in tree.git.fields(*asked) if line.startswith("! ")]
     return tuple(
-        Left(path=path.rstrip("/"), reason="git ignores it")
+        LeftPath(path=path.rstrip("/"), reason="git ignores it")
         for path in found
         if not _is_cache(tree.files.place(path.rstrip("/")))
     )

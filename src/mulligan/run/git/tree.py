@@ -17,7 +17,7 @@ from ...core.redaction import presentable
 from ...errors import GitRefused
 from ...stores.home import private_folder
 from .command import Git
-from .files import Files
+from .files import TreeFiles
 
 __all__ = ("Tree",)
 
@@ -54,7 +54,7 @@ class Tree:
     git: Git
     store: Git
     scratch: str
-    files: Files
+    files: TreeFiles
     ignores_case: bool = False
 
     @classmethod
@@ -73,7 +73,7 @@ class Tree:
                 del _known[next(iter(_known))]
         nothing = "0" * (64 if known.algorithm == "sha256" else 40)
         scratch = os.path.join(known.repository, "mulligan")
-        files = Files(
+        files = TreeFiles(
             root=known.top,
             scratch=scratch,
             algorithm=known.algorithm,
@@ -117,7 +117,7 @@ class Tree:
     def ignores(self, path: str) -> bool:
         """Whether git ignores `path`."""
         # This command knows no literal names; behind a dot nothing is magic.
-        git = self.git.having(GIT_LITERAL_PATHSPECS="0")
+        git = self.git.with_variables(GIT_LITERAL_PATHSPECS="0")
         return git.ask("check-ignore", "--quiet", "--", f"./{path}").code == 0
 
 

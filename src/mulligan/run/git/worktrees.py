@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING, Literal
 from ...core.redaction import presentable
 from ...errors import GitError, GitRefused, SettingError
 from ...stores.home import home, private_folder
-from .apply import PathStep, take
-from .baseline import changes, record_baseline, smudged, stored, untracked_folders
+from .apply import PathStep, apply_steps
+from .baseline import changes, read_states, record_baseline, smudged, untracked_folders
 from .objects import Objects, entries_of
-from .record import OPEN, FileState, Left, Move
+from .record import OPEN, FileState, LeftPath, Move
 from .refs import (
     add_record,
-    advance,
     checked_name,
-    forget_baselines,
+    delete_record,
+    drop_baselines,
     load_all,
     load_baseline,
-    plan_of,
     reading,
-    withdraw,
-    write,
+    restore_plan,
+    set_state,
+    write_record,
 )
-from .restore import Conflict, GivenBack, bring_back
-from .status import TreeStatus, ignored
+from .restore import Conflict, RestoreResult, restore_paths
+from .status import TreeStatus, ignored_paths
 from .tree import Tree
 from .tree_lock import locked
 
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
     from .record import Baseline, Mode, SetAside, State
 
 __all__ = (
-    "Lent",
-    "TakenBack",
-    "discard",
-    "lend",
-    "lent_out",
-    "lent_to",
-    "only_there",
+    "AgentWorktree",
+    "WorktreeMerge",
+    "add_worktree",
+    "agent_worktrees",
+    "holds_unsaved_work",
+    "merge_worktree",
+    "remove_worktree",
     "sharing_problem",
-    "take_back",
-    "untaken",
-    "would_lose",
+    "unmerged_changes",
+    "unsaved_paths",
+    "worktree_of",
 )
 
 # Final states: later changes of the agent get a new record.
@@ -82,7 +82,7 @@ def sharing_problem(mode: Mode | Literal["off"], *, is_parallel: bool, agents: i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lent:
+class AgentWorktree:
     """A work tree that was lent to an agent.
 
     Args:
@@ -109,7 +109,7 @@ class Lent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakenBack:
+class WorktreeMerge:
     """What became of an agent's changes.
 
     Args:
@@ -122,14 +122,14 @@ class TakenBack:
             not in the user's tree.
     """
 
-    given: GivenBack | None = None
+    given: RestoreResult | None = None
     branch: str = ""
     folder: str = ""
-    left: tuple[Left, ...] = ()
+    left: tuple[LeftPath, ...] = ()
     is_gone: bool = False
 
 
-def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
+def add_worktree(tree: Tree, run: str, agent: str, *, under: str = "") -> AgentWorktree:
     """A work tree for `agent`, a copy of the user's tree now. Idempotent, until it is taken back.
 
     A folder that stayed when it was taken back is lent again unchanged, with a new baseline.
@@ -146,24 +146,24 @@ def lend(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
             was removed while its agent had it.
     """
     with reading(tree):
-        return _lend(tree, lent_to(tree, run, agent, under=under))
+        return _add(tree, worktree_of(tree, run, agent, under=under))
 
 
-def _lend(tree: Tree, lent: Lent) -> Lent:
-    place = lent.folder
-    baseline = load_baseline(tree, lent.key)
-    records = _written(tree, lent.key, baseline)
+def _add(tree: Tree, worktree: AgentWorktree) -> AgentWorktree:
+    place = worktree.folder
+    baseline = load_baseline(tree, worktree.key)
+    records = _records_of(tree, worktree.key, baseline)
     is_closed = bool(records) and records[-1].state in _CLOSED
     if baseline is not None and os.path.isdir(place):
-        if is_closed and not _fresh(Tree.find(place), lent.key, baseline):
-            record_baseline(Tree.find(place), lent.key, instead_of=baseline.commit)
-        return lent
-    if baseline is not None and not is_closed and not _is_leaving(place):
+        if is_closed and not _unmerged(Tree.find(place), worktree.key, baseline):
+            record_baseline(Tree.find(place), worktree.key, instead_of=baseline.commit)
+        return worktree
+    if baseline is not None and not is_closed and not _is_being_removed(place):
         raise GitRefused(
-            f"{presentable(place)}, the tree of agent {lent.agent!r}, is gone: it was "
+            f"{presentable(place)}, the tree of agent {worktree.agent!r}, is gone: it was "
             f"removed while the agent was using it; what was not committed there is lost"
         )
-    _remove(tree, lent)  # left incomplete by a process that died; no agent uses it
+    remove_worktree(tree, worktree)  # left incomplete by a process that died; no agent uses it
     with locked(tree):
         status, objects = TreeStatus.checked(tree), Objects(tree.store)
         if not status.commit:
@@ -171,30 +171,30 @@ def _lend(tree: Tree, lent: Lent) -> Lent:
                 f"{presentable(tree.folder)} has no commit yet, and a work tree needs one; "
                 f"commit something first"
             )
-        places = stored(tree, status.dirty, status, objects)
+        places = read_states(tree, status.dirty, status, objects)
         objects.write()
         folders = untracked_folders(tree)
         private_folder(Path(place).parent)
         tree.git.run("worktree", "add", "--quiet", "--detach", "--", place, status.commit)
     # The lock on the user's tree is released here: the rest happens in the agent's own tree.
     own = tree.new_linked(place)
-    _dress(own, places, status.head)
+    _copy_changes(own, places, status.head)
     for each in folders:
         own.files.make_folder(each)
-    record_baseline(own, lent.key, folders=folders)
-    return lent
+    record_baseline(own, worktree.key, folders=folders)
+    return worktree
 
 
-def lent_to(tree: Tree, run: str, agent: str, *, under: str = "") -> Lent:
-    """The `Lent` of `agent`, whether it exists or not: nothing is created or read."""
+def worktree_of(tree: Tree, run: str, agent: str, *, under: str = "") -> AgentWorktree:
+    """The `AgentWorktree` of `agent`, whether it exists or not: nothing is created or read."""
     checked_name(run)
     checked_name(agent, "an agent")
     base = Path(under) if under else home() / "worktrees"
     place = os.path.join(os.path.realpath(private_folder(base)), run, agent)
-    return Lent(run=run, agent=agent, folder=place, owner=tree.folder)
+    return AgentWorktree(run=run, agent=agent, folder=place, owner=tree.folder)
 
 
-def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
+def merge_worktree(worktree: AgentWorktree, *, is_kept: bool = False) -> WorktreeMerge:
     """Give an agent's changes to the user's tree, and remove the agent's. Idempotent.
 
     A conflict touches nothing: the changes are kept on a branch, as with `is_kept`, and it stays
@@ -203,65 +203,71 @@ def take_back(lent: Lent, *, is_kept: bool = False) -> TakenBack:
     the next time.
 
     Args:
-        lent: What was lent.
+        worktree: The agent's.
         is_kept: Keep the changes on a branch, and leave the user's tree alone.
     """
-    tree = Tree.find(lent.owner)
+    tree = Tree.find(worktree.owner)
     with reading(tree):
-        taken = _taken(tree, lent, is_kept=is_kept)
+        taken = _merge(tree, worktree, is_kept=is_kept)
         if is_kept or (taken.given is not None and taken.given.conflicts):
             return taken
-        for each in _written(tree, lent.key):
-            if conflicts := _unsettled(tree, each):
-                given = replace(taken.given or GivenBack(aside=each), conflicts=conflicts)
+        for each in _records_of(tree, worktree.key):
+            if conflicts := _open_conflicts(tree, each):
+                given = replace(taken.given or RestoreResult(aside=each), conflicts=conflicts)
                 return replace(taken, given=given, branch=each.made)
         return taken
 
 
-def _taken(tree: Tree, lent: Lent, *, is_kept: bool) -> TakenBack:
-    baseline = load_baseline(tree, lent.key)
-    records = _written(tree, lent.key, baseline)
+def _merge(tree: Tree, worktree: AgentWorktree, *, is_kept: bool) -> WorktreeMerge:
+    baseline = load_baseline(tree, worktree.key)
+    records = _records_of(tree, worktree.key, baseline)
     aside = records[-1] if records else None
-    if os.path.isdir(lent.folder):
+    if os.path.isdir(worktree.folder):
         if baseline is None:
-            raise GitError(f"{presentable(lent.folder)} was not lent, or its baseline was dropped")
+            raise GitError(
+                f"{presentable(worktree.folder)} was not lent, or its baseline was dropped"
+            )
         if aside is None or aside.state in {"prepared", *_CLOSED}:
-            own = Tree.find(lent.folder)
+            own = Tree.find(worktree.folder)
             with locked(own):
-                aside = _collect(own, lent.key, baseline, records, folder=lent.owner)
-    elif aside is None and baseline is not None and not _is_leaving(lent.folder):
-        return _saved(tree, lent, baseline)
+                aside = _record_changes(own, worktree.key, baseline, records, folder=worktree.owner)
+    elif aside is None and baseline is not None and not _is_being_removed(worktree.folder):
+        return _keep_commits(tree, worktree, baseline)
     if aside is None:
-        return _cleared(tree, lent, TakenBack())
+        return _removed(tree, worktree, WorktreeMerge())
     if aside.state == "kept":
         is_there = _exists(tree, aside.made)
-        return _cleared(tree, lent, TakenBack(branch=aside.made if is_there else ""))
+        return _removed(tree, worktree, WorktreeMerge(branch=aside.made if is_there else ""))
     given = None
     if not is_kept or aside.state in {"returning", "returned"}:
         with locked(tree):
             status = TreeStatus.checked(tree)
-            given = bring_back(tree, aside, status, is_partial=False, is_rehearsal=False)
+            given = restore_paths(tree, aside, status, is_partial=False, is_rehearsal=False)
     if given is not None and given.is_whole:
-        return _cleared(tree, lent, TakenBack(given=given))
-    branch = _keep(lent, aside, ()) if given is None else _keep(lent, given.aside, given.conflicts)
-    return _cleared(tree, lent, TakenBack(given=given, branch=branch))
+        return _removed(tree, worktree, WorktreeMerge(given=given))
+    branch = (
+        _keep(worktree, aside, ())
+        if given is None
+        else _keep(worktree, given.aside, given.conflicts)
+    )
+    return _removed(tree, worktree, WorktreeMerge(given=given, branch=branch))
 
 
-def untaken(lent: Lent) -> tuple[Move, ...]:
+def unmerged_changes(worktree: AgentWorktree) -> tuple[Move, ...]:
     """What was changed in an agent's tree, and not taken from it yet."""
-    own = Tree.find(lent.folder)
-    baseline = load_baseline(own, lent.key)
-    return () if baseline is None else _fresh(own, lent.key, baseline)
+    own = Tree.find(worktree.folder)
+    baseline = load_baseline(own, worktree.key)
+    return () if baseline is None else _unmerged(own, worktree.key, baseline)
 
 
-def only_there(lent: Lent) -> list[str]:
+def unsaved_paths(worktree: AgentWorktree) -> list[str]:
     """The paths in an agent's tree that would be lost with it."""
-    own = Tree.find(lent.folder)
-    left = (*changes(own, load_baseline(own, lent.key)).left, *ignored(own))
-    return [*(each.path for each in untaken(lent)), *(each.path for each in left)]
+    own = Tree.find(worktree.folder)
+    left = (*changes(own, load_baseline(own, worktree.key)).left, *ignored_paths(own))
+    return [*(each.path for each in unmerged_changes(worktree)), *(each.path for each in left)]
 
 
-def would_lose(tree: Tree, run: str) -> bool:
+def holds_unsaved_work(tree: Tree, run: str) -> bool:
     """Whether work would be lost with what git keeps for a run and its agents.
 
     What was given back, committed or put on a branch is not lost, nor is what changes nothing.
@@ -269,14 +275,14 @@ def would_lose(tree: Tree, run: str) -> bool:
     with reading(tree):
         if any(each.state in OPEN and each.moves for each in load_all(tree, run)):
             return True
-        return any(only_there(each) for each in lent_out(tree, run))
+        return any(unsaved_paths(each) for each in agent_worktrees(tree, run))
 
 
-def _unsettled(tree: Tree, aside: SetAside) -> tuple[Conflict, ...]:
+def _open_conflicts(tree: Tree, aside: SetAside) -> tuple[Conflict, ...]:
     """The conflicts because of which changes are on a branch, until it is merged or deleted."""
     if aside.state != "kept" or not _exists(tree, aside.made):
         return ()
-    conflicts = tuple(Conflict(**each) for each in plan_of(tree, aside)["conflicts"])
+    conflicts = tuple(Conflict(**each) for each in restore_plan(tree, aside)["conflicts"])
     return () if _is_merged(tree, f"refs/heads/{aside.made}") else conflicts
 
 
@@ -288,21 +294,21 @@ def _is_merged(tree: Tree, commit: str) -> bool:
     return tree.git.ask("merge-base", "--is-ancestor", commit, "HEAD").code == 0
 
 
-def _saved(tree: Tree, lent: Lent, baseline: Baseline) -> TakenBack:
+def _keep_commits(tree: Tree, worktree: AgentWorktree, baseline: Baseline) -> WorktreeMerge:
     """Keep what the agent had committed in a tree that was removed since."""
-    commit = next((head for place, head in _linked(tree) if place == lent.folder), "")
+    commit = next((head for place, head in _linked(tree) if place == worktree.folder), "")
     if commit in {"", baseline.head}:
-        return TakenBack(is_gone=True)
+        return WorktreeMerge(is_gone=True)
     if _is_merged(tree, commit):
-        _remove(tree, lent)
-        return TakenBack()
-    if not _exists(tree, lent.branch):
-        branch = f"refs/heads/{lent.branch}"
+        remove_worktree(tree, worktree)
+        return WorktreeMerge()
+    if not _exists(tree, worktree.branch):
+        branch = f"refs/heads/{worktree.branch}"
         tree.git.run("update-ref", "--", branch, commit, tree.git.nothing)
-    return TakenBack(branch=lent.branch, is_gone=True)
+    return WorktreeMerge(branch=worktree.branch, is_gone=True)
 
 
-def lent_out(tree: Tree, run: str = "") -> list[Lent]:
+def agent_worktrees(tree: Tree, run: str = "") -> list[AgentWorktree]:
     """The trees that agents have in this repository: at work, or left by one that failed.
 
     Args:
@@ -312,26 +318,25 @@ def lent_out(tree: Tree, run: str = "") -> list[Lent]:
     found = []
     for place, _ in _linked(tree):
         above, agent = os.path.split(place)
-        lent = Lent(run=os.path.basename(above), agent=agent, folder=place, owner=tree.folder)
-        if run in {"", lent.run, lent.key} and _is_ours(tree, lent):
-            found.append(lent)
+        worktree = AgentWorktree(
+            run=os.path.basename(above), agent=agent, folder=place, owner=tree.folder
+        )
+        if run in {"", worktree.run, worktree.key} and _is_ours(tree, worktree):
+            found.append(worktree)
     return found
 
 
-def _is_ours(tree: Tree, lent: Lent) -> bool:
+def _is_ours(tree: Tree, worktree: AgentWorktree) -> bool:
     with suppress(SettingError):  # a folder whose name is not a run id
-        return os.path.isdir(lent.folder) and load_baseline(tree, lent.key) is not None
+        return os.path.isdir(worktree.folder) and load_baseline(tree, worktree.key) is not None
     return False
 
 
-def discard(tree: Tree, lent: Lent) -> None:
-    """Remove an agent's tree, with all that was not taken back from it."""
-    _remove(tree, lent)
-
-
-def _dress(own: Tree, places: Mapping[str, FileState], head: Mapping[str, TreeEntry]) -> None:
+def _copy_changes(
+    own: Tree, places: Mapping[str, FileState], head: Mapping[str, TreeEntry]
+) -> None:
     """Make a new work tree what the user's was: with the changes that are not committed."""
-    take(
+    apply_steps(
         own,
         [
             PathStep(
@@ -346,30 +351,30 @@ def _dress(own: Tree, places: Mapping[str, FileState], head: Mapping[str, TreeEn
     )
 
 
-def _keep(lent: Lent, aside: SetAside, conflicts: tuple[Conflict, ...]) -> str:
+def _keep(worktree: AgentWorktree, aside: SetAside, conflicts: tuple[Conflict, ...]) -> str:
     """Put the changes on a branch, as commits that git would have made: filters applied."""
-    own = Tree.find(lent.folder)
+    own = Tree.find(worktree.folder)
     with locked(own):
         paths = b"".join(os.fsencode(move.path) + b"\0" for move in aside.moves)
         aside_index = os.path.join(own.scratch, "tmp-kept")
-        git = own.git.having(GIT_INDEX_FILE=aside_index)
+        git = own.git.with_variables(GIT_INDEX_FILE=aside_index)
         head = own.head
         git.run("read-tree", head)
         options = ("--add", "--remove", "--replace", "-z", "--stdin")
         git.run("update-index", *options, stdin=paths)
         whole = git.line("write-tree", "--missing-ok")
         os.unlink(aside_index)
-        branch = _branched(own, lent, whole, head)
+        branch = _branched(own, worktree, whole, head)
         why = {"conflicts": [each.to_json() for each in conflicts]}
         objects = Objects(own.store)
         record = add_record(objects, why, {})
-        advance(own, aside, "kept", made=branch, plan=record, objects=objects)
+        set_state(own, aside, "kept", made=branch, plan=record, objects=objects)
     return branch
 
 
-def _branched(own: Tree, lent: Lent, whole: str, head: str) -> str:
+def _branched(own: Tree, worktree: AgentWorktree, whole: str, head: str) -> str:
     """The branch that has this tree on this commit, made unless it is there."""
-    number, branch = 1, lent.branch
+    number, branch = 1, worktree.branch
     while True:
         found = own.git.ask("log", "-1", "--format=%T %P", f"refs/heads/{branch}", "--")
         if found.out.decode().split() == [whole, head]:
@@ -378,8 +383,8 @@ def _branched(own: Tree, lent: Lent, whole: str, head: str) -> str:
             break
         # It holds earlier work, or has commits of the user's by now.
         number += 1
-        branch = f"{lent.branch}-{number}"
-    message = f"mulligan: what {lent.agent} did in {lent.run}\n"
+        branch = f"{worktree.branch}-{number}"
+    message = f"mulligan: what {worktree.agent} did in {worktree.run}\n"
     objects = Objects(own.store)
     commit = objects.commit(whole, [head], message)
     objects.write()
@@ -387,25 +392,26 @@ def _branched(own: Tree, lent: Lent, whole: str, head: str) -> str:
     return branch
 
 
-def _cleared(tree: Tree, lent: Lent, result: TakenBack) -> TakenBack:
+def _removed(tree: Tree, worktree: AgentWorktree, result: WorktreeMerge) -> WorktreeMerge:
     """Remove the agent's tree, unless it holds what would be lost with it."""
-    if os.path.isdir(lent.folder):
-        own = Tree.find(lent.folder)
-        status, baseline = TreeStatus.of(own), load_baseline(own, lent.key)
-        moves = () if baseline is None else _fresh(own, lent.key, baseline, status)
-        late = [Left(path=each.path, reason="it was changed meanwhile") for each in moves]
-        left = (*status.left, *ignored(own), *late)
+    if os.path.isdir(worktree.folder):
+        own = Tree.find(worktree.folder)
+        status, baseline = TreeStatus.of(own), load_baseline(own, worktree.key)
+        moves = () if baseline is None else _unmerged(own, worktree.key, baseline, status)
+        late = [LeftPath(path=each.path, reason="it was changed meanwhile") for each in moves]
+        left = (*status.left, *ignored_paths(own), *late)
         if left:
-            return replace(result, left=left, folder=lent.folder)
-    _remove(tree, lent)
+            return replace(result, left=left, folder=worktree.folder)
+    remove_worktree(tree, worktree)
     return result
 
 
-def _remove(tree: Tree, lent: Lent) -> None:
+def remove_worktree(tree: Tree, worktree: AgentWorktree) -> None:
+    """Remove an agent's tree, with all that was not merged from it."""
     # With a baseline but no folder, it would look as if another program removed it.
-    _move_out(lent.folder)
-    forget_baselines(tree, lent.key)
-    _clear(tree, lent.folder)
+    _move_out(worktree.folder)
+    drop_baselines(tree, worktree.key)
+    _clear(tree, worktree.folder)
 
 
 def _linked(tree: Tree) -> list[tuple[str, str]]:
@@ -426,7 +432,7 @@ def _move_out(place: str) -> None:
         os.rename(place, os.path.join(above, f"{_GONE}{os.urandom(4).hex()}-{name}"))
 
 
-def _is_leaving(place: str) -> bool:
+def _is_being_removed(place: str) -> bool:
     """Whether `_move_out` was called, and `_clear` was not."""
     return any(_moved_out(place))
 
@@ -468,7 +474,7 @@ def _moved_out(place: str) -> Iterator[str]:
                 yield os.path.join(above, each)
 
 
-def _collect(
+def _record_changes(
     own: Tree, key: str, baseline: Baseline, records: list[SetAside], *, folder: str
 ) -> SetAside | None:
     """Record what the agent has done in its tree, unless the last record has the same.
@@ -489,12 +495,12 @@ def _collect(
     if last is not None and last.state != "returned" and _same(last.moves, moves):
         return last
     if last is not None and last.state == "prepared":
-        withdraw(own, last)  # not given to the user's tree yet, and outdated
+        delete_record(own, last)  # not given to the user's tree yet, and outdated
         last = None
     if not moves:
         return last
     since = baseline.commit
-    return write(
+    return write_record(
         status,
         key,
         "worktree",
@@ -522,7 +528,7 @@ def _moves(
     moved = {path for path in {*then, *status.head} if then.get(path) != status.head.get(path)}
     hands_off = {each.path for each in status.left}
     paths = sorted({*status.dirty, *moved, *known} - hands_off)
-    now = stored(own, paths, status, objects)
+    now = read_states(own, paths, status, objects)
     clean: dict[str, TreeEntry] = smudged(
         own, baseline.head, {p: then[p] for p in paths if p in then and p not in known}, objects
     )
@@ -534,11 +540,11 @@ def _moves(
     return tuple(moves)
 
 
-def _fresh(
+def _unmerged(
     own: Tree, key: str, baseline: Baseline, status: TreeStatus | None = None
 ) -> tuple[Move, ...]:
     """Changes in the agent's tree that were neither given to the user's tree nor kept."""
-    records = _written(own, key, baseline)
+    records = _records_of(own, key, baseline)
     moves = _moves(own, baseline, records, status or TreeStatus.of(own), Objects(own.store))
     last = records[-1] if records else None
     is_kept = last is not None and last.state in _CLOSED and _same(last.moves, moves)
@@ -553,7 +559,7 @@ def _same(some: tuple[Move, ...], others: tuple[Move, ...]) -> bool:
     return one == other
 
 
-def _written(tree: Tree, key: str, baseline: Baseline | None = None) -> list[SetAside]:
+def _records_of(tree: Tree, key: str, baseline: Baseline | None = None) -> list[SetAside]:
     """The records since `baseline`, which is another each time the tree is lent."""
     return [
         each

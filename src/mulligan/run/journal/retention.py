@@ -61,11 +61,11 @@ def _trees(runs: RunStore, id_: str, state: RunState) -> list[Tree]:
         return []
     from ..git import Tree
     from ..plan.drive import kept_plan
-    from ..plan.trees import touched
+    from ..plan.trees import tree_folders
 
     with contextlib.suppress(GitError, NoSuchRun, OSError):
         plan, _, cwd = kept_plan(runs, id_)
-        return [Tree.find(folder) for folder in sorted(touched(plan, cwd))]
+        return [Tree.find(folder) for folder in sorted(tree_folders(plan, cwd))]
     return []
 
 
@@ -75,13 +75,13 @@ def _keeps_work(runs: RunStore, id_: str, trees: list[Tree]) -> bool:
     left = {os.path.realpath(each) for each in folder.iterdir()} if folder.is_dir() else set()
     if not trees:
         return bool(left)
-    from ..git import lent_out, would_lose
+    from ..git import agent_worktrees, holds_unsaved_work
 
     try:
         for tree in trees:
-            if would_lose(tree, id_):
+            if holds_unsaved_work(tree, id_):
                 return True
-            left -= {each.folder for each in lent_out(tree, id_)}
+            left -= {each.folder for each in agent_worktrees(tree, id_)}
     except (GitError, OSError):
         return True
     return bool(left)
@@ -90,11 +90,11 @@ def _keeps_work(runs: RunStore, id_: str, trees: list[Tree]) -> bool:
 def _forget_trees(id_: str, trees: list[Tree]) -> None:
     """Remove what git keeps for a run: its references, and the trees that agents were lent."""
     for tree in trees:
-        from ..git import discard, drop, lent_out
+        from ..git import agent_worktrees, drop, remove_worktree
 
         with contextlib.suppress(GitError, OSError):  # a tree that is gone keeps nothing
-            for lent in lent_out(tree, id_):
-                discard(tree, lent)
+            for worktree in agent_worktrees(tree, id_):
+                remove_worktree(tree, worktree)
             drop(tree, id_)
 
 
@@ -102,7 +102,7 @@ def _sweep(runs: RunStore, known: set[str], now: float) -> None:
     """Remove folders of logs without a run in the journal, left by a crash before the run was made.
 
     Folders older than the journal are kept: they belonged to a journal that was lost, and are all
-    that is left of its runs. Trees of agents stay as well: `git.lend` can be used without a run.
+    that is left of its runs. Trees of agents stay as well: they can be made without a run.
     """
     import shutil  # which loads three compressors, and this is done once a day
 

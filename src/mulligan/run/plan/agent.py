@@ -31,9 +31,9 @@ from ..journal.state import RunState, state_of
 from ..listeners import RunListener
 from ..process.orphans import marked
 from .acceptance import gets_another_attempt, is_verified
-from .artifacts import put, target_of
-from .prompts import command_for, output_in, variables_of
-from .trees import said_of
+from .artifacts import output_path, write_output
+from .prompts import command_for, read_output, variables_of
+from .trees import merge_remarks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,14 +43,14 @@ if TYPE_CHECKING:
     from ..attempt.clean_tree import TreeCleaner
     from ..attempt.options import DriveOptions
     from ..context import RunContext
-    from ..git import Lent
+    from ..git import AgentWorktree
     from ..journal.entries import JournalEntry
     from ..journal.store import ClaimedRun
     from ..process.stdin import StdinSpool
     from ..process.stop import Stop
     from .model import Agent, GitMode, Phase, Plan
 
-__all__ = ("AnswerKeeper", "PlanAgent", "evidence")
+__all__ = ("AnswerKeeper", "PlanAgent", "verification_feedback")
 
 
 # How much of a verification's output goes back to the agent: its end, where test runners sum up.
@@ -92,7 +92,7 @@ class PlanAgent:
         self._folder, self._home = folder, cwd
         self._now = context.platform.clock.wall
         self._unwritten: AttemptEnd | None = None
-        self._own_tree: Lent | None = None
+        self._own_tree: AgentWorktree | None = None
 
     def state(self, *, is_made: bool = True) -> RunState | None:
         """The state of its run; None if it was never started."""
@@ -252,7 +252,7 @@ class PlanAgent:
         if state is None or state.status != "done" or not is_verified(phase, state):
             return ""
         run = f"{self._run}.{phase.name}.{agent.name}"
-        return output_in(self._runs.folder / "runs" / run / "answer")
+        return read_output(self._runs.folder / "runs" / run / "answer")
 
     @property
     def _answer(self) -> Path:
@@ -265,24 +265,26 @@ class PlanAgent:
         return self._home / self._plan.cwd / self._agent.cwd
 
     def _cwd(self) -> Path:
-        lent = self._lent()
-        if lent is None:
+        worktree = self._lent()
+        if worktree is None:
             return self._base()
         # The same place in the tree of its own.
-        return Path(lent.folder) / os.path.relpath(os.path.realpath(self._base()), lent.owner)
+        return Path(worktree.folder) / os.path.relpath(
+            os.path.realpath(self._base()), worktree.owner
+        )
 
     def _mode(self) -> GitMode:
         return self._phase.git or self._plan.git
 
-    def _lent(self) -> Lent | None:
+    def _lent(self) -> AgentWorktree | None:
         """The tree of its own, made if it has none yet."""
         if self._mode() != "worktree":
             return None
         if self._own_tree is None or not Path(self._own_tree.folder).is_dir():
-            from ..git import Tree, lend
+            from ..git import Tree, add_worktree
 
             tree = Tree.find(self._base())
-            self._own_tree = lend(tree, self._run, self._git_name, under=self._trees)
+            self._own_tree = add_worktree(tree, self._run, self._git_name, under=self._trees)
         return self._own_tree
 
     @property
@@ -301,17 +303,19 @@ class PlanAgent:
             return None
         from ..attempt.clean_tree import TreeCleaner
         from ..git import Tree
-        from .trees import baseline_of
+        from .trees import plan_baseline
 
-        lent = self._lent()
-        if lent is None:
+        worktree = self._lent()
+        if worktree is None:
             tree = Tree.find(self._base())
             key = f"{self._run}/agents/{self._git_name}"
             # A commit takes all changes of the plan, whichever of its agents made them.
-            since = baseline_of(tree, self._run) if mode == "commit" else ""
+            since = plan_baseline(tree, self._run) if mode == "commit" else ""
             return TreeCleaner(tree, mode, key, since=since, prefix=self._plan.commit_prefix)
         # The agent's own tree: cleaned for a restart, left alone for a resumed session.
-        return TreeCleaner(Tree.find(lent.folder), "snapshot", lent.key, is_for_restarts_only=True)
+        return TreeCleaner(
+            Tree.find(worktree.folder), "snapshot", worktree.key, is_for_restarts_only=True
+        )
 
     # Acceptance
 
@@ -324,7 +328,7 @@ class PlanAgent:
         if gets_another_attempt(self._phase, self._agent, state):
             check = state.checks[-1]
             because = "the verification failed: one more attempt, with its output"
-            told = evidence(self._phase.verify, check)
+            told = verification_feedback(self._phase.verify, check)
             # The schedule decides whether and when it is made: the cost limit may forbid it.
             self._write(RunReopened(check.at, check.at, because, told))
         elif is_verified(self._phase, state) and not state.is_delivered:
@@ -371,7 +375,7 @@ class PlanAgent:
         A file outside the lent tree is written to the path that the plan names.
         """
         output = self._agent.output
-        is_inside = output and self.tree and target_of(cwd, output).is_relative_to(self.tree)
+        is_inside = output and self.tree and output_path(cwd, output).is_relative_to(self.tree)
         self._put_answer(cwd if is_inside else self._base())
 
     def _deliver(self, state: RunState) -> None:
@@ -398,7 +402,7 @@ class PlanAgent:
     def _put_answer(self, folder: Path) -> None:
         """Copy its answer to the file that the plan names. Idempotent."""
         if self._agent.output and self._answer.exists():
-            put(self._answer, folder, self._agent.output)
+            write_output(self._answer, folder, self._agent.output)
 
     def _taken_back(self) -> tuple[str, list[str]]:
         """Bring the changes of its own tree into the plan's.
@@ -407,13 +411,15 @@ class PlanAgent:
         """
         if self._mode() != "worktree":
             return "", []
-        from ..git import Tree, lent_to, take_back
+        from ..git import Tree, merge_worktree, worktree_of
 
         # Not lent again: a supervisor that was killed may have taken it back before.
-        lent = lent_to(Tree.find(self._base()), self._run, self._git_name, under=self._trees)
+        worktree = worktree_of(
+            Tree.find(self._base()), self._run, self._git_name, under=self._trees
+        )
         self._own_tree = None
-        taken = take_back(lent, is_kept=not self._phase.merge)
-        return said_of(taken, lent.key)
+        taken = merge_worktree(worktree, is_kept=not self._phase.merge)
+        return merge_remarks(taken, worktree.key)
 
     def _known(self) -> RunState:
         state = self.state()
@@ -470,7 +476,7 @@ class _Tail:
         return 0.0
 
 
-def evidence(command: tuple[str, ...], checked: WorkVerified) -> str:
+def verification_feedback(command: tuple[str, ...], checked: WorkVerified) -> str:
     """What the agent is told after a verification that failed."""
     shown = mask(shlex.join(command))
     return (

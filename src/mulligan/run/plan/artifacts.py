@@ -15,12 +15,12 @@ from pathlib import Path
 from ...core.redaction import clean
 from ...errors import SettingError
 
-__all__ = ("put", "target_of")
+__all__ = ("output_path", "write_output")
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def target_of(folder: Path, output: str) -> Path:
+def output_path(folder: Path, output: str) -> Path:
     """Where `output` of an agent that runs in `folder` really lies.
 
     Raises:
@@ -54,7 +54,7 @@ def target_of(folder: Path, output: str) -> Path:
     return target
 
 
-def put(answer: Path, folder: Path, output: str) -> None:
+def write_output(answer: Path, folder: Path, output: str) -> None:
     """Copy `answer` to the file `output` of an agent that runs in `folder`, all or nothing.
 
     A link in its place is replaced, whatever it points to.
@@ -62,7 +62,7 @@ def put(answer: Path, folder: Path, output: str) -> None:
     Raises:
         SettingError: The file cannot be written, or does not lie where the plan says.
     """
-    target = target_of(folder, output)
+    target = output_path(folder, output)
     new = target.with_name(f".{target.name[:100]}.{os.urandom(4).hex()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

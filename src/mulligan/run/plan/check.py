@@ -20,9 +20,9 @@ from ...core.redaction import mask
 from ...errors import SettingError
 from ..agents.catalogue import asking
 from ..git.worktrees import sharing_problem
-from .artifacts import target_of
-from .prompts import prompt_of, references, unknown, variables_of
-from .schema import UNFIT
+from .artifacts import output_path
+from .prompts import prompt_of, references, unknown_name, variables_of
+from .schema import WITHOUT_EFFECT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -30,10 +30,17 @@ if TYPE_CHECKING:
     from ...config.lines import KeyPath
     from .model import Agent, Phase, Plan
 
-__all__ = ("ALONE", "Problem", "available", "missing", "problems", "unready")
+__all__ = (
+    "EXCLUSIVE",
+    "Problem",
+    "available_outputs",
+    "machine_problems",
+    "missing_programs",
+    "problems",
+)
 
 # Modes that set aside or commit every change in the tree, whichever agent has made it.
-ALONE = frozenset({"commit", "snapshot", "stash"})
+EXCLUSIVE = frozenset({"commit", "snapshot", "stash"})
 
 # `TOKENIZERS_PARALLELISM=false` is not a secret.
 _SHORTEST_SECRET = 8
@@ -75,7 +82,7 @@ def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[
         yield from _variables(phase.variables, ("phases", at))
         yield from _policy(phase, ("phases", at, "policy"))
         yield from _sharing(plan, at, home or folder)
-        outputs = available(plan, phase)
+        outputs = available_outputs(plan, phase)
         for number, agent in enumerate(phase.agents):
             path = ("phases", at, "agents", number)
             yield from _variables(agent.variables, path)
@@ -84,7 +91,7 @@ def problems(plan: Plan, *, folder: Path, home: Path | None = None) -> Iterator[
     yield from _outputs(plan, home or folder)
 
 
-def unready(plan: Plan, *, home: Path, environ: Mapping[str, str]) -> Iterator[Problem]:
+def machine_problems(plan: Plan, *, home: Path, environ: Mapping[str, str]) -> Iterator[Problem]:
     """What this machine lacks, and no earlier agent of the plan could provide.
 
     In a phase that tolerates failed agents, a missing program fails only its agent.
@@ -99,7 +106,7 @@ def unready(plan: Plan, *, home: Path, environ: Mapping[str, str]) -> Iterator[P
         if phase.verify:
             found = _unfound(phase.verify[0], home / plan.cwd, search, ("phases", at, "verify"))
             yield from (each for each in found if each.is_certain)
-        absent = missing(plan, at, home=home, environ=environ)
+        absent = missing_programs(plan, at, home=home, environ=environ)
         lacking = [each for each in absent if each.is_certain]
         is_first = not plan.needs(phase)
         least = {"fail_fast": len(phase.agents), "continue": 1}
@@ -115,7 +122,9 @@ def unready(plan: Plan, *, home: Path, environ: Mapping[str, str]) -> Iterator[P
                 )
 
 
-def missing(plan: Plan, at: int, *, home: Path, environ: Mapping[str, str]) -> Iterator[Problem]:
+def missing_programs(
+    plan: Plan, at: int, *, home: Path, environ: Mapping[str, str]
+) -> Iterator[Problem]:
     """Programs of the agents of the phase at `at` that are not here."""
     for number, agent in enumerate(plan.phases[at].agents):
         key = "command" if agent.command else "program"
@@ -140,7 +149,7 @@ def _unfound(first: str, place: Path, search: str, path: KeyPath) -> Iterator[Pr
         yield Problem(path, f"there is no program {first} here", hint, is_certain)
 
 
-def available(plan: Plan, phase: Phase) -> dict[str, dict[str, str]]:
+def available_outputs(plan: Plan, phase: Phase) -> dict[str, dict[str, str]]:
     """The outputs that a prompt of `phase` may name: of the phases it needs, and what they need.
 
     What they will have printed is not known yet; each text says whose it will be.
@@ -170,7 +179,7 @@ def _sharing(plan: Plan, at: int, home: Path) -> Iterator[Problem]:
     """Agents in the same tree whose changes a retry in this phase would set aside as its own."""
     phase = plan.phases[at]
     mode = phase.git or plan.git
-    if mode not in ALONE:
+    if mode not in EXCLUSIVE:
         return
     for agent in phase.agents:
         tree = _tree_of(home / plan.cwd / agent.cwd)
@@ -219,7 +228,9 @@ def _policy(phase: Phase, path: KeyPath) -> Iterator[Problem]:
         # The others differ from preset to preset, and were not set by the user.
         for field in ("store", "codes", "key_ttl"):
             if getattr(phase.policy, field):
-                yield Problem((*path, field), f"has no effect on programs: it is {UNFIT[field]}")
+                yield Problem(
+                    (*path, field), f"has no effect on programs: it is {WITHOUT_EFFECT[field]}"
+                )
 
 
 def _variables(variables: Mapping[str, str], path: KeyPath) -> Iterator[Problem]:
@@ -301,7 +312,7 @@ def _agent(
     for name in used:
         if name not in names:
             hint = _why(plan, phase, name) or _nearest(name, names)
-            yield Problem((*path, key), unknown(name, variables, outputs), hint)
+            yield Problem((*path, key), unknown_name(name, variables, outputs), hint)
             break
 
 
@@ -331,7 +342,7 @@ def _outputs(plan: Plan, home: Path) -> Iterator[Problem]:
                 continue
             path: KeyPath = ("phases", at, "agents", number, "output")
             try:
-                file = target_of(home / plan.cwd / agent.cwd, agent.output)
+                file = output_path(home / plan.cwd / agent.cwd, agent.output)
             except SettingError as wrong:
                 yield Problem(path, str(wrong).removeprefix("output "))
                 continue

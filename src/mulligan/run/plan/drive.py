@@ -17,11 +17,11 @@ from ..journal.entries import PLAN, RunMade, RunReopened, RunRescheduled
 from ..journal.store import NoSuchRun
 from ..show.notify import Notifier, remember, remembered
 from .acceptance import rejection
-from .check import problems, unready
+from .check import machine_problems, problems
 from .conductor import EX_TEMPFAIL, Conductor
 from .load import plan_data, plan_from_data
 from .prompts import prompt_of
-from .trees import alone_in, at_work, check_trees, files_aside, forget
+from .trees import check_trees, drop_plan_baselines, exclusive_trees, files_aside, holding_trees
 
 if TYPE_CHECKING:
     from ..attempt.options import DriveOptions
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .model import Plan
     from .report import Report
 
-__all__ = ("KeptPlan", "allow_cost", "conduct", "kept_plan", "make_plan", "revive")
+__all__ = ("KeptPlan", "conduct", "kept_plan", "make_plan", "reopen_agents", "set_cost_limit")
 
 # Seconds from which a wait is reported; that of a run under the default policy.
 _NEWS_AFTER = 120.0
@@ -84,7 +84,7 @@ def make_plan(
     runs, environ = context.runs, context.environ
     for problem in (
         *problems(plan, folder=folder, home=cwd),
-        *unready(plan, home=cwd, environ=environ),
+        *machine_problems(plan, home=cwd, environ=environ),
     ):
         hint = f"; {problem.hint}" if problem.hint else ""
         raise SettingError(f"{path_text(problem.path)}: {problem.message}{hint}")
@@ -128,7 +128,7 @@ def _check_promised(runs: RunStore, mine: set[str]) -> None:
         shared: set[str] = set()
         with suppress(GitError, NoSuchRun):  # it cannot be resumed there
             other, _, home = kept_plan(runs, id_)
-            shared = alone_in(other, home) & mine
+            shared = exclusive_trees(other, home) & mine
         if shared:
             raise TreeBusy(_promised(min(shared), id_, state))
 
@@ -171,7 +171,7 @@ def _keep(runs: RunStore, id_: str, kept: KeptPlan) -> None:
     half.replace(file)
 
 
-def allow_cost(runs: RunStore, id_: str, cost_limit: float) -> None:
+def set_cost_limit(runs: RunStore, id_: str, cost_limit: float) -> None:
     """Change the cost limit, and nothing else, of a plan that this process has claimed."""
     kept = kept_plan(runs, id_)
     _keep(runs, id_, kept._replace(plan=replace(kept.plan, cost_limit=cost_limit)))
@@ -234,10 +234,10 @@ def conduct(
         waits=(lambda _: None) if notifier is None else notifier.waits,
     )
     try:
-        with at_work(plan, cwd, claimed.id, context.stop) as trees:
+        with holding_trees(plan, cwd, claimed.id, context.stop) as trees:
             code = conductor.go()
             if code == 0:
-                forget(trees, claimed.id)
+                drop_plan_baselines(trees, claimed.id)
     except GitError as error:
         if how.park == "exit" and isinstance(error, TreeBusy):
             later = RunRescheduled(context.now(), context.now() + _BUSY, str(error))
@@ -260,7 +260,7 @@ def conduct(
     return code, found
 
 
-def revive(
+def reopen_agents(
     runs: RunStore,
     id_: str,
     now: float,

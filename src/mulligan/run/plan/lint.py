@@ -18,7 +18,7 @@ from ...core.policy import Policy
 from ...core.redaction import mask
 from ...errors import SettingError
 from ..agents.catalogue import askable
-from .check import available, missing, problems, unready
+from .check import available_outputs, machine_problems, missing_programs, problems
 from .model import Phase, Plan
 from .prompts import LONGEST_ARGUMENT, LONGEST_OUTPUT, prompt_of, references
 from .trees import tree_problems
@@ -52,7 +52,7 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Pol
     # A program that is not on this machine is no error of the plan; the run is refused here.
     found += [
         _found(each, is_grave=each.path[-1] == "cwd")
-        for each in unready(plan, home=home or folder, environ=os.environ)
+        for each in machine_problems(plan, home=home or folder, environ=os.environ)
     ]
     found += _plan(plan)
     used: set[str] = set()
@@ -62,7 +62,7 @@ def lint_plan(plan: Plan, *, folder: Path, home: Path | None = None) -> list[Pol
         found += _policy(phase, path)
         found += [
             _found(each, is_grave=False)
-            for each in missing(plan, at, home=home or folder, environ=os.environ)
+            for each in missing_programs(plan, at, home=home or folder, environ=os.environ)
         ]
         for number, agent in enumerate(phase.agents):
             here = (*path, "agents", number)
@@ -212,7 +212,7 @@ def _length(
     """Outputs that together may be longer than an argument can be."""
     if agent.input == "stdin":
         return
-    outputs = available(plan, phase)
+    outputs = available_outputs(plan, phase)
     count = sum(
         len(agents) if f"outputs.{name}" in names else 0 for name, agents in outputs.items()
     ) + sum(f"outputs.{name}.{who}" in names for name, agents in outputs.items() for who in agents)

@@ -23,7 +23,7 @@ from ...errors import SettingError
 from ..attempt.policy import run_policy
 from .check import problems
 from .model import Plan
-from .schema import PHASE_POLICY_WORDS, PLAN_WORDS, policy_table, taken_out
+from .schema import PHASE_POLICY_WORDS, PLAN_WORDS, policy_table, split_policy
 
 if TYPE_CHECKING:
     import os
@@ -95,7 +95,7 @@ def _phase(
     own = dict(phase)
     path: KeyPath = ("phases", at)
     try:
-        table, places[at] = taken_out(own)
+        table, places[at] = split_policy(own)
         if table is None:
             return own
         path = (*path, "policy")

@@ -26,11 +26,11 @@ __all__ = (
     "LONGEST_ARGUMENT",
     "LONGEST_OUTPUT",
     "command_for",
-    "filled",
-    "output_in",
+    "fill_prompt",
     "prompt_of",
+    "read_output",
     "references",
-    "unknown",
+    "unknown_name",
     "variables_of",
 )
 
@@ -80,7 +80,7 @@ def command_for(
     Raises:
         SettingError: The prompt names something that does not exist, or is too long to be passed.
     """
-    prompt = filled(prompt_of(agent, folder), variables, outputs)
+    prompt = fill_prompt(prompt_of(agent, folder), variables, outputs)
     if not prompt.strip():
         if agent.program:
             raise SettingError(f"the prompt of {agent.name} is empty once it is filled in")
@@ -153,7 +153,7 @@ def references(prompt: str) -> Iterator[str]:
             yield found[1]
 
 
-def filled(
+def fill_prompt(
     prompt: str, variables: Mapping[str, str], outputs: Mapping[str, Mapping[str, str]]
 ) -> str:
     r"""`prompt` with its ``{{…}}`` filled in, once; ``\{{`` stands for the braces themselves.
@@ -190,10 +190,12 @@ def _meant(
         # The phase succeeded without this agent: it failed, or was stopped before it printed
         # anything.
         return [_Piece(_fit(""), is_output=True)]
-    raise SettingError("the prompt " + unknown(name, variables, outputs))
+    raise SettingError("the prompt " + unknown_name(name, variables, outputs))
 
 
-def unknown(name: str, variables: Iterable[str], outputs: Mapping[str, Mapping[str, str]]) -> str:
+def unknown_name(
+    name: str, variables: Iterable[str], outputs: Mapping[str, Mapping[str, str]]
+) -> str:
     """What to say about an unknown name that a prompt uses."""
     phases = [f"outputs.{phase}" for phase in outputs]
     agents = [f"outputs.{phase}.{agent}" for phase in outputs for agent in outputs[phase]]
@@ -212,7 +214,7 @@ def _together(agents: Mapping[str, str]) -> Iterator[_Piece]:
         yield _Piece(_fit(text), is_output=True)
 
 
-def output_in(file: Path) -> str:
+def read_output(file: Path) -> str:
     """What an agent printed, as it enters a prompt; the middle of a long output is not read."""
     try:
         with file.open("rb") as opened:

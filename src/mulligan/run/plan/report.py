@@ -41,7 +41,7 @@ __all__ = (
     "as_data",
     "as_lines",
     "as_markdown",
-    "fallen",
+    "count_outstanding",
     "report",
 )
 
@@ -325,7 +325,7 @@ def _spent(found: Report) -> str:
     attempts = sum(agent.attempts for agent in agents)
     parts = [
         f"{good} of {len(agents)} agents succeeded",
-        *fallen(agent.status for agent in agents),
+        *count_outstanding(agent.status for agent in agents),
         f"{attempts} attempt{'s' if attempts != 1 else ''} in {duration_text(found.took)}",
     ]
     if found.waited >= 1:
@@ -333,7 +333,7 @@ def _spent(found: Report) -> str:
     return ", ".join([*parts, *filter(None, (money(found.cost), token_text(found.tokens)))])
 
 
-def fallen(statuses: Iterable[str]) -> list[str]:
+def count_outstanding(statuses: Iterable[str]) -> list[str]:
     """How many agents have finished their work and not succeeded, by what it lacks."""
     counts = Counter(statuses)
     return [f"{counts[status]} {status}" for status in _LACKS if counts[status]]

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ...config.lines import KeyPath
 
-__all__ = ("PHASE_POLICY_WORDS", "PLAN_WORDS", "UNFIT", "policy_table", "taken_out")
+__all__ = ("PHASE_POLICY_WORDS", "PLAN_WORDS", "WITHOUT_EFFECT", "policy_table", "split_policy")
 
 _PIPELINE = "pipeline"
 # R-B13, R-B14.
@@ -40,7 +40,7 @@ _OURS = ("retry_delays", "jitter", "max_wait", "partial_failure")
 
 # Fields of a policy that cannot mean anything for a program, and what they are for.
 _SHARED = "for calls that share a target; a program has the limits of its account"
-UNFIT = {
+WITHOUT_EFFECT = {
     "store": "where calls share their state; runs share theirs by MULLIGAN_STORE",
     "gate": _SHARED,
     "breaker": _SHARED,
@@ -54,7 +54,7 @@ UNFIT = {
 _UNFIT_TIMEOUTS = ("connect", "read", "write", "pool")
 
 
-def taken_out(phase: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+def split_policy(phase: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
     """Take the policy's table out of `phase`, and `partial_failure` out of both.
 
     What is left has the fields of `Phase`. Returns the table, and where the failure mode stood.
@@ -88,7 +88,7 @@ def taken_out(phase: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
 def policy_table(table: dict[str, Any]) -> dict[str, Any]:
     """The table of a phase's policy in the words of a policy file."""
     own = dict(table)
-    for key, why in UNFIT.items():
+    for key, why in WITHOUT_EFFECT.items():
         if key in own:
             raise InvalidKey((key,), f"has no effect on programs: it is {why}", "leave it out")
     timeouts = own.get("timeouts")
@@ -186,7 +186,7 @@ def _known(table: KeyPath, _: str) -> Collection[str]:
 def _policy_known(table: KeyPath, shape: str) -> Collection[str]:
     """The keys of a table inside a phase's policy."""
     found = policy_keys(table, shape)
-    return {*found, *_OURS} - {*UNFIT} if not table else found
+    return {*found, *_OURS} - {*WITHOUT_EFFECT} if not table else found
 
 
 _SYNONYMS: dict[str, tuple[str, ...]] = {

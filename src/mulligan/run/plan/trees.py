@@ -15,11 +15,11 @@ from ...errors import GitError, GitRefused
 from ..git import (
     OPEN,
     Tree,
-    forget_baselines,
+    agent_worktrees,
+    drop_baselines,
     has_baseline,
     interruptible,
     leased,
-    lent_out,
     load_all,
     load_baseline,
     record_baseline,
@@ -27,26 +27,26 @@ from ..git import (
 from ..git.commits import identity
 from ..git.refs import reading
 from ..git.status import TreeStatus
-from .check import ALONE, Problem
+from .check import EXCLUSIVE, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from ..git import TakenBack
+    from ..git import WorktreeMerge
     from ..process.stop import Stop
     from .model import Phase, Plan
 
 __all__ = (
-    "alone_in",
-    "at_work",
-    "baseline_of",
     "check_trees",
+    "drop_plan_baselines",
+    "exclusive_trees",
     "files_aside",
-    "forget",
-    "said_of",
+    "holding_trees",
+    "merge_remarks",
+    "plan_baseline",
     "still_aside",
-    "touched",
+    "tree_folders",
     "tree_problems",
 )
 
@@ -107,18 +107,18 @@ def check_trees(plan: Plan, home: Path) -> set[str]:
         return {tree.folder for tree, _ in _lease(plan, home, "", stack)}
 
 
-def alone_in(plan: Plan, home: Path) -> set[str]:
+def exclusive_trees(plan: Plan, home: Path) -> set[str]:
     """The trees in which all changes count as the plan's, by their folders."""
-    return {tree.folder for tree, modes in _trees(plan, home) if modes & ALONE}
+    return {tree.folder for tree, modes in _trees(plan, home) if modes & EXCLUSIVE}
 
 
-def touched(plan: Plan, home: Path) -> set[str]:
+def tree_folders(plan: Plan, home: Path) -> set[str]:
     """The trees in which git does anything for the plan, by their folders."""
     return {tree.folder for tree, _ in _trees(plan, home)}
 
 
 @contextmanager
-def at_work(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[list[Tree]]:
+def holding_trees(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[list[Tree]]:
     """Hold the trees of the plan, and record their baselines; yields the trees.
 
     Raises:
@@ -130,14 +130,14 @@ def at_work(plan: Plan, home: Path, run: str, stop: Stop) -> Iterator[list[Tree]
         with interruptible(stop):
             trees = _lease(plan, home, run, stack)
             for tree, modes in trees:
-                key = baseline_of(tree, run) if "commit" in modes else ""
+                key = plan_baseline(tree, run) if "commit" in modes else ""
                 if key and load_baseline(tree, key) is None:
                     # A worker that resumes the plan under cron may have no git identity.
                     record_baseline(tree, key, author=identity(tree.git))
         yield [tree for tree, _ in trees]
 
 
-def baseline_of(tree: Tree, run: str) -> str:
+def plan_baseline(tree: Tree, run: str) -> str:
     """The run whose baseline tells the user's changes from those of the whole plan.
 
     Uncommitted changes of one agent are not the user's for the next agent.
@@ -146,13 +146,13 @@ def baseline_of(tree: Tree, run: str) -> str:
     return f"{run}/agents/tree-{which}"
 
 
-def forget(trees: list[Tree], run: str) -> None:
+def drop_plan_baselines(trees: list[Tree], run: str) -> None:
     """Delete the baselines of a plan that succeeded."""
     with suppress(GitError):  # harmless: a baseline is left over
         for tree in trees:
             with reading(tree):
                 if has_baseline(tree, run):
-                    forget_baselines(tree, run, but=[each.key for each in lent_out(tree, run)])
+                    drop_baselines(tree, run, but=[each.key for each in agent_worktrees(tree, run)])
 
 
 def files_aside(plan: Plan, home: Path, run: str) -> list[str]:
@@ -176,7 +176,7 @@ def still_aside(plan: Plan, home: Path, run: str) -> list[str]:
             said += [
                 f"the tree of an agent stays, {presentable(each.folder)}; in {where}, mulligan git "
                 f"restore {each.key} restores its changes"
-                for each in lent_out(tree, run)
+                for each in agent_worktrees(tree, run)
             ]
     return said
 
@@ -210,15 +210,15 @@ def _mode(plan: Plan, phase: Phase) -> str:
 def _lease(plan: Plan, home: Path, run: str, stack: ExitStack) -> list[tuple[Tree, set[str]]]:
     found = _trees(plan, home)
     for tree, modes in found:
-        stack.enter_context(leased(tree, run, is_shared=not modes & ALONE))
+        stack.enter_context(leased(tree, run, is_shared=not modes & EXCLUSIVE))
     return found
 
 
-def said_of(taken: TakenBack, key: str) -> tuple[str, list[str]]:
+def merge_remarks(taken: WorktreeMerge, key: str) -> tuple[str, list[str]]:
     """Why an agent's changes could not be merged, if so, and remarks for the user.
 
     Args:
-        taken: What `take_back` returned.
+        taken: What `merge_worktree` returned.
         key: The agent, as git knows it: ``RUN/agents/NAME``.
     """
     said = [f"git: left {each.path}: {each.reason}" for each in taken.left[:_FEW]]
@@ -231,7 +231,7 @@ def said_of(taken: TakenBack, key: str) -> tuple[str, list[str]]:
     return clean(_trouble(taken, key)), [clean(each) for each in said]
 
 
-def _trouble(taken: TakenBack, key: str) -> str:
+def _trouble(taken: WorktreeMerge, key: str) -> str:
     if taken.given is not None and taken.given.conflicts:
         first, *more = taken.given.conflicts
         others = f" and {len(more)} more" if more else ""

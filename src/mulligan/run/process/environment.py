@@ -55,7 +55,7 @@ def lacking_of_plan(made: RunMade, plan: Plan, home: Path, environ: Mapping[str,
     """What a plan needs and does not find in `environ`, in words; empty for nothing."""
     from ...config.lines import path_text
     from ..agents.catalogue import recognise
-    from ..plan.check import unready
+    from ..plan.check import machine_problems
 
     agents = [agent for phase in plan.phases for agent in phase.agents]
     adapters = [
@@ -64,7 +64,7 @@ def lacking_of_plan(made: RunMade, plan: Plan, home: Path, environ: Mapping[str,
     given = {**environ, **plan.env, **{name: "" for agent in agents for name in agent.env}}
     if missing := _missing(made, adapters, given):
         return missing
-    problem = next(unready(plan, home=home, environ=environ), None)
+    problem = next(machine_problems(plan, home=home, environ=environ), None)
     return "" if problem is None else f"{path_text(problem.path)}: {problem.message}"
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..listeners import PlanListener
 from ..plan.acceptance import has_succeeded, outstanding
-from ..plan.report import as_data, as_lines, as_markdown, fallen
+from ..plan.report import as_data, as_lines, as_markdown, count_outstanding
 from .messages import StatusText, clock, money, one_line, step_messages
 from .status_line import can_draw
 
@@ -57,7 +57,7 @@ class PlanProgress:
         known = [(phase, self.agents.get(key)) for key, phase, _ in self.plan.agents()]
         begun = [(phase, state) for phase, state in known if state is not None]
         done = sum(has_succeeded(phase, state) for phase, state in begun)
-        short = fallen(outstanding(phase, state) for phase, state in begun)
+        short = count_outstanding(outstanding(phase, state) for phase, state in begun)
         return ", ".join([f"{done} of {len(known)} succeeded", *short])
 
     @property
@@ -66,7 +66,7 @@ class PlanProgress:
         return sum(costs) if costs else None
 
 
-class _Pen(Protocol):
+class _PlanWriter(Protocol):
     """One way to show a plan."""
 
     def agent(self, key: str, before: RunState | None, state: RunState, now: float, /) -> None: ...
@@ -107,7 +107,7 @@ class PlanTable(PlanListener):
         self.is_unreported = False
         lines = _Lines(run, streams, is_coloured=not environ.get("NO_COLOR"))
         self._lines = lines
-        self._pen: _Pen = lines
+        self._pen: _PlanWriter = lines
         if is_json:
             self._pen = _Events(run, streams)
         elif can_draw(streams.descriptors["stderr"], environ):
