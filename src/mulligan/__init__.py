@@ -64,7 +64,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from .once.api import Once, new_key
-    from .shared.guard_share import headers_of
+    from .shared.guard_target import headers_of
     from .telemetry.background import BackgroundListener
     from .telemetry.counters import Counters
     from .telemetry.json_lines import JsonLinesListener
@@ -165,7 +165,7 @@ _HOME = {
     "delegate": "tools.delegation",
     "delegate_all": "tools.delegation",
     "effects": "adapters.effects",
-    "headers_of": "shared.guard_share",
+    "headers_of": "shared.guard_target",
     "is_unjudged": "api.judge",
     "judge_response": "api.judge",
     "load_policy": "config.loader",

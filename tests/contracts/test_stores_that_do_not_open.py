@@ -104,7 +104,7 @@ class Broken:
     def is_near(self, now):
         return True
 
-    def is_news(self, ticket, stated):
+    def must_write(self, ticket, stated):
         return True
 
     def ended(self, ticket, outcome, failure, stated, took, *, now, wall, was_cut):

@@ -145,7 +145,7 @@ def test_the_first_failure_loads_what_it_needs(made, call, most):
     assert not late & {
         "mulligan.core.events",
         "mulligan.once.claims",
-        "mulligan.shared.guard_share",
+        "mulligan.shared.guard_target",
     }
     assert not {name for name in late if name.startswith("mulligan.stores")}
     assert len(late) <= most

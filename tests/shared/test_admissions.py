@@ -404,11 +404,13 @@ def test_calls_that_began_with_the_failed_one_show_that_not_all_fail(clock):
     asked(gate, clock)  # too new to show anything
     failed = burst.pop()
     gate.leave(failed, "failed", SERVER, **clock.times)
-    assert gate.as_old(failed, 0.0, clock.now) == 9
-    assert gate.as_old(failed, 61.0, clock.now) == 14  # failures since before the old ones began
+    assert gate.count_as_old(failed, 0.0, clock.now) == 9
+    assert (
+        gate.count_as_old(failed, 61.0, clock.now) == 14
+    )  # failures since before the old ones began
     for ticket in (*old, *burst):
         gate.leave(ticket, "succeeded", None, **clock.times)
-    assert gate.as_old(failed, 61.0, clock.now) == 0
+    assert gate.count_as_old(failed, 61.0, clock.now) == 0
 
 
 def test_who_let_calls_wait_leases_no_more_than_they_need(clock):

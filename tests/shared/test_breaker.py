@@ -348,8 +348,8 @@ def test_it_never_opens_where_a_third_of_the_calls_fails_by_chance(seed):
 def test_failures_that_are_quicker_than_answers_do_not_outvote_calls_under_way():
     world = World(Breaker())
     for _ in range(29):
-        assert not world.tell("failure", unheard=30)
-    assert world.tell("failure", unheard=30)
+        assert not world.tell("failure", unanswered=30)
+    assert world.tell("failure", unanswered=30)
 
 
 def test_older_calls_under_way_count_in_the_share_of_failures():
@@ -357,19 +357,19 @@ def test_older_calls_under_way_count_in_the_share_of_failures():
     for _ in range(15):
         world.tell("success")
         for _ in range(4):
-            assert not world.tell("failure", unheard=50)
-    assert any(world.tell("failure", unheard=0) for _ in range(4))
+            assert not world.tell("failure", unanswered=50)
+    assert any(world.tell("failure", unanswered=0) for _ in range(4))
 
 
 def test_calls_from_before_an_outage_do_not_hide_it():
     world = World(Breaker())
-    assert [world.tell("failure", unheard=10_000) for _ in range(500)] == [False] * 499 + [True]
+    assert [world.tell("failure", unanswered=10_000) for _ in range(500)] == [False] * 499 + [True]
 
 
 def test_no_success_opens_it():
     world = World(Breaker())
     for _ in range(25):
-        world.tell("failure", unheard=30)
+        world.tell("failure", unanswered=30)
     assert not world.tell("success")
     assert isinstance(world.ask(), Passed)
 

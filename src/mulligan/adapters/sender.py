@@ -27,7 +27,7 @@ from ..classify.classifier import classifier
 from ..core.failure import Effects, Failure, Kind, Reach
 from ..errors import FailedAnswer, NotAdmitted, SettingError
 from ..once.api import new_key
-from ..shared.guard_share import headers_of
+from ..shared.guard_target import headers_of
 from .effects import asks_a_model, effects_of, stated_effects
 from .runtime_classes import runtime_class
 

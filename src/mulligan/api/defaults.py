@@ -1,4 +1,4 @@
-"""Resolves the options of a guard into defaults (shared parts: `shared.guard_share`)."""
+"""Resolves the options of a guard into defaults (shared parts: `shared.guard_target`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..calls.settings import DeadLetterWriter
     from ..core.adaptive import RecentFailures
     from ..core.events import Event
-    from ..shared.guard_share import GuardTarget, Observer
+    from ..shared.guard_target import GuardTarget, Observer
     from .options import GuardOptions
 
 __all__ = ("listeners_of", "resolve")
@@ -72,7 +72,7 @@ def resolve(target: str, options: GuardOptions) -> tuple[CallSettings, GuardTarg
         observe=_observer(shares, options),
         estimate=_estimate(shares, options),
         spent=None if shares is None else options.get("spent"),
-        overhear=None if shares is None else shares.overhear,
+        observe_error=None if shares is None else shares.observe_error,
         recent_failures=_recent_failures(policy) if options.get("adaptive") else None,
         clock=options.get("clock"),
         dice=options.get("dice"),
@@ -84,7 +84,7 @@ def _shares(target: str, policy: Policy, options: GuardOptions) -> GuardTarget |
     """What the callers of `target` share; a call without one loads nothing for it."""
     if not target:
         return None
-    from ..shared.guard_share import sharing
+    from ..shared.guard_target import sharing
 
     return sharing(target, policy, options)
 
@@ -152,7 +152,7 @@ def _observer(shares: GuardTarget | None, options: GuardOptions) -> Observer | N
         read = _nothing
     if read is None or shares is None:
         return None
-    from ..shared.guard_share import Observer
+    from ..shared.guard_target import Observer
 
     return Observer(read, shares.wants.gate)
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..calls.settings import CallSettings
     from ..core.shared_settings import Breaker, Gate, Tokens
     from ..shared.gate.fast_path import QuotaFastPath
-    from ..shared.guard_share import GuardTarget
+    from ..shared.guard_target import GuardTarget
     from ..shared.target import Target
     from .options import GuardOptions
 
@@ -65,7 +65,7 @@ class Engine:
         "_checked",
         "_settings",
         "deadline",
-        "glance",
+        "fast_path",
         "is_calm",
         "metadata",
         "options",
@@ -86,7 +86,7 @@ class Engine:
         self.options = options
         self._settings: CallSettings | None = None
         self.sharing: GuardTarget | None = None
-        self.glance: QuotaFastPath | None = None
+        self.fast_path: QuotaFastPath | None = None
         self.deadline: float | None = None
         self.path = "known" if options.get("context") else "calm"
         # What the callers of the target share; a test's world has targets of its own.
@@ -110,7 +110,7 @@ class Engine:
             elif settings.observe is not None:
                 is_plain = self.path == "calm" and self.deadline is None
                 self.path = "observed" if is_plain else "watched"
-                self.glance = getattr(settings.observe, "glance", None)
+                self.fast_path = getattr(settings.observe, "fast_path", None)
             elif self.deadline is not None:
                 # A clock of one's own is for tests; the calm paths read the machine's.
                 is_plain = self.path == "calm" and settings.clock is None
@@ -126,7 +126,7 @@ class Engine:
 
     def _settle(self) -> None:
         """Join the target of a guard that was given no settings."""
-        from ..shared import guard_share as sharing  # noqa: F401 -- before a failure needs it
+        from ..shared import guard_target as sharing  # noqa: F401 -- before a failure needs it
 
         self.place = place_for(self.target, "")
         place = self.here()

@@ -118,10 +118,10 @@ class Guard:
                 return engine.recover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
-        if engine.glance is not None and engine.path == "observed":
+        if engine.fast_path is not None and engine.path == "observed":
             from ..shared.gate.fast_path import call
 
-            return call(engine, engine.glance, function, args, kwargs)  # type: ignore[no-any-return]
+            return call(engine, engine.fast_path, function, args, kwargs)  # type: ignore[no-any-return]
         return engine.run(function, args, kwargs)  # type: ignore[no-any-return]
 
     async def acall(
@@ -149,10 +149,10 @@ class Guard:
                 return await engine.arecover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
-        if engine.glance is not None and engine.path == "observed":
+        if engine.fast_path is not None and engine.path == "observed":
             from ..shared.gate.fast_path import acall
 
-            return await acall(engine, engine.glance, function, args, kwargs)  # type: ignore[no-any-return]
+            return await acall(engine, engine.fast_path, function, args, kwargs)  # type: ignore[no-any-return]
         return await engine.arun(function, args, kwargs)  # type: ignore[no-any-return]
 
     def stream(

@@ -233,11 +233,11 @@ def _async_known(engine: Engine, function: Any) -> Any:
 def _plain_observed(engine: Engine, function: Any) -> Any:
     from ..shared.gate.fast_path import call
 
-    glance = engine.glance
-    assert glance is not None  # noqa: S101 -- what makes the path this one
+    fast_path = engine.fast_path
+    assert fast_path is not None  # noqa: S101 -- what makes the path this one
 
     def observed(*args: Any, **kwargs: Any) -> Any:
-        return call(engine, glance, function, args, kwargs)
+        return call(engine, fast_path, function, args, kwargs)
 
     return observed
 
@@ -245,11 +245,11 @@ def _plain_observed(engine: Engine, function: Any) -> Any:
 def _async_observed(engine: Engine, function: Any) -> Any:
     from ..shared.gate.fast_path import acall
 
-    glance = engine.glance
-    assert glance is not None  # noqa: S101 -- what makes the path this one
+    fast_path = engine.fast_path
+    assert fast_path is not None  # noqa: S101 -- what makes the path this one
 
     async def observed(*args: Any, **kwargs: Any) -> Any:
-        return await acall(engine, glance, function, args, kwargs)
+        return await acall(engine, fast_path, function, args, kwargs)
 
     return observed
 

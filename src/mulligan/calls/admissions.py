@@ -278,7 +278,9 @@ class Admissions:
     def may_tell_store(self) -> bool:
         """Whether to tell of a success could take a round trip to a store."""
         target = self.target
-        return target is not None and self.is_remote and target.is_news(self._ticket, self.stated)
+        return (
+            target is not None and self.is_remote and target.must_write(self._ticket, self.stated)
+        )
 
     def tell_success(self) -> None:
         """Tell all who admitted the attempt that it has succeeded."""

@@ -317,8 +317,8 @@ class Session:
         if self.admissions is not None:
             if self._is_last:
                 self.admissions.was_cut = self._was_cut(self.failure)
-            if settings.overhear is not None:
-                self.admissions.stated = settings.overhear(error, now=wall)
+            if settings.observe_error is not None:
+                self.admissions.stated = settings.observe_error(error, now=wall)
         return None
 
     def _was_cut(self, failure: Failure) -> bool:

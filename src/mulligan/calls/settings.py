@@ -92,7 +92,7 @@ class CallSettings:
         observe: (answer, now=wall time) → what it stated about limits.
         estimate: Called with the call's arguments: tokens that it may take.
         spent: (answer) → tokens that it took; with `observe` only.
-        overhear: (exception, now=wall time) → the same for failures.
+        observe_error: (exception, now=wall time) → the same for failures.
         recent_failures: What the guard has seen fail lately, where its policy adapts.
         clock: Instead of the world's.
         dice: Instead of the world's.
@@ -119,7 +119,7 @@ class CallSettings:
     observe: Observe | None = None
     estimate: Callable[..., float] | None = None
     spent: Callable[[Any], float | None] | None = None
-    overhear: Observe | None = None
+    observe_error: Observe | None = None
     recent_failures: RecentFailures | None = None
     clock: Clock | None = None
     dice: Dice | None = None

@@ -153,7 +153,7 @@ class SharedTarget(Protocol):
         """What the call may take of what is counted in tokens."""
         ...
 
-    def is_news(self, ticket: object, stated: Iterable[Any]) -> bool:
+    def must_write(self, ticket: object, stated: Iterable[Any]) -> bool:
         """Whether a success with `ticket`, and what its answer stated, is written down.
 
         `ticket` is None if the attempt was not asked for.

@@ -103,28 +103,28 @@ class CallAdmission(QueuedCall):
         elif self.queue is not None:
             with waiting.lock:
                 queue.leave(self, now)
-                self._foretell(now, wall)
+                self._schedule_next(now, wall)
         return answer
 
-    def _foretell(self, now: float, wall: float) -> None:
+    def _schedule_next(self, now: float, wall: float) -> None:
         """Let the next call in the queue sleep until its time, if that is known; under the lock."""
         queue, following = self.waiting.queue, self.waiting.queue.head(now)
-        wait = self._foreseen(following, now, wall)
+        wait = self._next_wait(following, now, wall)
         if following is not None and wait is not None:
             delay = self._sleep(wait.delay, wait.polls_for)
             queue.wait(following, now, delay, wait.because, least=wait.least, hears=wait.hears)
 
     def _next_in(self, now: float, wall: float) -> float:
         """Seconds after which the head of the queue asks, now that a call has ended."""
-        wait = self._foreseen(self.waiting.queue.head(now), now, wall)
+        wait = self._next_wait(self.waiting.queue.head(now), now, wall)
         return 0.0 if wait is None else self._sleep(wait.delay, wait.polls_for)
 
-    def _foreseen(self, head: QueuedCall | None, now: float, wall: float) -> GateWait | None:
+    def _next_wait(self, head: QueuedCall | None, now: float, wall: float) -> GateWait | None:
         """The wait of the head of the queue, if it is known that it has to wait."""
         gate = self.gate
         if gate is None or not isinstance(head, CallAdmission) or head.gate is not gate:
             return None
-        return gate.foresee(head.estimate, now, wall)
+        return gate.next_wait(head.estimate, now, wall)
 
     def _sleep(self, delay: float, polls_for: float) -> float:
         """Seconds until a call asks again that was told to come back after `delay`."""
@@ -246,12 +246,12 @@ class CallAdmission(QueuedCall):
             if gate is None and failure is not None and outcome == "failed":
                 # Left to the gate, if there is one: it delays calls instead of refusing them.
                 breaker.believe(failure, now, wall)
-            unheard = 0
+            unanswered = 0
             is_timed = gate is not None and ticket.gate is not None
             if result == "failure" and is_timed and breaker.has_failures:
-                unheard = gate.as_old(ticket.gate, breaker.failing_for(now, wall), now)  # type: ignore[union-attr]
+                unanswered = gate.count_as_old(ticket.gate, breaker.failing_for(now, wall), now)  # type: ignore[union-attr]
             cause = failure if outcome == "failed" else None
-            told = breaker.telling(ticket.breaker, result, cause, now, unheard)
+            told = breaker.telling(ticket.breaker, result, cause, now, unanswered)
         if told or more:
             results = do_all((*told, *more), now, wall)
             if breaker is not None and any(results[: len(told)]):
@@ -292,16 +292,16 @@ class CallAdmission(QueuedCall):
             return False
         return self.gate is None or self.gate.is_near(now)
 
-    def has_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
+    def must_write(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
         """Whether a success with `ticket`, or a limit it stated, must go to the store."""
         assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
         told = self.breaker is not None and ticket.breaker is not None
-        if told and self.breaker.has_news(ticket.breaker):  # type: ignore[union-attr]
+        if told and self.breaker.must_write(ticket.breaker):  # type: ignore[union-attr]
             return True
         return (
             self.gate is not None
             and ticket.gate is not None
-            and self.gate.has_news(ticket.gate, stated)
+            and self.gate.must_write(ticket.gate, stated)
         )
 
     def look(self, now: float) -> None:
@@ -394,14 +394,14 @@ class TargetCall(CallAdmission):
         self._find()
         return super().is_near(now)
 
-    def is_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
+    def must_write(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
         if not self._parts.is_known:
             return True
         self._find()
         tokens = self._tokens
         if self._reservation or (tokens is not None and not tokens.is_calm):
             return True
-        return ticket is not None and self.has_news(ticket, stated)
+        return ticket is not None and super().must_write(ticket, stated)
 
     def weigh(self, tokens: float) -> None:
         self.estimate = tokens

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = (
     "BREAKER",
-    "MOST_UNHEARD",
+    "MOST_UNANSWERED",
     "AskBreaker",
     "Breaker",
     "Circuit",
@@ -77,8 +77,8 @@ def result_of(outcome: Outcome, failure: Failure | None) -> Result:
 # calls fail.
 _IN_A_ROW, _TOGETHER, _APART, _SHARE = 10, 14, 2.0, 0.5
 
-# Most calls of `TellBreaker.unheard` that count.
-MOST_UNHEARD = 500
+# Most calls of `TellBreaker.unanswered` that count.
+MOST_UNANSWERED = 500
 
 # Slices per window; the oldest is dropped when a new one begins.
 _SLICES = 10
@@ -265,7 +265,7 @@ class TellBreaker(_Step):
         stated: Seconds for which the server asked to be left alone, if it did: the breaker then
             does not open for less.
         is_slow: Whether it took longer than the breaker's `slow`.
-        unheard: Calls that have been under way for about as long as this one was, as far as is
+        unanswered: Calls that have been under way for about as long as this one was, as far as is
             known. They count as not failing: failures are often quicker than answers.
         roll: A random number, so that breakers of several processes do not probe at once.
     """
@@ -277,7 +277,7 @@ class TellBreaker(_Step):
     settings: Breaker
     stated: float = 0.0
     is_slow: bool = False
-    unheard: int = 0
+    unanswered: int = 0
     roll: float = 0.5
 
     def __call__(self, state: Circuit, moment: Moment) -> tuple[Circuit, bool]:
@@ -353,11 +353,11 @@ class TellBreaker(_Step):
         if len(state.voters) < settings.quorum and self.result == "failure":
             return ""
         usual = settings.failures is None and settings.rate is None
-        most, unheard = settings.failures, 0
+        most, unanswered = settings.failures, 0
         if usual:
-            unheard = min(self.unheard, MOST_UNHEARD)
+            unanswered = min(self.unanswered, MOST_UNANSWERED)
             most = _IN_A_ROW if state.down_for(moment) >= _APART else _TOGETHER
-            most = max(most, unheard)
+            most = max(most, unanswered)
         if most is not None and state.streak >= most:
             return f"{state.streak} failures in a row"
         calls = sum([each.calls for each in state.window])
@@ -365,7 +365,7 @@ class TellBreaker(_Step):
             return ""
         rate = _SHARE if usual else settings.rate
         failed = sum([each.failures for each in state.window])
-        if rate is not None and _is_beyond(failed, calls + unheard, rate):
+        if rate is not None and _is_beyond(failed, calls + unanswered, rate):
             return f"{failed} of {calls} calls failed within {settings.window:g}s"
         slow = sum([each.slow for each in state.window])
         if settings.slow is not None and _is_beyond(slow, calls, settings.slow_rate):

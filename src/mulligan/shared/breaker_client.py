@@ -104,7 +104,7 @@ class BreakerAdmission:
         state, moment = self.shared.seen(now)
         return state.admits(moment) is not None
 
-    def has_news(self, ticket: object) -> bool:
+    def must_write(self, ticket: object) -> bool:
         """Whether a success with `ticket` must be written to the store."""
         assert isinstance(ticket, _Ticket)  # noqa: S101 -- a ticket of ours
         if self.shared is None or ticket.shared is None:
@@ -202,7 +202,7 @@ class BreakerAdmission:
         result: Result,
         failure: Failure | None,
         now: float,
-        unheard: int = 0,
+        unanswered: int = 0,
     ) -> list[tuple[CachedState[Circuit], TellBreaker]]:
         """The operations that count how an attempt ended, for `do_all`; then call `told`.
 
@@ -213,7 +213,7 @@ class BreakerAdmission:
             result: What its end says about the target.
             failure: What it failed with.
             now: The time.
-            unheard: Calls under way for about as long, which have not failed.
+            unanswered: Calls under way for about as long, which have not failed.
         """
         assert isinstance(ticket, _Ticket)  # noqa: S101 -- a ticket of ours
         slow = self._settings.slow
@@ -244,7 +244,7 @@ class BreakerAdmission:
                     settings=settings,
                     stated=stated,
                     is_slow=was_slow,
-                    unheard=unheard,
+                    unanswered=unanswered,
                     roll=roll,
                 ),
             )

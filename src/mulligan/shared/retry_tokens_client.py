@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from ..stores.cache import CachedState
-from ..stores.forks import made_anew
+from ..stores.forks import reset_after_fork
 from .retry_tokens import TOKENS, Fund, Reserve, Settle, cost_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class RetryTokens:
         self._funds = 0.0
         self._slowest_failed = inf  # seconds that a retry took to fail; inf where none has
         self.after_fork()
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         # A forked child has sent none of the retries that are under way.

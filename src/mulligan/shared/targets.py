@@ -24,7 +24,7 @@ from ..calls.context import ambient_world, endings
 from ..core.shared_settings import Breaker, Gate, Tokens
 from ..errors import SettingError, StoreError
 from ..stores.cache import FailOpen
-from ..stores.forks import made_anew
+from ..stores.forks import reset_after_fork
 from ..stores.machine import Key
 from ..stores.memory import Memory
 from ..stores.open import open_store
@@ -66,7 +66,7 @@ class TargetTable:
         self._held: list[Target] = []
         self._until_sweep = _SWEEP
         self.after_fork()
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()
@@ -148,7 +148,7 @@ class StoreTargets:
         # Weak: the table of homes is keyed by stores, and must not keep them alive.
         self._store = ref(store)
         self.lock = Lock()
-        made_anew(self)
+        reset_after_fork(self)
         is_here = isinstance(store, Memory)
         # A `CachedState` without a store is the state itself, so memory needs no store behind it.
         self.state: State | None = None if is_here else FailOpen(store.state, self.changed, _PAUSE)
@@ -184,7 +184,7 @@ class _Homes:
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[Any, StoreTargets] = WeakKeyDictionary()
         self._lock = Lock()
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()
@@ -235,7 +235,7 @@ class TargetParts:
         self.made: dict[str, Any] = {}
         self._changed = -1  # endings at the breaker's last change
         self.after_fork()
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()

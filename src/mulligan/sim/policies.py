@@ -17,7 +17,7 @@ from ..calls.notes import story
 from ..config.loader import load_policy
 from ..core.presets import PRESETS, preset
 from ..errors import SettingError
-from ..shared.guard_share import headers_of
+from ..shared.guard_target import headers_of
 from .engine import Again, Unknown
 
 if TYPE_CHECKING:

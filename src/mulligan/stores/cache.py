@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from ..core.moment import Moment
 from ..errors import StoreError, StoreUnwritable
 from .async_calls import in_thread
-from .forks import made_anew
+from .forks import reset_after_fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,7 +65,7 @@ class CachedState(Generic[S]):
         self._numbers = count(1)
         self.worker = ""
         self.after_fork()
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()
@@ -241,14 +241,14 @@ class FailOpen:
         self._ask_again_at = 0.0
         self._applied = 0
         # Pending calls of `on_change`, in order, and whether a thread is making them.
-        self._news: deque[StoreError | None] = deque()
+        self._untold: deque[StoreError | None] = deque()
         self._is_telling = False
         self._lock = Lock()
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()
-        self._news.clear()  # the parent's threads make these calls
+        self._untold.clear()  # the parent's threads make these calls
         self._is_telling = False
         for copy in self._copies.values():
             copy.under_way.clear()  # by the parent's threads
@@ -402,7 +402,7 @@ class FailOpen:
             was_down, self._is_down = self._is_down, True
             self._proof = max(self._proof, proof) if was_down else proof
             if not was_down:
-                self._news.append(trouble)
+                self._untold.append(trouble)
         self._tell()
 
     def _answers(self, proof: int) -> None:
@@ -411,7 +411,7 @@ class FailOpen:
             is_back = self._is_down and proof >= self._proof
             if is_back:
                 self._is_down = False
-                self._news.append(None)
+                self._untold.append(None)
         self._tell()
 
     def _tell(self) -> None:
@@ -419,12 +419,12 @@ class FailOpen:
 
         The lock is not held meanwhile: a listener may ask this state.
         """
-        while self._news:
+        while self._untold:
             with self._lock:
-                if self._is_telling or not self._news:
+                if self._is_telling or not self._untold:
                     return
                 self._is_telling = True
-                change = self._news.popleft()
+                change = self._untold.popleft()
             try:
                 self._on_change(change)
             finally:

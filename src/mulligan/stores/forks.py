@@ -10,7 +10,7 @@ import os
 from typing import Protocol
 from weakref import WeakSet
 
-__all__ = ("made_anew",)
+__all__ = ("reset_after_fork",)
 
 
 class Forkable(Protocol):
@@ -24,7 +24,7 @@ class Forkable(Protocol):
 _owners: WeakSet[Forkable] = WeakSet()
 
 
-def made_anew(owner: Forkable) -> None:
+def reset_after_fork(owner: Forkable) -> None:
     """Have `owner.after_fork()` called in the child of every fork, as long as it lives."""
     _owners.add(owner)
 

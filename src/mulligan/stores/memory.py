@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.moment import Moment
 from ..errors import Fenced
-from .forks import made_anew
+from .forks import reset_after_fork
 from .machine import scoped
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class MemoryState:
         self._states: dict[Key, tuple[Machine[Any], Any, float]] = {}
         self._until_sweep = _SWEEP
         self._lock = Lock()
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()
@@ -136,7 +136,7 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._streams: dict[str, dict[str, JournalLine]] = {}
         self._lock = Lock()
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()

@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from ..errors import SettingError
-from .forks import made_anew
+from .forks import reset_after_fork
 
 if TYPE_CHECKING:
     from ..core.ports import Store
@@ -25,7 +25,7 @@ class _Opened:
     def __init__(self) -> None:
         self.lock = Lock()
         self._stores: dict[str, Store] = {}
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         self.lock = Lock()

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Protocol
 from ...core.admission import Admitted, Hold
 from ...core.failure import Reach
 from ...stores.cache import CachedState
-from ...stores.forks import made_anew
-from ..breaker import MOST_UNHEARD, result_of
+from ...stores.forks import reset_after_fork
+from ..breaker import MOST_UNANSWERED, result_of
 from .first_burst import FirstBurst
 from .gate import (
     GATE,
@@ -159,7 +159,7 @@ class GateAdmission:
         self.first_burst = FirstBurst()
         self._report = 0
         self.after_fork()
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         # A forked child has leased nothing, and made none of the calls that are under way.
@@ -209,24 +209,24 @@ class GateAdmission:
         after = advanced(state, moment)
         return self._may_pass(after, now) or after.shut is not None or self._block.left > 0
 
-    def has_news(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
+    def must_write(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
         """Whether a success with `ticket`, or a limit it stated, must go to the store."""
         assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
         if self.view.shared is None:
             return False
         if ticket.permit or ticket.block is not None or self.view.state.hears_all:
             return True
-        return self._is_news(stated)
+        return self._is_scarce(stated)
 
     def calm_ticket(self) -> Ticket:
         """The ticket for `leave` of an attempt made without asking, while the target was calm."""
         return self._passing(self.view.state.turn, inf)
 
-    def as_old(self, ticket: object, failing_for: float, now: float) -> int:
+    def count_as_old(self, ticket: object, failing_for: float, now: float) -> int:
         """Calls under way for about as long as the one with `ticket` was, which has just failed.
 
         Not those that began before anything failed, such as streams from before an outage. Not
-        all of them where there are many: `MOST_UNHEARD` are enough to know.
+        all of them where there are many: `MOST_UNANSWERED` are enough to know.
 
         Args:
             ticket: What the failed attempt was admitted with.
@@ -241,7 +241,7 @@ class GateAdmission:
         count = 0
         with self._lock:
             for began in reversed(self._under_way.values()):
-                if began < earliest or count >= MOST_UNHEARD:
+                if began < earliest or count >= MOST_UNANSWERED:
                     break
                 count += began <= latest
         return count
@@ -285,7 +285,7 @@ class GateAdmission:
             return self._passing(after.turn, now)
         return self._counted(state, moment, now, wall, tokens)
 
-    def foresee(self, tokens: float, now: float, wall: float) -> GateWait | None:
+    def next_wait(self, tokens: float, now: float, wall: float) -> GateWait | None:
         """The wait of the next call, if it is known that it has to wait."""
         view, start = self.view, self.first_burst
         if view.shared is not None and not view.is_fresh(now):
@@ -512,7 +512,7 @@ class GateAdmission:
             roll=self._roll(),
             lasted=max(0.0, now - ticket.began),
         )
-        if not ticket.permit and not is_heard and not self._is_news(ticket.stated):
+        if not ticket.permit and not is_heard and not self._is_scarce(ticket.stated):
             self.view.note(leave, now, wall)
             return
         was_shut = self.view.do(leave, now, wall)
@@ -524,7 +524,7 @@ class GateAdmission:
             state, moment = self.view.look(now, wall)
             self._on_shut(_shut_for(state, moment), state.because)
 
-    def _is_news(self, stated: Iterable[QuotaLike]) -> bool:
+    def _is_scarce(self, stated: Iterable[QuotaLike]) -> bool:
         """Whether to record this at once: the gate is local, or little is left."""
         if self.view.shared is None:
             return True

@@ -86,7 +86,7 @@ def _is_clear(here: Target) -> bool:
 
 def call(
     engine: Engine,
-    glance: QuotaFastPath,
+    fast_path: QuotaFastPath,
     function: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -95,25 +95,25 @@ def call(
     here = engine.around() if surroundings.exist else engine.place
     if not here.is_clear:
         return engine.run(function, args, kwargs)
-    mark, begun = endings.count, glance.begin()
+    mark, begun = endings.count, fast_path.begin()
     try:
         answer = function(*args, **kwargs)
     except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
         error = caught
     except BaseException:
-        glance.end()
+        fast_path.end()
         raise
     else:
-        under_way = begun - glance.end()
+        under_way = begun - fast_path.end()
         # If other calls have failed meanwhile, report this success normally.
-        if _is_clear(here) and glance.is_enough(answer, under_way):
+        if _is_clear(here) and fast_path.is_enough(answer, under_way):
             return answer
         if answer.__class__ is COROUTINE:
             return engine.guard_coroutine(function, args, kwargs, mark, answer)
         engine.refuse(function, answer)
         return engine.observe_answer(function, answer, mark)
     try:
-        glance.end()
+        fast_path.end()
         return engine.recover(function, args, kwargs, error, (mark,))
     finally:
         del error
@@ -121,7 +121,7 @@ def call(
 
 async def acall(
     engine: Engine,
-    glance: QuotaFastPath,
+    fast_path: QuotaFastPath,
     function: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -130,7 +130,7 @@ async def acall(
     here = engine.around() if surroundings.exist else engine.place
     if not here.is_clear:
         return await engine.arun(function, args, kwargs)
-    mark, begun = endings.count, glance.begin()
+    mark, begun = endings.count, fast_path.begin()
     try:
         answer = function(*args, **kwargs)
         if hasattr(answer, "__await__"):
@@ -138,16 +138,16 @@ async def acall(
     except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
         error = caught
     except BaseException:
-        glance.end()
+        fast_path.end()
         raise
     else:
-        under_way = begun - glance.end()
-        if _is_clear(here) and glance.is_enough(answer, under_way):
+        under_way = begun - fast_path.end()
+        if _is_clear(here) and fast_path.is_enough(answer, under_way):
             return answer
         engine.refuse(function, answer)
         return engine.observe_answer(function, answer, mark)
     try:
-        glance.end()
+        fast_path.end()
         return await engine.arecover(function, args, kwargs, error, (mark,))
     finally:
         del error

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...core.redaction import presentable
 from ...errors import MissingExtra, SettingError, StoreDown, StoreUnwritable
-from ..forks import made_anew
+from ..forks import reset_after_fork
 from ..open import printable
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class RedisLink:
             **made.connection_kwargs
         )
         self.after_fork()
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         # Idle connections, the one used last at the end. A child does not use its parent's.

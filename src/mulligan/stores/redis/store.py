@@ -28,7 +28,7 @@ from ...errors import Fenced, StoreDown, StoreError
 from ..async_calls import in_thread
 from ..batching import Batches
 from ..entries import JournalLine
-from ..forks import made_anew
+from ..forks import reset_after_fork
 from ..machine import Key, scoped
 from .connection import LuaScript, RedisLink
 
@@ -206,7 +206,7 @@ class RedisState:
         self._generations: dict[str, str] = {}
         self._batches = Batches(link.too_busy)
         self.after_fork()
-        made_anew(self)
+        reset_after_fork(self)
 
     def after_fork(self) -> None:
         self._batches.after_fork()

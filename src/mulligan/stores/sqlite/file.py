@@ -25,7 +25,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ...errors import StoreDown, StoreError, StoreUnwritable
-from ..forks import made_anew
+from ..forks import reset_after_fork
 from ..local_files import claimed
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class SqliteFile:
         self._local = threading.local()
         self._turn = threading.Lock()
         self._left_at = 0.0
-        made_anew(self)
+        reset_after_fork(self)
 
     @property
     def version(self) -> int:

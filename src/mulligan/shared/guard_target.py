@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .target import Target
     from .targets import StoreTargets
 
-__all__ = ("GuardTarget", "Observer", "headers_of", "overhear", "sharing")
+__all__ = ("GuardTarget", "Observer", "headers_of", "quotas_in_error", "sharing")
 
 
 def sharing(target: str, policy: Policy, options: GuardOptions) -> GuardTarget | None:
@@ -94,7 +94,7 @@ class GuardTarget:
         waits: bool = True,
     ) -> None:
         self.wants, self._waits = wants, waits
-        self.overhear = None if wants.gate is None else overhear
+        self.observe_error = None if wants.gate is None else quotas_in_error
         self._names = target, scope
         self._store, self._otherwise = store, otherwise
         self.place: Target = place_for(target, scope, store, otherwise)
@@ -128,10 +128,10 @@ class GuardTarget:
         store = store_for(self._store, self._otherwise)
         home = home_of(store)
         place = home.place(*self._names)
-        return place.parts or self._met(place, home)
+        return place.parts or self._make_parts(place, home)
 
     @staticmethod
-    def _met(place: Target, home: StoreTargets) -> TargetParts:
+    def _make_parts(place: Target, home: StoreTargets) -> TargetParts:
         # Two guards of a target that fail at the same time must find the same parts.
         with home.lock:
             parts = place.parts
@@ -156,7 +156,7 @@ class Observer:
 
     def __init__(self, read: Callable[[Any], Any], gate: Gate | None) -> None:
         self._read = read
-        self.glance = QuotaFastPath(read, 0.0 if gate is None else max(gate.keep, gate.high))
+        self.fast_path = QuotaFastPath(read, 0.0 if gate is None else max(gate.keep, gate.high))
         self.__name__ = getattr(read, "__name__", type(read).__name__)
 
     def __call__(self, answer: Any, /, *, now: float) -> Iterable[Any]:
@@ -167,11 +167,11 @@ class Observer:
             return found
         stated = quotas(found, now=now)
         if isinstance(found, Mapping):
-            self.glance.learn(found, stated)
+            self.fast_path.learn(found, stated)
         return stated
 
 
-def overhear(error: Any, /, *, now: float) -> Iterable[Quota]:
+def quotas_in_error(error: Any, /, *, now: float) -> Iterable[Quota]:
     """The quotas in the headers of an exception, found by its shape."""
     headers = evidence_in(error, is_known=False).headers
     return read_quotas(headers, now=now) if headers else ()
