@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from ..times.plain_text import level
-from .introductions import ERROR_INTRODUCTION
+from .error_prefixes import ERROR_PREFIX
 from .stamps import STAMP
 from .talk import is_condition, is_person, is_quoting, is_talk
 
@@ -160,7 +160,7 @@ _MARKED = re.compile(r"'(?=[\w.]{1,80}(?:Error|Exception): )")
 _BLANKS = re.compile(r"\s+")
 # The value of a field: result: "You've hit your limit"
 _VALUE = re.compile(r"(?P<mark>[\"'])(?P<value>(?:(?!(?P=mark))[^\\\n]){12,})(?P=mark)(?=\s|$)")
-_ERRORS = (_RUBY, _LOGGED, ERROR_INTRODUCTION)
+_ERRORS = (_RUBY, _LOGGED, ERROR_PREFIX)
 _PEELS = 7
 
 
@@ -224,8 +224,8 @@ def _peeled(plain: str, position: int) -> tuple[bool, int, int | None]:
             is_error = is_error or name in ("ERROR", "ERR", "FATAL", "CRITICAL")
             is_mere = name == "DEBUG"
         elif found := next((one for form in _ERRORS if (one := form.match(plain, position))), None):
-            told = found.groupdict().get("told")
-            if told and is_talk(told):
+            named = found.groupdict()
+            if is_talk(named.get("told") or named.get("who") or ""):
                 break
             is_error = True
         elif found := _STATUS.match(plain, position):

@@ -1,4 +1,4 @@
-"""Words with which programs introduce an error: "API Error:", "the run failed:", "curl: (28)".
+"""Prefixes with which programs introduce an error: "API Error:", "the run failed:", "curl: (28)".
 
 Each row has a pattern for the words, a line that it introduces, and where such lines were seen. The
 first row that matches at a place is taken. A line that none of them introduces counts only if it
@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from ...core.lazy_pattern import lazy
 
-__all__ = ("ERROR_INTRODUCTION", "INTRODUCTIONS", "Introduction")
+__all__ = ("ERROR_PREFIX", "ERROR_PREFIXES", "ErrorPrefix")
 
 
-class Introduction(NamedTuple):
+class ErrorPrefix(NamedTuple):
     """How one kind of program introduces an error.
 
     Args:
-        pattern: The words, upper or lower case; `told` names a sentence that a person may write.
+        pattern: The words, upper or lower case; `told` and `who` name words that people write.
         example: A line that they introduce.
         seen: Where such lines were seen.
     """
@@ -28,97 +28,84 @@ class Introduction(NamedTuple):
     seen: str
 
 
-INTRODUCTIONS = (
-    Introduction(
+ERROR_PREFIXES = (
+    ErrorPrefix(
         r"\[?(?:api|http|fatal|server|internal|unexpected|provider|model|stream|request|network"
         r"|unhandled)?\s?errors?\b(?:\s+(?:code|status))?\s*(?::(?!:)|[(·—-]|(?=\{)|(?=\d{3}\b"
         r"(?!\s(?:is|are|was|were|means?|indicates?|happens?|occurs?|can|should|and|or)\b)))\s*",
         "API Error: 529 overloaded",
         "Claude Code; OpenAI and Anthropic SDKs: Error code: 429 - {",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?-i:(?:\d{1,2} )?(?:INVALID_ARGUMENT|DEADLINE_EXCEEDED|NOT_FOUND|PERMISSION_DENIED"
         r"|UNAVAILABLE|RESOURCE_EXHAUSTED|UNAUTHENTICATED|INTERNAL|FAILED_PRECONDITION|ABORTED))"
         r": ",
         "7 PERMISSION_DENIED: the API has not been used in project 1",
         "Google APIs over gRPC",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?:fatal|panic):\s+",
         "panic: rate limit reached",
         "programs in Go; git",
     ),
-    Introduction(
+    ErrorPrefix(
         r"curl: \((?:5|6|7|18|28|35|52|55|56|92)\)\s+",
         "curl: (28) Operation timed out",
         "curl",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?:Caused by:?\s*)?[A-Za-z_$](?:[\w.$]|::){0,120}?(?:Error|Exception|Exhausted|Failure"
         r"|Fault|Unavailable|Timeout|(?<=[a-z])Failed)\b(?:\s*\[[^\]]{0,60}\])?(?:\s*(?::(?!:)"
         r"|-)|\s\()\s*",
         "litellm.RateLimitError: slow down",
         "litellm; google.api_core; OpenAI SDK; Java: Caused by:",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?-i:[A-Z]\w{1,40}(?:::[A-Z]\w{1,40}){1,4})(?: \([^()\n]{1,80}\))?:\s?",
         "Octokit::TooManyRequests: GET https://api.example.org: 403",
         "Octokit for Ruby",
     ),
-    Introduction(
+    ErrorPrefix(
         r"[A-Za-z_$][\w.$]{0,120}?(?:Error|Exception|LimitExceeded)\((?:code=)?['\"]",
         "BadRequestError('Error code: 400')",
         "exceptions as Python's repr prints them",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?:[\w.]{1,40}:){0,2}RateLimitEvent\([^\n]{0,80}?(?=status='rejected')",
         "RateLimitEvent(rate_limit_info=RateLimitInfo(status='rejected', resets_at=1783364400))",
         "Claude Agent SDK for Python",
     ),
-    Introduction(
+    ErrorPrefix(
         r"ResultMessage\((?=[^\n]{0,2000}\bis_error=True)[^\n]{0,2000}?\bresult=['\"]",
         "ResultMessage(subtype='success', is_error=True, result='API Error: 529')",
         "Claude Agent SDK for Python",
     ),
-    Introduction(
+    ErrorPrefix(
         r"\([A-Za-z_$][\w.$]{0,60}?(?:Error|Exception)\)\s+",
         "(AI_APICallError) Rate limit reached",
         "AI SDK of Vercel",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?:failed(?! tests?\b)|(?:we(?:'re| are) )?unable|could not|couldn't|cannot|can't"
         r"|error(?! (?:handling|messages?|paths?|cases?|recovery|reporting)\b)|exception)\b"
         r"(?:[^:{}\"\n]|:(?!\s)){0,120}:\s+",
         "Failed to find label: not found",
         "Gemini CLI; gh; Error from provider (x): of opencode",
     ),
-    Introduction(
-        r"(?:stream|connection|session|task|agent|run|turn|process|job|request|thread|worker"
-        r"|claude|codex|gemini|copilot|opencode|qwen|aider|goose|cursor|kimi)(?: "
-        r"(?:'[^'\n]{1,40}'|\"[^\"\n]{1,40}\"|#?\d{1,5}))? (?:was |has )?(?:disconnected|closed"
-        r"|interrupted|aborted|stopped|ended|terminated|cancell?ed|exited|paused|suspended"
-        r"|halted|blocked)\b[^:{}\"'\n]{0,60}:\s+",
+    ErrorPrefix(
+        r"(?P<who>(?:[\w./@()#-]{1,40} |'[^'\n]{1,40}' |\"[^\"\n]{1,40}\" ){0,5}?)"
+        r"(?:disconnected|closed|interrupted|abort(?:ed|ing)|stopp(?:ed|ing)|ended|terminated"
+        r"|cancell?ed|exit(?:ed|ing)?|paus(?:ed|ing)|suspended|halt(?:ed|ing)|blocked|died|crashed"
+        r"|quit|exhausted retries|retries exhausted|gave up|giving up)\b[^:{}\"'\n]{0,60}:\s+",
         "stream disconnected before completion: rate limit reached",
-        "Codex; wrappers of agent programs",
+        "Codex; wrappers of agent programs: claude exited with code 1: …, Stopping: …",
     ),
-    Introduction(
-        r"(?:stopping|aborting|exiting|pausing|halting|paused|stopped|aborted|halted|blocked)"
-        r"(?: (?:the |this )?(?:session|task|agent|run|turn|work|job|loop|queue))?:\s+",
-        "Stopping: the usage limit was reached",
-        "wrappers of agent programs",
-    ),
-    Introduction(
-        r"[\w./@-]{1,40}(?: process| cli| agent)? (?:exited|exit|died|crashed|quit)\b"
-        r"[^:{}\"'\n]{0,60}:\s+",
-        "claude exited with code 1: You've hit your limit",
-        "wrappers of agent programs",
-    ),
-    Introduction(
+    ErrorPrefix(
         r"an? (?:[\w-]{1,20} )?error (?:has )?occurred\b[^\n]{0,120}?:\s+",
         "An error occurred (ThrottlingException) when calling the Go operation: slow down",
         "boto3",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?P<told>(?:[^:{}\"'`\n]|(?<=\w)'(?=\w)|`[^`\n]{1,40}`|\"[^\"\n]{1,60}\"(?=\s)"
         r"|'[^'\n]{1,80}'(?=\s)){0,80}\b(?:errors?|failed|failure|rejected|exception)\b(?: "
         r"(?:result|response|message|event|reply|stack))?(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+"
@@ -126,93 +113,87 @@ INTRODUCTIONS = (
         "the run failed: rate limit reached",
         "wrappers of agent programs; axios",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?!(?:the|an?|i|we|this|that|those|no|any|fix\w*|handl\w*) )(?:[\w-]{1,20}+ ){1,2}"
         r"(?:errors?|failed|failure) (?:after|before|because of|from|during|while|at|on|in|with"
         r"|for) (?:[^:{}\"'\n]|(?<=\w)'(?=\w)){1,40}:\s+",
         "Stream error after retries: rate limit reached",
         "labelled messages, November 2026",
     ),
-    Introduction(
-        r"[^:{}\"'\n]{0,60}\b(?:exhausted retries|retries exhausted|gave up|giving up)\b"
-        r"[^:{}\"'\n]{0,40}:\s+",
-        "(acme) exhausted retries: rate limit reached",
-        "labelled messages, November 2026",
-    ),
-    Introduction(
+    ErrorPrefix(
         r"request (?:rejected|failed)(?: with)?(?: status)?(?: code)?[:\s]*\(?(?=\d{3}\b)",
         "Request rejected (429) · try later",
         "Claude Code; axios: Request failed with status code 429",
     ),
-    Introduction(
+    ErrorPrefix(
         r"unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)",
         "unexpected status 503 Service Unavailable",
         "Codex",
     ),
-    Introduction(
+    ErrorPrefix(
         r"response status(?: code)? (?:was|is|of) (?=[45]\d\d\b)",
         "response status was 402: quota exceeded",
         "labelled messages, November 2026",
     ),
-    Introduction(
+    ErrorPrefix(
         r"[A-Za-z_]\w{0,40}\([^\n]{0,2000}?\berror=(?=\{)",
         "ModelResponse(id='1', error={})",
         "litellm; responses as Python's repr prints them",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?:[^:\n{}\"']{0,20}(?:错误|異常|异常|失败|エラー|오류)|(?:fehler|erreur|errore|erro|ошибка)\b)"
         r"[^:\n{}\"']{0,40}:\s*",
         "发生错误: 429",
         "labelled messages, November 2026",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?:[\w.:/-]{1,30}+ ){0,6}(?:errors?|failed|failure) (?=\{\s?[\"'])",
         'error run failed {"message": "slow down"}',
         "loggers that put fields behind the message",
     ),
-    Introduction(
+    ErrorPrefix(
         r"[^{}\"'\n]{0,80}?\s[—–|]\s'?(?:failed|failure|error)'?\s[—–|:]\s\"?",
         "task 12: acme/large — failed — You've hit your limit",
         "labelled messages, November 2026",
     ),
-    Introduction(
+    ErrorPrefix(
         r"attempt \d{1,3} failed\b[^:{}\n]{0,60}?\. retrying\b[^:{}\n]{0,40}?\.\.\.\s+",
         "Attempt 3 failed with status 503. Retrying with backoff... ApiError: {}",
         "Gemini CLI",
     ),
-    Introduction(
+    ErrorPrefix(
         r"unexpected (?:api )?(?:response|answer|reply):\s+",
         "Unexpected API Response: the model did not answer",
         "Cline",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?:[\w.-]{1,30}+ ){1,4}(?:returned|responded|answered|replied)(?: with)?(?: status)?"
         r"(?: code)? (?=[45]\d\d:\s)",
         "Provider acme returned 400: bad parameters",
         "labelled messages, November 2026",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?:one or more errors occurred\.? \(?)"
         r"?response status code does not indicate success: (?=\d{3})",
         "Response status code does not indicate success: 500 (Server Error).",
         ".NET HttpClient",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?:[\w-]{1,20}+ ){1,5}error (?:HTTP |status |code )?(?=[45]\d\d (?-i:[A-Z][a-z]+)(?: "
         r"(?-i:[A-Z][a-z]+)){0,3}\s?[:{(-])",
         "Acme API error HTTP 429 Too Many Requests: {}",
         "labelled messages, November 2026",
     ),
-    Introduction(
+    ErrorPrefix(
         r"(?:headers: [^\n]{1,2000}?, )?status_code: (?=[45]\d\d, body: )",
         "status_code: 429, body: {'message': 'slow down'}",
         "Cohere's client for Python",
     ),
-    Introduction(
+    ErrorPrefix(
         r"\{?['\"]error['\"]\s*:\s*(?=\{)",
         "'error': {'message': 'slow down'}}",
         "a part of a printed body",
     ),
 )
 
-ERROR_INTRODUCTION = lazy("(?i)" + "|".join(row.pattern for row in INTRODUCTIONS))
+ERROR_PREFIX = lazy("(?i)" + "|".join(row.pattern for row in ERROR_PREFIXES))
