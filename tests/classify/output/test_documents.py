@@ -149,4 +149,17 @@ def test_an_error_in_a_block_under_a_heading_alone_is_said():
     error = "Error: Individual quota reached. Resets in 37h50m21s."
     assert kind(f"### acme, no answer\n\n```\n{error}\n```\n") == "quota"
     assert kind(f'### acme\n\n**Error:**\n```json\n{{"error": "{error}"}}\n```') == "quota"
+    report = f'**Details**\n\nModel: acme\nStatus: N/A\n\n**Error Output**\n```\n"{error}"\n'
+    assert kind(report) == kind(report + "```\n\n### Cause") == "quota"
     assert kind(f"### acme\n\nWhat users see at night:\n\n```\n{error}\n```\n") is None
+
+
+def test_a_server_error_that_says_when_a_limit_resets_is_that_limit():
+    assert kind("Error: Internal error: 5-hour limit reached, resets in 2h") == "quota"
+    assert kind("Error: Internal error, retry in 20s") == "server"
+
+
+def test_an_error_that_stands_where_the_answer_should_be_is_read():
+    text = '{"update": {"content": {"text": "Error: rate limit reached, try again in 2h"}}}'
+    assert kind(text) == "rate_limit"
+    assert kind(text.replace("Error: rate", "The rate")) is None

@@ -77,6 +77,8 @@ def test_a_duration_is_what_it_says(text, expected):
     ("text", "expected"),
     [
         ("resets 9pm", "2026-07-06T21:00:00"),
+        ("no new step before 2026-07-06T21:00:00", "2026-07-06T21:00:00"),
+        ("es geht morgen um 8:30 Uhr weiter", "2026-07-07T08:30:00"),
         ("resets 9:30 p.m.", "2026-07-06T21:30:00"),
         ("resets at 21:30:15", "2026-07-06T21:30:15"),
         ("resets 12am", "2026-07-07T00:00:00"),

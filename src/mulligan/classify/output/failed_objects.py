@@ -85,6 +85,8 @@ def _is_sign(key: str, value: object, *, is_run: bool) -> bool:
         return value != 0 if is_exit else name in _STATES and 400 <= value < 600
     if not isinstance(value, str):
         return False
+    if name in ("text", "content") and value.startswith("Error: "):
+        return True  # an error that stands where the answer should be
     is_state = (is_flag or name in _STATES) and _BAD.search(value[:200]) is not None
     return is_state or (name in _NAMES and _BAD_NAME.fullmatch(value[:80]) is not None)
 

@@ -51,7 +51,7 @@ _NAME = re.compile(
 )
 # acme.RateLimitError: …   "error": {   error_code=refresh_used   status=401   HTTP 503
 _MACHINE = re.compile(
-    r"\b[A-Z]\w{0,60}(?:Error|Exception)\b"
+    r"\b[A-Z]\w{0,60}(?:Error|Exception)\b|\b[a-z]{3,20}_error\b"
     r"|\b(?:error|error_\w{1,12})\\?[\"']?\s?[:=]\s?\\?[\"'{]"
     r"|\b(?:status|statusCode|status_code|error_code)\\?[\"']?\s?[:=]\s?\\?[\"']?[45]\d\d\b"
     r"|\b(?:HTTP|status|status code):? [45]\d\d\b|\b(?:\w{1,20}_)?(?:reason|cause|kind)=\w"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
 from ...core.failure import Kind, Reach
+from ...core.hint import Confidence
 from ..pattern_packs import Entry, Meaning, Pack, Packs, Voice
 from ..status_kinds import (
     NO_WAIT,
@@ -145,7 +146,7 @@ def _asked(
     zone: tzinfo | None,
 ) -> Judgement | None:
     """What the first entry that knows `text` says."""
-    is_plain = text.isascii()
+    is_plain, vague = text.isascii(), None
     for pack, entry in context.packs.entries(context.agent):
         if is_plain and entry.is_foreign:
             continue
@@ -160,9 +161,12 @@ def _asked(
             continue
         reset = _reset(text, entry, context, fields=fields, zone=zone)
         judgement = _judgement(text, found, (pack, entry), reset)
-        if entry.voice is not Voice.STATED or _is_stated(text, reset, is_error=is_error):
-            return judgement
-    return None
+        # "Internal error: session limit reached, resets 5am": a server that says when is full.
+        if judgement.means is Kind.SERVER and reset and reset.confidence is Confidence.HIGH:
+            vague = vague or judgement
+        elif entry.voice is not Voice.STATED or _is_stated(text, reset, is_error=is_error):
+            return judgement if vague is None or judgement.means in LIMITS else vague
+    return vague
 
 
 def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[str] | None:

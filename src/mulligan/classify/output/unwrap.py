@@ -29,11 +29,14 @@ _FRAGMENT = re.compile(
 _STAMP = re.compile(STAMP)
 _LEVEL = re.compile(rf"(?i:\[?{LEVEL}\b\]?:?\s?)")
 _LEVELED = re.compile(rf"[^\n]{{0,60}}?(?<![A-Za-z]){LEVEL}(?![A-Za-z])|\[?(?i:{LEVEL})\b")
-_FENCED_ERROR = re.compile(
-    r"(?:(?:#{1,6} |\*\*)[^\n]{1,200}\s+){0,4}```\w{0,12}\n"
-    r"(?P<error>\s*(?:(?:\w{1,20} )?(?i:error)\b|Traceback |[\w.]{1,80}(?:Error|Exception)\b"
-    r"|\{\s*\"(?:error\"|type\":\s?\"error\"))(?:(?!```).)*+)```",
-    re.DOTALL,
+# ### The error   **Status:** `408`   Provider: acme: what a report of an error puts around it
+_LABEL = re.compile(
+    r"\s{0,3}(?:#{1,6} [^\n]{1,120}|\*\*[^\n]{1,120}|[\w ]{2,24}: (?:\S{1,40} ?){1,5})\s*$"
+)
+_ERROR_LABEL = re.compile(
+    r"\s{0,3}(?:#{1,6} |\*\*)[^\n]{0,60}\b(?:error|response|failure|exception|status)\b[^\n]{0,20}$"
+    r"|\s{0,8}(?:\w{1,20} )?error\b|Traceback |\s{0,8}[\w.]{1,80}(?:Error|Exception)\b",
+    re.IGNORECASE,
 )
 _SHORTEST_WRAPPED = 40
 _NUMBERED = re.compile(r"\s{0,6}\d{1,5}\s?[:|→│]?\s")
@@ -113,9 +116,17 @@ def _without_quote_marks(text: str) -> str:
 
 
 def _without_fence(text: str) -> str:
-    """An error in a block of code, where nothing but a heading stands around the block."""
-    found = _FENCED_ERROR.fullmatch(text.strip())
-    return found["error"] if found else text
+    """A report of an error, a block of code with only labels around it, without its fences."""
+    if not 0 < text.count("```") <= 2:
+        return text
+    above, block, *below = text.split("```")
+    inside = block.partition("\n")[2]
+    labels = [line for line in "".join((above, *below)).split("\n") if line.strip()]
+    if not all(map(_LABEL.match, labels)) or not any(
+        map(_ERROR_LABEL.match, [*labels, inside.lstrip()])
+    ):
+        return text
+    return "\n".join((above, _without_quotes(inside), *below))
 
 
 def _without_stamps(text: str) -> str:

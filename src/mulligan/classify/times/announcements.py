@@ -27,7 +27,7 @@ _ENGLISH = (
     r"resets?|resetting|refresh(?:es|ed)?|renew(?:s|al|ed)?|replenish(?:es|ed)?|restored?|unlock(?:s|ed)?"
     r"|tr(?:y|ies) (?:it )?again|try(?= (?:in|after|at|back)\b)|retry|come back|check back"
     r"|(?:be )?back|available(?: again)?|again(?= (?:in|at|on|after|from|by)\b)"
-    r"|next (?:time|one)(?= (?:in|at|on)\b)"
+    r"|next (?:time|one)(?= (?:in|at|on)\b)|before(?= \d{4}-)"
     r"|resumes?|regain access|continu(?:e|es|ing)(?: automatically)?|wait(?:ing)?|until"
     r"|lift(?:s|ed)|unblock(?:s|ed)"
     r"|can (?:send|use|start|make|ask|access)"
@@ -123,6 +123,6 @@ BARE_SECONDS = lazy(
 WORD_LAST = lazy(
     r"\b(?:left |remaining |to go )?(?:until|till|before|to) (?:(?:the|your|next|quota|limit|usage"
     r"|weekly|session|rate) ){0,3}(?:reset|refresh|renewal)s?\b"
-    r"|zurückgesetzt|wieder verfügbar|erneut|réinitialis"
+    r"|zurückgesetzt|wieder verfügbar|erneut|\bweiter\b|réinitialis"
     r"|重置|重试|恢复|刷新|解除|可用|再试|リセット|再開|再試行|利用可能|もう一度|再度|お試し|재설정|초기화|다시"
 )
