@@ -153,8 +153,9 @@ class Admissions:
             hold = self._fund(target, now, wall)
             if hold is not None:
                 return hold
-        given: tuple[Any, ...] = self._settings.admissions
-        for admission in given if target is None else (*given, target):
+        given = self._settings.admissions
+        asked: tuple[Any, ...] = given if target is None else (*given, target)
+        for admission in asked:
             try:
                 answer: Answer = admission.enter(call.attempt + 1, now=now, wall=wall)
             except Exception as trouble:  # noqa: BLE001 -- an admission that raises admits

@@ -402,14 +402,15 @@ def _decided(
     session: Session, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Generator[Any, Any, Decision]:
     """As `Session.failed`, with round trips to the store where callers share one."""
-    decision: Decision | None = session.classify(error, args, kwargs)
-    if decision is None:
-        admissions = session.admissions
-        assert admissions is not None  # noqa: S101 -- see `attempts`
-        yield Blocking(admissions.leave, "failed", session.failure, session.failed_at)
-        decision = yield Blocking(session.reserve_retry, session.decide(error))
-        if session.settings.listeners or admissions.changes:
-            session.announced(decision)
+    abandoned = session.classify(error, args, kwargs)
+    if abandoned is not None:
+        return abandoned
+    admissions = session.admissions
+    assert admissions is not None  # noqa: S101 -- see `attempts`
+    yield Blocking(admissions.leave, "failed", session.failure, session.failed_at)
+    decision: Decision = yield Blocking(session.reserve_retry, session.decide(error))
+    if session.settings.listeners or admissions.changes:
+        session.announced(decision)
     return decision
 
 

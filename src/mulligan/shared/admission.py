@@ -72,7 +72,7 @@ class CallAdmission(QueuedCall):
         waits: bool = True,
         is_remote: bool = False,
     ) -> None:
-        self.due, self.number, self.queue, self.ring = inf, 0, None, None
+        super().__init__()
         self.waiting, self.breaker, self.gate, self.waits = waiting, breaker, gate, waits
         self.is_remote = is_remote
         self.deadline_at = inf

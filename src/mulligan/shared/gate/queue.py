@@ -40,7 +40,7 @@ _LATE = 2.0
 
 
 class QueuedCall:
-    """One call's place in a queue; `shared.admission.CallAdmission` is one.
+    """One call's place in a queue.
 
     Attributes:
         due: When it asks again, on the caller's clock; inf while others are before it.
@@ -51,10 +51,11 @@ class QueuedCall:
 
     __slots__ = ("due", "number", "queue", "ring")
 
-    due: float
-    number: int
-    queue: CallQueue | None
-    ring: Callable[[], object] | None
+    def __init__(self) -> None:
+        self.due = inf
+        self.number = 0
+        self.queue: CallQueue | None = None
+        self.ring: Callable[[], object] | None = None
 
 
 class CallQueue:
