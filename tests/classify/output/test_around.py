@@ -169,3 +169,44 @@ def test_the_reset_that_only_the_retried_call_states_is_the_limits():
     events.insert(1, {"type": "assistant.message", "data": {"content": "going on"}})
     later = outcome("\n".join(map(json.dumps, events)), agent="copilot", exit_code=1)
     assert later.reset is None
+
+
+def test_what_a_user_types_below_a_banner_answers_nothing():
+    rule = "─" * 20
+    banner = (
+        "  ⎿  Session limit reached ∙ resets 9:30pm\n     /upgrade to increase your usage limit."
+    )
+    typed = (
+        "> go on please, and then\n  look once more at the parser, because the last change broke it"
+    )
+    assert kind(f"{banner}\n\n{rule}\n{typed}\n{rule}\n") == "quota"
+    assert kind(f"{banner}\n\n{typed.removeprefix('> ')}\n") is None
+
+
+def test_a_limit_in_a_body_takes_the_time_of_the_banner_above_it():
+    body = '{"type": "error", "error": {"type": "rate_limit_error", "message": "Rate limited."}}'
+    found = outcome(f"You've hit your limit · resets 2:10pm (UTC)\n{body}")
+    assert found.failure.kind.is_limit
+    assert found.reset is not None
+    assert found.reset.source == "resets 2:10pm (UTC)"
+
+
+def test_a_date_and_its_time_on_the_next_line_are_one_time():
+    said = "API Error: 429 · Usage limit reached. Your limit will reset at 2026-07-06\n  22:19:41"
+    assert outcome(said).reset == outcome(said.replace("\n ", "")).reset
+
+
+def test_a_mere_code_is_explained_by_the_line_above_it():
+    text = "Error: Incorrect API key provided\nerror: api_error"
+    assert kind(text, exit_code=1) == "auth"
+    assert kind("session started\nerror: api_error", exit_code=1) == "server"
+
+
+def test_what_a_function_made_of_messages_is_shown():
+    rows = "Rate limit exceeded. Available at 9pm -> is_limit=true\nnothing -> is_limit=false"
+    assert kind(rows, exit_code=0) is None
+
+
+def test_a_model_that_hit_its_rate_limit_is_limited():
+    assert kind("**The Core model hit its monthly rate limit. Wait for it to reset.**") is not None
+    assert kind("The model hit its rate limit twice in the test; both were retried.") is None

@@ -70,6 +70,11 @@ _ERROR_WORD = re.compile(
     r"|forbidden|exceed|many|found|busy|capacity|[{<\"]",
     re.IGNORECASE,
 )
+# ──────⏎> go on⏎──────: the box that a user types into
+_RULE = re.compile(r"\s{0,8}[─━]{8,}\s*$")
+_INPUT = re.compile(r"\s{0,8}[>❯›](?:\s|$)")
+# error: api_error: a code that says no more than that something failed
+_MERE_CODE = re.compile(r"\W{0,12}(?:\w{1,20} )?error:\s?(?:api|unknown)_error\W*$", re.IGNORECASE)
 _RETRY_DELAY = re.compile(r"\bretry_?delay\b", re.IGNORECASE)
 # RateLimitError: …: the name of the error says it, whatever the message says
 _LIMIT_CLASS = re.compile(
@@ -142,8 +147,8 @@ def _in_more_words(
     index: int,
     context: ReadingContext,
 ) -> LastError:
-    """What is known by its status only, as a line just above said it with the same status."""
-    if said.judgement.by_status is None:
+    """What is known by its status or a mere code, as a line just above said it in words."""
+    if said.judgement.by_status is None and not _MERE_CODE.match(said.text[:200]):
         return said
     for above in range(index - 1, max(-1, index - _NEAR), -1):
         if echoed[above] or not lines[above].strip():
@@ -457,9 +462,16 @@ def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
 def _advice(lines: Sequence[str], echoed: Sequence[bool]) -> list[bool]:
     """For each line, whether it may follow a banner: advice, also as an item of a list."""
     found: list[bool] = []
-    is_headed = False
+    is_headed = is_typed = False
+    above = ""
     for line, is_echoed in zip(lines, echoed, strict=True):
+        # What the user types into the box of a terminal program answers nothing.
+        is_typed = _RULE.match(line) is None and (
+            is_typed or (_RULE.match(above) is not None and _INPUT.match(line) is not None)
+        )
         is_item = is_headed and line.lstrip().startswith(("- ", "* ", "• "))
-        found.append(is_frame(line) or (is_trailer(line) and (is_item or not is_echoed)))
-        is_headed = found[-1] and (is_item or line.rstrip().endswith(":"))
+        is_advice = is_frame(line) or (is_trailer(line) and (is_item or not is_echoed))
+        found.append(is_typed or is_advice)
+        is_headed = is_advice and (is_item or line.rstrip().endswith(":"))
+        above = line
     return found

@@ -259,7 +259,7 @@ def _from_bodies(
             # A reset signal means that it recovers, whatever the words (E-G1).
             means = Kind.RATE_LIMIT if judgement.means is Kind.BILLING else judgement.means
             judgement = replace(judgement, means=means, reset=headers)
-        return _outcome(judgement, body, context)
+        return _outcome(_with_banner(judgement, streams, context), body, context)
     return None
 
 
@@ -365,6 +365,19 @@ def _from_objects(
             heard = Evidence(role=Role.FAILED, text=said.text, source="json output", is_event=False)
             return _outcome(replace(said.judgement, reset=reset), heard, context)
     return None
+
+
+def _with_banner(
+    judgement: Judgement, streams: Sequence[Stream], context: ReadingContext
+) -> Judgement:
+    """A limit that an error body stated without its time, with the time of a banner beside it."""
+    if judgement.reset is not None or judgement.means not in LIMITS:
+        return judgement
+    for stream in streams:
+        said = last_error(stream.lines, context, has_failed=True)
+        if said is not None and said.judgement.means in LIMITS and said.judgement.reset is not None:
+            return replace(judgement, reset=said.judgement.reset)
+    return judgement
 
 
 def _with_body(

@@ -104,6 +104,8 @@ _SHOWN_LINE = re.compile(
     r"|(?:[A-Z]\w{1,60},\s{0,4}){1,20}$"  # names that are imported
     r")"
     r"|[^\n]{0,200}\)(?!:\s?\{)[^\n(){}]{0,60}\{\s*$"  # if (…) {
+    # Limit reached, resets 5am -> is_limit=true: what a function made of a message
+    r"|[^\n]{1,200} (?:->|=>|→) \w{1,40}=\w"
     # resets at {time}, try again in %s: a template, in which no time stands yet
     r"|[^\n]{0,200}\b(?:resets?|again|retry|wait|available)(?: \w{1,8}){0,2}[ :(]{1,3}"
     r"(?:\$?\{{1,2}\s?[a-z_$][\w$.?]{0,60}\s?(?:[}?(|!]|:[.\d<>^,])|%(?:\(\w{1,40}\))?[.\d]{0,4}[sdif]"

@@ -24,8 +24,10 @@ _BEGINS = re.compile(
     r"|\s{0,16}[a-z][\w()-]{0,24}(?: [\w()-]{1,24}){0,4}: (?-i:[A-Z])",
     re.IGNORECASE,
 )
-# It will reset at / 2026-07-06 12:00:00
-_ANNOUNCES = re.compile(r"\b(?:at|on|by|until|after|resets?)\s*$", re.IGNORECASE)
+# It will reset at / 2026-07-06 12:00:00   It will reset at 2026-07-06 / 12:00:00
+_ANNOUNCES = re.compile(
+    r"\b(?:at|on|by|until|after|resets?)(?: \d{4}-\d\d-\d\d)?\s*$", re.IGNORECASE
+)
 _CUT = re.compile(r"(?<=\S)\n(?=\S)")
 _ITEM = re.compile(r"\s{0,16}(?:[*+-]|\d{1,2}\.)\s")
 # A line does not end here unless it was wrapped: … the API returned 503 / Service Unavailable
