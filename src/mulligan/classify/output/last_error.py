@@ -153,7 +153,7 @@ def _in_more_words(
     for above in range(index - 1, max(-1, index - _NEAR), -1):
         if echoed[above] or not lines[above].strip():
             continue
-        other, _ = _at(lines, echoed, above, context, is_weak=False, is_over=True)
+        other, _ = _at(lines[:index], echoed[:index], above, context, is_weak=False, is_over=True)
         if other is None or other.status not in (None, said.status):
             continue
         # A limit that a line of its own states explains a status that says nothing.
