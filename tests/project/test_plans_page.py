@@ -14,17 +14,14 @@ import pytest
 from mulligan.core.policy import Policy
 from mulligan.core.presets import preset
 from mulligan.run.journal.entries import (
-    AttemptBegun,
     AttemptEnd,
     JournalEntry,
     RunCancelled,
-    RunMade,
     RunRemark,
     RunRescheduled,
     WorkDelivered,
     WorkVerified,
 )
-from mulligan.run.journal.state import RunState, state_of
 from mulligan.run.plan.load import load_plan
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.plan.report import report
@@ -32,6 +29,8 @@ from mulligan.run.plan.schema import PHASE_POLICY_WORDS
 from mulligan.run.process.stop import Stop
 from mulligan.run.show.plan_view import PlanTable
 from mulligan.run.show.standard_streams import StandardStreams
+
+from ..run.steps import AGAIN, BEGUN, LIMIT, state
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plans.md").read_text(encoding="utf-8")
 WORDS = {
@@ -105,33 +104,12 @@ def test_the_names_of_a_pipelines_policy_are_on_the_page(tmp_path):  # R-P1
     assert said.policy.rules == preset("pipeline").rules
 
 
-MADE = RunMade(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
-BEGUN = AttemptBegun(1001.0, 1, "start", "", "")
-LIMIT = AttemptEnd(
-    1010.0,
-    1,
-    9.0,
-    kind="quota",
-    message="limit reached",
-    reset_at=1100.0,
-    then="again",
-    until=1101.0,
-    because="the limit resets",
-    cost=0.2,
-)
-AGAIN = AttemptBegun(1102.0, 2, "resume", "", "")
 DONE = AttemptEnd(1200.0, 2, 98.0, then="done", cost=0.11)
 CHECKED = WorkVerified(1201.0, 2, is_good=True, said="")
 REMARK = RunRemark(1202.0, "git: its changes are on the branch mulligan/k3fqzz/1-2-review-style")
 UNGIVEN = WorkDelivered(1203.0, "parser.py conflicts with the tree: it was changed since")
 HELD = RunRescheduled(1001.0, 4000.0, "a run of this account met a limit")
 FAIL_FAST = "{} failed, and the phase fails with the first"
-
-
-def state(*steps: JournalEntry) -> RunState:
-    found = state_of([MADE, *steps])
-    assert found is not None
-    return found
 
 
 def lines() -> set[str]:

@@ -7,37 +7,21 @@ import json
 import pytest
 
 from mulligan.run.journal.entries import (
-    AttemptBegun,
     AttemptEnd,
-    JournalEntry,
     RunCancelled,
-    RunMade,
     RunRemark,
     RunReopened,
     WorkDelivered,
     WorkVerified,
 )
-from mulligan.run.journal.state import RunState, state_of
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.plan.report import as_data, as_lines, as_markdown, report
 from mulligan.run.show.messages import clock
 
-MADE = RunMade(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
-BEGUN = AttemptBegun(1001.0, 1, "start", "", "")
-LIMIT = AttemptEnd(
-    1010.0,
-    1,
-    9.0,
-    code=1,
-    kind="quota",
-    message="5-hour limit *reached* <b>",
-    reset_at=1100.0,
-    then="again",
-    until=1101.0,
-    because="the limit resets",
-    cost=0.2,
-)
-AGAIN = AttemptBegun(1102.0, 2, "resume", "", "")
+from ..steps import AGAIN, BEGUN, state
+from ..steps import LIMIT as LIMITED
+
+LIMIT = LIMITED._replace(message="5-hour limit *reached* <b>")
 DONE = AttemptEnd(1210.0, 2, 108.0, code=0, then="done", cost=0.3, tokens=5000)
 GIVEN = WorkDelivered(1210.0)
 REFUSED = AttemptEnd(
@@ -52,12 +36,6 @@ REFUSED = AttemptEnd(
     because="auth never passes",
     advice="log in",
 )
-
-
-def state(*steps: JournalEntry) -> RunState:
-    found = state_of([MADE, *steps])
-    assert found is not None
-    return found
 
 
 def agents(*names: str) -> tuple[Agent, ...]:

@@ -15,17 +15,13 @@ from contextlib import closing
 import pytest
 
 from mulligan.run.journal.entries import (
-    AttemptBegun,
     AttemptEnd,
-    JournalEntry,
-    RunMade,
     RunRemark,
     RunReopened,
     RunRescheduled,
     WorkDelivered,
     WorkVerified,
 )
-from mulligan.run.journal.state import RunState, state_of
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.plan.report import as_lines, report
 from mulligan.run.process.stop import Stop
@@ -33,30 +29,10 @@ from mulligan.run.show.messages import clock, step_messages
 from mulligan.run.show.plan_view import PlanTable
 from mulligan.run.show.standard_streams import StandardStreams
 
-MADE = RunMade(1000.0, "claude", "claude -p x", "/src", "host", 0, "", {}, [])
-BEGUN = AttemptBegun(1001.0, 1, "start", "", "")
-LIMIT = AttemptEnd(
-    1010.0,
-    1,
-    9.0,
-    code=1,
-    kind="quota",
-    message="limit reached",
-    reset_at=1100.0,
-    then="again",
-    until=1101.0,
-    because="the limit resets",
-    cost=0.2,
-)
-AGAIN = AttemptBegun(1102.0, 2, "resume", "", "")
+from ..steps import AGAIN, BEGUN, LIMIT, state
+
 DONE = AttemptEnd(1210.0, 2, 108.0, code=0, then="done", cost=0.3)
 GIVEN = WorkDelivered(1210.0)
-
-
-def state(*steps: JournalEntry) -> RunState:
-    found = state_of([MADE, *steps])
-    assert found is not None
-    return found
 
 
 def plan(*names: str) -> Plan:

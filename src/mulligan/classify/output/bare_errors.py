@@ -1,4 +1,4 @@
-"""Errors without an introduction: "upstream returned status 429", "code=rate_limit_exceeded".
+"""Errors without a prefix: "upstream returned status 429", "code=rate_limit_exceeded".
 
 Such a line has a status beside a word that says where it comes from, or a code that only machines
 write. People who talk about limits use the same words, so a line that reads like a person (an

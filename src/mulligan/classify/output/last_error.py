@@ -289,7 +289,7 @@ def _read(
         zone=zone,
     )
     if judgement is None and spoken.whole != spoken.text:
-        judgement = _from_introduction(spoken, context, is_weak=is_weak, is_over=is_over, zone=zone)
+        judgement = _from_prefix(spoken, context, is_weak=is_weak, is_over=is_over, zone=zone)
     is_error = spoken.is_error
     is_bare, bare_status = (
         bare_error(spoken.whole) if judgement is None and is_weak else (False, None)
@@ -339,14 +339,14 @@ def tries_again(text: str) -> bool:
 
 
 def _notice(spoken: SpokenLine, context: ReadingContext) -> Judgement | None:
-    """A notice whose error is only an introduction: "Attempt 5 failed. Retrying … Error: …"."""
+    """A notice whose error is only a prefix: "Attempt 5 failed. Retrying … Error: …"."""
     if spoken.whole == spoken.text or not tries_again(spoken.whole):
         return None
     found = judge(spoken.whole, context, is_error=False)
     return found if found is not None and found.means is Meaning.PROGRESS else None
 
 
-def _from_introduction(
+def _from_prefix(
     spoken: SpokenLine,
     context: ReadingContext,
     *,
@@ -354,13 +354,13 @@ def _from_introduction(
     is_over: bool,
     zone: tzinfo | None,
 ) -> Judgement | None:
-    """What the introductions themselves say: "rate limited: …", "Could not resolve host: …"."""
+    """What the prefixes themselves say: "rate limited: …", "Could not resolve host: …"."""
     as_line = judge(
         spoken.whole, context, is_error=False, is_weak=is_weak, is_over=is_over, zone=zone
     )
     if as_line is not None or not spoken.is_error:
         return as_line
-    # An introduction names many things; a limit must be stated by the message itself, unless all
+    # A prefix names many things; a limit must be stated by the message itself, unless all
     # that the message says is when: "task 7 failed (quota): resets in 2h".
     found = judge(spoken.whole, context, is_error=True, is_over=is_over, zone=zone)
     if found is None or found.means not in LIMITS:

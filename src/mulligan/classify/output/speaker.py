@@ -1,4 +1,4 @@
-"""Lines of text without stamps and introductions, and whether an error introduced them.
+"""Lines of text without stamps and prefixes, and whether an error introduced them.
 
 A line that an error introduces ("API Error:", "litellm.RateLimitError:", "429 …", "the run
 failed:") may say what happened anywhere. Any other line counts only if it begins with the words
@@ -166,13 +166,13 @@ _PEELS = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpokenLine:
-    """What a line says once its introductions are peeled off.
+    """What a line says once its prefixes are peeled off.
 
     Args:
         text: The words, on one line, plain.
         is_error: Whether an error introduced them.
-        status: The HTTP status among the introductions.
-        whole: The words with their introductions, for banners that an introduction is part of.
+        status: The HTTP status among the prefixes.
+        whole: The words with their prefixes, for banners that a prefix is part of.
     """
 
     text: str
@@ -182,7 +182,7 @@ class SpokenLine:
 
 
 def read_line(line: str) -> SpokenLine:
-    """`line` (with what continues it) without ornaments, stamps and introductions."""
+    """`line` (with what continues it) without ornaments, stamps and prefixes."""
     plain = _BLANKS.sub(" ", level(line)).strip()
     position = _skip(_ORNAMENTS, plain, 0)
     whole = plain[position:]

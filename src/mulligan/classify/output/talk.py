@@ -24,7 +24,7 @@ _TELLS = (
 _TALK = re.compile(
     rf"\b(?:{_TELLERS}|{_ASKS}|{_TELLS}|if|once|after|string|answer\w*)\b", re.IGNORECASE
 )
-# A sentence without an introduction is a person's far more often than a line with one.
+# A sentence without a prefix is a person's far more often than a line with one.
 _PERSON = re.compile(
     rf"\b(?:{_TELLERS}|{_ASKS}|{_TELLS}"
     r"|caused|limiter|limiting|summary|now|then|instead|survived|recovered|twice|succeeded|completed"
