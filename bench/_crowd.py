@@ -22,8 +22,8 @@ from mulligan.shared.admission import CallAdmission
 from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import Gate
 from mulligan.shared.gate.limits import StatedLimit
-from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
+from mulligan.stores.state_machine import Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable

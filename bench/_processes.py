@@ -25,8 +25,8 @@ from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import GATE, Gate
 from mulligan.sim.limiters import LimiterAnswer
 from mulligan.stores.cache import FailOpen
-from mulligan.stores.machine import Key
 from mulligan.stores.open import open_store
+from mulligan.stores.state_machine import Key
 
 if TYPE_CHECKING:
     from _limiters import Drawn

@@ -32,8 +32,8 @@ from _valkey import valkey
 
 from mulligan.errors import StoreDown
 from mulligan.shared.retry_tokens import TOKENS, Reserve, Settle, Tokens
-from mulligan.stores.machine import Key
 from mulligan.stores.open import open_store
+from mulligan.stores.state_machine import Key
 
 FULL, QUICK = 3.0, 0.2  # seconds
 KEY = Key("bench", "tokens")

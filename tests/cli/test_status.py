@@ -13,8 +13,8 @@ from mulligan.shared.breaker import AskBreaker, Breaker, OpenBreaker, Passed, Sh
 from mulligan.shared.gate.gate import EnterGate, Gate, LeaveGate, PermitGranted
 from mulligan.shared.gate.limits import StatedLimit
 from mulligan.shared.retry_tokens import TOKENS, Reserve, Tokens
-from mulligan.stores.machine import Key
 from mulligan.stores.open import open_store
+from mulligan.stores.state_machine import Key
 
 BREAKER, GATE = Key("api", "breaker"), Key("api", "gate")
 

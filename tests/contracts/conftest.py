@@ -26,10 +26,10 @@ from mulligan.once import pending as unrecorded
 from mulligan.once.claims import Busy, Mismatch, Take
 from mulligan.once.fingerprint import digest
 from mulligan.once.renewal import RENEWALS
-from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
 from mulligan.stores.redis.store import Redis
 from mulligan.stores.sqlite.store import Sqlite
+from mulligan.stores.state_machine import Key
 
 WORKER = Path(__file__).with_name("store_worker.py")
 _numbers = count()

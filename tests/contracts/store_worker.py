@@ -29,8 +29,8 @@ from mulligan.shared.gate.gate import EnterGate, Gate, LeaveGate, PermitGranted
 from mulligan.shared.gate.limits import StatedLimit
 from mulligan.shared.retry_tokens import Reserve, Settle, Tokens
 from mulligan.stores.entries import JournalLine
-from mulligan.stores.machine import Key
 from mulligan.stores.open import open_store
+from mulligan.stores.state_machine import Key
 
 KEY = Key("target", "breaker")
 

@@ -17,8 +17,8 @@ from mulligan.core.moment import Moment
 from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import EnterGate, Gate, GateState, GateWait, LeaveGate
 from mulligan.shared.gate.limits import StatedLimit
-from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
+from mulligan.stores.state_machine import Key
 
 
 @dataclass

@@ -28,9 +28,9 @@ from mulligan.shared.gate.gate import GATE, EnterGate, Gate, LeaveGate, PermitGr
 from mulligan.shared.gate.limits import StatedLimit
 from mulligan.shared.retry_tokens import TOKENS, Reserve, Settle, Tokens
 from mulligan.stores.entries import JournalLine
-from mulligan.stores.machine import Key, Machine
 from mulligan.stores.open import open_store
 from mulligan.stores.redis.store import Redis
+from mulligan.stores.state_machine import Key, Machine
 
 from .conftest import Worker, taken_over
 

@@ -16,8 +16,8 @@ from mulligan.errors import StoreDown, StoreError
 from mulligan.once.claims import Finish, Take
 from mulligan.shared.breaker import BREAKER, AskBreaker, Breaker, ManualOverride, OpenBreaker, Shut
 from mulligan.stores.entries import JournalLine
-from mulligan.stores.machine import Key
 from mulligan.stores.redis.store import Redis
+from mulligan.stores.state_machine import Key
 
 KEY = Key("target", "breaker")
 FIVE = Breaker()

@@ -31,7 +31,7 @@ from mulligan.shared.gate.gate import GATE, Gate, LeaveGate
 from mulligan.shared.gate.limits import StatedLimit
 from mulligan.stores.cache import FailOpen
 from mulligan.stores.entries import JournalLine
-from mulligan.stores.machine import Key
+from mulligan.stores.state_machine import Key
 
 from .conftest import taken_over
 

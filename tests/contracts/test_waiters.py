@@ -17,7 +17,7 @@ from mulligan.shared.admission import CallAdmission
 from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import Gate
 from mulligan.shared.gate.limits import StatedLimit
-from mulligan.stores.machine import Key
+from mulligan.stores.state_machine import Key
 from mulligan.testing import Scripted, status_error, virtual_time
 
 LIMITED = status_error(429, headers={"retry-after": "10"})

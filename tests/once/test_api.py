@@ -19,8 +19,8 @@ from mulligan.once.holder import KeyHold, OnceTerms
 from mulligan.once.operation import fingerprint_of
 from mulligan.once.renewal import RENEWALS, RenewalJob
 from mulligan.once.wakeups import _waiting
-from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
+from mulligan.stores.state_machine import Key
 from mulligan.testing import Scripted, VirtualClock, status_error, virtual_time
 
 from .conftest import key

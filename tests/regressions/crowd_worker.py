@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 import mulligan.stores.redis.store
 from mulligan.shared.retry_tokens import TOKENS, Reserve, Settle, Tokens
 from mulligan.stores.cache import FailOpen
-from mulligan.stores.machine import Key
 from mulligan.stores.open import open_store
+from mulligan.stores.state_machine import Key
 
 KEY = Key("target", "tokens")
 

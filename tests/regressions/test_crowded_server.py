@@ -26,8 +26,8 @@ from mulligan.errors import StoreDown, StoreError
 from mulligan.shared.breaker import BREAKER, ManualOverride
 from mulligan.shared.retry_tokens import TOKENS, Reserve, Settle, Tokens
 from mulligan.stores.entries import JournalLine
-from mulligan.stores.machine import Key
 from mulligan.stores.redis.store import Redis
+from mulligan.stores.state_machine import Key
 
 WORKER = Path(__file__).with_name("crowd_worker.py")
 KEY = Key("target", "tokens")

@@ -27,7 +27,7 @@ with open(sys.argv[1], "r+b") as file:
 RACE = """
 import sys, threading
 from mulligan.once.claims import Take
-from mulligan.stores.machine import Key
+from mulligan.stores.state_machine import Key
 from mulligan.stores.sqlite.store import Sqlite
 
 store, together = Sqlite(sys.argv[1]), threading.Barrier(16)

@@ -27,8 +27,8 @@ from mulligan.shared.breaker import BREAKER, AskBreaker, Breaker, Circuit, Passe
 from mulligan.shared.gate.gate import GATE, Gate, LeaveGate
 from mulligan.shared.retry_tokens import TOKENS, Fund, Reserve, Tokens
 from mulligan.stores.cache import FailOpen
-from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
+from mulligan.stores.state_machine import Key
 
 KEY, GATE_KEY, TOKEN_KEY = Key("t", "breaker"), Key("t", "gate"), Key("t", "tokens")
 SETTINGS = Breaker()

@@ -28,8 +28,8 @@ from mulligan.shared.retry_tokens import TOKENS, Reserve
 from mulligan.shared.target import store_for
 from mulligan.shared.targets import _SWEEP, home_of
 from mulligan.stores.cache import FailOpen
-from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
+from mulligan.stores.state_machine import Key
 from mulligan.testing import LoadedDice, Scripted, VirtualClock, status_error, virtual_time
 
 _MANY, _FEW = 6_000, 300

@@ -18,7 +18,7 @@ from mulligan.run.attempt.runner import LIFTED
 from mulligan.run.journal.entries import RunRescheduled
 from mulligan.run.process.stop import Stop
 from mulligan.run.worker import Worker
-from mulligan.stores.machine import Key
+from mulligan.stores.state_machine import Key
 
 from ..run.scripted import Stage
 

@@ -26,8 +26,8 @@ from mulligan.shared.breaker import BREAKER, ManualOverride
 from mulligan.stores.cache import FailOpen
 from mulligan.stores.entries import JournalLine
 from mulligan.stores.local_files import claimed
-from mulligan.stores.machine import Key
 from mulligan.stores.sqlite.store import Sqlite
+from mulligan.stores.state_machine import Key
 
 KEY = Key("target", "breaker")
 BLOCK = ManualOverride(move="block")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from mulligan.shared.breaker import BREAKER, ManualOverride
 from mulligan.stores.entries import JournalLine
-from mulligan.stores.machine import Key
 from mulligan.stores.redis.store import Redis
+from mulligan.stores.state_machine import Key
 
 NOWHERE = Redis("redis://127.0.0.1:1/0")
 AWKWARD = ["a{b}", "a(b)", "a(b", "a{b", "{}", "", "a|b", "a%7Bb%7D", "a:b", "a}:breaker", "*", "ä"]

@@ -21,8 +21,8 @@ from mulligan import Guard, Once
 from mulligan.core.moment import Moment
 from mulligan.errors import StoreDown
 from mulligan.once.claims import Claim, Done, Finish, Mine, Renew, Take
-from mulligan.stores.machine import Key
 from mulligan.stores.redis.store import Redis
+from mulligan.stores.state_machine import Key
 
 KEY = Key("bank", "once/x")
 

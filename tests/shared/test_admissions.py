@@ -21,9 +21,9 @@ from mulligan.shared.gate.queue import TargetQueues
 from mulligan.shared.retry_tokens import Tokens
 from mulligan.shared.retry_tokens_client import RetryTokens
 from mulligan.stores.cache import FailOpen, do_all
-from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
 from mulligan.stores.sqlite.store import Sqlite
+from mulligan.stores.state_machine import Key
 from mulligan.testing import Scripted, VirtualClock, status_error
 
 BREAKER_KEY = Key("api", "breaker")

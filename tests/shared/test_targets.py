@@ -11,8 +11,8 @@ from mulligan.errors import SettingError
 from mulligan.shared.breaker import BREAKER
 from mulligan.shared.target import store_for
 from mulligan.shared.targets import forget
-from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
+from mulligan.stores.state_machine import Key
 from mulligan.testing import Scripted, status_error, virtual_time
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from mulligan.core.moment import Moment
 from mulligan.shared.retry_tokens import TOKENS, Reserve, Tokens
 from mulligan.stores.cache import CachedState
-from mulligan.stores.machine import Key
 from mulligan.stores.memory import MemoryState
+from mulligan.stores.state_machine import Key
 
 KEY = Key("api", "tokens")
 

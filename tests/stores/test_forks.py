@@ -14,8 +14,8 @@ from mulligan.core.admission import Admitted, Hold
 from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import Gate
 from mulligan.stores import open as urls
-from mulligan.stores.machine import Key
 from mulligan.stores.memory import Memory
+from mulligan.stores.state_machine import Key
 from mulligan.testing import Scripted
 
 

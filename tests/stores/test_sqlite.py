@@ -30,10 +30,10 @@ from mulligan.shared.breaker import (
 from mulligan.shared.gate.gate import EnterGate, Gate, GateWait, LeaveGate
 from mulligan.stores.entries import JournalLine
 from mulligan.stores.local_files import file_system
-from mulligan.stores.machine import Key
 from mulligan.stores.sqlite.file import _inherited
 from mulligan.stores.sqlite.journal import journal_file
 from mulligan.stores.sqlite.store import Sqlite, boot_moment
+from mulligan.stores.state_machine import Key
 
 KEY = Key("target", "breaker")
 FIVE = Breaker()
@@ -450,7 +450,7 @@ def test_the_state_of_a_target_is_one_row(store):
 FORGOTTEN = """
 import sys
 from mulligan.shared.breaker import ManualOverride
-from mulligan.stores.machine import Key
+from mulligan.stores.state_machine import Key
 from mulligan.stores.open import open_store
 store = open_store("sqlite:" + sys.argv[1])
 store.state.transact(Key("t", "breaker"), ManualOverride(move="block"))

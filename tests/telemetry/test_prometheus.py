@@ -13,7 +13,7 @@ import mulligan
 from mulligan import PrometheusListener
 from mulligan.shared.breaker import ManualOverride
 from mulligan.shared.target import store_for
-from mulligan.stores.machine import Key
+from mulligan.stores.state_machine import Key
 from mulligan.telemetry.metrics import METRICS
 from mulligan.testing import Scripted, status_error, virtual_time
 

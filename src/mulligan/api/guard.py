@@ -6,7 +6,7 @@ from ..calls.callables import known_results
 from ..calls.context import endings, surroundings
 from ..errors import SettingError
 from .engine import Engine
-from .wrap import wrap
+from .fast_path import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

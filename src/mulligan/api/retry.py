@@ -6,8 +6,8 @@ from typing import overload
 
 from ..errors import SettingError
 from .engine import Engine
+from .fast_path import wrap
 from .guard import Guard
-from .wrap import wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

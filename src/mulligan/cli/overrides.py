@@ -11,7 +11,7 @@ from ..core.redaction import clean
 from ..run.agents.catalogue import known as programs
 from ..shared.breaker import ManualOverride
 from ..shared.snapshot import known
-from ..stores.machine import Key
+from ..stores.state_machine import Key
 from . import run_limits
 from .store_options import NothingMatched, nearest, note_unknown_target, scope_of, stores_of
 

@@ -20,11 +20,11 @@ from ..run.attempt.options import DriveOptions
 from ..run.attempt.policy import longest_wait, run_policy
 from ..run.context import open_context
 from ..run.git import interruptible
-from ..run.plan.check import available_outputs
 from ..run.plan.drive import conduct, make_plan
 from ..run.plan.lint import lint_plan
 from ..run.plan.load import load_plan
 from ..run.plan.prompts import command_for, variables_of
+from ..run.plan.validate import available_outputs
 from ..run.process.stop import signals
 from ..run.show.messages import money
 from ..run.show.plan_view import PlanTable

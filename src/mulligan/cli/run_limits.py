@@ -14,7 +14,7 @@ from ..core.redaction import clean
 from ..run.agents.catalogue import known as programs
 from ..run.attempt.account_limits import ACCOUNT, ForgetLimits, OverrideLimit, covers
 from ..run.attempt.account_limits_client import PART
-from ..stores.machine import Key
+from ..stores.state_machine import Key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

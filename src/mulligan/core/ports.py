@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..stores.entries import JournalLine
-    from ..stores.machine import Key, Machine, Operation
+    from ..stores.state_machine import Key, Machine, Operation
     from .events import Event
     from .moment import Moment
 

@@ -28,7 +28,7 @@ from ..once.api import keyed_of
 from ..once.claims import Busy, Done
 from ..once.holder import KeyHold, OnceTerms
 from ..once.run import KeyedSession, keyed
-from ..stores.machine import Key
+from ..stores.state_machine import Key
 from .replayable import known, rebuilt
 from .writer import replaying
 

@@ -22,7 +22,7 @@ from ..core.failure import Effects
 from ..dead_letters.replayable import replayable_of
 from ..errors import SettingError
 from ..shared.target import store_for
-from ..stores.machine import Key
+from ..stores.state_machine import Key
 from .fingerprint import digest
 from .holder import KeyHold, OnceTerms
 from .operation import arguments_of, check_object, check_parameters, fingerprint_of, key_of

@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from ..core.moment import Due, Moment
 from ..core.record import record
-from ..stores.machine import Machine
+from ..stores.state_machine import Machine
 
 __all__ = ("CLAIM", "Busy", "Claim", "Done", "Drop", "Finish", "Mine", "Mismatch", "Renew", "Take")
 

@@ -19,7 +19,7 @@ from ..core.ports import Keys
 from ..core.record import record
 from ..core.redaction import presentable
 from ..errors import KeyReused, NotKept
-from ..stores.machine import Key
+from ..stores.state_machine import Key
 from .claims import Done, Drop, Finish, Mine, Mismatch, Renew, Take
 from .pending import offer, remembered
 from .renewal import RENEWALS

@@ -16,7 +16,7 @@ from .renewal import RENEWALS
 from .wakeups import wake
 
 if TYPE_CHECKING:
-    from ..stores.machine import Key
+    from ..stores.state_machine import Key
     from .claims import Finish
     from .holder import OnceTerms
 

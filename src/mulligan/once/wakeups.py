@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ..core.ports import Clock
-    from ..stores.machine import Key
+    from ..stores.state_machine import Key
 
 __all__ = ("TaskWakeup", "ThreadWakeup", "listening", "wake")
 

@@ -30,7 +30,7 @@ from ..core.failure import Failure, Family, Kind, Reach
 from ..core.moment import Due, Lease, Moment
 from ..core.record import record
 from ..core.shared_settings import Breaker
-from ..stores.machine import Machine
+from ..stores.state_machine import Machine
 
 if TYPE_CHECKING:
     from ..core.admission import Outcome

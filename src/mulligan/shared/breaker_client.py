@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ..core.admission import Answer, Outcome
     from ..core.failure import Failure
     from ..core.ports import State
-    from ..stores.machine import Key
+    from ..stores.state_machine import Key
     from .breaker import Breaker, Result
 
 __all__ = ("BreakerAdmission",)

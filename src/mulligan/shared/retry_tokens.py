@@ -23,7 +23,7 @@ from ..core.failure import Failure, Reach
 from ..core.moment import Due, Moment
 from ..core.record import record
 from ..core.shared_settings import Tokens
-from ..stores.machine import Machine
+from ..stores.state_machine import Machine
 
 __all__ = ("TOKENS", "Allowed", "Fund", "Reserve", "Settle", "TokenBucket", "Tokens", "cost_of")
 

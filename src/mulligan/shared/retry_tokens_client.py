@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..core.admission import Outcome
     from ..core.failure import Failure
     from ..core.ports import State
-    from ..stores.machine import Key
+    from ..stores.state_machine import Key
     from .retry_tokens import TokenBucket, Tokens
 
 __all__ = ("RetryTokens",)

@@ -10,8 +10,8 @@ from ..core.duration import duration_text
 from ..core.moment import Moment
 from ..core.redaction import clean
 from ..core.shared_settings import Tokens
-from ..stores.machine import Key
 from ..stores.memory import Memory
+from ..stores.state_machine import Key
 from .breaker import BREAKER
 from .gate.gate import GATE, advanced
 from .retry_tokens import TOKENS

@@ -25,9 +25,9 @@ from ..core.shared_settings import Breaker, Gate, Tokens
 from ..errors import SettingError, StoreError
 from ..stores.cache import FailOpen
 from ..stores.forks import reset_after_fork
-from ..stores.machine import Key
 from ..stores.memory import Memory
 from ..stores.open import open_store
+from ..stores.state_machine import Key
 from .breaker_client import BreakerAdmission
 from .gate.client import GateAdmission
 from .gate.queue import TargetQueues

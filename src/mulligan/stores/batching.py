@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ..core.moment import Moment
-    from .machine import Operation
+    from .state_machine import Operation
 
 __all__ = ("BatchedOperation", "Batches")
 

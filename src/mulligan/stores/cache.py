@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..core.ports import State
-    from .machine import Key, Machine, Operation
+    from .state_machine import Key, Machine, Operation
 
 __all__ = ("CachedState", "FailOpen", "do_all", "refresh")
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..core.moment import Moment
 from ..errors import Fenced
 from .forks import reset_after_fork
-from .machine import scoped
+from .state_machine import scoped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .entries import JournalLine
-    from .machine import Key, Machine, Operation
+    from .state_machine import Key, Machine, Operation
 
 __all__ = ("Memory",)
 

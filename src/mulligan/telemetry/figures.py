@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.record import record
-from ..stores.machine import Machine
+from ..stores.state_machine import Machine
 from .metrics import METRICS
 
 if TYPE_CHECKING:

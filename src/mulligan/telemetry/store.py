@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.events import Ended
 from ..errors import StoreError
 from ..shared.target import STORE, store_for
-from ..stores.machine import Key
+from ..stores.state_machine import Key
 from .background import QueuedListener
 from .figures import (
     FIGURES,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..core.events import Event
     from ..core.ports import Store
-    from ..stores.machine import Operation
+    from ..stores.state_machine import Operation
 
 __all__ = ("StoreListener", "figures", "figures_store", "stories")
 

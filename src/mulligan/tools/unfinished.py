@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ..once.claims import Busy, Drop, Mine, Take
 from ..once.fingerprint import digest
-from ..stores.machine import Key
+from ..stores.state_machine import Key
 
 if TYPE_CHECKING:
     from ..core.ports import Store

@@ -8,8 +8,8 @@ import pytest
 
 from mulligan.errors import SettingError
 from mulligan.run.plan.artifacts import output_path, write_output
-from mulligan.run.plan.check import problems
 from mulligan.run.plan.model import Agent, Phase, Plan
+from mulligan.run.plan.validate import problems
 
 
 @pytest.fixture

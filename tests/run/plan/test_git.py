@@ -13,10 +13,10 @@ from mulligan.cli import main
 from mulligan.errors import GitRefused, TreeBusy
 from mulligan.run.git import Tree, agent_worktrees, leased, set_aside
 from mulligan.run.journal.entries import RunCancelled
-from mulligan.run.plan.check import problems
 from mulligan.run.plan.lint import lint_plan
 from mulligan.run.plan.model import Agent, Phase, Plan
 from mulligan.run.plan.report import as_lines, as_markdown
+from mulligan.run.plan.validate import problems
 from mulligan.run.process.stop import Stop
 
 from .test_conductor import Table, Theatre

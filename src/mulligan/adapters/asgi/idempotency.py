@@ -23,7 +23,7 @@ from ...errors import KeyReused, SettingError, StoreError
 from ...once.claims import Busy, Done, Mine
 from ...once.holder import KeyHold, OnceTerms
 from ...shared.target import store_for
-from ...stores.machine import Key
+from ...stores.state_machine import Key
 from ..problem import ProblemDocument
 from .execution import Execution, claimed, log
 from .kept_response import messages, why_not_kept

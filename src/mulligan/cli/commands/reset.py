@@ -9,7 +9,7 @@ from ...shared.breaker import ManualOverride
 from ...shared.gate.gate import ForgetGate
 from ...shared.retry_tokens import Fund, Tokens
 from ...shared.snapshot import known
-from ...stores.machine import Key
+from ...stores.state_machine import Key
 from .. import run_limits
 from ..store_options import (
     NothingMatched,

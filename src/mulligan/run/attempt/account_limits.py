@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ...core.moment import Due, Lease
 from ...core.redaction import presentable
-from ...stores.machine import Machine
+from ...stores.state_machine import Machine
 
 if TYPE_CHECKING:
     from ...core.moment import Moment

@@ -13,7 +13,7 @@ from ...core.hint import Confidence
 from ...core.redaction import presentable
 from ...errors import StoreError
 from ...stores.cache import FailOpen
-from ...stores.machine import Key
+from ...stores.state_machine import Key
 from ..agents.catalogue import inherited
 from .account_limits import (
     ACCOUNT,

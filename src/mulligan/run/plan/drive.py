@@ -17,11 +17,11 @@ from ..journal.entries import PLAN, RunMade, RunReopened, RunRescheduled
 from ..journal.store import NoSuchRun
 from ..show.notify import Notifier, remember, remembered
 from .acceptance import rejection
-from .check import machine_problems, problems
 from .conductor import EX_TEMPFAIL, Conductor
 from .load import plan_data, plan_from_data
 from .prompts import prompt_of
 from .trees import check_trees, drop_plan_baselines, exclusive_trees, files_aside, holding_trees
+from .validate import machine_problems, problems
 
 if TYPE_CHECKING:
     from ..attempt.options import DriveOptions

@@ -18,18 +18,18 @@ from ...core.policy import Policy
 from ...core.redaction import mask
 from ...errors import SettingError
 from ..agents.catalogue import askable
-from .check import available_outputs, machine_problems, missing_programs, problems
 from .model import Phase, Plan
 from .prompts import LONGEST_ARGUMENT, LONGEST_OUTPUT, prompt_of, references
 from .trees import tree_problems
+from .validate import available_outputs, machine_problems, missing_programs, problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from ...config.lines import KeyPath
-    from .check import Problem
     from .model import Agent
+    from .validate import Problem
 
 __all__ = ("lint_plan",)
 

@@ -21,9 +21,9 @@ from ...config.validate import validated
 from ...core.policy import Policy
 from ...errors import SettingError
 from ..attempt.policy import run_policy
-from .check import problems
 from .model import Plan
 from .schema import PHASE_POLICY_WORDS, PLAN_WORDS, policy_table, split_policy
+from .validate import problems
 
 if TYPE_CHECKING:
     import os

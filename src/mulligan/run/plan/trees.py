@@ -27,7 +27,7 @@ from ..git import (
 from ..git.commits import identity
 from ..git.refs import reading
 from ..git.status import TreeStatus
-from .check import EXCLUSIVE, Problem
+from .validate import EXCLUSIVE, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -55,7 +55,7 @@ def lacking_of_plan(made: RunMade, plan: Plan, home: Path, environ: Mapping[str,
     """What a plan needs and does not find in `environ`, in words; empty for nothing."""
     from ...config.lines import path_text
     from ..agents.catalogue import recognise
-    from ..plan.check import machine_problems
+    from ..plan.validate import machine_problems
 
     agents = [agent for phase in plan.phases for agent in phase.agents]
     adapters = [

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ...core.failure import Failure
     from ...core.moment import Moment
     from ...core.ports import State
-    from ...stores.machine import Key
+    from ...stores.state_machine import Key
     from ..breaker import Result
     from .gate import Gate, Reply
 

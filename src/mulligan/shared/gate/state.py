@@ -10,7 +10,7 @@ from dataclasses import replace
 from ...core.moment import Due, Moment
 from ...core.record import record
 from ...core.shared_settings import Gate
-from ...stores.machine import Machine
+from ...stores.state_machine import Machine
 from .limits import BelievedLimit, refilled
 from .slow_start import SlowStart
 

@@ -29,14 +29,14 @@ from ..async_calls import in_thread
 from ..batching import Batches
 from ..entries import JournalLine
 from ..forks import reset_after_fork
-from ..machine import Key, scoped
+from ..state_machine import Key, scoped
 from .connection import LuaScript, RedisLink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..batching import BatchedOperation
-    from ..machine import Machine, Operation
+    from ..state_machine import Machine, Operation
 
 __all__ = ("Redis",)
 

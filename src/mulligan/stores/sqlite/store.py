@@ -16,14 +16,14 @@ from ...core.moment import Moment
 from ...errors import StoreDown, StoreError
 from ..async_calls import in_thread
 from ..boot_clock import BOOT_CLOCK, boot_id
-from ..machine import Key, scoped
+from ..state_machine import Key, scoped
 from .file import SqliteFile
 from .journal import BY_TWO_CLOCKS, STATES, SqliteJournal, journal_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..machine import Machine, Operation
+    from ..state_machine import Machine, Operation
 
 __all__ = ("Sqlite", "boot_moment", "hot_file")
 

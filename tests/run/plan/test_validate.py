@@ -10,8 +10,8 @@ import pytest
 
 from mulligan.config.lines import path_text
 from mulligan.core.presets import preset
-from mulligan.run.plan.check import machine_problems, missing_programs, problems
 from mulligan.run.plan.model import Agent, Phase, Plan
+from mulligan.run.plan.validate import machine_problems, missing_programs, problems
 
 
 def plan(*agents, later=(), **more):
