@@ -182,8 +182,8 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     has ended. Its output and exit code decide what happens after a failure. Every step is
     recorded first, so after a kill or a reboot mulligan resume continues the run.
 
-    Known programs: claude, codex, gemini, opencode, qwen, copilot, pi, cline, continue and
-    aider. Any other program is judged by its output and its exit code.
+    Known programs: claude, codex, gemini, opencode, qwen, copilot, pi, cline, continue,
+    aider and agy. Any other program is judged by its output and its exit code.
     """
     is_dry, report = options.pop("is_dry"), options.pop("report")
     if not words:
