@@ -61,6 +61,12 @@ def test_a_transition_is_applied_and_kept(place):
     assert (state.streak, state.generation, state.because) == (5, 1, "5 failures in a row")
 
 
+def test_operations_on_one_key_are_applied_in_order(place):
+    failed = TellBreaker(permit="p", generation=0, result="failure", worker="w", settings=FIVE)
+    place.store.state.transact_all([(KEY, failed)] * 3)
+    assert place.another().state.peek(KEY, BREAKER)[0].streak == 3
+
+
 def test_a_key_nobody_wrote_has_the_state_that_nothing_has_happened_to(place):
     assert place.store.state.peek(Key("nobody", "breaker"), BREAKER)[0] == Circuit()
 

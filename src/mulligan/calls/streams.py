@@ -103,7 +103,11 @@ def _delivering(  # noqa: C901 -- the life of a stream from its first item on
         delivered: Where the items are kept for ``resume=``; None without one.
     """
     admissions = session.admissions
-    if admissions is not None and hasattr(source, "response"):
+    if (
+        admissions is not None
+        and session.settings.observe is not None
+        and hasattr(source, "response")
+    ):
         admissions.observe(source)
     session.leave_context()
     takes_errors = hasattr(items, "throw") or hasattr(items, "athrow")

@@ -72,7 +72,7 @@ class State(Protocol):
         ...
 
     def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]], /) -> Sequence[Any]:
-        """Apply one operation to each of several keys; in one transaction, if the store can."""
+        """Apply operations to keys, in order; in one transaction, if the store can."""
         ...
 
     def peek(self, key: Key, machine: Machine[S], /) -> tuple[S, Moment]:

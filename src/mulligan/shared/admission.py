@@ -18,7 +18,7 @@ from .gate.gate import GateWait
 from .gate.queue import QueuedCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from ..core.admission import Answer, Outcome
     from ..core.failure import Failure
@@ -214,20 +214,23 @@ class CallAdmission(QueuedCall):
         self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
     ) -> None:
         """The attempt admitted with `ticket` has ended."""
-        self._tell(ticket, outcome, failure, (), now, wall)
+        self._tell(ticket, outcome, failure, [], now, wall)
 
     def _tell(  # noqa: C901, PLR0917 -- all that is known of one end
         self,
         ticket: object,
         outcome: Outcome,
         failure: Failure | None,
-        more: Sequence[tuple[CachedState[Any], Any]],
+        more: list[tuple[CachedState[Any], Any]],
         now: float,
         wall: float,
         stated: Iterable[QuotaLike] = (),
         took: float | None = None,
     ) -> None:
-        """Tell gate and breaker how an attempt ended, and apply `more` in the same transaction."""
+        """Tell gate and breaker how an attempt ended, and apply `more` in the same transaction.
+
+        `more` is empty once it was applied.
+        """
         assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
         if stated:
             self.observe(ticket, stated)
@@ -254,6 +257,7 @@ class CallAdmission(QueuedCall):
             told = breaker.telling(ticket.breaker, result, cause, now, unanswered)
         if told or more:
             results = do_all((*told, *more), now, wall)
+            more.clear()
             if breaker is not None and any(results[: len(told)]):
                 breaker.told(told, results[: len(told)], now, wall)
         if waiting.queue.size:
@@ -362,6 +366,11 @@ class TargetCall(CallAdmission):
                 self._tokens = made.get("tokens") or parts.part("tokens")
             self._is_found = parts.is_named
 
+    def _find_tokens(self) -> None:
+        """Use the target's tokens; a ticket goes back to the breaker and gate that gave it."""
+        if not self._is_found and self._wants.tokens is not None:
+            self._tokens = self._parts.part("tokens")
+
     @property
     def is_down(self) -> bool:
         self._find()
@@ -397,7 +406,7 @@ class TargetCall(CallAdmission):
     def must_write(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
         if not self._parts.is_known:
             return True
-        self._find()
+        self._find_tokens()
         tokens = self._tokens
         if self._reservation or (tokens is not None and not tokens.is_calm):
             return True
@@ -453,7 +462,10 @@ class TargetCall(CallAdmission):
         wall: float,
         was_cut: bool,
     ) -> None:
-        self._find()
+        if ticket is None:
+            self._find()
+        else:
+            self._find_tokens()
         if self.queue is not None:
             self.give_up(now)
         booked: list[tuple[CachedState[Any], Any]] = []

@@ -304,9 +304,11 @@ class FailOpen:
     def _asked(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
         """The store's answers to operations; those of the copies, if the store is down."""
         with self._lock:
-            sent = [_Sent(self, self._copy(key, each.machine), each) for key, each in steps]
-            for each in sent:
-                each.copy.under_way[each] = None
+            sent: list[_Sent[Any, Any]] = []
+            for key, operation in steps:
+                each = _Sent(self, self._copy(key, operation.machine), operation)
+                each.copy.under_way[each] = None  # a copy that is under way is not forgotten
+                sent.append(each)
         try:
             results = self._state.transact_all(
                 [(key, each) for (key, _), each in zip(steps, sent, strict=True)]

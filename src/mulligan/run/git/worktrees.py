@@ -230,6 +230,7 @@ def _merge(tree: Tree, worktree: AgentWorktree, *, is_kept: bool) -> WorktreeMer
         if aside is None or aside.state in {"prepared", *_CLOSED}:
             own = Tree.find(worktree.folder)
             with locked(own):
+                records = _records_of(tree, worktree.key, baseline)
                 aside = _record_changes(own, worktree.key, baseline, records, folder=worktree.owner)
     elif aside is None and baseline is not None and not _is_being_removed(worktree.folder):
         return _keep_commits(tree, worktree, baseline)

@@ -133,15 +133,15 @@ class SqliteState:
     def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
         with self._file.writing() as connection:
             moment = self._moments()
-            found = [self._read(connection, key, each.machine) for key, each in steps]
-            results, changed = [], []
-            for (key, operation), (body, before) in zip(steps, found, strict=True):
-                after, result = operation(before, moment)
+            found = {key: self._read(connection, key, each.machine) for key, each in steps}
+            states = {key: state for key, (_, state) in found.items()}
+            results = []
+            for key, operation in steps:
+                states[key], result = operation(states[key], moment)
                 results.append(result)
-                if after is not before:
-                    changed.append((key, operation.machine, body, after))
-            for key, machine, body, after in changed:
-                packed = machine.pack(after)
+            for key, machine in {key: each.machine for key, each in steps}.items():
+                (body, before), after = found[key], states[key]
+                packed = body if after is before else machine.pack(after)
                 if packed == body:
                     continue
                 if packed is None:
