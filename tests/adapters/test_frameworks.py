@@ -71,7 +71,7 @@ def overloaded(times: int) -> tuple[FunctionModel, list[int]]:
 def test_a_guarded_model_is_asked_again(clock):
     model, asked = overloaded(2)
     agent = Agent(GuardedModel(model, mulligan.Guard("model")))
-    assert agent.run_sync("hi").output == "hi"
+    assert asyncio.run(agent.run("hi")).output == "hi"
     assert asked == [1, 2, 3]
 
 
@@ -79,7 +79,7 @@ def test_a_guarded_model_raises_what_the_model_raised(clock):
     model, asked = overloaded(9)
     agent = Agent(GuardedModel(model, mulligan.Guard("model", attempts=3)))
     with pytest.raises(ModelHTTPError) as caught:
-        agent.run_sync("hi")
+        asyncio.run(agent.run("hi"))
     story = mulligan.story(caught.value)
     assert story is not None
     assert story.attempts == len(asked) == 3
