@@ -28,7 +28,7 @@ def read(text, exit_code=1, stderr="", agent=""):
         ("the weekly cap of this seat was eaten", Kind.QUOTA),
         ("acme had to stop: its quota for today", Kind.QUOTA),
         ("nothing to be had from upstream, throttling us", Kind.RATE_LIMIT),
-        ("gave up because of high load over there", Kind.OVERLOADED),
+        ("der Dienst ist überlastet", Kind.OVERLOADED),
         ("you have to log in first", Kind.AUTH),
         ("stopped here, top up the purse", Kind.BILLING),
         ("it outgrew the context window", Kind.CONTEXT_LENGTH),
@@ -142,7 +142,7 @@ def test_lines_that_a_runner_stamps_are_read_without_their_stamps():
         ("lane task gave AcmeFailoverError (throttling, wait)", Kind.RATE_LIMIT, None),
         ("API başarısız: oturum kapalı, status=401 Unauthorized, body_len=12", Kind.AUTH, None),
         ("run.end   status=paused  pause_kind=usage_limit\nback again in 5 hours", Kind.QUOTA, 18000),
-        ("frame 12 of run\\nacme.AcmeError (x)\\nwe had too many calls", Kind.RATE_LIMIT, None),
+        ("frame 12 of run\\nacme.AcmeError (x)\\nthrottling us, it was", Kind.RATE_LIMIT, None),
         ('agent: "that was it, back at 3pm"\nno diff\nloop: stop reason=session limit', Kind.QUOTA, 10800),
     ],
 )  # fmt: skip

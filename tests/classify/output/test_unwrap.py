@@ -337,9 +337,10 @@ def test_what_stands_below_a_cut_object_is_no_part_of_it():
 
 def test_a_dump_without_an_error_above_it_is_nobodys():
     pairs = ["  message: 'Rate limit reached',", "  code: 'rate_limit_exceeded',"]
-    assert dumped_error(pairs) is None
-    assert dumped_error(["AcmeError: it failed", *pairs]) is not None
-    assert dumped_error(["AcmeError: it failed", "  message: 'Rate limit reached',"]) is None
+    assert dumped_error(pairs, has_failed=True) is None
+    assert dumped_error(["AcmeError: it failed", *pairs], has_failed=True) is not None
+    bare = ["AcmeError: it failed", pairs[0]]
+    assert dumped_error(bare, has_failed=True) is None
 
 
 def test_a_text_that_nobody_dressed_is_left_alone():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from .talk import is_person, is_quoting
+from .talk import is_inside_quotes, is_person, is_quoting
 
 __all__ = ("bare_error", "may_introduce")
 
@@ -29,8 +29,6 @@ _CODE = re.compile(
     r"|usage_limit_(?:reached|exceeded)|(?:E|ERR_)?(?:RATE_LIMIT(?:ED|_EXCEEDED|_REACHED)"
     r"|TOO_MANY_REQUESTS|QUOTA_EXCEEDED|USAGE_LIMIT_(?:REACHED|EXCEEDED)))(?![\"'%\w])"
 )
-# A quotation that has begun and has not ended.
-_QUOTED = re.compile(r"(?:^|\s)(?:'(?!\s)[^']{0,200}|\"(?!\s)[^\"]{0,200}|`[^`]{0,200})$")
 # A statement, not an essay.
 _LONGEST = 600
 _INTRODUCTION = 120
@@ -42,7 +40,7 @@ def bare_error(text: str) -> tuple[bool, int | None]:
         return False, None
     status, code = _STATUS.search(text), _CODE.search(text)
     stated = status or code
-    if stated is None or is_person(text) or _QUOTED.search(text[: stated.start()]):
+    if stated is None or is_person(text) or is_inside_quotes(text, stated.start()):
         return False, None
     return True, int(status["status"] or status["first"]) if status else None
 

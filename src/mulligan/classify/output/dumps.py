@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..bodies import opened, read_body
 from .evidence import Evidence, Role
+from .last_error import PROSE_AFTER_ERROR, prose_below
 from .shown import is_frame
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ("dumped_error",)
 
 _PAIR = re.compile(
-    r"\s{0,40}['\"]?(?P<key>message|error|detail|reason|code|type|status|statusCode|status_code"
+    r"\s{0,40}['\"]?(?:\w{1,20}\.)?(?P<key>message|error|detail|reason|code|type|status|statusCode|status_code"
     r"|statusText|responseBody|body|name)['\"]?: "
     r"(?:(?P<quote>['\"`])(?P<text>(?:(?!(?P=quote))[^\\\n]|\\.){1,4000})(?P=quote)|(?P<number>\d{3}))"
     r"\s{0,4}[,+]?\s*$"
@@ -27,6 +28,7 @@ _PAIR = re.compile(
 # cause: {   error= {   [cause]: Error …   } {
 _LEADS = re.compile(
     r"\s{0,40}(?:\[?cause\]?|error|err|data|response)\s?[:=]\s?(?:\w{0,60}\s?)\{\s*$"
+    r"|\s{0,40}(?:\w{1,20}\.)?status: ['\"]failed['\"]"
     r"|[^\n]{0,400}(?:Error|Exception)\b[^\n]{0,400}$"
 )
 _SYSTEM = re.compile(r"E[A-Z_]{4,20}")
@@ -35,8 +37,8 @@ _MOST_LINES = 200
 _NEAR = 24
 
 
-def dumped_error(lines: Sequence[str]) -> Evidence | None:
-    """The error that the last dump in `lines` tells of, or None."""
+def dumped_error(lines: Sequence[str], *, has_failed: bool) -> Evidence | None:
+    """The error that the last dump in `lines` tells of; None with an answer below it."""
     first = max(0, len(lines) - _MOST_LINES)
     for index in range(len(lines) - 1, first - 1, -1):
         if not _PAIR.match(lines[index][:4200]):
@@ -44,9 +46,11 @@ def dumped_error(lines: Sequence[str]) -> Evidence | None:
         begin = index
         while begin > first and index - begin < _NEAR and not _leads(lines[begin - 1]):
             begin -= 1
-        if begin > first and _leads(lines[begin - 1]):
-            return _evidence(lines[begin : index + 1])
-        return None
+        if begin == first or not _leads(lines[begin - 1]):
+            return None
+        below = prose_below(lines[index:], [False] * (len(lines) - index))[0]
+        is_over = has_failed or below <= PROSE_AFTER_ERROR
+        return _evidence(lines[begin : index + 1]) if is_over else None
     return None
 
 

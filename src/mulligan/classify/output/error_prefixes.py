@@ -44,6 +44,11 @@ ERROR_PREFIXES = (
         "Google APIs over gRPC",
     ),
     ErrorPrefix(
+        r"called ['`]Result::unwrap\(\)['`] on an ['`]Err['`] value: ",
+        "called `Result::unwrap()` on an `Err` value: Transport(429)",
+        "panics of programs in Rust",
+    ),
+    ErrorPrefix(
         r"(?:fatal|panic):\s+",
         "panic: rate limit reached",
         "programs in Go; git",

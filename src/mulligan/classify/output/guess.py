@@ -15,8 +15,9 @@ from ...core.failure import Kind
 from ..pattern_packs import Meaning, Voice
 from ..status_kinds import asks_too_much
 from ..times.reset_time import find_reset
+from .last_error import tries_again
 from .meaning import LIMITS, Judgement, judge_status, one_line
-from .shown import is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
+from .shown import is_code, is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
 from .speaker import status_anywhere
 from .talk import is_person
 
@@ -32,7 +33,7 @@ _LINES = 40
 _LONGEST = 600
 # A limit that lasts longer is a plan's window.
 _A_BURST = 3600.0
-# How far below or above a limit its time may stand.
+# How far below a limit its time may stand.
 _NEAR = 4
 # rate_limit: 60   --timeout 30   quota="daily",: what a program is told, not what it met
 _SETTING = re.compile(
@@ -65,7 +66,7 @@ def error_lines(lines: Sequence[str]) -> list[str]:
     """The last of `lines` that are not shown, if machines wrote an error there; else none."""
     # Line ends in a string that was printed with its escapes are line ends.
     parts = [part[:_LONGEST] for line in lines for part in line.split("\\n") if part.strip()]
-    if any(map(is_survival, parts[-_LINES:])):
+    if any(is_survival(part) or is_code(part) for part in parts[-_LINES:]):
         return []
     heard = [part for part, is_shown in zip(parts, shown(parts), strict=True) if not is_shown]
     last = heard[-_LINES:]
@@ -94,7 +95,7 @@ def guess(lines: Sequence[str], context: ReadingContext) -> tuple[Judgement, str
             continue
         near = [
             "\n".join(last[index : index + _NEAR]),
-            *reversed(last[max(0, index - _NEAR) : index]),
+            *(one for one in reversed(last[:index]) if not tries_again(one)),
         ]
         found = _guess(one_line(_NAME.sub(" ", line)), near, context)
         if found is not None:

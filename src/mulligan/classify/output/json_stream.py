@@ -37,7 +37,9 @@ _OPENINGS = ("{", "[", '"{', '"[')
 _LOGGED = re.compile(
     r"\W{0,4}(?:summary|result|output|stdout|stderr|details?|response|error|body|last \w{1,10})"
     r"\W{1,6}"
-    rf"|\s*(?:\[[^\[\]\n]{{1,40}}\]\s*|{TIME}\s*|{LEVEL}[:\s]\s*|[\w.-]{{1,30}}\s*\|\s*){{1,5}}",
+    rf"|\s*(?:\[[^\[\]\n]{{1,40}}\]\s*|{TIME}\s*|{LEVEL}[:\s]\s*|[\w.-]{{1,30}}\s*\|\s*){{1,5}}"
+    # [agent] SDK event type: rate_limit_event
+    r"(?:(?:[\w.-]{1,20} ){0,3}(?:event|message|line|chunk|data)(?: type)?: (?:[\w.]{1,40} )?)?",
     re.IGNORECASE,
 )
 # data: …: a server-sent event, shown as it came
@@ -50,6 +52,7 @@ _INSIDE = re.compile(r'(?:[^"\\]|\\.)*+')
 _MARKS = re.compile(r'[{}\[\],"]|\\.', re.DOTALL)
 _ENDS = {"{": "}", "[": "]"}
 _LARGEST_CUT = 65_536
+_SHORTEST_CUT = 200
 # {…}: what people leave out
 _ELIDED = re.compile(r"(?<=[{\[])(?:…|\.\.\.)(?=[}\]])")
 # , "key": "val: all that stands behind the last whole pair
@@ -229,7 +232,10 @@ def _split(line: str) -> list[Value | Line]:
     try:
         data, stop = _DECODER.raw_decode(line, at)
     except (RecursionError, ValueError):
-        return [Line(cut(line))]
+        # A log cuts its long lines.
+        data, stop = completed(line[at:]) if len(line) > _SHORTEST_CUT else None, len(line)
+        if data is None:
+            return [Line(cut(line))]
     return [Line(cut(line[:at] + line[stop:])), Value(data)]
 
 

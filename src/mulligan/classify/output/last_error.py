@@ -29,9 +29,9 @@ from .meaning import (
     one_line,
     with_status,
 )
-from .shown import is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
+from .shown import is_code, is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
 from .speaker import SpokenLine, read_line
-from .stamps import STAMP
+from .stamps import STAMP, is_stamped
 from .talk import explains, is_opinion
 from .wrapping import continues, is_rest, message_at, rejoined
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ..times.server_formats import ResetTime
 
 
-__all__ = ("LastError", "last_error", "tries_again")
+__all__ = ("PROSE_AFTER_ERROR", "LastError", "last_error", "prose_below", "tries_again")
 
 # What terminal programs put in front of an error of their own.
 _MARK = re.compile(r"\s{0,8}[✕✗✘✖■❌⛔🛑🖐⚠]")
@@ -113,7 +113,7 @@ def last_error(
         has_failed: Whether the program is known to have failed: then later prose does not matter.
     """
     echoed = list(shown(lines))
-    after = _prose_after(lines, echoed)
+    after = prose_below(lines, echoed)
     # What a test runner prints mentions much; only errors that introduce themselves count there.
     is_tested = any(map(is_test_report, lines[-_LOOKS:]))
     for is_weak in (False,) if is_tested else (False, True):
@@ -132,7 +132,7 @@ def last_error(
                 continue
             is_marked = said.is_error or _MARK.match(line) is not None
             is_marked = is_marked and not line.startswith("> ")  # a quotation
-            allowed = _PROSE_AFTER_ERROR if is_marked else _PROSE_AFTER_BANNER
+            allowed = PROSE_AFTER_ERROR if is_marked else _PROSE_AFTER_BANNER
             if after[end] > allowed and not has_failed:
                 continue
             said = _in_more_words(said, lines, echoed, index, context)
@@ -153,7 +153,7 @@ def _in_more_words(
     for above in range(index - 1, max(-1, index - _NEAR), -1):
         if echoed[above] or not lines[above].strip():
             continue
-        other, _ = _at(lines[:index], echoed[:index], above, context, is_weak=False, is_over=True)
+        other, _ = _at(lines[:index], echoed[:index], above, context, is_weak=True, is_over=True)
         if other is None or other.status not in (None, said.status):
             continue
         # A limit that a line of its own states explains a status that says nothing.
@@ -428,34 +428,41 @@ def _introduces(line: str) -> bool:
 _BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
 # 12:00:01 INFO turn finished: a program that logs goes on
 _WENT_ON = re.compile(
-    rf"{STAMP}\[?(?:INFO|DEBUG)\b(?![^\n]{{0,200}}(?i:shut|stop|exit|clos|end|abort|terminat|clean))"
+    rf"{STAMP}(?:-\s)?(?:[\w.]{{1,40}}[:|]\s?)?\[?(?:INFO|DEBUG)\b(?![^\n]{{0,200}}(?i:shut|stop|exit|clos|end|abort|terminat|clean))"
 )
-_ANSWER = 12
+# ### Results: a document begins
+_HEADING = re.compile(r"#{1,4} \S")
+_ANSWER = 10
 # "Estimated usage" is a heading, no answer.
 _LABEL = 3
 _SENTENCE_END = re.compile(r"[.!?…]\s*$")
 # Words of prose below it that make a banner part of an answer; an error is believed for longer,
 # because programs explain their errors.
 _PROSE_AFTER_BANNER = 8
-_PROSE_AFTER_ERROR = 25
+PROSE_AFTER_ERROR = 25
 _PROSE_AFTER_ALL = 400
 
 
-def _prose_after(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
+def prose_below(lines: Sequence[str], echoed: Sequence[bool]) -> list[int]:
     """For each line, how many words of prose stand below it."""
-    after, total = [0] * len(lines), 0
+    after, total, is_logged = [0] * len(lines), 0, False
     is_advice = _advice(lines, echoed)
+    stamped = next((index for index, line in enumerate(lines) if is_stamped(line)), len(lines))
     for index in range(len(lines) - 1, -1, -1):
-        after[index] = total
+        # A log that goes on tells nothing about what was printed before it began.
+        after[index] = total + (PROSE_AFTER_ERROR + 1 if is_logged and index >= stamped else 0)
         line = lines[index]
-        if is_survival(line) or _WENT_ON.match(line):
-            total += _PROSE_AFTER_ERROR + 1
+        is_traced = index > 0 and lines[index - 1].lstrip().startswith('File "')
+        is_logged = is_logged or _WENT_ON.match(line) is not None
+        is_text = _HEADING.match(line) is not None or (is_code(line) and not is_traced)
+        if is_text or is_survival(line):
+            total += PROSE_AFTER_ERROR + 1
         is_continued = index > 0 and continues(lines[index - 1], line)
         if not is_continued and not is_advice[index]:
-            words = prose_words(line)
+            words = 0 if is_stamped(line) else prose_words(line)
             is_answer = words >= _ANSWER and (is_opinion(line) or _BULLET.match(line) is not None)
             is_label = words <= _LABEL and not _SENTENCE_END.search(line[-40:])
-            total += _PROSE_AFTER_ERROR + 1 if is_answer else 0 if is_label else words
+            total += PROSE_AFTER_ERROR + 1 if is_answer else 0 if is_label else words
     return after
 
 

@@ -27,7 +27,7 @@ from ..times.reset_time import find_reset
 from ..times.server_formats import ResetTime
 from ..times.zones import named_zone
 from ..vocabulary import FROM_WORDS, room_beside
-from .talk import is_condition, is_talk
+from .talk import is_condition, is_inside_quotes, is_person, is_talk
 
 __all__ = (
     "LIMITED_MODELS",
@@ -176,10 +176,13 @@ def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[s
     elif entry.voice is Voice.STATED:
         found = entry.match.search(text, 0, 4 * _EARLY)
         found = None if found is not None and _is_talk(text, found, pack) else found
+    elif entry.voice is Voice.WEAK:
+        head = _SENTENCE_END.split(text, maxsplit=1)[0]
+        is_said = len(head) <= _LONGEST_STATEMENT and '"' not in head and not is_person(head)
+        found = entry.match.search(head) if is_said else None
+        found = None if found is not None and is_inside_quotes(head, found.start()) else found
     else:
         found = entry.match.match(text)
-        if found is not None and entry.voice is Voice.WEAK and is_talk(found[0]):
-            return None
     is_foreign = found is not None and entry.means is Kind.QUOTA and _FOREIGN.search(found[0])
     return None if is_foreign else found
 
@@ -195,6 +198,8 @@ _QUOTED = re.compile(r"(?:^|[\s(,\[])'|[{}=<]|\bif\b", re.IGNORECASE)
 # A sentence that is over before the words begin; a program's own wording may come second.
 _SENTENCE = re.compile(r"[.!?]\s+\S")
 _EARLY = 160
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s")
+_LONGEST_STATEMENT = 240
 
 
 def _is_stated(text: str, reset: ResetTime | None, *, is_error: bool) -> bool:

@@ -33,7 +33,7 @@ from .meaning import (
     one_line,
     reach_in_words,
 )
-from .shown import is_fence, is_header_names, is_survival, is_trailer, outside, prose_words
+from .shown import is_code, is_fence, is_header_names, is_survival, is_trailer, outside, prose_words
 from .speaker import read_line
 from .talk import explains
 from .timeline import Stream, Timeline, judged, split_stream
@@ -179,7 +179,7 @@ def _from_words(
     found = found or _from_text(streams, context, exit_code=exit_code)
     if found is None or (found.failure is not None and found.failure.kind is Kind.CLIENT):
         # "Bad request", and below it what the server really said
-        found = _from_dumps(streams, context) or found
+        found = _from_dumps(streams, context, has_failed=has_failed) or found
     if found is None and has_failed:
         found = _from_bodies(streams, context, has_failed=True, is_fenced=True)
     found = found or _from_headers(streams, context)
@@ -287,7 +287,7 @@ def _stands_out(body: Evidence, lines: Sequence[str]) -> bool:
     """Whether `body` is what a program ended with, not what it shows among its `lines`."""
     if any(is_fence(line) or is_header_names(line) or _TESTED.match(line) for line in lines):
         return False
-    if any(is_survival(line) for line in lines[body.line :]):
+    if any(is_survival(one) or is_code(one) for one in lines[body.line :]):
         return False
     around = sum(prose_words(line) for line in lines if not is_trailer(line))
     if body.is_introduced:
@@ -319,10 +319,12 @@ def _from_text(
     return _outcome(_with_body(said.judgement, streams, context), heard, context)
 
 
-def _from_dumps(streams: Sequence[Stream], context: ReadingContext) -> Outcome | None:
+def _from_dumps(
+    streams: Sequence[Stream], context: ReadingContext, *, has_failed: bool
+) -> Outcome | None:
     """An error object that a runtime dumped."""
     for stream in reversed(streams):
-        if (found := dumped_error(stream.lines)) is not None:
+        if (found := dumped_error(stream.lines, has_failed=has_failed)) is not None:
             judgement = judged(found, context)
             if judgement is not None and judgement.reset is None and judgement.means in LIMITS:
                 judgement = replace(judgement, reset=headers_reset(outside(stream.lines), context))
@@ -334,7 +336,7 @@ def _from_headers(streams: Sequence[Stream], context: ReadingContext) -> Outcome
     """Headers of a plan's window that is used up, and not a word beside them."""
     for stream in streams:
         lines = outside(stream.lines) if is_plan_limit(stream.lines) else ()
-        if is_plan_limit(lines):
+        if is_plan_limit(lines) and not any(map(is_code, lines)):
             reset = headers_reset(lines, context)
             judgement = Judgement(means=Kind.QUOTA, because="the headers say so", reset=reset)
             words = "limit reached"

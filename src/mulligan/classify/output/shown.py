@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 __all__ = (
+    "is_code",
     "is_fence",
     "is_frame",
     "is_header_names",
@@ -117,6 +118,18 @@ _SHOWN_LINE = re.compile(
     r"|\s{2,16}\d{1,6}\s[+-]\s",  # a numbered diff
     re.IGNORECASE,
 )
+# expect(x).toBe(1);   for _, tt := range tests {   } else {   #[test]: no program says this at its end
+_CODE = re.compile(
+    r"\s{0,40}(?:(?:def|fn|func|function|class|async def|async function|import|export|const|let|var"
+    r"|return|throw|raise|elif|impl|pub|struct|interface|public|private|protected)\s[\w(*{'\"\[$]"
+    r"|(?:expect|assert\w{0,20}!?|it|test|describe|console\.\w{1,10})\("
+    r"|(?:if|for|while|switch|catch) \(|#\[\w|@\w[\w.]{0,60}(?:\(|$)"
+    # svc.handle(ctx, body), unless it is a frame of a goroutine
+    r"|(?!\S{0,80}(?:Error|Exception))[a-z_]\w{0,40}(?:\.\w{1,40}){1,4}"
+    r"\((?!0x|\)|\.\.\.|\{)[^\n]*\);?\s*$|}\)[;,]|}\s?(?:else|catch)\b)"
+    r"|[^\n\"']{0,120}(?:\s:=\s|\s=>\s[{(]|[\w)\]]\s={2,3}\s)"
+    r"|[^\n]{1,200}\)\s?(?:;|=> \{|-> [\w\[\]]{1,40}:)\s*$"
+)
 # Amazon Q is having trouble:  0: unhandled error (ThrottlingException): a chain of causes
 _CAUSE = re.compile(r"\s{1,8}\d{1,2}: \S")
 # API request failed:  Status: 500  Body: {…}: what an error tells about itself
@@ -164,6 +177,8 @@ _ADVICE = re.compile(
     r"|- (?:ask|break|use|try|drop|add|remove|reduce|check|set|run)\b)",
     re.IGNORECASE,
 )
+# ╭── Bash ──╮: a tool that is called
+_TOOL_BOX = re.compile(r"\s{0,8}╭─{2,}\s\w[\w ]{1,30}\s─{2,}╮")
 # The list of tasks, the spinner, the prompt, the footer: what a terminal program keeps below.
 _TASKS = re.compile(
     r"\s{0,8}(?:[◼◻☐☒☑□▪▫✔✓]\s|\d{1,4} tasks?\b|[✻✽✶✢✳·]\s\w{2,20}(?:…|\sfor\s\d)"
@@ -201,14 +216,16 @@ _ERRS = re.compile(
 _A_DESCRIPTION = 6
 # … - Success   … so I wrote a test for it   BUILD SUCCESS
 _SURVIVED = re.compile(
-    r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$"
+    r"[-:|]\s(?:success|succeeded|recovered|passed)\W*$|\[SUCCESS\]"
     r"|\b(?:request|call|job|task|run|build|upload|sync|retry) (?:has )?"
     r"(?:succeeded|passed|finished)\b|\bBUILD SUCCESS"
     r"|\bexit(?:ed)?(?: with)?(?: code)? 0\b|(?<!\d )\b200 OK\b|\bdone: \d"
     r"|\bassertions passed|\bcompleted successfully|\bfinished successfully"
     r"|\b(?:I|we)(?:'ve| have)?(?: (?:also|now|then))? (?:added|changed|fixed|lowered|moved"
     r"|raised|ran|reduced|removed|replaced|reran|retried|switched|updated|went on|wrote)\b"
-    r"|\ball (?:the )?tests pass",
+    r"|\ball (?:the )?tests pass"
+    # [141] assistant: …: a transcript in which it is somebody's turn
+    r"|^\s{0,4}(?:\[\d{1,5}\] )?(?:assistant|user|human)(?: \w{1,20})?: ",
     re.IGNORECASE,
 )
 # FAIL src/a.test.ts > retries   AssertionError: …   --- FAIL: TestQuota   12:3  error  … no-undef
@@ -217,7 +234,7 @@ _TEST_REPORT = re.compile(
     r"|● [^\n]{1,200} › |={3,} (?:FAILURES|ERRORS|short test summary)|={3,} [^\n]{0,80}\d+ failed"
     r"|_{3,} [\w.\[\]-]{1,120} _{3,}|(?:E\s{3,})?AssertionError\b|Error: expect\("
     r"|assertion [^\n]{0,80}failed"
-    r"|thread '[^']{1,80}' panicked at|test result: FAILED|npm ERR! Test failed"
+    r"|thread '[^']{0,80}::[^']{1,80}' panicked at|test result: FAILED|npm ERR! Test failed"
     r"|tests?(?: files| suites?)?:?\s+\d{1,6} (?:failed|failing)|error: test failed"
     r"|\d{1,6} (?:failing|tests? failed)\b|\d{1,6} (?:failed|passed)(?: \([\d.]{1,8}m?s?\))?$"
     r"|error TS\d{4}|error\[E\d{4}\]|[\w./-]{1,160}\.\w{1,5}(?::\d{1,6}){2}:? (?:error|warning)\b"
@@ -225,7 +242,12 @@ _TEST_REPORT = re.compile(
     r"|\d{1,6}:\d{1,6}\s{2,}(?:error|warning)\s{2,}|Found \d{1,6} errors?\b)",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[^\W\d_]{2,}")
+# A word of prose, no part of a path, an id or an expression. Chinese and Japanese have no blanks:
+# two characters are a word.
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u4e00-\u9fff]{2}"
+    r"|(?<![^\s(\[\"'*`—-])[^\W\d_\u3040-\u30ff\u4e00-\u9fff]{2,}(?:['’]\w{1,3})?(?![^\s.,;:!?)\]\"'*`—-])"
+)
 
 
 def shown(lines: Iterable[str]) -> list[bool]:
@@ -387,6 +409,11 @@ class _Reader:
             self._under_tool = False
 
 
+def is_code(line: str) -> bool:
+    """Whether `line` is source code, and no frame of a stack trace."""
+    return _CODE.match(line[:400]) is not None and not is_frame(line)
+
+
 def is_fence(line: str) -> bool:
     """Whether `line` opens or closes a block of code."""
     return _FENCE.match(line[:80]) is not None
@@ -409,7 +436,8 @@ def is_test_report(line: str) -> bool:
 
 def is_survival(line: str) -> bool:
     """Whether `line` tells that whatever failed above it was survived."""
-    return _SURVIVED.search(line[-400:]) is not None or _TOOL.match(line[:80]) is not None
+    is_tool = _TOOL.match(line[:80]) or _TOOL_BOX.match(line[:200])
+    return is_tool is not None or _SURVIVED.search(line[-400:]) is not None
 
 
 def is_trailer(line: str) -> bool:

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import re
 
-__all__ = ("explains", "is_condition", "is_opinion", "is_person", "is_quoting", "is_talk")
+__all__ = (
+    "explains",
+    "is_condition",
+    "is_inside_quotes",
+    "is_opinion",
+    "is_person",
+    "is_quoting",
+    "is_talk",
+)
 
 _TELLERS = (
     r"i(?!/o)|i'm|i've|i'll|we|we've|my|our|he|she|they"
@@ -27,12 +35,12 @@ _TALK = re.compile(
 # A sentence without a prefix is a person's far more often than a line with one.
 _PERSON = re.compile(
     rf"\b(?:{_TELLERS}|{_ASKS}|{_TELLS}"
-    r"|caused|limiter|limiting|summary|now|then|instead|survived|recovered|twice|succeeded|completed"
+    r"|caused|limiter|limiting|summary|then|instead|survived|recovered|twice|succeeded|completed"
     r"|eventually|listed|section|passed|passes|works?|worked|because the|resolved|incident|some"
     r"|between|yesterday|select|where|const|let|var|def|retry:|retrying|retried|will retry|retry in"
-    r"|are|were|responses)(?!\w)"
+    r"|responses)(?!\w)"
     r"|^(?:if|once) |\b(?:if|once) (?!(?:it|this|the (?:problem|error|issue)|you)\b)"
-    r"|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\*\*|^@\w|\w=\w{1,60}\(|\(\)|\w\(\{"
+    r"|(?-i:\b(?:DEBUG|TRACE)\b)|'\w[^']{0,60}'\s*(?:is|was|in|to)\b|[=!]==?\s|\s=\s|=>|->|\*\*|^@\w|\w=\w{1,60}\(|\(\)|\w\(\{"
     r"|\)\.\w+\(|::|\|\s|[;,\[{]\s*$|^[-*#>+|\"']|^\[(?![\s\w.:/-]{1,40}\] )",
     re.IGNORECASE,
 )
@@ -58,7 +66,8 @@ _REMARK = re.compile(
 _OPINION = re.compile(
     r"\s{0,8}(?:(?:I|[Ww]e) (?:also |really |still |now )?"
     r"(?:need to|should|must|want to|think|believe|guess|suggest|seem to|wonder)"
-    r"|I (?:also |then |just )?(?:tried|noticed|saw|see))\b"
+    r"|I (?:also |then |just )?(?:tried|noticed|saw|see)"
+    r"|(?:\[\w{1,40}\]: )?(?:I am|I'm|I've|I have|I'll))\b"
 )
 # Addresses and names of modules say nothing about who speaks.
 _ASIDE = re.compile(
@@ -68,6 +77,14 @@ _ASIDE = re.compile(
 )
 # The program prints `API Error: {…}`: a quotation is not an error.
 _QUOTES = re.compile(r"(?:^|\s)[\"'`](?!\s)")
+_OPEN_QUOTE = re.compile(
+    r"(?:^|\s)(?:'(?!\s)(?:[^']|(?<=\w)'(?=\w)){0,200}|\"(?!\s)[^\"]{0,200}|`[^`]{0,200})$"
+)
+
+
+def is_inside_quotes(text: str, end: int) -> bool:
+    """Whether a quotation has begun before `end` and has not ended there."""
+    return _OPEN_QUOTE.search(text[:end]) is not None
 
 
 def is_talk(text: str, start: int = 0, end: int | None = None) -> bool:

@@ -238,6 +238,7 @@ def judged(evidence: Evidence, context: ReadingContext) -> Judgement | None:
     # The reasons beside an event are the program's own words, not the vendor's.
     vendors = () if evidence.is_event and status is None else codes
     stated = judge_status(status, text, context, codes=vendors, fields=evidence.fields)
+    reset = reset or find_reset(text, now=context.now, zone=context.zone)
     if stated is None and reset is not None:
         return Judgement(means=Kind.RATE_LIMIT, because=f"states {reset.source}", reset=reset)
     return stated

@@ -29,15 +29,27 @@ _FRAGMENT = re.compile(
 _STAMP = re.compile(STAMP)
 _LEVEL = re.compile(rf"(?i:\[?{LEVEL}\b\]?:?\s?)")
 _LEVELED = re.compile(rf"[^\n]{{0,60}}?(?<![A-Za-z]){LEVEL}(?![A-Za-z])|\[?(?i:{LEVEL})\b")
-# ### The error   **Status:** `408`   Provider: acme: what a report of an error puts around it
+# ### The error   **Status:** `408`   - Outcome: failed: what a report of a failure is made of
 _LABEL = re.compile(
-    r"\s{0,3}(?:#{1,6} [^\n]{1,120}|\*\*[^\n]{1,120}|[\w ]{2,24}: (?:\S{1,40} ?){1,5})\s*$"
+    r"\s{0,3}(?:#{1,6} [^\n]{1,160}|\*\*[^\n]{1,160}|</?\w[^\n]{0,200}>|[-*_]{3,}"
+    r"|(?:[-*•] )?(?:\*\*)?[A-Z][\w /()-]{1,30}(?:\*\*)?:(?:\*\*)?(?: [^\n]{1,4000})?"
+    r"|(?:Failed|Error)\b[^\n]{0,300})\s*$"
 )
-_ERROR_LABEL = re.compile(
-    r"\s{0,3}(?:#{1,6} |\*\*)[^\n]{0,60}\b(?:error|response|failure|exception|status)\b[^\n]{0,20}$"
-    r"|\s{0,8}(?:\w{1,20} )?error\b|Traceback |\s{0,8}[\w.]{1,80}(?:Error|Exception)\b",
+_MARKUP = re.compile(
+    r"^\s{0,3}(?:#{1,6} |[-*•] )|\*\*|</?(?:details|summary|b|br|code|pre)>", re.MULTILINE
+)
+# - Defects: 429: {"message": …   **Error:** acme.RateLimitError: …
+_REPORTED = re.compile(
+    r"^\s{0,3}(?:[-*•] |\*\*)[^\n:]{1,40}:(?:\*\*)? "
+    r"(?:[45]\d\d\b|[\w.]{0,60}(?:Error|Exception)\b|\{[\"'])",
+    re.MULTILINE,
+)
+_FAILED = re.compile(
+    r"\b(?:errors?|failed|failure|exception|status|response|Traceback)\b|\w(?:Error|Exception)\b",
     re.IGNORECASE,
 )
+_FEWEST_LABELS = 0.6
+_A_REPORT = 4
 _SHORTEST_WRAPPED = 40
 _NUMBERED = re.compile(r"\s{0,6}\d{1,5}\s?[:|→│]?\s")
 # A spinner goes back to the begin of its line, and what comes next stands there alone.
@@ -61,7 +73,7 @@ def unwrapped(text: str) -> str:
     plain = _without_blank_lines(_without_box(_OVERWRITTEN.sub("\n", without_escapes(text))))
     plain = _without_split(_without_curl(_without_pieces(plain)))
     plain = _without_stamps(_without_quote_marks(plain))
-    return _braced(_without_quotes(_without_numbers(_without_fence(plain))))
+    return _braced(_without_quotes(_without_numbers(_without_report(plain))))
 
 
 def _without_box(text: str) -> str:
@@ -115,18 +127,20 @@ def _without_quote_marks(text: str) -> str:
     return "\n".join(line.removeprefix(">").removeprefix(" ") for line in lines)
 
 
-def _without_fence(text: str) -> str:
-    """A report of an error, a block of code with only labels around it, without its fences."""
-    if not 0 < text.count("```") <= 2:
+def _without_report(text: str) -> str:
+    """A report of a failure (labels around one block of code at most) without its markup."""
+    above, block, below, *more = [*text.split("```"), "", ""]
+    if any(more):
         return text
-    above, block, *below = text.split("```")
-    inside = block.partition("\n")[2]
-    labels = [line for line in "".join((above, *below)).split("\n") if line.strip()]
-    if not all(map(_LABEL.match, labels)) or not any(
-        map(_ERROR_LABEL.match, [*labels, inside.lstrip()])
-    ):
+    block = block.partition("\n")[2]
+    lines = [line for line in f"{above}\n{below}".split("\n") if line.strip()]
+    labels = [line for line in lines if _LABEL.match(line)]
+    is_report = len(labels) >= _FEWEST_LABELS * len(lines)
+    is_report = is_report and 2 * sum(line.startswith("# ") for line in labels) <= len(labels)
+    is_failed = len(labels) >= _A_REPORT and _REPORTED.search(above) is not None
+    if not is_report or not (is_failed or (block and _FAILED.search(above + block))):
         return text
-    return "\n".join((above, _without_quotes(inside), *below))
+    return "\n".join((_MARKUP.sub("", above), _without_quotes(block), _MARKUP.sub("", below)))
 
 
 def _without_stamps(text: str) -> str:

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 __all__ = ("find_reset",)
 
 
-_SECONDS = lazy(r"(?P<n>\d{1,8}(?:\.\d{1,9})?)(?![\d:./-])(?!\s*[A-Za-z%])")
+_SECONDS = lazy(
+    r"(?P<n>\d{1,8}(?:\.\d{1,9})?)(?![\d:./\-A-Za-z%])"
+    r"(?!\s+(?:[smhd]|m?secs?|mins?|hrs?|\w{0,5}seconds?|minutes?|hours?|days?|weeks?|requests?|times|attempts?|%))"
+)
 # Reset time (UTC): 2026-07-27 09:25
 _UTC = lazy(r"\b(?:UTC|GMT)\)?\s*:\s*$", re.IGNORECASE)
 # "After 00:01:30" is a length of time; just after midnight a clock time has no seconds.
