@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from ...core.failure import Kind
 from ..pattern_packs import Meaning, Voice
 from ..status_kinds import asks_too_much
-from ..times.reset_time import find_reset
 from .last_error import tries_again
 from .meaning import LIMITS, Judgement, judge_status, one_line
 from .shown import is_code, is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
@@ -113,7 +112,7 @@ def _guess(text: str, near: Sequence[str], context: ReadingContext) -> Judgement
             return None
         reset = None
         if means in LIMITS or entry.with_reset is not None:
-            resets = (find_reset(one, now=context.now, zone=context.zone) for one in near)
+            resets = map(context.reset_in, near)
             reset = next((one for one in resets if one is not None), None)
         if reset is not None and entry.with_reset is not None:
             means = entry.with_reset
@@ -121,7 +120,7 @@ def _guess(text: str, near: Sequence[str], context: ReadingContext) -> Judgement
             means, reset = Kind.CONTEXT_LENGTH, None
         because = f'{pack.name}: {entry.id}: the run failed, and it said "{found[0].strip()}"'
         return Judgement(means=means, because=because, reset=reset)
-    stated = find_reset(text, now=context.now, zone=context.zone)
+    stated = context.reset_in(text)
     if stated is None:
         return judge_status(status_anywhere(text), text, context)
     because = f'the run failed, and it said "{stated.source}"'

@@ -14,12 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .error_bodies import body_evidence
 from .failed_objects import failure_lines
-from .printed_objects import (
-    LARGEST_LITERAL,
-    inspected_object,
-    may_be_inspected,
-    python_object,
-)
+from .printed_objects import LARGEST_OBJECT, is_python, may_be_printed, printed_object
 from .stamps import LEVEL, TIME
 
 if TYPE_CHECKING:
@@ -125,27 +120,19 @@ def _value(text: str, start: int, line: tuple[int, str]) -> tuple[Value | None, 
     end = line[0] + len(line[1])
     if (escaped := _escaped(text, start, end)) is not None:
         return Value(escaped), end, cost
-    found = python_object(text, start)
+    found = printed_object(text, start)
     # Followed by words, it is part of a message that a terminal wrapped.
-    if found is not None and _LINE_ENDS.match(text, found[1]):
+    if found is not None and is_python(text, start) and _LINE_ENDS.match(text, found[1]):
         return Value(found[0]), found[1], cost
-    printed = _printed(text, start)
-    if printed is not None and _is_report(printed[0]):
-        return Value(printed[0], is_printed=True), printed[1], cost
-    is_costly = text.startswith("'", start + 1) or may_be_inspected(text, start)
-    return None, start, cost + (LARGEST_LITERAL if is_costly else 0)
+    if found is not None and _STANDS_ALONE.match(text, found[1]) and _is_report(found[0]):
+        return Value(found[0], is_printed=True), found[1], cost
+    return None, start, cost + (LARGEST_OBJECT if may_be_printed(text, start) else 0)
 
 
 def _is_report(data: Any) -> bool:
     """Whether `data` is a program's report at its end."""
     is_result = data.get("type") == "result" and data.get("is_error") is True
     return is_result or body_evidence(data) is not None or bool(failure_lines(data))
-
-
-def _printed(text: str, start: int) -> tuple[Any, int] | None:
-    """An object that a JavaScript runtime printed at `start`, with where it ends."""
-    found = inspected_object(text, start)
-    return found if found is not None and _STANDS_ALONE.match(text, found[1]) else None
 
 
 def _json(text: str, start: int, line: tuple[int, str]) -> tuple[Value | None, int, int]:
@@ -252,8 +239,8 @@ def first_object(text: str, start: int = 0) -> tuple[Any, int] | None:
         try:
             return _DECODER.raw_decode(text, position)[0], position
         except (RecursionError, ValueError):
-            found = python_object(text, position) or _printed(text, position)
-            if found is not None:
+            found = printed_object(text, position)
+            if found and (is_python(text, position) or _STANDS_ALONE.match(text, found[1])):
                 return found[0], position
             if (escaped := _escaped(text, position, len(text))) is not None:
                 return escaped, position

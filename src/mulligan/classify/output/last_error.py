@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ...core.failure import Kind
 from ..bodies import read_body
 from ..pattern_packs import Meaning
-from ..times.reset_time import find_reset
 from ..times.zones import named_zone
 from .bare_errors import bare_error, may_introduce
 from .error_bodies import body_evidence
@@ -36,7 +35,7 @@ from .talk import explains, is_opinion
 from .wrapping import continues, is_rest, message_at, rejoined
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
     from ..times.server_formats import ResetTime
@@ -101,6 +100,10 @@ class LastError:
     status: int | None = None
     line: int = 0
 
+    def resetting(self, reset: ResetTime | None) -> LastError:
+        """The same, with this reset."""
+        return replace(self, judgement=replace(self.judgement, reset=reset))
+
 
 def last_error(
     lines: Sequence[str], context: ReadingContext, *, has_failed: bool
@@ -112,22 +115,21 @@ def last_error(
         context: Packs, agent, clock, zone.
         has_failed: Whether the program is known to have failed: then later prose does not matter.
     """
-    echoed = list(shown(lines))
-    after = prose_below(lines, echoed)
+    text = _Text(lines, shown(lines))
+    after = prose_below(lines, text.echoed)
     # What a test runner prints mentions much; only errors that introduce themselves count there.
     is_tested = any(map(is_test_report, lines[-_LOOKS:]))
     for is_weak in (False,) if is_tested else (False, True):
+        asked = replace(context, is_weak=is_weak, is_over=has_failed)
         looks = _LOOKS
         for index in range(len(lines) - 1, -1, -1):
             if looks == 0 or (after[index] > _PROSE_AFTER_ALL and not has_failed):
                 break
             line = lines[index]
-            if echoed[index] or not line.strip():
-                continue
-            if is_rest(lines, echoed, index):
+            if text.is_silent(index) or is_rest(lines, text.echoed, index):
                 continue
             looks -= 1
-            said, end = _at(lines, echoed, index, context, is_weak=is_weak, is_over=has_failed)
+            said, end = text.at(index, asked)
             if said is None or said.judgement.means in (Meaning.NOT_FAILURE, Meaning.WORK_LEFT):
                 continue
             is_marked = said.is_error or _MARK.match(line) is not None
@@ -135,189 +137,168 @@ def last_error(
             allowed = PROSE_AFTER_ERROR if is_marked else _PROSE_AFTER_BANNER
             if after[end] > allowed and not has_failed:
                 continue
-            said = _in_more_words(said, lines, echoed, index, context)
-            return _with_reset_near(said, lines, echoed, index, context)
+            return text.with_reset_near(text.in_more_words(said, context), index, context)
     return None
 
 
-def _in_more_words(
-    said: LastError,
-    lines: Sequence[str],
-    echoed: Sequence[bool],
-    index: int,
-    context: ReadingContext,
-) -> LastError:
-    """What is known by its status or a mere code, as a line just above said it in words."""
-    if said.judgement.by_status is None and not _MERE_CODE.match(said.text[:200]):
-        return said
-    for above in range(index - 1, max(-1, index - _NEAR), -1):
-        if echoed[above] or not lines[above].strip():
-            continue
-        other, _ = _at(lines[:index], echoed[:index], above, context, is_weak=True, is_over=True)
-        if other is None or other.status not in (None, said.status):
-            continue
-        # A limit that a line of its own states explains a status that says nothing.
-        is_stated = said.status in _UNSPECIFIC and other.judgement.means in LIMITS
-        if not (other.is_error or is_stated):
-            continue
-        if other.judgement.by_status is None:
-            return other
-    return said
+class _Text:
+    """The lines of a text, and which of them are only shown."""
 
+    def __init__(self, lines: Sequence[str], echoed: Sequence[bool]) -> None:
+        self.lines, self.echoed = lines, echoed
 
-def _with_reset_near(
-    said: LastError,
-    lines: Sequence[str],
-    echoed: Sequence[bool],
-    index: int,
-    context: ReadingContext,
-) -> LastError:
-    """A limit that does not say when, with the time that a line just above or below it states."""
-    if said.judgement.reset is not None:
-        return said
-    if said.judgement.means in LIMITS:
-        reset = _reset_above(said, lines, echoed, index, context)
-        reset = reset or _reset_below(lines, index, context)
-        return replace(said, judgement=replace(said.judgement, reset=reset))
-    if said.judgement.means is Kind.BILLING:
-        reset = _reset_below(lines, index, context)
-        # A reset signal for machines means that it recovers, whatever the words (E-G1).
-        if reset is not None and reset.source.lower().startswith("retry"):
-            judgement = replace(said.judgement, means=Kind.RATE_LIMIT, reset=reset)
-            return replace(said, judgement=judgement)
-    return said
+    def is_silent(self, index: int) -> bool:
+        """Whether the line at `index` says nothing about the run."""
+        return self.echoed[index] or not self.lines[index].strip()
 
-
-def _reset_above(
-    said: LastError,
-    lines: Sequence[str],
-    echoed: Sequence[bool],
-    index: int,
-    context: ReadingContext,
-) -> ResetTime | None:
-    for above in range(index - 1, max(-1, index - _NEAR), -1):
-        if echoed[above] or not lines[above].strip():
-            continue
-        other, _ = _at(lines[:index], echoed[:index], above, context, is_weak=True, is_over=True)
-        if other is None or other.judgement.means not in LIMITS:
-            continue
-        # "Retry after 2s" does not tell when a plan's window ends, unless both are one message.
-        is_plan = said.judgement.means is Kind.QUOTA is not other.judgement.means
-        is_one = not other.is_error and all(map(str.strip, lines[above:index]))
-        reset = None if is_plan and not is_one else other.judgement.reset
-        # "Retrying in 16 seconds" above the last error was the wait before it, and has passed.
-        if reset is not None and not tries_again(reset.source):
-            return reset
-    return None
-
-
-def _reset_below(lines: Sequence[str], index: int, context: ReadingContext) -> ResetTime | None:
-    """The time that a line of its own states below: "Resets on 08/01", "Reset time: in 2h"."""
-    is_answer = False
-    for below in range(index + 1, min(len(lines), index + _NEAR_BELOW)):
-        # retry_delay {⏎ seconds: 36: as protocol buffers are printed
-        line = "\n".join(lines[below : below + 2])
-        delay = _RETRY_DELAY.search(line[:2000])
-        line = line[delay.start() :] if delay else line
-        is_answer = is_answer or prose_words(lines[below]) > _ANSWER
-        if not delay and (is_answer or not _RESET_LINE.match(line)):
-            continue
-        reset = find_reset(line, now=context.now, zone=context.zone)
-        if reset is not None and not tries_again(reset.source):
-            return reset
-    return None
-
-
-def _at(
-    lines: Sequence[str],
-    echoed: Sequence[bool],
-    index: int,
-    context: ReadingContext,
-    *,
-    is_weak: bool,
-    is_over: bool,
-) -> tuple[LastError | None, int]:
-    """What the message that begins at line `index` says, with the line on which it ends."""
-    message, starts = message_at(lines, echoed, index)
-    said, end = _read(message, starts, lines, index, context, is_weak=is_weak, is_over=is_over)
-    if said is None or said.judgement.means not in LIMITS or "\n" not in message:
+    def at(self, index: int, context: ReadingContext) -> tuple[LastError | None, int]:
+        """What the message that begins at line `index` says, with the line on which it ends."""
+        message, starts = message_at(self.lines, self.echoed, index)
+        said, end = self._read(message, starts, index, context)
+        if said is None or said.judgement.means not in LIMITS or "\n" not in message:
+            return said, end
+        if (whole := rejoined(message)) != message:
+            again, _ = self._read(whole, starts, index, context)
+            if again is not None and _says_more(again.judgement.reset, said.judgement.reset):
+                said = said.resetting(again.judgement.reset)
         return said, end
-    if (whole := rejoined(message)) != message:
-        again, _ = _read(whole, starts, lines, index, context, is_weak=is_weak, is_over=is_over)
-        if again is not None and _says_more(again.judgement.reset, said.judgement.reset):
-            said = replace(said, judgement=replace(said.judgement, reset=again.judgement.reset))
-    return said, end
+
+    def _above(self, index: int, context: ReadingContext) -> Iterator[LastError]:
+        """What the lines just above `index` say, the nearest first."""
+        above = _Text(self.lines[:index], self.echoed[:index])
+        asked = replace(context, is_weak=True, is_over=True)
+        for near in range(index - 1, max(-1, index - _NEAR), -1):
+            if not above.is_silent(near) and (other := above.at(near, asked)[0]) is not None:
+                yield other
+
+    def in_more_words(self, said: LastError, context: ReadingContext) -> LastError:
+        """What is known by its status or a mere code, as a line just above said it in words."""
+        if said.judgement.by_status is None and not _MERE_CODE.match(said.text[:200]):
+            return said
+        for other in self._above(said.line, context):
+            # A limit that a line of its own states explains a status that says nothing.
+            is_stated = said.status in _UNSPECIFIC and other.judgement.means in LIMITS
+            is_same = other.status in (None, said.status) and (other.is_error or is_stated)
+            if is_same and other.judgement.by_status is None:
+                return other
+        return said
+
+    def with_reset_near(self, said: LastError, index: int, context: ReadingContext) -> LastError:
+        """A limit that does not say when, with the time that a line just above or below states."""
+        judgement = said.judgement
+        if judgement.reset is not None or judgement.means not in (*LIMITS, Kind.BILLING):
+            return said
+        if judgement.means in LIMITS:
+            reset = self._reset_above(said, index, context) or self._reset_below(index, context)
+            return said.resetting(reset)
+        reset = self._reset_below(index, context)
+        # A reset signal for machines means that it recovers, whatever the words (E-G1).
+        if reset is None or not reset.source.lower().startswith("retry"):
+            return said
+        return replace(said, judgement=replace(judgement, means=Kind.RATE_LIMIT, reset=reset))
+
+    def _reset_above(
+        self, said: LastError, index: int, context: ReadingContext
+    ) -> ResetTime | None:
+        for other in self._above(index, context):
+            if other.judgement.means not in LIMITS:
+                continue
+            # "Retry after 2s" does not tell when a plan's window ends, unless both are one message.
+            is_plan = said.judgement.means is Kind.QUOTA is not other.judgement.means
+            is_one = not other.is_error and all(map(str.strip, self.lines[other.line : index]))
+            reset = None if is_plan and not is_one else other.judgement.reset
+            # "Retrying in 16 seconds" above the last error was the wait before it, and has passed.
+            if reset is not None and not tries_again(reset.source):
+                return reset
+        return None
+
+    def _reset_below(self, index: int, context: ReadingContext) -> ResetTime | None:
+        """The time that a line of its own states below: "Resets on 08/01", "Reset time: in 2h"."""
+        is_answer = False
+        for below in range(index + 1, min(len(self.lines), index + _NEAR_BELOW)):
+            # retry_delay {⏎ seconds: 36: as protocol buffers are printed
+            line = "\n".join(self.lines[below : below + 2])
+            delay = _RETRY_DELAY.search(line[:2000])
+            line = line[delay.start() :] if delay else line
+            is_answer = is_answer or prose_words(self.lines[below]) > _ANSWER
+            if not delay and (is_answer or not _RESET_LINE.match(line)):
+                continue
+            reset = context.reset_in(line)
+            if reset is not None and not tries_again(reset.source):
+                return reset
+        return None
+
+    def _read(
+        self, message: str, starts: Sequence[int], index: int, context: ReadingContext
+    ) -> tuple[LastError | None, int]:
+        spoken = read_line(message)
+        is_open = spoken.is_error or (context.is_weak and may_introduce(message))
+        fields = _body(message) if is_open and "{" in message else None
+        if fields is not None and not spoken.is_error:
+            is_body = isinstance(fields, dict) and body_evidence(fields) is not None
+            spoken, fields = (replace(spoken, is_error=True), fields) if is_body else (spoken, None)
+        text, status, is_error = spoken.text, spoken.status, spoken.is_error
+        if fields is not None:
+            body = read_body(fields)
+            plain = text.replace("\\n", " ")  # the body as it was printed stands in the text too
+            text = one_line(f"{plain} {body.words} {bracketed(body.codes)}")
+            status = status or body.status
+        if not _ZONE.search(message) and (zone := self._zone_above(index)) is not None:
+            context = replace(context, zone=zone)
+        judgement = None if context.is_over else _notice(spoken, context)
+        judgement = judgement or judge(text, context, is_error=is_error, fields=fields)
+        if judgement is None and spoken.whole != spoken.text:
+            judgement = _from_prefix(spoken, context)
+        if judgement is None and context.is_weak:
+            is_bare, bare_status = bare_error(spoken.whole)
+            if is_bare:
+                is_error, text, status = True, spoken.whole, status or bare_status
+                fields = _body(message) if "{" in message else None
+                judgement = judge(text, context, is_error=True, fields=fields)
+        is_count = _NUMBERED.match(spoken.whole) is not None and not _ERROR_WORD.search(text)
+        if judgement is None and is_error and status is not None and not is_count:
+            judgement = judge_status(status, text, context, fields=fields)
+        is_talk = judgement is None or explains(spoken.text, judgement.end)
+        if judgement is None or (not is_error and judgement.means in LIMITS and is_talk):
+            return None, index
+        judgement = with_status(judgement, status if is_error else None, context)
+        if is_error and judgement.reset is None and judgement.means in LIMITS:
+            # "The provider asks for a wait of 90 s. Original error: 429": the time comes first.
+            judgement = replace(judgement, reset=context.reset_in(spoken.whole))
+        around = response_at(self.lines, index, is_error=is_error)
+        judgement = _with_headers(judgement, around, status, context)
+        said = LastError(
+            judgement=judgement, text=message, is_error=is_error, status=status, line=index
+        )
+        return said, self._end_line(judgement, spoken, starts, index)
+
+    def _zone_above(self, index: int) -> tzinfo | None:
+        """The zone that a banner just above names; a program prints one zone."""
+        for line in reversed(self.lines[max(0, index - 8) : index]):
+            if found := _ZONE.search(line):
+                return named_zone(found["zone"])
+        return None
+
+    def _end_line(
+        self, judgement: Judgement, spoken: SpokenLine, starts: Sequence[int], index: int
+    ) -> int:
+        # Squashing only shortens, so the position in the squashed text is a lower bound.
+        offset = judgement.end + len(spoken.whole) - len(spoken.text)
+        end = index + max(0, sum(1 for start in starts if start <= offset) - 1)
+        last = index + len(starts) - 1
+        while end < last and (
+            spoken.is_error
+            or continues(self.lines[end], self.lines[end + 1])
+            or self.lines[end].rstrip().endswith(":")  # the next line tells more
+        ):
+            end += 1
+        return min(end, len(self.lines) - 1)
 
 
 def _says_more(whole: ResetTime | None, torn: ResetTime | None) -> bool:
     """Whether a time says more once the words are made whole: "2 d" is torn from "2 days 17 h"."""
     parts = ["" if one is None else "".join(one.source.split()) for one in (whole, torn)]
     return len(parts[0]) > len(parts[1]) and parts[0].startswith(parts[1])
-
-
-def _read(
-    message: str,
-    starts: Sequence[int],
-    lines: Sequence[str],
-    index: int,
-    context: ReadingContext,
-    *,
-    is_weak: bool,
-    is_over: bool,
-) -> tuple[LastError | None, int]:
-    spoken = read_line(message)
-    is_open = spoken.is_error or (is_weak and may_introduce(message))
-    fields = _body(message) if is_open and "{" in message else None
-    if fields is not None and not spoken.is_error:
-        is_body = isinstance(fields, dict) and body_evidence(fields) is not None
-        spoken, fields = (replace(spoken, is_error=True), fields) if is_body else (spoken, None)
-    text, status = spoken.text, spoken.status
-    if fields is not None:
-        body = read_body(fields)
-        plain = text.replace("\\n", " ")  # the body as it was printed stands in the text too
-        text = one_line(f"{plain} {body.words} {bracketed(body.codes)}")
-        status = status or body.status
-    zone = _zone_above(lines, index) if not _ZONE.search(message) else None
-    judgement = None if is_over else _notice(spoken, context)
-    judgement = judgement or judge(
-        text,
-        context,
-        is_error=spoken.is_error,
-        is_weak=is_weak,
-        is_over=is_over,
-        fields=fields,
-        zone=zone,
-    )
-    if judgement is None and spoken.whole != spoken.text:
-        judgement = _from_prefix(spoken, context, is_weak=is_weak, is_over=is_over, zone=zone)
-    is_error = spoken.is_error
-    is_bare, bare_status = (
-        bare_error(spoken.whole) if judgement is None and is_weak else (False, None)
-    )
-    if is_bare:
-        is_error, text, status = True, spoken.whole, status or bare_status
-        fields = _body(message) if "{" in message else None
-        judgement = judge(
-            text, context, is_error=True, is_weak=True, is_over=is_over, fields=fields, zone=zone
-        )
-    is_count = _NUMBERED.match(spoken.whole) is not None and not _ERROR_WORD.search(text)
-    if judgement is None and is_error and status is not None and not is_count:
-        judgement = judge_status(status, text, context, fields=fields, zone=zone)
-    if judgement is None or (not is_error and _is_talk(spoken, judgement)):
-        return None, index
-    judgement = with_status(judgement, status if is_error else None, context)
-    if is_error and judgement.reset is None and judgement.means in LIMITS:
-        # "The provider asks for a wait of 90 s. Original error: 429": the time comes first.
-        stated = find_reset(spoken.whole, now=context.now, zone=zone or context.zone)
-        judgement = replace(judgement, reset=stated)
-    judgement = _with_headers(
-        judgement, response_at(lines, index, is_error=is_error), status, context
-    )
-    end = _end_line(judgement, spoken, starts, index, lines)
-    said = LastError(
-        judgement=judgement, text=message, is_error=is_error, status=status, line=index
-    )
-    return said, end
 
 
 def _body(message: str) -> object:
@@ -342,46 +323,24 @@ def _notice(spoken: SpokenLine, context: ReadingContext) -> Judgement | None:
     """A notice whose error is only a prefix: "Attempt 5 failed. Retrying … Error: …"."""
     if spoken.whole == spoken.text or not tries_again(spoken.whole):
         return None
-    found = judge(spoken.whole, context, is_error=False)
+    found = judge(spoken.whole, replace(context, is_weak=False), is_error=False)
     return found if found is not None and found.means is Meaning.PROGRESS else None
 
 
-def _from_prefix(
-    spoken: SpokenLine,
-    context: ReadingContext,
-    *,
-    is_weak: bool,
-    is_over: bool,
-    zone: tzinfo | None,
-) -> Judgement | None:
+def _from_prefix(spoken: SpokenLine, context: ReadingContext) -> Judgement | None:
     """What the prefixes themselves say: "rate limited: …", "Could not resolve host: …"."""
-    as_line = judge(
-        spoken.whole, context, is_error=False, is_weak=is_weak, is_over=is_over, zone=zone
-    )
+    as_line = judge(spoken.whole, context, is_error=False)
     if as_line is not None or not spoken.is_error:
         return as_line
     # A prefix names many things; a limit must be stated by the message itself, unless all
     # that the message says is when: "task 7 failed (quota): resets in 2h".
-    found = judge(spoken.whole, context, is_error=True, is_over=is_over, zone=zone)
+    found = judge(spoken.whole, replace(context, is_weak=False), is_error=True)
     if found is None or found.means not in LIMITS:
         return found
     if _LIMIT_CLASS.search(spoken.whole[: len(spoken.whole) - len(spoken.text)]):
         return found
-    stated = find_reset(spoken.text, now=context.now, zone=zone or context.zone)
+    stated = context.reset_in(spoken.text)
     return found if stated is not None and stated.span[0] <= _AT_ONCE else None
-
-
-def _zone_above(lines: Sequence[str], index: int) -> tzinfo | None:
-    """The zone that a banner just above names; a program prints one zone."""
-    for line in reversed(lines[max(0, index - 8) : index]):
-        if found := _ZONE.search(line):
-            return named_zone(found["zone"])
-    return None
-
-
-def _is_talk(spoken: SpokenLine, judgement: Judgement) -> bool:
-    """Whether the sentence goes on about the limit instead of stating it."""
-    return judgement.means in LIMITS and explains(spoken.text, judgement.end)
 
 
 def _with_headers(
@@ -400,31 +359,9 @@ def _with_headers(
     return replace(judgement, means=means, reset=headers)
 
 
-def _end_line(
-    judgement: Judgement,
-    spoken: SpokenLine,
-    starts: Sequence[int],
-    index: int,
-    lines: Sequence[str],
-) -> int:
-    # Squashing only shortens, so the position in the squashed text is a lower bound.
-    offset = judgement.end + len(spoken.whole) - len(spoken.text)
-    line = sum(1 for start in starts if start <= offset) - 1
-    end = index + max(0, line)
-    last = index + len(starts) - 1
-    while end < last and (
-        continues(lines[end], lines[end + 1]) or spoken.is_error or _introduces(lines[end])
-    ):
-        end += 1
-    return min(end, len(lines) - 1)
-
-
-def _introduces(line: str) -> bool:
-    """Whether `line` says that the next one tells more: "Rate limit reached:"."""
-    return line.rstrip().endswith(":")
-
-
 # ⏺ I went on where I had stopped, …: an answer, so whatever stands above it was survived.
+
+
 _BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
 # 12:00:01 INFO turn finished: a program that logs goes on
 _WENT_ON = re.compile(

@@ -62,15 +62,23 @@ class ReadingContext:
         packs: The patterns.
         agent: The program, if known; its pack is asked first.
         now: Epoch seconds.
-        zone: The host's zone.
+        zone: What a time without a zone means: the host's zone, or one that was named just above.
+        is_over: Whether the run is known to have failed: then no notice can say otherwise.
+        is_weak: Whether weak entries are asked too, because nothing else matched.
     """
 
     packs: Packs
     agent: str
     now: float
     zone: tzinfo
+    is_over: bool = False
+    is_weak: bool = False
     # A log says the same thing a thousand times.
     known: dict[object, Judgement | None] = field(default_factory=dict, repr=False, compare=False)
+
+    def reset_in(self, text: str) -> ResetTime | None:
+        """The reset that `text` states."""
+        return find_reset(text, now=self.now, zone=self.zone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,14 +110,7 @@ def one_line(text: str) -> str:
 
 
 def judge(
-    text: str,
-    context: ReadingContext,
-    *,
-    is_error: bool,
-    is_weak: bool = False,
-    is_over: bool = False,
-    fields: object = None,
-    zone: tzinfo | None = None,
+    text: str, context: ReadingContext, *, is_error: bool, fields: object = None
 ) -> Judgement | None:
     """What `text` means by the packs, or None if no entry knows it.
 
@@ -117,33 +118,20 @@ def judge(
         text: A squashed message.
         context: Packs, agent, clock, zone.
         is_error: Whether an error speaks: then the words may stand anywhere in it.
-        is_weak: Whether weak entries are asked too.
-        is_over: Whether the run is known to have failed: then no notice can say otherwise.
         fields: JSON around the message, for reset times under known keys.
-        zone: What a time without a zone means here; the host's if None.
     """
-    if not (is_error or is_over) and is_condition(text):
+    if not (is_error or context.is_over) and is_condition(text):
         return None
-    asked = (text, is_error, is_weak, is_over, zone) if fields is None else None
-    if asked in context.known:
-        return context.known[asked]
-    found = _asked(
-        text, context, is_error=is_error, is_weak=is_weak, is_over=is_over, fields=fields, zone=zone
-    )
-    if asked is not None:
-        context.known[asked] = found
-    return found
+    if fields is not None:
+        return _first_entry(text, context, is_error=is_error, fields=fields)
+    asked = (text, is_error, context.is_weak, context.is_over, context.zone)
+    if asked not in context.known:
+        context.known[asked] = _first_entry(text, context, is_error=is_error, fields=None)
+    return context.known[asked]
 
 
-def _asked(
-    text: str,
-    context: ReadingContext,
-    *,
-    is_error: bool,
-    is_weak: bool,
-    is_over: bool,
-    fields: object,
-    zone: tzinfo | None,
+def _first_entry(
+    text: str, context: ReadingContext, *, is_error: bool, fields: object
 ) -> Judgement | None:
     """What the first entry that knows `text` says."""
     is_plain, vague = text.isascii(), None
@@ -152,14 +140,14 @@ def _asked(
             continue
         if entry.voice is Voice.GUESS or (entry.voice is Voice.ERROR and not is_error):
             continue
-        if entry.voice is Voice.WEAK and not is_weak:
+        if entry.voice is Voice.WEAK and not context.is_weak:
             continue
-        if is_over and entry.means is Meaning.PROGRESS:
+        if context.is_over and entry.means is Meaning.PROGRESS:
             continue
         found = _found(text, pack, entry, is_error=is_error)
         if found is None:
             continue
-        reset = _reset(text, entry, context, fields=fields, zone=zone)
+        reset = _reset(text, entry, context, fields)
         judgement = _judgement(text, found, (pack, entry), reset)
         # "Internal error: session limit reached, resets 5am": a server that says when is full.
         if judgement.means is Kind.SERVER and reset and reset.confidence is Confidence.HIGH:
@@ -177,8 +165,8 @@ def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[s
         found = entry.match.search(text, 0, 4 * _EARLY)
         found = None if found is not None and _is_talk(text, found, pack) else found
     elif entry.voice is Voice.WEAK:
-        head = _SENTENCE_END.split(text, maxsplit=1)[0]
-        is_said = len(head) <= _LONGEST_STATEMENT and '"' not in head and not is_person(head)
+        head = _SENTENCE_END.split(text[:_LONGEST_STATEMENT], maxsplit=1)[0]
+        is_said = '"' not in head and not is_person(head)
         found = entry.match.search(head) if is_said else None
         found = None if found is not None and is_inside_quotes(head, found.start()) else found
     else:
@@ -217,12 +205,10 @@ def _is_talk(text: str, found: re.Match[str], pack: Pack) -> bool:
     return is_generic and (is_talk(text, 0, start) or _SENTENCE.search(text, 0, start) is not None)
 
 
-def _reset(
-    text: str, entry: Entry, context: ReadingContext, *, fields: object, zone: tzinfo | None
-) -> ResetTime | None:
+def _reset(text: str, entry: Entry, context: ReadingContext, fields: object) -> ResetTime | None:
     own = named_zone(entry.zone) if entry.zone else None
     under_keys = reset_in_fields(fields, now=context.now, zone=own)
-    return under_keys or find_reset(text, now=context.now, zone=own or zone or context.zone)
+    return under_keys or find_reset(text, now=context.now, zone=own or context.zone)
 
 
 def _judgement(
@@ -247,7 +233,6 @@ def judge_status(
     *,
     codes: tuple[str, ...] = (),
     fields: object = None,
-    zone: tzinfo | None = None,
 ) -> Judgement | None:
     """What a status or codes mean beside words that no pack knows, exactly as in an HTTP answer.
 
@@ -257,7 +242,6 @@ def judge_status(
         context: Clock, zone.
         codes: The vendor's codes in lower case.
         fields: JSON around the message, for reset times under known keys.
-        zone: What a time without a zone means here; the host's if None.
     """
     lowered = "" if status is None else text.lower()
     is_error = status is None or 400 <= status <= 599
@@ -266,7 +250,7 @@ def judge_status(
         return None
     reset = reset_in_fields(fields, now=context.now)
     if reset is None and found.kind not in NO_WAIT:
-        reset = find_reset(text, now=context.now, zone=zone or context.zone)
+        reset = context.reset_in(text)
     is_plan, has_reset = speaks_of_a_plan(lowered), reset is not None
     found = weigh(found, status=status, lowered=lowered, has_reset=has_reset, is_plan=is_plan)
     return Judgement(means=found.kind, because=found.because, reset=reset, by_status=found)

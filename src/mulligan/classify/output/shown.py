@@ -70,7 +70,7 @@ _SHOWN_LINE = re.compile(
     r"[\w./~-]{1,200}\.\w{1,8}(?::\d{1,7}){1,2}[:-]"  # file.py:12: found by a search
     # 12→ a numbered listing; 429: {"error": … is a status with its body
     r"|(?![45]\d\d: (?:(?-i:[A-Z])|\{[\"']|rate|too many|quota|limit|service|over|server|bad"
-    r"|gateway|un))\d{1,7}\s{0,4}(?:→|\||:\s|\t)"
+    r"|gateway|un))\d{1,7}\s{0,4}(?:→|\|(?!\S[^\n]{0,80}\|)|:\s|\t)"
     r"|(?:[*+-]|\d{1,2}\.)\s{1,3}(?:\*\*|`|\[[ x]\]\s)"  # - **markup**, - [x] a task
     r"|\|\s*\S"  # a table
     r"|(?:[a-z]{1,12}-){0,2}ratelimit(?:-[\w-]{1,40})?:\s"  # a header, read as one elsewhere
@@ -118,7 +118,7 @@ _SHOWN_LINE = re.compile(
     r"|\s{2,16}\d{1,6}\s[+-]\s",  # a numbered diff
     re.IGNORECASE,
 )
-# expect(x).toBe(1);   for _, tt := range tests {   } else {   #[test]: no program says this at its end
+# expect(x).toBe(1);   for _, tt := range tests {   } else {   #[test]: no program ends so
 _CODE = re.compile(
     r"\s{0,40}(?:(?:def|fn|func|function|class|async def|async function|import|export|const|let|var"
     r"|return|throw|raise|elif|impl|pub|struct|interface|public|private|protected)\s[\w(*{'\"\[$]"
@@ -337,7 +337,7 @@ class _Reader:
         self._above = ""
         self._in_comment = self._in_body = self._in_chain = self._in_example = self._in_fence = (
             self._in_diff
-        ) = False
+        ) = self._in_code = False
         self._under_tool = self._in_shell = self._in_release = self._is_after_blank = False
         self._corner: str | None = None
         self._heading = ""
@@ -364,17 +364,19 @@ class _Reader:
             self._in_release and _ITEM.match(head) is not None
         )
         self._follow_comment(head)
+        is_below = bool(head.strip()) and head.startswith((" ", "\t", "}", ")"))
+        self._in_code = is_code(head) or (self._in_code and is_below)
         is_quoted = self._in_fence or self._under_tool or self._in_example or self._in_comment
         if is_quoted or self._in_chain:
             return is_quoted
-        is_inside = self._in_diff or self._in_shell or self._in_release
+        is_inside = self._in_diff or self._in_shell or self._in_release or self._in_code
         return is_inside or _SHOWN_LINE.match(head) is not None or is_test_report(head)
 
     @property
     def is_inside(self) -> bool:
         """Whether the last line stands in something that is shown, whatever it says."""
         is_quoted = self._in_fence or self._under_tool or self._in_example or self._in_comment
-        return is_quoted or self._in_diff or self._in_shell
+        return is_quoted or self._in_diff or self._in_shell or self._in_code
 
     def _follow_comment(self, head: str) -> None:
         is_over = "*/" in self._heading

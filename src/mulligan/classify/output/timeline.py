@@ -17,7 +17,6 @@ from ...core.hint import Confidence, Precision
 from ..bodies import read_body
 from ..pattern_packs import Meaning
 from ..times.fields import reset_in_fields
-from ..times.reset_time import find_reset
 from .events.shapes import event_evidence
 from .evidence import Evidence, Role, bracketed
 from .json_stream import Line, cut, pieces
@@ -228,7 +227,8 @@ def judged(evidence: Evidence, context: ReadingContext) -> Judgement | None:
     if evidence.code:
         codes = tuple(dict.fromkeys((*codes, evidence.code.lower())))
     text = one_line(f"{evidence.text} {bracketed(codes)}")
-    found = judge(text, context, is_error=True, is_weak=True, is_over=True, fields=evidence.fields)
+    asked = replace(context, is_weak=True, is_over=True)
+    found = judge(text, asked, is_error=True, fields=evidence.fields)
     status = evidence.status or read_line(evidence.text[:400]).status
     if found is not None and isinstance(found.means, Kind):
         return _as_said_last(with_status(found, status, context), evidence.text, context)
@@ -238,7 +238,7 @@ def judged(evidence: Evidence, context: ReadingContext) -> Judgement | None:
     # The reasons beside an event are the program's own words, not the vendor's.
     vendors = () if evidence.is_event and status is None else codes
     stated = judge_status(status, text, context, codes=vendors, fields=evidence.fields)
-    reset = reset or find_reset(text, now=context.now, zone=context.zone)
+    reset = reset or context.reset_in(text)
     if stated is None and reset is not None:
         return Judgement(means=Kind.RATE_LIMIT, because=f"states {reset.source}", reset=reset)
     return stated
@@ -249,11 +249,11 @@ def _as_said_last(found: Judgement, text: str, context: ReadingContext) -> Judge
     text = text[:ONE_STRING]
     if found.reset is None or found.means not in _WINDOWS or "\n" not in text:
         return found
-    first = find_reset(text, now=context.now, zone=context.zone)
+    first = context.reset_in(text)
     if first is None or first.at != found.reset.at:
         return found
     rest = text.find("\n", first.span[1])
-    if rest < 0 or find_reset(text[rest:], now=context.now, zone=context.zone) is None:
+    if rest < 0 or context.reset_in(text[rest:]) is None:
         return found
     said = last_error(text.split("\n"), context, has_failed=True)
     if said is None or said.judgement.means not in _WINDOWS or said.judgement.reset is None:

@@ -14,7 +14,7 @@ from ..times.plain_text import without_escapes
 from .error_bodies import body_evidence
 from .failed_objects import failure_lines
 from .json_stream import completed
-from .printed_objects import inspected_object
+from .printed_objects import printed_object
 from .stamps import LEVEL, STAMP
 
 __all__ = ("ONE_STRING", "unwrapped")
@@ -52,6 +52,8 @@ _FEWEST_LABELS = 0.6
 _A_REPORT = 4
 _SHORTEST_WRAPPED = 40
 _NUMBERED = re.compile(r"\s{0,6}\d{1,5}\s?[:|→│]?\s")
+# … ⎿  You've hit your limit ❯ go on: a screen whose lines were lost
+_SCREEN = re.compile(r"(?<=\S)[ \t]*(?=[⎿❯✻] )")
 # A spinner goes back to the begin of its line, and what comes next stands there alone.
 _OVERWRITTEN = re.compile(r"(?<!\r)\r++(?!\n)")
 # 'Please retry in 34s.\n' +   '    at run (main.js:1:2)\n' +   '  "error": {\n' +
@@ -70,7 +72,9 @@ _CURL = re.compile(r"^(?:[>*] [^\n]{0,400}|[>*]|[{}] \[\d{1,9} bytes data\])\r?$
 
 def unwrapped(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
-    plain = _without_blank_lines(_without_box(_OVERWRITTEN.sub("\n", without_escapes(text))))
+    plain = _without_blank_lines(
+        _without_box(_SCREEN.sub("\n", _OVERWRITTEN.sub("\n", without_escapes(text))))
+    )
     plain = _without_split(_without_curl(_without_pieces(plain)))
     plain = _without_stamps(_without_quote_marks(plain))
     return _braced(_without_quotes(_without_numbers(_without_report(plain))))
@@ -197,7 +201,7 @@ def _braced(text: str) -> str:
     try:
         data = json.loads(whole, strict=False)
     except (ValueError, RecursionError):
-        printed = inspected_object(whole, 0)
+        printed = printed_object(whole, 0)
         whole = whole if printed is not None else "{" + text.strip()
         data = completed(whole) if printed is None else printed[0]
     if not isinstance(data, dict):
