@@ -9,13 +9,14 @@ explains the exit code by itself: then nothing is guessed.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...core.failure import Kind
 from ..pattern_packs import Meaning, Voice
 from ..status_kinds import asks_too_much
 from .last_error import tries_again
-from .meaning import LIMITS, Judgement, judge_status, one_line
+from .meaning import LIMITS, Judgement, judge, judge_status, one_line
 from .shown import is_code, is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
 from .speaker import status_anywhere
 from .talk import is_person
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from .meaning import ReadingContext
 
-__all__ = ("error_lines", "guess")
+__all__ = ("error_lines", "guess", "titled_limit")
 
 # A program says near its end why it failed.
 _LINES = 40
@@ -53,12 +54,18 @@ _NAME = re.compile(
 _MACHINE = re.compile(
     r"\b[A-Z]\w{0,60}(?:Error|Exception)\b|\b[a-z]{3,20}_error\b"
     r"|\b(?:error|error_\w{1,12})\\?[\"']?\s?[:=]\s?\\?[\"'{]"
-    r"|\b(?:status|statusCode|status_code|error_code)\\?[\"']?\s?[:=]\s?\\?[\"']?[45]\d\d\b"
+    r"|\b(?:\w{1,20}_)?(?:status|statusCode|status_code|error_code)\\?[\"']?\s?[:=]\s?\\?[\"']?[45]\d\d\b"
     r"|\b(?:HTTP|status|status code):? [45]\d\d\b|\b(?:\w{1,20}_)?(?:reason|cause|kind)=\w"
 )
 _BODY = re.compile(r"[\[{]{1,2}\s?\\?[\"']")
 # More prose than this beside such an error, and the error is a part of an answer.
 _PROSE = 60
+# > ## Review limit reached   **Usage Limit Reached**: what a bot writes as a comment
+_MARKUP = re.compile(r"^[>\s]*(?:#{1,6}\s|\*\*)\W{0,8}|\*\*|^> ?")
+_TITLE = re.compile(
+    r"(?:[\w-]{1,20} ){0,3}(?:limit|quota) (?:reached|exceeded|hit|exhausted)\W{0,4}", re.IGNORECASE
+)
+_NOTICE_LINES = 16
 
 
 def error_lines(lines: Sequence[str]) -> list[str]:
@@ -78,6 +85,19 @@ def error_lines(lines: Sequence[str]) -> list[str]:
     others = (line for line, mark in zip(last, marks, strict=True) if mark is None)
     prose = sum(prose_words(line) for line in others if not is_trailer(line))
     return last if prose <= _PROSE else []
+
+
+def titled_limit(lines: Sequence[str], context: ReadingContext) -> tuple[Judgement, str] | None:
+    """A limit that is the title of a notice which says when it ends: "## Review limit reached"."""
+    plain = [_MARKUP.sub("", line) for line in lines]
+    for index, line in enumerate(plain):
+        if line == lines[index] or not _TITLE.fullmatch(line[:200]):
+            continue
+        found = judge(one_line(line), replace(context, is_weak=True), is_error=True)
+        reset = context.reset_in("\n".join(plain[index + 1 : index + _NOTICE_LINES]))
+        if found is not None and found.means in LIMITS and reset is not None:
+            return replace(found, reset=reset), lines[index]
+    return None
 
 
 def guess(lines: Sequence[str], context: ReadingContext) -> tuple[Judgement, str] | None:

@@ -30,7 +30,7 @@ _INLINE = re.compile(
 # "X-RateLimit-Reset" => array:1 [ …: headers that a debugger dumped.
 _DUMPED = re.compile(r"\s{0,16}[\"']X-RateLimit-Reset[\"']", re.IGNORECASE)
 _USED_UP = re.compile(
-    r"\s{0,8}['\"]?(?:anthropic-ratelimit-unified(?:-\w{1,12}){0,3}-status['\"]?\s?[:=]\s?['\"]?rejected"
+    r"\s{0,8}['\"]?(?:anthropic-ratelimit-unified(?!-overage)(?:-\w{1,12}){0,3}-status['\"]?\s?[:=]\s?['\"]?rejected"
     r"|x-codex-(?:primary|secondary)-used-percent['\"]?\s?[:=]\s?['\"]?100)\b",
     re.IGNORECASE,
 )

@@ -191,6 +191,10 @@ class _Text:
         if judgement.means in LIMITS:
             reset = self._reset_above(said, index, context) or self._reset_below(index, context)
             return said.resetting(reset)
+        for other in self._above(index, context):  # "Next review in 27 minutes. … spending cap"
+            is_one = all(map(str.strip, self.lines[other.line : index]))
+            if is_one and other.judgement.means in LIMITS and other.judgement.reset is not None:
+                return other
         reset = self._reset_below(index, context)
         # A reset signal for machines means that it recovers, whatever the words (E-G1).
         if reset is None or not reset.source.lower().startswith("retry"):
@@ -247,8 +251,7 @@ class _Text:
             context = replace(context, zone=zone)
         judgement = None if context.is_over else _notice(spoken, context)
         judgement = judgement or judge(text, context, is_error=is_error, fields=fields)
-        if judgement is None and spoken.whole != spoken.text:
-            judgement = _from_prefix(spoken, context)
+        judgement = judgement or _from_part(message, spoken, context)
         if judgement is None and context.is_weak:
             is_bare, bare_status = bare_error(spoken.whole)
             if is_bare:
@@ -327,6 +330,15 @@ def _notice(spoken: SpokenLine, context: ReadingContext) -> Judgement | None:
     return found if found is not None and found.means is Meaning.PROGRESS else None
 
 
+def _from_part(message: str, spoken: SpokenLine, context: ReadingContext) -> Judgement | None:
+    """What the prefixes say, or the first line alone: what follows may be no part of it."""
+    found = _from_prefix(spoken, context) if spoken.whole != spoken.text else None
+    if found is not None or not context.is_weak or "\n" not in message:
+        return found
+    line = read_line(message.partition("\n")[0])
+    return judge(line.text, context, is_error=line.is_error)
+
+
 def _from_prefix(spoken: SpokenLine, context: ReadingContext) -> Judgement | None:
     """What the prefixes themselves say: "rate limited: …", "Could not resolve host: …"."""
     as_line = judge(spoken.whole, context, is_error=False)
@@ -366,6 +378,7 @@ _BULLET = re.compile(r"\s{0,4}[⏺●]\s{1,3}[A-Z]")
 # 12:00:01 INFO turn finished: a program that logs goes on
 _WENT_ON = re.compile(
     rf"{STAMP}(?:-\s)?(?:[\w.]{{1,40}}[:|]\s?)?\[?(?:INFO|DEBUG)\b(?![^\n]{{0,200}}(?i:shut|stop|exit|clos|end|abort|terminat|clean))"
+    r"|(?:\w{1,20}=\S{1,60} ){0,3}level=\"?(?:info|debug)\b"
 )
 # ### Results: a document begins
 _HEADING = re.compile(r"#{1,4} \S")

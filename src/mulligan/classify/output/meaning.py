@@ -166,9 +166,12 @@ def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[s
         found = None if found is not None and _is_talk(text, found, pack) else found
     elif entry.voice is Voice.WEAK:
         head = _SENTENCE_END.split(text[:_LONGEST_STATEMENT], maxsplit=1)[0]
-        is_said = '"' not in head and not is_person(head)
+        is_said = not (_QUOTATION.search(head) or is_person(head))
         found = entry.match.search(head) if is_said else None
-        found = None if found is not None and is_inside_quotes(head, found.start()) else found
+        if found is not None:
+            start = found.start()
+            is_ahead = _AHEAD.search(head, max(0, start - 12), found.end()) is not None
+            found = None if is_ahead or is_inside_quotes(head, start) else found
     else:
         found = entry.match.match(text)
     is_foreign = found is not None and entry.means is Kind.QUOTA and _FOREIGN.search(found[0])
@@ -188,6 +191,9 @@ _SENTENCE = re.compile(r"[.!?]\s+\S")
 _EARLY = 160
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 _LONGEST_STATEMENT = 240
+_QUOTATION = re.compile(r'"[^"\s]{1,20} [^"\s]{1,20} [^"]')
+# The limit will be reached before 5pm: not yet
+_AHEAD = re.compile(r"\b(?:will|would|may|might|could|cannot|not|never)\b", re.IGNORECASE)
 
 
 def _is_stated(text: str, reset: ResetTime | None, *, is_error: bool) -> bool:

@@ -21,7 +21,7 @@ from ..times.server_formats import ResetTime
 from .dumps import dumped_error
 from .evidence import Evidence, Role
 from .failed_objects import failure_lines
-from .guess import error_lines, guess
+from .guess import error_lines, guess, titled_limit
 from .header_lines import headers_reset, is_plan_limit, response_at
 from .last_error import last_error, tries_again
 from .meaning import (
@@ -128,10 +128,9 @@ def read_output(
     if found is None or (found.failure is None and has_failed):
         found = _from_exit(story, context, exit_code, found)
     if has_failed and found.failure is not None and found.failure.kind is Kind.UNKNOWN:
-        return _guessed(streams, context, found) or found
+        return _guessed(streams, context, found, has_failed=True) or found
     if exit_code is None and found.failure is None and not (story.last or found.is_progress):
-        ends = [replace(stream, lines=tuple(error_lines(stream.lines))) for stream in streams]
-        found = _guessed(ends, context, found) or found
+        found = _guessed(streams, context, found, has_failed=False) or found
     if found.failure is None and _leaves_work(streams, context):
         return replace(found, is_work_left=True)
     return found
@@ -148,11 +147,14 @@ def _leaves_work(streams: Sequence[Stream], context: ReadingContext) -> bool:
     return False
 
 
-def _guessed(streams: Sequence[Stream], context: ReadingContext, found: Outcome) -> Outcome | None:
+def _guessed(
+    streams: Sequence[Stream], context: ReadingContext, found: Outcome, *, has_failed: bool
+) -> Outcome | None:
     """What the last words of a run that failed hint at, where no rule knows them."""
     words = found.message.split("\n") if found.is_structured else []
     for lines in (words, streams[1].lines, streams[0].lines):
-        if (guessed := guess(lines, context)) is not None:
+        ends = lines if has_failed else error_lines(lines)
+        if (guessed := guess(ends, context) or titled_limit(lines, context)) is not None:
             judgement, line = guessed
             heard = Evidence(
                 role=Role.FAILED, text=line, source="last words", is_event=found.is_structured

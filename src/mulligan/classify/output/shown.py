@@ -69,7 +69,8 @@ _SHOWN_LINE = re.compile(
     r"\s{0,16}(?:"
     r"[\w./~-]{1,200}\.\w{1,8}(?::\d{1,7}){1,2}[:-]"  # file.py:12: found by a search
     # 12→ a numbered listing; 429: {"error": … is a status with its body
-    r"|(?![45]\d\d: (?:(?-i:[A-Z])|\{[\"']|rate|too many|quota|limit|service|over|server|bad"
+    r"|(?![45]\d\d \| [A-Z])"
+    r"(?![45]\d\d: (?:(?-i:[A-Z])|\{[\"']|rate|too many|quota|limit|service|over|server|bad"
     r"|gateway|un))\d{1,7}\s{0,4}(?:→|\|(?!\S[^\n]{0,80}\|)|:\s|\t)"
     r"|(?:[*+-]|\d{1,2}\.)\s{1,3}(?:\*\*|`|\[[ x]\]\s)"  # - **markup**, - [x] a task
     r"|\|\s*\S"  # a table
@@ -130,6 +131,8 @@ _CODE = re.compile(
     r"|[^\n\"']{0,120}(?:\s:=\s|\s=>\s[{(]|[\w)\]]\s={2,3}\s)"
     r"|[^\n]{1,200}\)\s?(?:;|=> \{|-> [\w\[\]]{1,40}:)\s*$"
 )
+# CAPTURED = """: a text in source code begins, or ends
+_LITERAL = re.compile(r"(?:\"\"\"|''')\\?\s*$|^\s*(?:\"\"\"|''')")
 # Amazon Q is having trouble:  0: unhandled error (ThrottlingException): a chain of causes
 _CAUSE = re.compile(r"\s{1,8}\d{1,2}: \S")
 # API request failed:  Status: 500  Body: {…}: what an error tells about itself
@@ -220,6 +223,7 @@ _SURVIVED = re.compile(
     r"|\b(?:request|call|job|task|run|build|upload|sync|retry) (?:has )?"
     r"(?:succeeded|passed|finished)\b|\bBUILD SUCCESS"
     r"|\bexit(?:ed)?(?: with)?(?: code)? 0\b|(?<!\d )\b200 OK\b|\bdone: \d"
+    r"|\bcontinuing (?:without|with|past)\b"
     r"|\bassertions passed|\bcompleted successfully|\bfinished successfully"
     r"|\b(?:I|we)(?:'ve| have)?(?: (?:also|now|then))? (?:added|changed|fixed|lowered|moved"
     r"|raised|ran|reduced|removed|replaced|reran|retried|switched|updated|went on|wrote)\b"
@@ -337,7 +341,7 @@ class _Reader:
         self._above = ""
         self._in_comment = self._in_body = self._in_chain = self._in_example = self._in_fence = (
             self._in_diff
-        ) = self._in_code = False
+        ) = self._in_code = self._in_literal = False
         self._under_tool = self._in_shell = self._in_release = self._is_after_blank = False
         self._corner: str | None = None
         self._heading = ""
@@ -366,23 +370,30 @@ class _Reader:
         self._follow_comment(head)
         is_below = bool(head.strip()) and head.startswith((" ", "\t", "}", ")"))
         self._in_code = is_code(head) or (self._in_code and is_below)
-        is_quoted = self._in_fence or self._under_tool or self._in_example or self._in_comment
-        if is_quoted or self._in_chain:
-            return is_quoted
+        if self._is_quoted or self._in_chain:
+            return self._is_quoted
         is_inside = self._in_diff or self._in_shell or self._in_release or self._in_code
         return is_inside or _SHOWN_LINE.match(head) is not None or is_test_report(head)
 
     @property
     def is_inside(self) -> bool:
         """Whether the last line stands in something that is shown, whatever it says."""
-        is_quoted = self._in_fence or self._under_tool or self._in_example or self._in_comment
-        return is_quoted or self._in_diff or self._in_shell or self._in_code
+        return self._is_quoted or self._in_diff or self._in_shell or self._in_code
+
+    @property
+    def _is_quoted(self) -> bool:
+        is_text = self._in_comment or self._in_literal
+        return self._in_fence or self._under_tool or self._in_example or is_text
 
     def _follow_comment(self, head: str) -> None:
         is_over = "*/" in self._heading
         self._comments -= is_over
-        is_begin = self._comments > 0 and _COMMENT.match(head) is not None
-        self._in_comment = is_begin or (self._in_comment and not is_over)
+        # Where a comment was cut off before its end, its lines begin with a star.
+        is_inside = self._comments > 0 or head.lstrip().startswith("*")
+        is_begin = _COMMENT.match(head) is not None and (is_inside or "/**" in head)
+        self._in_comment = is_begin or (self._in_comment and is_inside and not is_over)
+        is_quote = _LITERAL.search(head) is not None
+        self._in_literal = not is_quote if self._in_literal else is_quote and "=" in head
 
     def _follow_above(self, head: str) -> None:
         above = self._heading = self._above

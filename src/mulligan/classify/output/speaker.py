@@ -78,7 +78,8 @@ _NAMED = re.compile(
 # 429 Too Many Requests   HTTP/1.1 429   HTTP 429   status code: 503   (429) …
 _STATUS = re.compile(
     r"(?i:HTTP(?:/\d(?:\.\d)?)?\s+|(?:got )?status(?:\s+code)?\s*[:=]?\s*|[\[(](?=\d{3}[\])]))?"
-    r"(?P<status>[1-5]\d\d)"
+    # 503 ("Service Unavailable") errors are …: a page about them
+    r"(?P<status>[1-5]\d\d)(?!\s*\([^()\n]{1,40}\)\s(?:errors?|responses?)\b)"
     r"(?:[\])]\s*[·:-]?\s*(?=\S)"
     r"|\s+(?=[A-Z{<(\[\"'-]|limit|rate|quota|too many|you |status code)"
     r"|\s*[:·-]\s+|, body:\s+|\s*$|\s*(?=</))"
@@ -89,7 +90,7 @@ _MARKUP = re.compile(r"(?:<[^<>\n]{1,80}>\s*){1,8}")
 _LOGFMT = re.compile(
     r"\blevel=\"?(?:error|fatal|ERROR|FATAL)\b|\bisError=true\b|\brawError=\S"
     r"|^\[[\w./:@-]{2,40}\] [^\n=\"']{0,200}\berror=\S"  # [gateway] run ended: error=…
-    r"|^\s*(?:error|err)=\"[^\"\n]{4,400}\"\s*$"
+    r"|^\s*(?:error|err)=\"[^\"\n]{4,400}\"\s*$|\s(?:error|err|reason)=[a-z]{2,20}(?:_[a-z]{2,20}){1,4}\s*$"
     r"|^(?:\w{1,30}=(?:\"[^\"\n]{0,400}\"|'[^'\n]{0,400}'|[^\s=]{1,80})\s+){0,8}"
     r"(?:detail|reason|error|err)=\"[^\"\n]{8,400}\"\s*$"  # nothing but keys with values
 )

@@ -27,7 +27,9 @@ _SYSLOG = r"[A-Z][a-z]{2} {1,2}\d{1,2} \d\d:\d\d:\d\d \S{1,60} [\w./-]{1,40}(?:\
 #: A time with the names behind it.
 STAMP = rf"(?:{_SYSLOG}|{TIME}(?:\s*\|\s*|(?:\s-)?\s+|(?=\[)){_NAMES})"
 _STAMP = re.compile(rf"\s{{0,8}}{STAMP}")
-_RECORD = re.compile(rf"\s{{0,8}}(?:{TIME}[\s|\[]|\[?{LEVEL}[\]:\s])")
+_RECORD = re.compile(
+    rf"\s{{0,8}}(?:{TIME}[\s|\[]|\[?{LEVEL}[\]:\s]|(?:\w{{1,20}}=\S{{1,60}} )?level=)"
+)
 
 
 def is_stamped(line: str) -> bool:

@@ -52,8 +52,9 @@ _FEWEST_LABELS = 0.6
 _A_REPORT = 4
 _SHORTEST_WRAPPED = 40
 _NUMBERED = re.compile(r"\s{0,6}\d{1,5}\s?[:|→│]?\s")
-# … ⎿  You've hit your limit ❯ go on: a screen whose lines were lost
+# … ⎿  You've hit your limit ✻ Cooked for 3m: a screen whose lines were lost
 _SCREEN = re.compile(r"(?<=\S)[ \t]*(?=[⎿❯✻] )")
+_WIDEST = 400
 # A spinner goes back to the begin of its line, and what comes next stands there alone.
 _OVERWRITTEN = re.compile(r"(?<!\r)\r++(?!\n)")
 # 'Please retry in 34s.\n' +   '    at run (main.js:1:2)\n' +   '  "error": {\n' +
@@ -72,9 +73,7 @@ _CURL = re.compile(r"^(?:[>*] [^\n]{0,400}|[>*]|[{}] \[\d{1,9} bytes data\])\r?$
 
 def unwrapped(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
-    plain = _without_blank_lines(
-        _without_box(_SCREEN.sub("\n", _OVERWRITTEN.sub("\n", without_escapes(text))))
-    )
+    plain = _without_blank_lines(_without_box(_OVERWRITTEN.sub("\n", without_escapes(text))))
     plain = _without_split(_without_curl(_without_pieces(plain)))
     plain = _without_stamps(_without_quote_marks(plain))
     return _braced(_without_quotes(_without_numbers(_without_report(plain))))
@@ -82,6 +81,8 @@ def unwrapped(text: str) -> str:
 
 def _without_box(text: str) -> str:
     """`text` without the borders that a terminal program drew around it."""
+    if len(text) > _WIDEST and "\n" not in text.strip():
+        text = _SCREEN.sub("\n", text)
     if not any(border in text for border in _BORDERS):
         return text
     return "\n".join(_line_without_box(line) for line in text.split("\n"))
@@ -91,7 +92,8 @@ def _line_without_box(line: str) -> str:
     bare = line.strip()
     if len(bare) < 2 or bare[0] not in _BORDERS:
         return line
-    return bare[1:].rstrip(_BORDERS + " ").removeprefix(" ")
+    inside = bare[1:].rstrip(_BORDERS + " ").removeprefix(" ")
+    return _line_without_box(inside) if inside.startswith(tuple(_BORDERS)) else inside
 
 
 def _without_blank_lines(text: str) -> str:

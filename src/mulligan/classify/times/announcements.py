@@ -34,7 +34,7 @@ _ENGLISH = (
     r"|requested(?=\s(?:an?\s)?\d{1,9}\s?(?:ms|s|seconds?|minutes?)\s(?:wait|delay)\b)"
     r"|(?:cycle|period|window|cooldown|block|ban|limit|quota|restriction)"
     r" (?:opens|ends|expires|starts|begins|clears)|cool-?down(?=\s*[:=]| (?:for|of) )"
-    r"|cooling down"
+    r"|cooling down|remaining(?=\s*[=:]\s*\d{1,4}[dhms])"
     r"|next (?:allowance|window|period|cycle|block|slot)"
     r"(?=:| (?:is|starts|begins|opens|at|in|on)\b)"
     r"|allowed(?= (?:again )?in )"
