@@ -18,7 +18,8 @@ class ErrorPrefix(NamedTuple):
     """How one kind of program introduces an error.
 
     Args:
-        pattern: The words, upper or lower case; `told` and `who` name words that people write.
+        pattern: The words, upper or lower case; `told`, `who` and `stated` name words that people
+            write.
         example: A line that they introduce.
         seen: Where such lines were seen.
     """
@@ -111,6 +112,15 @@ ERROR_PREFIXES = (
         "boto3",
     ),
     ErrorPrefix(
+        r"(?P<stated>(?:[\w.'-]{1,30}+ \(?){0,6}?)(?:request (?:rejected|failed)|rejected|returned"
+        r"|status(?:[ _]code)?|unexpected response|responded|answered|replied|success"
+        r"|error(?= (?:HTTP|status|\d)))"
+        r"(?: (?:with|was|is|of|status|code|HTTP)){0,3}[:\s(]{1,3}"
+        r"(?=[45]\d\d(?:\)|: |, body: | - |\s?\(| (?-i:[A-Z][a-z])| \{|$))",
+        "Provider acme returned 400: bad parameters",
+        "Claude Code; Codex; axios; Cohere; .NET: a word for an answer, and its status",
+    ),
+    ErrorPrefix(
         r"(?P<told>(?:[^:{}\"'`\n]|(?<=\w)'(?=\w)|`[^`\n]{1,40}`|\"[^\"\n]{1,60}\"(?=\s)"
         r"|'[^'\n]{1,80}'(?=\s)){0,80}\b(?:errors?|failed|failure|rejected|exception)\b(?: "
         r"(?:result|response|message|event|reply|stack))?(?:\s*\([^)\n]{0,60}\))?(?:\s+with\s+"
@@ -123,21 +133,6 @@ ERROR_PREFIXES = (
         r"(?:errors?|failed|failure) (?:after|before|because of|from|during|while|at|on|in|with"
         r"|for) (?:[^:{}\"'\n]|(?<=\w)'(?=\w)){1,40}:\s+",
         "Stream error after retries: rate limit reached",
-        "labelled messages, November 2026",
-    ),
-    ErrorPrefix(
-        r"request (?:rejected|failed)(?: with)?(?: status)?(?: code)?[:\s]*\(?(?=\d{3}\b)",
-        "Request rejected (429) · try later",
-        "Claude Code; axios: Request failed with status code 429",
-    ),
-    ErrorPrefix(
-        r"unexpected (?:status|response)(?: code)?:?\s+(?=\d{3}\b)",
-        "unexpected status 503 Service Unavailable",
-        "Codex",
-    ),
-    ErrorPrefix(
-        r"response status(?: code)? (?:was|is|of) (?=[45]\d\d\b)",
-        "response status was 402: quota exceeded",
         "labelled messages, November 2026",
     ),
     ErrorPrefix(
@@ -170,29 +165,6 @@ ERROR_PREFIXES = (
         r"unexpected (?:api )?(?:response|answer|reply):\s+",
         "Unexpected API Response: the model did not answer",
         "Cline",
-    ),
-    ErrorPrefix(
-        r"(?:[\w.-]{1,30}+ ){1,4}(?:returned|responded|answered|replied)(?: with)?(?: status)?"
-        r"(?: code)? (?=[45]\d\d:\s)",
-        "Provider acme returned 400: bad parameters",
-        "labelled messages, November 2026",
-    ),
-    ErrorPrefix(
-        r"(?:one or more errors occurred\.? \(?)"
-        r"?response status code does not indicate success: (?=\d{3})",
-        "Response status code does not indicate success: 500 (Server Error).",
-        ".NET HttpClient",
-    ),
-    ErrorPrefix(
-        r"(?:[\w-]{1,20}+ ){1,5}error (?:HTTP |status |code )?(?=[45]\d\d (?-i:[A-Z][a-z]+)(?: "
-        r"(?-i:[A-Z][a-z]+)){0,3}\s?[:{(-])",
-        "Acme API error HTTP 429 Too Many Requests: {}",
-        "labelled messages, November 2026",
-    ),
-    ErrorPrefix(
-        r"(?:headers: [^\n]{1,2000}?, )?status_code: (?=[45]\d\d, body: )",
-        "status_code: 429, body: {'message': 'slow down'}",
-        "Cohere's client for Python",
     ),
     ErrorPrefix(
         r"\{?['\"]error['\"]\s*:\s*(?=\{)",

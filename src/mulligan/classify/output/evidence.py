@@ -71,14 +71,9 @@ class Evidence:
     is_fenced: bool = False
     line: int = 0
 
-    @property
-    def bracketed(self) -> str:
-        """The codes as patterns match them: ``[insufficient_quota]``."""
-        return bracketed(self.codes)
-
 
 def bracketed(codes: Iterable[str]) -> str:
-    """`codes` as patterns match them beside a message."""
+    """`codes` as patterns match them beside a message: ``[insufficient_quota]``."""
     return " ".join(f"[{code}]" for code in codes)
 
 

@@ -27,14 +27,16 @@ _STATES = frozenset(
     )
 )
 # What an object is called says less than its state: it must end in the word.
-_NAMES = frozenset(("type", "kind", "event", "level", "severity", "name"))
+_NAMES = frozenset(
+    ("type", "kind", "event", "level", "lvl", "levelname", "log.level", "severity", "name")
+)
 _BAD = re.compile(
     r"(?<!no )(?<!0 )(?<!without )(?<![a-z])"
     r"(?:fail|error|exhaust|abort|reject|block|unavailable|limit|needs_intervention)",
     re.IGNORECASE,
 )
 _BAD_NAME = re.compile(
-    r"(?:(?!test)[\w-]{1,30}[._:/-])?(?:errors?|failed|failure|fatal|critical|aborted|exhausted)",
+    r"(?:(?!test)[\w-]{1,30}[._:/-])?(?:err|errors?|failed|failure|fatal|critical|panic|aborted|exhausted)",
     re.IGNORECASE,
 )
 _ASKED = re.compile(
@@ -82,7 +84,8 @@ def _is_sign(key: str, value: object, *, is_run: bool) -> bool:
         return is_flag and bool(value)
     if isinstance(value, int):
         is_exit = name in _EXITS or (is_run and name == "code")
-        return value != 0 if is_exit else name in _STATES and 400 <= value < 600
+        is_level = name == "level" and value in (50, 60)  # as Pino counts
+        return value != 0 if is_exit else is_level or (name in _STATES and 400 <= value < 600)
     if not isinstance(value, str):
         return False
     if name in ("text", "content") and value.startswith("Error: "):

@@ -19,7 +19,7 @@ from ..status_kinds import verdict
 from ..times.fields import reset_in_fields
 from ..times.server_formats import ResetTime
 from .dumps import dumped_error
-from .evidence import Evidence, Role
+from .evidence import Evidence, Role, bracketed
 from .failed_objects import failure_lines
 from .guess import error_lines, guess, titled_limit
 from .header_lines import headers_reset, is_plan_limit, response_at
@@ -261,7 +261,7 @@ def _from_bodies(
             # A reset signal means that it recovers, whatever the words (E-G1).
             means = Kind.RATE_LIMIT if judgement.means is Kind.BILLING else judgement.means
             judgement = replace(judgement, means=means, reset=headers)
-        return _outcome(_with_banner(judgement, streams, context), body, context)
+        return _outcome(_completed(judgement, streams, context), body, context)
     return None
 
 
@@ -318,7 +318,7 @@ def _from_text(
     heard = Evidence(
         role=Role.FAILED, text=said.text, source=source, status=said.status, is_event=False
     )
-    return _outcome(_with_body(said.judgement, streams, context), heard, context)
+    return _outcome(_completed(said.judgement, streams, context), heard, context)
 
 
 def _from_dumps(
@@ -371,49 +371,34 @@ def _from_objects(
     return None
 
 
-def _with_banner(
+def _completed(
     judgement: Judgement, streams: Sequence[Stream], context: ReadingContext
 ) -> Judgement:
-    """A limit that an error body stated without its time, with the time of a banner beside it."""
-    if judgement.reset is not None or judgement.means not in LIMITS:
-        return judgement
-    for stream in streams:
-        said = last_error(stream.lines, context, has_failed=True)
-        if said is not None and said.judgement.means in LIMITS and said.judgement.reset is not None:
-            return replace(judgement, reset=said.judgement.reset)
-    return judgement
-
-
-def _with_body(
-    judgement: Judgement, streams: Sequence[Stream], context: ReadingContext
-) -> Judgement:
-    """A limit that a line stated without its time, with the time in a body beside the line.
+    """A limit that was stated without its time, with the time in a body or banner beside it.
 
     A line that says no more than a status means what the body says.
     """
     is_bare = judgement.by_status is not None
     if judgement.reset is not None or not (is_bare or judgement.means in LIMITS):
         return judgement
-    bodies = (one for stream in streams for one in stream.evidence if not one.is_event)
-    for body in [one for one in bodies if one.role is Role.FAILED][: -_BODIES - 1 : -1]:
-        found = judged(body, context)
-        if found is None or found.means not in LIMITS:
-            continue
-        if is_bare:
-            return found
-        if found.reset is not None:
-            return replace(judgement, reset=found.reset)
+    bodies = [one for stream in streams for one in stream.evidence if not one.is_event]
+    said = [judged(one, context) for one in bodies[-_BODIES:] if one.role is Role.FAILED]
+    others = [one for one in reversed(said) if one is not None and one.means in LIMITS]
+    if is_bare and others:
+        return others[0]
+    banners = (last_error(stream.lines, context, has_failed=True) for stream in streams)
+    others += [one.judgement for one in banners if one and one.judgement.means in LIMITS]
+    resets = [one.reset for one in others]
+    resets += [reset_in_fields(one.record, now=context.now) for one in streams]
     if judgement.means not in LIMITS:
         return judgement
-    records = (one.record for one in streams if one.record is not None)
-    resets = (reset_in_fields(one, now=context.now) for one in records)
     return replace(judgement, reset=next((one for one in resets if one is not None), None))
 
 
 def _outcome(judgement: Judgement, evidence: Evidence, context: ReadingContext) -> Outcome:
     kind = judgement.means if isinstance(judgement.means, Kind) else Kind.UNKNOWN
-    message = presentable(evidence.text or evidence.bracketed)
-    words = one_line(f"{evidence.text} {evidence.bracketed}")
+    message = presentable(evidence.text or bracketed(evidence.codes))
+    words = one_line(f"{evidence.text} {bracketed(evidence.codes)}")
     failure = Failure(
         kind=kind,
         message=message,

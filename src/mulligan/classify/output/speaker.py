@@ -226,7 +226,7 @@ def _peeled(plain: str, position: int) -> tuple[bool, int, int | None]:
             is_mere = name == "DEBUG"
         elif found := next((one for form in _ERRORS if (one := form.match(plain, position))), None):
             named = found.groupdict()
-            if is_talk(named.get("told") or named.get("who") or ""):
+            if any(is_talk(words) for words in named.values() if words):
                 break
             is_error = True
         elif found := _STATUS.match(plain, position):

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from ...core.failure import Kind
 from ...core.hint import Confidence, Precision
-from ..bodies import read_body
 from ..pattern_packs import Meaning
 from ..times.fields import reset_in_fields
 from .events.shapes import event_evidence
 from .evidence import Evidence, Role, bracketed
+from .failed_objects import failure_lines
 from .json_stream import Line, cut, pieces
 from .last_error import last_error
 from .meaning import (
@@ -263,10 +263,6 @@ def _as_said_last(found: Judgement, text: str, context: ReadingContext) -> Judge
 
 _LEVEL_KEYS = ("level", "lvl", "severity", "levelname", "log.level")
 _MESSAGE_KEYS = ("msg", "message", "text", "event", "stdout", "stderr")
-_ERROR_KEYS = ("err", "error", "exception")
-# Pino and Bunyan count in tens.
-_NUMBERS = {10: "DEBUG", 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL"}
-_NAMES = {"warning": "WARN", "err": "ERROR", "panic": "FATAL", "trace": "DEBUG", "crit": "CRITICAL"}
 _MOST_LINES = 40
 
 
@@ -278,22 +274,7 @@ def is_record(data: object) -> bool:
 
 def logged(data: object) -> list[str]:
     """`data` as lines of a log; none unless it records an error."""
-    if not isinstance(data, Mapping) or "type" in data:
+    if not is_record(data) or "type" in data:
         return []
-    level = next((_level(data[key]) for key in _LEVEL_KEYS if key in data), "")
-    fields = data.get("fields")
-    inner = {**fields, **data} if isinstance(fields, Mapping) else data
-    said = [inner[key] for key in _MESSAGE_KEYS if isinstance(inner.get(key), str)]
-    said += [words for key in _ERROR_KEYS if (words := read_body(inner.get(key)).words)]
-    if level not in ("ERROR", "FATAL", "CRITICAL") or not said:
-        return []
-    first, *rest = "\n".join(dict.fromkeys(said)).split("\n")[:_MOST_LINES]
-    return [cut(f"{level} {first}"), *(cut(line) for line in rest)]
-
-
-def _level(value: object) -> str:
-    if isinstance(value, int):
-        return _NUMBERS.get(value, "")
-    name = str(value).strip().lower()
-    known = ("debug", "info", "notice", "warn", "error", "fatal", "critical")
-    return _NAMES.get(name, name.upper() if name in known else "")
+    first, *rest = failure_lines(data)[:_MOST_LINES] or [""]
+    return [cut(f"ERROR {first}"), *map(cut, rest)] if first else []
