@@ -13,10 +13,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...core.failure import Kind
-from ..pattern_packs import Meaning, Voice
-from ..status_kinds import asks_too_much
+from ..pattern_packs import Meaning
 from .last_error import tries_again
-from .meaning import LIMITS, Judgement, judge, judge_status, one_line
+from .meaning import LIMITS, Judgement, judge, judge_status, judge_stems, one_line
 from .shown import is_code, is_frame, is_survival, is_test_report, is_trailer, prose_words, shown
 from .speaker import status_anywhere
 from .talk import is_person
@@ -123,26 +122,19 @@ def guess(lines: Sequence[str], context: ReadingContext) -> tuple[Judgement, str
 
 
 def _guess(text: str, near: Sequence[str], context: ReadingContext) -> Judgement | None:
-    for pack, entry in context.packs.entries(context.agent):
-        found = entry.match.search(text) if entry.voice is Voice.GUESS else None
-        if found is None:
-            continue
-        means: Kind | Meaning = entry.means
-        if means is Meaning.NOT_FAILURE:
-            return None
-        reset = None
-        if means in LIMITS or entry.with_reset is not None:
-            resets = map(context.reset_in, near)
-            reset = next((one for one in resets if one is not None), None)
-        if reset is not None and entry.with_reset is not None:
-            means = entry.with_reset
-        if means in LIMITS and asks_too_much(text):
-            means, reset = Kind.CONTEXT_LENGTH, None
-        because = f'{pack.name}: {entry.id}: the run failed, and it said "{found[0].strip()}"'
-        return Judgement(means=means, because=because, reset=reset)
-    stated = context.reset_in(text)
-    if stated is None:
-        return judge_status(status_anywhere(text), text, context)
-    because = f'the run failed, and it said "{stated.source}"'
-    means = Kind.QUOTA if stated.seconds > _A_BURST else Kind.RATE_LIMIT
-    return Judgement(means=means, because=because, reset=stated)
+    found = judge_stems(text, context)
+    if found is None:
+        stated = context.reset_in(text)
+        if stated is None:
+            return judge_status(status_anywhere(text), text, context)
+        because = f'the run failed, and it said "{stated.source}"'
+        means = Kind.QUOTA if stated.seconds > _A_BURST else Kind.RATE_LIMIT
+        return Judgement(means=means, because=because, reset=stated)
+    if found.means is Meaning.NOT_FAILURE:
+        return None
+    said = text[found.begin : found.end].strip()
+    found = replace(found, because=f'{found.because}: the run failed, and it said "{said}"')
+    if found.reset is not None or found.means not in LIMITS:
+        return found
+    resets = map(context.reset_in, near)
+    return replace(found, reset=next((one for one in resets if one is not None), None))

@@ -80,7 +80,8 @@ def _header_lines(lines: Sequence[str]) -> dict[str, str]:
     for index, line in enumerate(lines):
         match = _HEADER.match(line)
         if match and _HEADER_NAMES.match(match["name"]):
-            found[match["name"].lower()] = match["value"].strip(" \t\r,'\"")
+            value = match["value"].split("  ")[0]  # what follows is a remark
+            found[match["name"].lower()] = value.strip(" \t\r,'\"")
         elif inline := _INLINE.search(line[:2000]):
             found[inline["name"].lower()] = inline["value"]
         elif _DUMPED.match(line) and (epoch := _EPOCH.search("\n".join(lines[index : index + 3]))):

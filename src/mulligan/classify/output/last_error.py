@@ -25,6 +25,7 @@ from .meaning import (
     ReadingContext,
     judge,
     judge_status,
+    judge_unknown,
     one_line,
     with_status,
 )
@@ -261,6 +262,8 @@ class _Text:
         is_count = _NUMBERED.match(spoken.whole) is not None and not _ERROR_WORD.search(text)
         if judgement is None and is_error and status is not None and not is_count:
             judgement = judge_status(status, text, context, fields=fields)
+        if judgement is None and is_error:
+            judgement = judge_unknown(text, context)
         is_talk = judgement is None or explains(spoken.text, judgement.end)
         if judgement is None or (not is_error and judgement.means in LIMITS and is_talk):
             return None, index

@@ -37,6 +37,8 @@ __all__ = (
     "ReadingContext",
     "judge",
     "judge_status",
+    "judge_stems",
+    "judge_unknown",
     "limited_model",
     "one_line",
     "reach_in_words",
@@ -46,6 +48,7 @@ __all__ = (
 # What passes by itself, sooner or later.
 LIMITS = (Kind.QUOTA, Kind.RATE_LIMIT, Kind.OVERLOADED)
 _LONGEST = 4000
+_LONGEST_UNKNOWN = 600
 _BLANKS = re.compile(r"\s+")
 
 _NEVER_SENT = re.compile(
@@ -155,6 +158,23 @@ def _first_entry(
         elif entry.voice is not Voice.STATED or _is_stated(text, reset, is_error=is_error):
             return judgement if vague is None or judgement.means in LIMITS else vague
     return vague
+
+
+def judge_stems(text: str, context: ReadingContext) -> Judgement | None:
+    """What the first entry for guesses says whose stem stands in `text`, or None."""
+    for pack, entry in context.packs.entries(context.agent):
+        found = entry.match.search(text) if entry.voice is Voice.GUESS else None
+        if found is not None:
+            reset = context.reset_in(text) if entry.with_reset is not None else None
+            return _judgement(text, found, (pack, entry), reset)
+    return None
+
+
+def judge_unknown(text: str, context: ReadingContext) -> Judgement | None:
+    """What an error in unknown words is about; a limit must be stated, not only mentioned."""
+    found = judge_stems(text[:_LONGEST_UNKNOWN], context)
+    is_known = found is not None and isinstance(found.means, Kind) and found.means not in LIMITS
+    return found if is_known else None
 
 
 def _found(text: str, pack: Pack, entry: Entry, *, is_error: bool) -> re.Match[str] | None:

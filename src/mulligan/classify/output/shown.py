@@ -127,7 +127,7 @@ _CODE = re.compile(
     # svc.handle(ctx, body), unless it is a frame of a goroutine
     r"|(?!\S{0,80}(?:Error|Exception))[a-z_]\w{0,40}(?:\.\w{1,40}){1,4}"
     r"\((?!0x|\)|\.\.\.|\{)[^\n]*\);?\s*$|}\)[;,]|}\s?(?:else|catch)\b)"
-    r"|[^\n\"']{0,120}(?:\s:=\s|\s=>\s[{(]|[\w)\]]\s={2,3}\s)"
+    r"|[^\n\"']{0,120}(?:\s:=\s|(?:\)|\b[a-z]\w{0,30})\s=>\s[{(]|[\w)\]]\s={2,3}\s)"
     r"|[^\n]{1,200}\)\s?(?:;|=> \{|-> [\w\[\]]{1,40}:)\s*$"
 )
 # CAPTURED = """: a text in source code begins, or ends

@@ -26,6 +26,7 @@ from .meaning import (
     ReadingContext,
     judge,
     judge_status,
+    judge_unknown,
     limited_model,
     one_line,
     with_status,
@@ -241,7 +242,7 @@ def judged(evidence: Evidence, context: ReadingContext) -> Judgement | None:
     reset = reset or context.reset_in(text)
     if stated is None and reset is not None:
         return Judgement(means=Kind.RATE_LIMIT, because=f"states {reset.source}", reset=reset)
-    return stated
+    return stated or judge_unknown(text, context)
 
 
 def _as_said_last(found: Judgement, text: str, context: ReadingContext) -> Judgement:
@@ -274,7 +275,7 @@ def is_record(data: object) -> bool:
 
 def logged(data: object) -> list[str]:
     """`data` as lines of a log; none unless it records an error."""
-    if not is_record(data) or "type" in data:
+    if not is_record(data) or (isinstance(data, Mapping) and "type" in data):
         return []
     first, *rest = failure_lines(data)[:_MOST_LINES] or [""]
     return [cut(f"ERROR {first}"), *map(cut, rest)] if first else []

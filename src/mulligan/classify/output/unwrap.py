@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import zip_longest
 
 from ..bodies import status_in
 from ..times.plain_text import without_escapes
@@ -27,11 +28,12 @@ _FRAGMENT = re.compile(
     r"\s{0,16}(?:\"[\w.-]{1,40}\"\s?:|(?:status|statusCode|code|error|type|message): )"
 )
 _STAMP = re.compile(STAMP)
+_LISTED_STAMP = re.compile(rf"- {STAMP}")
 _LEVEL = re.compile(rf"(?i:\[?{LEVEL}\b\]?:?\s?)")
 _LEVELED = re.compile(rf"[^\n]{{0,60}}?(?<![A-Za-z]){LEVEL}(?![A-Za-z])|\[?(?i:{LEVEL})\b")
 # ### The error   **Status:** `408`   - Outcome: failed: what a report of a failure is made of
 _LABEL = re.compile(
-    r"\s{0,3}(?:#{1,6} [^\n]{1,160}|\*\*[^\n]{1,160}|</?\w[^\n]{0,200}>|[-*_]{3,}"
+    r"\s{0,3}(?:#{1,6} [^\n]{1,160}|\*\*[^\n]{1,160}|</?\w[^\n]{0,200}>|[-*_]{3,}|\|[^\n]{1,400}\|"
     r"|(?:[-*•] )?(?:\*\*)?[A-Z][\w /()-]{1,30}(?:\*\*)?:(?:\*\*)?(?: [^\n]{1,4000})?"
     r"|(?:Failed|Error)\b[^\n]{0,300})\s*$"
 )
@@ -46,6 +48,12 @@ _REPORTED = re.compile(
 )
 _FAILED = re.compile(
     r"\b(?:errors?|failed|failure|exception|status|response|Traceback)\b|\w(?:Error|Exception)\b",
+    re.IGNORECASE,
+)
+# ### Error Message   **Stack trace**
+_ERROR_LABEL = re.compile(
+    r"\s{0,3}(?:#{1,6} |\*\*)\W{0,6}(?:full )?(?:exception|stack ?trace|traceback"
+    r"|error(?: (?:message|output|logs?|details|text|response))?)\W{0,6}$",
     re.IGNORECASE,
 )
 _FEWEST_LABELS = 0.6
@@ -65,6 +73,8 @@ _SPLIT_ERROR = re.compile(
     r"^[^\n]{0,40}\b(?:error|failed)\b[^\n]{0,80}\n[ \t]{2,8}→ ", re.IGNORECASE | re.MULTILINE
 )
 _SPLIT = re.compile(r"(?<=\S)[ \t]*\n[ \t]{2,60}→ ")
+# @acme/web:dev:   api-1  |   [worker-3]
+_PREFIX = re.compile(r"(?!\[?\d)[\w@./:|\[\]-]{2,60}(?:: |\] |\s*\| )")
 # < HTTP/2 429   < retry-after: 30: what curl -v tells of both sides
 _ANSWER = re.compile(r"^< HTTP/", re.MULTILINE)
 _ARROW = re.compile(r"^< ?", re.MULTILINE)
@@ -74,7 +84,7 @@ _CURL = re.compile(r"^(?:[>*] [^\n]{0,400}|[>*]|[{}] \[\d{1,9} bytes data\])\r?$
 def unwrapped(text: str) -> str:
     """`text` as the program said it, before others dressed it up."""
     plain = _without_blank_lines(_without_box(_OVERWRITTEN.sub("\n", without_escapes(text))))
-    plain = _without_split(_without_curl(_without_pieces(plain)))
+    plain = _without_split(_without_curl(_without_pieces(_without_prefix(plain))))
     plain = _without_stamps(_without_quote_marks(plain))
     return _braced(_without_quotes(_without_numbers(_without_report(plain))))
 
@@ -116,6 +126,17 @@ def _without_split(text: str) -> str:
     return _SPLIT.sub(": ", text) if _SPLIT_ERROR.search(text) else text
 
 
+def _without_prefix(text: str) -> str:
+    """Lines that a runner marked with the same name, without it: ``web:dev: …``, ``api-1  | …``."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    if len(lines) > 1 and all(map(_LISTED_STAMP.match, lines)):
+        return "\n".join(line.removeprefix("- ") for line in lines)
+    found = _PREFIX.match(lines[0]) if len(lines) > 2 else None
+    if found is None or not all(line.startswith(found[0]) for line in lines):
+        return text
+    return "\n".join(line.removeprefix(found[0]) for line in text.split("\n"))
+
+
 def _without_curl(text: str) -> str:
     """An exchange as `curl -v` shows it: what the server answered, without arrows."""
     if not _ANSWER.search(text):
@@ -134,19 +155,21 @@ def _without_quote_marks(text: str) -> str:
 
 
 def _without_report(text: str) -> str:
-    """A report of a failure (labels around one block of code at most) without its markup."""
-    above, block, below, *more = [*text.split("```"), "", ""]
-    if any(more):
-        return text
-    block = block.partition("\n")[2]
-    lines = [line for line in f"{above}\n{below}".split("\n") if line.strip()]
+    """A report of a failure, labels with blocks of code between them, without its markup."""
+    outside, blocks = (text.split("```")[begin::2] for begin in (0, 1))
+    blocks = [_without_quotes(block.partition("\n")[2]) for block in blocks]
+    lines = [line for part in outside for line in part.split("\n") if line.strip()]
     labels = [line for line in lines if _LABEL.match(line)]
-    is_report = len(labels) >= _FEWEST_LABELS * len(lines)
-    is_report = is_report and 2 * sum(line.startswith("# ") for line in labels) <= len(labels)
-    is_failed = len(labels) >= _A_REPORT and _REPORTED.search(above) is not None
-    if not is_report or not (is_failed or (block and _FAILED.search(above + block))):
+    is_comment = 2 * sum(line.startswith("# ") for line in labels) > len(labels)
+    if is_comment or len(labels) < _FEWEST_LABELS * len(lines):
         return text
-    return "\n".join((_MARKUP.sub("", above), _without_quotes(block), _MARKUP.sub("", below)))
+    is_failed = len(labels) >= _A_REPORT and _REPORTED.search(outside[0]) is not None
+    is_error = bool(blocks) and any(map(_ERROR_LABEL.match, labels))
+    is_error = is_error or (len(blocks) == 1 and _FAILED.search(outside[0] + blocks[0]) is not None)
+    if not (is_failed or is_error):
+        return text
+    plain = [_MARKUP.sub("", part) for part in outside]
+    return "\n".join(part for pair in zip_longest(plain, blocks, fillvalue="") for part in pair)
 
 
 def _without_stamps(text: str) -> str:
