@@ -8,32 +8,16 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Fenced, StoreDown
 from ..async_calls import in_thread
 from ..entries import JournalLine, StreamLease
-from .file import SqliteFile
+from .file import BY_TWO_CLOCKS, STATES, SqliteFile, boot_moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ("BY_TWO_CLOCKS", "STATES", "SqliteJournal", "journal_file")
+    from ...core.moment import Moment
 
-STATES = """
-CREATE TABLE state (
-    target TEXT NOT NULL,
-    scope TEXT NOT NULL,
-    part TEXT NOT NULL,
-    machine TEXT NOT NULL,
-    body TEXT NOT NULL,
-    forget_at REAL NOT NULL,
-    PRIMARY KEY (target, scope, part)
-) WITHOUT ROWID;
-CREATE INDEX state_forget_at ON state (forget_at);
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
-"""
-# `forget_on` is the expiry on the steady clock of `era`: the wall clock may be set forward.
-BY_TWO_CLOCKS = """
-ALTER TABLE state ADD COLUMN forget_on REAL NOT NULL DEFAULT 0;
-ALTER TABLE state ADD COLUMN era TEXT NOT NULL DEFAULT ''
-"""
+__all__ = ("SqliteJournal", "journal_file")
+
 _JOURNAL = """
 CREATE TABLE journal (
     stream TEXT NOT NULL,
@@ -66,7 +50,7 @@ _SET_LEASE = "INSERT OR REPLACE INTO lease VALUES (?, ?, ?, ?)"
 _PATIENCE = 5.0
 
 
-def journal_file(hot: Path) -> SqliteFile:
+def journal_file(hot: Path, moments: Callable[[], Moment] = boot_moment) -> SqliteFile:
     """The file beside `hot` in which keys and journal are kept."""
     return SqliteFile(
         hot.with_name(f"{hot.stem}.journal{hot.suffix}"),
@@ -75,6 +59,7 @@ def journal_file(hot: Path) -> SqliteFile:
         patience=_PATIENCE,
         migrations=(f"{STATES};{_JOURNAL}", BY_TWO_CLOCKS, _LEASES),
         is_replaceable=False,
+        moments=moments,
     )
 
 
