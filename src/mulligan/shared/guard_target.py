@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..calls.context import ambient_world
-from ..classify.objects import careful_get, evidence_in
-from ..classify.quotas import Quota, quotas, read_quotas
+from ..classify.objects import quotas_in_error
+from ..classify.quotas import Quota, quotas
 from ..core.presets import preset
 from ..core.shared_settings import Breaker, Gate, Tokens
 from ..errors import SettingError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .target import Target
     from .targets import StoreTargets
 
-__all__ = ("GuardTarget", "Observer", "headers_of", "quotas_in_error", "sharing")
+__all__ = ("GuardTarget", "Observer", "sharing")
 
 
 def sharing(target: str, policy: Policy, options: GuardOptions) -> GuardTarget | None:
@@ -143,9 +143,6 @@ class GuardTarget:
             return parts
 
 
-# What answers and exceptions state about limits
-
-
 class Observer:
     """Reads the limits that an answer states.
 
@@ -169,22 +166,3 @@ class Observer:
         if isinstance(found, Mapping):
             self.fast_path.learn(found, stated)
         return stated
-
-
-def quotas_in_error(error: Any, /, *, now: float) -> Iterable[Quota]:
-    """The quotas in the headers of an exception, found by its shape."""
-    headers = evidence_in(error, is_known=False).headers
-    return read_quotas(headers, now=now) if headers else ()
-
-
-def headers_of(answer: Any, /) -> Any:
-    """The headers of an answer, found by its shape; for ``Guard(observe=…)``.
-
-    Responses of HTTP clients carry them, and what SDKs make of a response often has it behind
-    ``response`` or ``_response``. None where there are none.
-    """
-    for thing in (answer, careful_get(answer, "response"), careful_get(answer, "_response")):
-        headers = careful_get(thing, "headers")
-        if headers is not None and (isinstance(headers, Mapping) or hasattr(headers, "items")):
-            return headers
-    return None
