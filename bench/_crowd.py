@@ -158,18 +158,17 @@ def tell(
     """Tell `gate` what came of an attempt, as a driver and an observer of headers do."""
     failure: Failure | None = None
     outcome: Outcome = "succeeded"
-    if reads:
-        said = StatedLimit(
-            dimension="requests",
-            limit=answer.limit,
-            remaining=answer.remaining,
-            reset_in=answer.reset_in,
-        )
-        gate.observe(ticket, (said,))
+    said = StatedLimit(
+        dimension="requests",
+        limit=answer.limit,
+        remaining=answer.remaining,
+        reset_in=answer.reset_in,
+    )
     if not answer.passes:
         hint = Hint(delay=answer.retry_in)
         failure, outcome = Failure(kind=Kind.RATE_LIMIT, hint=hint), "failed"
-    gate.leave(ticket, outcome, failure, now=now, wall=wall)
+    stated = (said,) if reads else ()
+    gate.leave(ticket, outcome, failure, now=now, wall=wall, stated=stated)
 
 
 class Alone:

@@ -164,7 +164,7 @@ class Fleet(RuleBasedStateMachine):
     def retry(self, at, is_returned):
         bound, name = Tokens(capacity=40), f"r{next(self.names)}"
         self.does(at, "tokens", Reserve(id=name, cost=14, lease=1000, tokens=bound))
-        settle = Settle(id=name, is_returned=is_returned, tokens=bound)
+        settle = Settle(id=name, is_returned=is_returned)
         self.does(1 - at, "tokens", settle)
 
     @rule(at=who, what=st.integers(0, 3), moment=st.floats(0, 0.002))

@@ -82,12 +82,12 @@ def test_a_call_tells_its_end_to_the_gate_that_admitted_it(monkeypatch, tmp_path
         call = TargetCall(parts, settings, waits=True, deadline_at=inf)
         return call, call.enter(1, now=1.0, wall=1.0)
 
-    old, admitted = entered()
+    old, _ = entered()
     local = old.gate
     monkeypatch.setattr(store, "scoped", scoped)
     new, _ = entered()
     assert new.gate is not local
-    old.ended(admitted.ticket, "succeeded", None, (), None, now=2.0, wall=2.0, was_cut=False)
+    old.ended("succeeded", None, (), None, now=2.0, wall=2.0, was_cut=False)
     assert len(new.gate._under_way) == 1
     assert not local._under_way
 

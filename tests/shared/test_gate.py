@@ -260,7 +260,7 @@ def test_beliefs_expire():
     assert not world.state.beliefs
     # Nobody has said that anything is left again: one call goes ahead.
     wait = world.enter()
-    assert (wait.because, wait.hears) == ("one call goes ahead", True)
+    assert (wait.because, wait.wakes_early) == ("one call goes ahead", True)
 
 
 def test_waiters_are_released_with_a_spread():  # E-A18

@@ -11,12 +11,12 @@ import pytest
 
 import mulligan
 from mulligan.core.admission import Admitted, Hold
-from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import Gate
 from mulligan.stores import open as urls
 from mulligan.stores.memory import Memory
 from mulligan.stores.state_machine import Key
 from mulligan.testing import Scripted
+from tests.shared.without_queue import GateAlone
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def in_child(work) -> bool:
 
 
 def gate(**options):
-    return GateAdmission(Key("api", "gate"), Gate(), roll=lambda: 0.0, **options)
+    return GateAlone(Key("api", "gate"), Gate(), roll=lambda: 0.0, **options)
 
 
 def passes(admission) -> bool:

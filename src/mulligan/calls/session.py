@@ -155,7 +155,8 @@ class Session:
         """Count the attempt that begins now, and make it the one that `current()` tells of."""
         self.call.attempt += 1
         self.mark = endings.count
-        self._began_at = self.clock.now()
+        admissions = self.admissions
+        self._began_at = self.clock.now() if admissions is None else admissions.asked_at
         self._token = ambient_context.set(self)
 
     def enter_context(self) -> None:

@@ -14,11 +14,10 @@ from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
-from ...core.admission import Admitted, Hold
 from ...core.failure import Reach
 from ...stores.cache import CachedState
 from ...stores.forks import reset_after_fork
-from ..breaker import MOST_UNANSWERED, result_of
+from ..breaker import MOST_UNANSWERED
 from .first_burst import FirstBurst
 from .gate import (
     GATE,
@@ -37,7 +36,7 @@ from .queue import TargetQueues
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ...core.admission import Answer, Outcome
+    from ...core.admission import Outcome
     from ...core.failure import Failure
     from ...core.moment import Moment
     from ...core.ports import State
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from ..breaker import Result
     from .gate import Gate, Reply
 
-__all__ = ("GateAdmission", "QuotaLike")
+__all__ = ("GateAdmission", "QuotaLike", "Ticket")
 
 # The most calls that a process leases at once.
 _BLOCK = 64
@@ -209,12 +208,11 @@ class GateAdmission:
         after = advanced(state, moment)
         return self._may_pass(after, now) or after.shut is not None or self._block.left > 0
 
-    def must_write(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
+    def must_write(self, ticket: Ticket, stated: Iterable[QuotaLike]) -> bool:
         """Whether a success with `ticket`, or a limit it stated, must go to the store."""
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
         if self.view.shared is None:
             return False
-        if ticket.permit or ticket.block is not None or self.view.state.hears_all:
+        if ticket.permit or ticket.block is not None or self.view.state.frees_places:
             return True
         return self._is_scarce(stated)
 
@@ -222,7 +220,7 @@ class GateAdmission:
         """The ticket for `leave` of an attempt made without asking, while the target was calm."""
         return self._passing(self.view.state.turn, inf)
 
-    def count_as_old(self, ticket: object, failing_for: float, now: float) -> int:
+    def count_as_old(self, ticket: Ticket, failing_for: float, now: float) -> int:
         """Calls under way for about as long as the one with `ticket` was, which has just failed.
 
         Not those that began before anything failed, such as streams from before an outage. Not
@@ -233,7 +231,6 @@ class GateAdmission:
             failing_for: Seconds since the first failure that counts.
             now: The time.
         """
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
         if ticket.began == inf:
             return 0  # how long it took is unknown
         took = now - ticket.began
@@ -245,16 +242,6 @@ class GateAdmission:
                     break
                 count += began <= latest
         return count
-
-    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
-        """Ask whether an attempt may be made; for a gate without a queue."""
-        if not self.first_burst.is_over:
-            self.view.expire()
-        _, moment = self.view.look(now, wall)
-        answer = self.ask(0.0, now, wall, moment)
-        if isinstance(answer, GateWait):
-            return Hold(answer.delay, answer.because)
-        return Admitted(answer)
 
     def ask(
         self, tokens: float, now: float, wall: float, moment: Moment, deadline_at: float = inf
@@ -294,7 +281,7 @@ class GateAdmission:
         if state.is_idle and not start.is_over:
             with self._lock:
                 wait = start.next_at(len(self._under_way), now) - now
-            return GateWait(wait, _STARTING, hears=True) if wait > 0 else None
+            return GateWait(wait, _STARTING, wakes_early=True) if wait > 0 else None
         after = advanced(state, moment)
         if self._may_pass(after, now, tokens) or (self._block.left and now < self._block.until):
             return None
@@ -323,7 +310,7 @@ class GateAdmission:
             wait = start.wait(len(self._under_way), now, deadline_at)
         if not wait:
             return self._passing(turn, now)
-        return GateWait(wait, _STARTING, max(0.0, start.until - now), hears=True)
+        return GateWait(wait, _STARTING, max(0.0, start.until - now), wakes_early=True)
 
     def _passing(self, turn: int, now: float) -> Ticket:
         with self._lock:
@@ -419,28 +406,6 @@ class GateAdmission:
             )
             self.view.do(leave, now, wall)
 
-    def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
-        """What the answer to the attempt with `ticket` stated; before `leave`."""
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
-        ticket.stated = tuple(
-            [
-                StatedLimit(
-                    dimension=quota.dimension,
-                    unit=str(quota.unit),
-                    limit=quota.limit,
-                    remaining=quota.remaining,
-                    reset_in=quota.reset_in,
-                    window=quota.window,
-                )
-                for quota in quotas
-            ]
-        )
-
-    def settle(self, ticket: object, took: float) -> None:
-        """What the attempt with `ticket` took of what is counted in tokens; before `leave`."""
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
-        ticket.took = took
-
     def _ended(
         self, ticket: Ticket, reply: Reply, stated: float, now: float, *, has_succeeded: bool
     ) -> None:
@@ -463,20 +428,44 @@ class GateAdmission:
             elif reply == "failed":
                 self.first_burst.failed(now, stated)
 
-    def leave(
+    def leave(  # noqa: PLR0917 -- all that is known of one end
         self,
-        ticket: object,
+        ticket: Ticket,
         outcome: Outcome,
         failure: Failure | None,
+        result: Result,
+        quotas: Iterable[QuotaLike] = (),
+        took: float | None = None,
         *,
         now: float,
         wall: float,
-        result: Result | None = None,
     ) -> None:
-        """Count out an attempt; `result` is what its end says about the target, if known."""
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
-        if result is None:
-            result = result_of(outcome, failure)
+        """Count out an attempt.
+
+        Args:
+            ticket: What it was admitted with.
+            outcome: How it ended.
+            failure: What it failed with.
+            result: What its end says about the target.
+            quotas: What the answer stated about limits.
+            took: What it took of what is counted in tokens, if known.
+            now: The time.
+            wall: The time of day.
+        """
+        ticket.took = took
+        ticket.stated = tuple(
+            [
+                StatedLimit(
+                    dimension=quota.dimension,
+                    unit=str(quota.unit),
+                    limit=quota.limit,
+                    remaining=quota.remaining,
+                    reset_in=quota.reset_in,
+                    window=quota.window,
+                )
+                for quota in quotas
+            ]
+        )
         reply: Reply = "failed" if result == "failure" else "answered"
         if outcome == "cancelled":
             reply = "cancelled"
@@ -489,7 +478,7 @@ class GateAdmission:
             self._give_back(now, wall)
         is_limit = reply == "rejected"
         state = self.view.state
-        is_heard = is_limit or (state is not GATE.start and state.hears_all)
+        is_heard = is_limit or (state is not GATE.start and state.frees_places)
         if not ticket.permit and not ticket.stated and not is_heard:
             return
         hint = failure.hint if failure is not None and is_limit else None
@@ -517,9 +506,8 @@ class GateAdmission:
             return
         was_shut = self.view.do(leave, now, wall)
         if is_limit:
-            self.first_burst.is_over = (
-                True  # from here on all processes see how far the gate may open
-            )
+            # From here on all processes see how far the gate may open.
+            self.first_burst.is_over = True
         if was_shut:
             state, moment = self.view.look(now, wall)
             self._on_shut(_shut_for(state, moment), state.because)
