@@ -27,11 +27,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from ...core.moment import Moment
 from ...errors import StoreDown, StoreError, StoreUnwritable
-from ..async_calls import in_thread
 from ..boot_clock import BOOT_CLOCK, boot_id
 from ..forks import reset_after_fork
 from ..local_files import claimed
-from ..state_machine import Key
+from ..state_machine import Key, OneByOne
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = ("BY_TWO_CLOCKS", "STATES", "SqliteFile", "boot_moment")
 
 S = TypeVar("S")
-R = TypeVar("R")
 
 STATES = """
 CREATE TABLE state (
@@ -141,7 +139,7 @@ class _ThreadEnd:
             _close(handle)
 
 
-class SqliteFile:
+class SqliteFile(OneByOne):
     """One SQLite file, with states by key in one table.
 
     Args:
@@ -210,10 +208,6 @@ class SqliteFile:
 
     # States
 
-    def transact(self, key: Key, operation: Operation[S, R]) -> R:
-        result: R = self.transact_all(((key, operation),))[0]
-        return result
-
     def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
         with self.writing() as connection:
             moment = self._moments()
@@ -241,10 +235,6 @@ class SqliteFile:
                     _sweep(connection, moment)
                 self._writes += 1
         return results
-
-    def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        (state,), moment = self.peek_all(((key, machine),))
-        return state, moment
 
     def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
         try:
@@ -289,12 +279,6 @@ class SqliteFile:
             return tuple([Key(*row) for row in rows])
         except sqlite3.Error as trouble:
             raise StoreDown(self.url, f"cannot be read: {trouble}") from None
-
-    async def atransact(self, key: Key, operation: Operation[S, R]) -> R:
-        return await in_thread(self.transact, key, operation)
-
-    async def apeek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        return await in_thread(self.peek, key, machine)
 
     # Writing
 

@@ -6,7 +6,6 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Fenced, StoreDown
-from ..async_calls import in_thread
 from ..entries import JournalLine, StreamLease
 from .file import BY_TWO_CLOCKS, STATES, SqliteFile, boot_moment
 
@@ -215,9 +214,3 @@ class SqliteJournal:
             return float(found[0][0]) if found else float("inf")
         except ValueError as trouble:
             raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
-
-    async def aappend(self, stream: str, entry: JournalLine) -> int:
-        return await in_thread(self.append, stream, entry)
-
-    async def aread(self, stream: str, after: int = 0) -> tuple[JournalLine, ...]:
-        return await in_thread(self.read, stream, after)
