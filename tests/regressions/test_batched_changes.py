@@ -21,7 +21,7 @@ from mulligan.shared import targets
 from mulligan.shared.admission import TargetCall
 from mulligan.shared.breaker import BREAKER, TellBreaker
 from mulligan.shared.retry_tokens import TOKENS, Reserve
-from mulligan.shared.targets import TargetParts, TargetSettings, home_of
+from mulligan.shared.targets import TargetSettings, TargetState, targets_of
 from mulligan.stores.cache import FailOpen
 from mulligan.stores.memory import MemoryState
 from mulligan.stores.sqlite.store import Sqlite
@@ -72,9 +72,9 @@ def test_a_call_tells_its_end_to_the_gate_that_admitted_it(monkeypatch, tmp_path
         raise StoreDown("test:", "gone")
 
     monkeypatch.setattr(store, "scoped", unreachable)
-    home = home_of(store)
-    place = home.place("api", "account")
-    parts = place.parts = TargetParts(place, home)
+    home = targets_of(store)
+    target = home.get("api", "account")
+    parts = target.state = TargetState(target, home)
     settings = TargetSettings(Breaker(), Gate(), Tokens())
     parts.join(settings)
 

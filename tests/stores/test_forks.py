@@ -78,7 +78,7 @@ def test_a_store_is_opened_in_the_child_though_another_was_being_opened_at_the_f
 def test_a_child_calls_through_its_guard_whatever_the_parents_threads_were_doing():
     guard = mulligan.Guard("forked", effects="read", observe=lambda _: {})
     guard.call(Scripted("well"))
-    parts = guard._engine.here().parts
+    parts = guard._engine.here().state
     assert parts is not None
     locks = [parts.part("gate")._lock, parts.part("gate").view._lock, parts._lock]
     with held(locks[0]), held(locks[1]), held(locks[2]):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .gate.client import GateAdmission, QuotaLike, Ticket
     from .gate.queue import TargetQueues
     from .retry_tokens_client import RetryTokens
-    from .targets import TargetParts, TargetSettings
+    from .targets import TargetSettings, TargetState
 
 __all__ = ("CallAdmission", "TargetCall")
 
@@ -291,7 +291,7 @@ class TargetCall(CallAdmission):
     """The breaker, gate and retry tokens of one target, for one call.
 
     Args:
-        parts: The target's.
+        state: The target's.
         settings: The guard's.
         waits: Whether it waits for a target that is down, and for retry tokens.
         deadline_at: When the call ends at the latest.
@@ -310,24 +310,24 @@ class TargetCall(CallAdmission):
     _is_found = False
 
     def __init__(
-        self, parts: TargetParts, settings: TargetSettings, *, waits: bool, deadline_at: float
+        self, state: TargetState, settings: TargetSettings, *, waits: bool, deadline_at: float
     ) -> None:
-        is_remote = parts.home.state is not None
-        super().__init__(parts.waiting, None, None, waits=waits, is_remote=is_remote)
+        is_remote = state.home.state is not None
+        super().__init__(state.waiting, None, None, waits=waits, is_remote=is_remote)
         self.deadline_at = deadline_at
-        self._parts, self._settings = parts, settings
+        self._state, self._settings = state, settings
         self.has_gate = settings.gate is not None
         self.believes = inf if settings.gate is None else settings.gate.horizon
 
     def _find(self, *names: str) -> None:
         """Use the target's breaker, gate and tokens; while the store is down, local ones."""
         if not self._is_found:
-            parts, settings = self._parts, self._settings
-            made: dict[str, Any] = parts.made if parts.is_named else {}
+            state, settings = self._state, self._settings
+            made: dict[str, Any] = state.made if state.is_named else {}
             for name in names or settings._fields:
                 if getattr(settings, name) is not None:
-                    setattr(self, name, made.get(name) or parts.part(name))
-            self._is_found = parts.is_named and not names
+                    setattr(self, name, made.get(name) or state.part(name))
+            self._is_found = state.is_named and not names
 
     @property
     def is_down(self) -> bool:
@@ -354,13 +354,13 @@ class TargetCall(CallAdmission):
         """An attempt was made without asking, when `mark` calls had ended."""
         self._find()
         # An attempt from before the breaker changed says nothing about the target now (E-B4).
-        self._ticket = self.calm_ticket(has_breaker=not self._parts.has_changed_since(mark))
+        self._ticket = self.calm_ticket(has_breaker=not self._state.has_changed_since(mark))
 
     def is_near(self, now: float) -> bool:
         """Whether the next `enter` is answered from cached state, without a round trip."""
         if not self.is_remote:
             return True
-        if not self._parts.is_known:
+        if not self._state.is_known:
             return False
         self._find()
         waiting, breaker, gate = self.waiting, self.breaker, self.gate
@@ -374,7 +374,7 @@ class TargetCall(CallAdmission):
 
     def must_write(self, stated: Iterable[QuotaLike]) -> bool:
         """Whether a success of the attempt under way, or what its answer stated, is written."""
-        if not self._parts.is_known:
+        if not self._state.is_known:
             return True
         self._find("tokens")
         tokens, breaker, gate, ticket = self.tokens, self.breaker, self.gate, self._ticket
@@ -403,7 +403,7 @@ class TargetCall(CallAdmission):
         if self.waiting.unfunded.size:
             self._wake_unfunded(now)
         if not self.is_remote:  # else `ended` has just done this
-            self._parts.refresh(now)
+            self._state.refresh(now)
         if name is not None:
             self._reservation = name
         elif self.waits:
@@ -427,7 +427,7 @@ class TargetCall(CallAdmission):
         self._reservation, self.owes_tokens = name, False
         self.give_up(now)  # its place in the queue for tokens
         self._wake_unfunded(now)  # and there may be enough for the next one
-        self._parts.refresh(now)
+        self._state.refresh(now)
         return None
 
     def ended(
@@ -476,7 +476,7 @@ class TargetCall(CallAdmission):
             finally:
                 if self.waiting.unfunded.size:
                     self._wake_unfunded(now)
-                self._parts.refresh(now)
+                self._state.refresh(now)
 
     def _wake_unfunded(self, now: float) -> None:
         """Wake the first call that waits for tokens, if there are some."""
