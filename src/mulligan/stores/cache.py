@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..core.moment import Moment
 from ..errors import StoreError, StoreUnwritable
+from .base import StatesByKey
 from .forks import reset_after_fork
-from .state_machine import OneByOne
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -217,7 +217,7 @@ _ANYTHING, _TRANSACTION, _WRITE = range(3)
 _SWEEP = 64
 
 
-class FailOpen(OneByOne):
+class FailOpen(StatesByKey):
     """A `State` that raises no `StoreError`.
 
     Args:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.moment import Moment
 from ..errors import Fenced
+from .base import StatesByKey
 from .forks import reset_after_fork
-from .state_machine import OneByOne, scoped
+from .state_machine import scoped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,7 +60,7 @@ class Memory:
         return "Memory()"
 
 
-class MemoryState(OneByOne):
+class MemoryState(StatesByKey):
     """States by key, behind one lock."""
 
     def __init__(self, moments: Callable[[], Moment]) -> None:

@@ -8,7 +8,7 @@ and an operation is idempotent per id: if an answer is lost, the caller repeats 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from types import NoneType, UnionType
@@ -18,10 +18,9 @@ from typing import get_type_hints as hints_of
 from ..core.moment import Moment
 from ..core.record import record
 
-__all__ = ("Key", "Machine", "OneByOne", "Operation", "packed", "scoped", "unpacked")
+__all__ = ("Key", "Machine", "Operation", "packed", "scoped", "unpacked")
 
 S = TypeVar("S")
-R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -104,34 +103,6 @@ class Operation(Protocol[S, R_co]):
     def __call__(self, state: S, moment: Moment) -> tuple[S, R_co]:
         """The state after it, and the answer to the caller."""
         ...
-
-
-class OneByOne:
-    """Base of states by key: what is done to one key, by what is done to several at once."""
-
-    def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
-        raise NotImplementedError
-
-    def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
-        raise NotImplementedError
-
-    def transact(self, key: Key, operation: Operation[S, R]) -> R:
-        result: R = self.transact_all(((key, operation),))[0]
-        return result
-
-    def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        (state,), moment = self.peek_all(((key, machine),))
-        return state, moment
-
-    async def atransact(self, key: Key, operation: Operation[S, R]) -> R:
-        """As `transact`, in a thread.
-
-        If the waiting task is cancelled, it still runs to its end: operations carry ids, so a
-        caller can ask for a lost answer again.
-        """
-        from ..threads import in_thread  # loads logging, which plain calls do without
-
-        return await in_thread(self.transact, key, operation, is_awaited=False)
 
 
 def packed(value: Any) -> Any:

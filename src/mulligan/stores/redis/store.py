@@ -25,10 +25,11 @@ from urllib.parse import unquote
 
 from ...core.moment import Moment
 from ...errors import Fenced, StoreDown, StoreError
+from ..base import StatesByKey
 from ..batching import Batches
 from ..entries import JournalLine
 from ..forks import reset_after_fork
-from ..state_machine import Key, OneByOne, scoped
+from ..state_machine import Key, scoped
 from .connection import LuaScript, RedisLink
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def _info(link: RedisLink, section: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-class RedisState(OneByOne):
+class RedisState(StatesByKey):
     """States by key, one string each.
 
     Args:

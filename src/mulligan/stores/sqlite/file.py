@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from ...core.moment import Moment
 from ...errors import StoreDown, StoreError, StoreUnwritable
+from ..base import StatesByKey
 from ..boot_clock import BOOT_CLOCK, boot_id
 from ..forks import reset_after_fork
 from ..local_files import claimed
-from ..state_machine import Key, OneByOne
+from ..state_machine import Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -139,7 +140,7 @@ class _ThreadEnd:
             _close(handle)
 
 
-class SqliteFile(OneByOne):
+class SqliteFile(StatesByKey):
     """One SQLite file, with states by key in one table.
 
     Args:
