@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from mulligan import Failure, Kind
+from mulligan.classify.quotas import Quota
 from mulligan.core.admission import Admitted, Hold, Outcome
 from mulligan.core.hint import Hint
 from mulligan.core.moment import Moment
 from mulligan.shared.gate.gate import EnterGate, Gate, GateState, GateWait, LeaveGate
-from mulligan.shared.gate.limits import StatedLimit
 from mulligan.stores.memory import Memory
 from mulligan.stores.state_machine import Key
 from tests.shared.without_queue import GateAlone
@@ -168,7 +168,7 @@ def simulate(front, server, jobs, *, gate: Gate, limit=None, seed=0, latency=0.2
             at(now + on_its_way, "answer", agent, *args, server.ask(now), on_its_way)
         else:
             ticket, (passes, remaining, reset, again), late = args
-            said = StatedLimit(
+            said = Quota(
                 dimension="requests",
                 limit=limit,
                 remaining=remaining,

@@ -12,11 +12,11 @@ import pytest
 import trio
 
 import mulligan
+from mulligan.classify.quotas import Quota
 from mulligan.core.admission import Admitted, Hold
 from mulligan.shared.admission import CallAdmission
 from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import Gate
-from mulligan.shared.gate.limits import StatedLimit
 from mulligan.stores.state_machine import Key
 from mulligan.testing import Scripted, status_error, virtual_time
 
@@ -150,7 +150,7 @@ def test_in_every_store_a_process_lets_in_who_came_first(place):
     first = CallAdmission(gate.waiting, None, gate)
     admitted = first.enter(1, **times)
     assert isinstance(admitted, Admitted)
-    stated = (StatedLimit(dimension="requests", limit=4, remaining=0, reset_in=0.4),)
+    stated = (Quota(dimension="requests", limit=4, remaining=0, reset_in=0.4),)
     first.leave(admitted.ticket, "succeeded", None, stated=stated, **times)
     waiters = [CallAdmission(gate.waiting, None, gate) for _ in range(3)]
     delays = []

@@ -21,13 +21,14 @@ from .gate.queue import QueuedCall
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ..classify.quotas import Quota
     from ..core.admission import Answer, Outcome
     from ..core.failure import Failure
     from ..core.moment import Moment
     from ..stores.cache import CachedState
     from .breaker import Result
     from .breaker_client import BreakerAdmission, BreakerTicket
-    from .gate.client import GateAdmission, QuotaLike, Ticket
+    from .gate.client import GateAdmission, Ticket
     from .gate.queue import TargetQueues
     from .retry_tokens_client import RetryTokens
     from .targets import TargetSettings, TargetState
@@ -222,7 +223,7 @@ class CallAdmission(QueuedCall):
         *,
         now: float,
         wall: float,
-        stated: Iterable[QuotaLike] = (),
+        stated: Iterable[Quota] = (),
     ) -> None:
         """The attempt admitted with `ticket` has ended, with an answer that stated this."""
         told = self._tell(ticket, outcome, failure, stated, None, now, wall)
@@ -233,7 +234,7 @@ class CallAdmission(QueuedCall):
         ticket: _Tickets,
         outcome: Outcome,
         failure: Failure | None,
-        stated: Iterable[QuotaLike],
+        stated: Iterable[Quota],
         took: float | None,
         now: float,
         wall: float,
@@ -372,7 +373,7 @@ class TargetCall(CallAdmission):
         is_breaker_near = breaker is None or breaker.is_near(now)
         return is_breaker_near and (gate is None or gate.is_near(now))
 
-    def must_write(self, stated: Iterable[QuotaLike]) -> bool:
+    def must_write(self, stated: Iterable[Quota]) -> bool:
         """Whether a success of the attempt under way, or what its answer stated, is written."""
         if not self._state.is_known:
             return True
@@ -434,7 +435,7 @@ class TargetCall(CallAdmission):
         self,
         outcome: Outcome,
         failure: Failure | None,
-        stated: Iterable[QuotaLike],
+        stated: Iterable[Quota],
         took: float | None,
         *,
         now: float,

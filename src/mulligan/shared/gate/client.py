@@ -12,8 +12,9 @@ from __future__ import annotations
 from itertools import count as numbers
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from ...classify.quotas import Quota, Unit
 from ...core.failure import Reach
 from ...stores.cache import CachedState
 from ...stores.forks import reset_after_fork
@@ -30,7 +31,6 @@ from .gate import (
     PermitGranted,
     advanced,
 )
-from .limits import StatedLimit
 from .queue import TargetQueues
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ..breaker import Result
     from .gate import Gate, Reply
 
-__all__ = ("GateAdmission", "QuotaLike", "Ticket")
+__all__ = ("GateAdmission", "Ticket")
 
 # The most calls that a process leases at once.
 _BLOCK = 64
@@ -58,23 +58,6 @@ _PLENTY = 40
 _ABOUT, _TOGETHER = 0.1, 0.25
 
 _STARTING = "a few calls go first, because the target has not answered yet"
-
-
-class QuotaLike(Protocol):
-    """One dimension of a limit as an answer stated it; `classify.quotas.Quota` is one."""
-
-    @property
-    def dimension(self) -> str: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def limit(self) -> float | None: ...
-    @property
-    def remaining(self) -> float | None: ...
-    @property
-    def reset_in(self) -> float | None: ...
-    @property
-    def window(self) -> float | None: ...
 
 
 class PermitBlock:
@@ -118,7 +101,7 @@ class Ticket:
     ) -> None:
         self.permit, self.turn, self.size, self.report = permit, turn, size, report
         self.tokens, self.block = tokens, block
-        self.stated: tuple[StatedLimit, ...] = ()
+        self.stated: tuple[Quota, ...] = ()
         self.took: float | None = None  # the tokens that it really used
         self.number = 0  # among the calls of this process
         self.began = inf  # when it was let through; inf where it was never asked for
@@ -208,7 +191,7 @@ class GateAdmission:
         after = advanced(state, moment)
         return self._may_pass(after, now) or after.shut is not None or self._block.left > 0
 
-    def must_write(self, ticket: Ticket, stated: Iterable[QuotaLike]) -> bool:
+    def must_write(self, ticket: Ticket, stated: Iterable[Quota]) -> bool:
         """Whether a success with `ticket`, or a limit it stated, must go to the store."""
         if self.view.shared is None:
             return False
@@ -434,7 +417,7 @@ class GateAdmission:
         outcome: Outcome,
         failure: Failure | None,
         result: Result,
-        quotas: Iterable[QuotaLike] = (),
+        quotas: Iterable[Quota] = (),
         took: float | None = None,
         *,
         now: float,
@@ -453,19 +436,7 @@ class GateAdmission:
             wall: The time of day.
         """
         ticket.took = took
-        ticket.stated = tuple(
-            [
-                StatedLimit(
-                    dimension=quota.dimension,
-                    unit=str(quota.unit),
-                    limit=quota.limit,
-                    remaining=quota.remaining,
-                    reset_in=quota.reset_in,
-                    window=quota.window,
-                )
-                for quota in quotas
-            ]
-        )
+        ticket.stated = tuple(quotas)
         reply: Reply = "failed" if result == "failure" else "answered"
         if outcome == "cancelled":
             reply = "cancelled"
@@ -512,7 +483,7 @@ class GateAdmission:
             state, moment = self.view.look(now, wall)
             self._on_shut(_shut_for(state, moment), state.because)
 
-    def _is_scarce(self, stated: Iterable[QuotaLike]) -> bool:
+    def _is_scarce(self, stated: Iterable[Quota]) -> bool:
         """Whether to record this at once: the gate is local, or little is left."""
         if self.view.shared is None:
             return True
@@ -543,13 +514,13 @@ def _counts_tokens(state: GateState) -> bool:
     return any(each.unit == "tokens" for each in state.beliefs)
 
 
-def _heard(state: GateState, moment: Moment) -> tuple[StatedLimit, ...]:
+def _heard(state: GateState, moment: Moment) -> tuple[Quota, ...]:
     """The limits that answers to this process have stated since the last reset."""
     return tuple(
         [
-            StatedLimit(
+            Quota(
                 dimension=each.dimension,
-                unit=each.unit,
+                unit=Unit(each.unit),
                 limit=each.limit,
                 remaining=each.low,
                 reset_in=None if each.reset is None else each.reset.left(moment),

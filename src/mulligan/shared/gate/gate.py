@@ -22,9 +22,10 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ...classify.quotas import Quota
 from ...core.duration import duration_text
 from ...core.record import record
-from .limits import BelievedLimit, StatedLimit, believed
+from .limits import BelievedLimit, believed
 from .slow_start import SlowStart
 from .state import GATE, Gate, GateState, Permit, advanced, bounded
 
@@ -122,7 +123,7 @@ class EnterGate(_Step):
     tokens: float = 0.0
     most: int = 1
     unasked: int = 0
-    stated: tuple[StatedLimit, ...] = ()
+    stated: tuple[Quota, ...] = ()
     roll: float = 0.0
 
     def __call__(
@@ -264,7 +265,7 @@ class LeaveGate(_Step):
     turn: int
     reply: Reply
     settings: Gate
-    stated: tuple[StatedLimit, ...] = ()
+    stated: tuple[Quota, ...] = ()
     hint: float = 0.0
     because: str = ""
     count: int = 1
@@ -447,7 +448,7 @@ def _given(belief: BelievedLimit, more: float) -> BelievedLimit:
 
 def _noted(
     state: GateState,
-    stated: tuple[StatedLimit, ...],
+    stated: tuple[Quota, ...],
     moment: Moment,
     *,
     turn: int,
