@@ -59,12 +59,8 @@ class Admissions:
 
     Whatever an admission raises is reported: if it cannot answer, the attempt is made.
 
-    Args:
-        settings: The guard's; its own admissions are asked first, outermost first.
-        call: The call.
-        clock: The clock of the call.
-        task: The task around it, whose budget its waits are charged to.
-        target: Breaker, gate and tokens of the target, asked last; None without a target.
+    The guard's own admissions are asked first, outermost first; the target's breaker, gate and
+    tokens last. Waits are charged to the budget of the task.
 
     Attributes:
         asked_at: When it was last asked for admission: an attempt begins when it is admitted.
@@ -227,13 +223,7 @@ class Admissions:
         return self._left_to_wait(hold, progress_at, self._clock.now())
 
     def _left_to_wait(self, hold: Hold, progress_at: float, now: float) -> float:
-        """Seconds for which the call may go on waiting to be admitted.
-
-        Args:
-            hold: What it waits for.
-            progress_at: When the target last answered a call.
-            now: The time.
-        """
+        """Seconds for which the call may go on waiting, where the target last answered then."""
         call, policy = self._call, self._call.policy
         held_at = now if self._held_at is None else self._held_at
         began = held_at if call.first_failed_at is None else call.first_failed_at
@@ -278,14 +268,6 @@ class Admissions:
         target = self.target
         return target is not None and self.is_remote and target.must_write(self.stated)
 
-    def tell_success(self) -> None:
-        """Tell all who admitted the attempt that it has succeeded."""
-        self.leave("succeeded")
-
-    def cancel(self) -> None:
-        """Give back permits and tokens of an attempt that is not made, or was cancelled."""
-        self.leave("cancelled")
-
     def leave(
         self,
         outcome: Outcome,
@@ -296,12 +278,7 @@ class Admissions:
 
         A retry that was scheduled and is not made any more is ``cancelled``, too. So is, for the
         admissions, an attempt that `was_cut`: it says nothing about the target. The tokens of such
-        a retry are gone all the same, for it was made.
-
-        Args:
-            outcome: How it ended.
-            failure: What it failed with.
-            at: When, on both clocks; now, if it is not given.
+        a retry are gone all the same, for it was made. `at` is when, on both clocks; default: now.
         """
         if not (self._is_in or self._is_promised):
             return

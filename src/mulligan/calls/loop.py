@@ -168,7 +168,7 @@ class TellSuccess:
     async def awaited(self, session: Session) -> None:
         admissions = session.admissions
         if admissions is not None and admissions.may_tell_store:
-            await in_thread(admissions.tell_success)
+            await in_thread(admissions.leave, "succeeded")
 
 
 class Blocking:
@@ -338,13 +338,8 @@ def attempts(  # noqa: C901, PLR0912 -- a call, whole, with all its ends
 ) -> Steps:
     """Call `function` until it succeeds or the call has ended.
 
-    Args:
-        session: The call so far.
-        function: What to call.
-        args: Its arguments.
-        kwargs: Its keyword arguments.
-        error: What the attempt that has already been made ended with, if one has.
-        invoke: How an attempt is made; see `streams.OpenStream`.
+    `error` is what the attempt ended with that has already been made, if one has; `invoke` how an
+    attempt is made (`streams.OpenStream`).
     """
     settings = session.settings
     session.work = function, args, kwargs

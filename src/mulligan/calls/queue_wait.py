@@ -29,10 +29,7 @@ _LOOK = 600.0
 def wait_for_turn(clock: Clock, hold: Hold, still: Callable[[], float]) -> None:
     """Return when `hold` has ended, or the call may wait no longer; in a thread.
 
-    Args:
-        clock: The caller's.
-        hold: What it waits for.
-        still: Seconds for which it may go on waiting, asked whenever it wakes.
+    `still` says for how many seconds it may go on waiting; asked whenever it wakes.
     """
     waiter = hold.waiter
     if waiter is None or clock is not REAL.clock:

@@ -444,15 +444,9 @@ class TargetCall(CallAdmission):
     ) -> None:
         """The attempt has ended, or a retry that was promised is not made.
 
-        Args:
-            outcome: How it ended.
-            failure: What it failed with.
-            stated: What the answer stated about limits.
-            took: What the attempt took of what is counted in tokens, if known.
-            now: The time.
-            wall: The time of day.
-            was_cut: Whether it failed because the caller ran out of time, which says nothing about
-                the target; its retry tokens are gone all the same.
+        Its answer `stated` limits and `took` tokens of the rate limit, if known. One that `was_cut`
+        failed because the caller ran out of time, which says nothing about the target; its retry
+        tokens are gone all the same.
         """
         ticket, self._ticket, self.owes_tokens = self._ticket, None, False
         # A ticket goes back to the breaker and gate that gave it.

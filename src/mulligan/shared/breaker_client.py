@@ -141,12 +141,8 @@ class BreakerAdmission:
     def ask(self, now: float, wall: float, moment: Moment) -> BreakerTicket | Shut:
         """Ask whether a call may be made: a ticket for `leave`, or the reason why not.
 
-        It writes only if the call may be a probe.
-
-        Args:
-            now: The time.
-            wall: The time of day.
-            moment: The time of the store, when the shared circuit was last read.
+        It writes only if the call may be a probe. `moment` is the time of the store, when the
+        shared circuit was last read.
         """
         own, shared, permit, shared_permit = self.view, self.shared, "", ""
         answer = own.state.admits(Moment(now, wall))
@@ -178,14 +174,8 @@ class BreakerAdmission:
     ) -> list[tuple[CachedState[Circuit], TellBreaker]]:
         """The operations that count how an attempt ended, for `do_all`; then call `told`.
 
-        A success is told only to a circuit that has counted failures.
-
-        Args:
-            ticket: What the attempt was admitted with.
-            result: What its end says about the target.
-            failure: What it failed with.
-            now: The time.
-            unanswered: Calls under way for about as long, which have not failed.
+        A success is told only to a circuit that has counted failures. `unanswered` are calls under
+        way for about as long, which have not failed.
         """
         slow = self._settings.slow
         is_slow = slow is not None and ticket.at is not None and now - ticket.at > slow

@@ -122,10 +122,8 @@ class RetryTokens:
     ) -> list[tuple[CachedState[TokenBucket], Settle | Fund]]:
         """The operation that books how an attempt ended, for `do_all`; empty if none does.
 
-        Args:
-            name: The reservation of the retry; empty for a first attempt.
-            outcome: How it ended; tokens of a retry that was never made go back, too.
-            now: The time.
+        `name` is the reservation of the retry, or empty for a first attempt. Tokens of a retry that
+        was never made go back, too.
         """
         if name:
             is_returned = outcome != "failed"

@@ -206,13 +206,8 @@ class GateAdmission:
     def count_as_old(self, ticket: Ticket, failing_for: float, now: float) -> int:
         """Calls under way for about as long as the one with `ticket` was, which has just failed.
 
-        Not those that began before anything failed, such as streams from before an outage. Not
-        all of them where there are many: `MOST_UNANSWERED` are enough to know.
-
-        Args:
-            ticket: What the failed attempt was admitted with.
-            failing_for: Seconds since the first failure that counts.
-            now: The time.
+        Not those that began before anything failed, `failing_for` seconds ago, such as streams from
+        before an outage. Not all of them where there are many: `MOST_UNANSWERED` are enough.
         """
         if ticket.began == inf:
             return 0  # how long it took is unknown
@@ -229,14 +224,9 @@ class GateAdmission:
     def ask(
         self, tokens: float, now: float, wall: float, moment: Moment, deadline_at: float = inf
     ) -> Ticket | GateWait:
-        """May a call be made?
+        """May a call be made that may use so many tokens of the rate limit?
 
-        Args:
-            tokens: Tokens of the rate limit that it may use.
-            now: The time.
-            wall: The time of day.
-            moment: The time of the store, when the gate was last read.
-            deadline_at: When it ends at the latest.
+        `moment` is the time of the store, when the gate was last read.
         """
         view = self.view
         state = view.state
@@ -423,18 +413,7 @@ class GateAdmission:
         now: float,
         wall: float,
     ) -> None:
-        """Count out an attempt.
-
-        Args:
-            ticket: What it was admitted with.
-            outcome: How it ended.
-            failure: What it failed with.
-            result: What its end says about the target.
-            quotas: What the answer stated about limits.
-            took: What it took of what is counted in tokens, if known.
-            now: The time.
-            wall: The time of day.
-        """
+        """Count out an attempt, whose answer stated `quotas` and took so many tokens, if known."""
         ticket.took = took
         ticket.stated = tuple(quotas)
         reply: Reply = "failed" if result == "failure" else "answered"

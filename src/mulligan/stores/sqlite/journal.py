@@ -78,11 +78,7 @@ class SqliteJournal:
     ) -> int:
         """Write `entry` at the end of `stream`, in one step with the lease of its holder, if given.
 
-        Args:
-            stream: The stream.
-            entry: The entry; one that is there already is not written again.
-            lease: The new lease; None leaves it as it is.
-            is_synced: As of `SqliteFile.writing`.
+        An entry that is there already is not written again.
 
         Raises:
             Fenced: The stream has an entry of a later epoch.
@@ -146,10 +142,8 @@ class SqliteJournal:
     ) -> JournalLine:
         """Begin a new epoch of `stream`, in one step with the lease of its new holder.
 
-        Args:
-            stream: The stream.
-            choose: (epoch of the last entry, present lease) → the entry, and the new lease; None
-                leaves the lease as it is. What it raises is raised, and nothing is written.
+        `choose`: (epoch of the last entry, present lease) → the entry, and the new lease; None
+        leaves the lease as it is. What it raises is raised, and nothing is written.
         """
         with self._file.writing() as connection:
             epoch, place = connection.execute(_LAST, (stream,)).fetchone() or (0, 0)
@@ -194,9 +188,7 @@ class SqliteJournal:
     ) -> bool:
         """Remove `stream` with its entries and its lease, if that is permitted; whether it was.
 
-        Args:
-            stream: The stream.
-            is_permitted: (place of the last entry, present lease), asked in the same step.
+        `is_permitted`: (place of the last entry, present lease), asked in the same step.
         """
         with self._file.writing() as connection:
             _, place = connection.execute(_LAST, (stream,)).fetchone() or (0, 0)
