@@ -24,8 +24,8 @@ from .async_time import cut, in_thread, on_trio
 from .callables import COROUTINE, known_results, refuse_unstarted
 from .emit import announce, report
 from .notes import caused, remark, story
-from .queue_wait import await_turn, wait_for_turn
 from .settings import APPLIED, NOT_APPLIED
+from .wakeups import await_turn, wait_for_turn
 
 if TYPE_CHECKING:
     from ..core.dead_letter import ExhaustedCall
