@@ -19,11 +19,13 @@ R = TypeVar("R")
 class StatesByKey:
     """States that a subclass reads and changes several at a time."""
 
-    def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
-        raise NotImplementedError
+    if TYPE_CHECKING:
 
-    def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
-        raise NotImplementedError
+        def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]: ...
+
+        def peek_all(
+            self, wanted: Sequence[tuple[Key, Machine[Any]]]
+        ) -> tuple[list[Any], Moment]: ...
 
     def transact(self, key: Key, operation: Operation[S, R]) -> R:
         result: R = self.transact_all(((key, operation),))[0]
