@@ -15,13 +15,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mulligan import Failure, Kind
+from mulligan.classify.quotas import Quota
 from mulligan.core.admission import Admitted, Hold
 from mulligan.core.hint import Hint
 from mulligan.core.moment import Moment
 from mulligan.shared.admission import CallAdmission
 from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import Gate
-from mulligan.shared.gate.limits import StatedLimit
 from mulligan.stores.memory import Memory
 from mulligan.stores.state_machine import Key
 
@@ -158,18 +158,17 @@ def tell(
     """Tell `gate` what came of an attempt, as a driver and an observer of headers do."""
     failure: Failure | None = None
     outcome: Outcome = "succeeded"
-    if reads:
-        said = StatedLimit(
-            dimension="requests",
-            limit=answer.limit,
-            remaining=answer.remaining,
-            reset_in=answer.reset_in,
-        )
-        gate.observe(ticket, (said,))
+    said = Quota(
+        dimension="requests",
+        limit=answer.limit,
+        remaining=answer.remaining,
+        reset_in=answer.reset_in,
+    )
     if not answer.passes:
         hint = Hint(delay=answer.retry_in)
         failure, outcome = Failure(kind=Kind.RATE_LIMIT, hint=hint), "failed"
-    gate.leave(ticket, outcome, failure, now=now, wall=wall)
+    stated = (said,) if reads else ()
+    gate.leave(ticket, outcome, failure, now=now, wall=wall, stated=stated)
 
 
 class Alone:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from _crowd import Run, tell
 
 from mulligan.calls.clock import REAL
-from mulligan.calls.queue_wait import await_turn
+from mulligan.calls.wakeups import await_turn
 from mulligan.core.admission import Admitted, Hold
 from mulligan.shared.admission import CallAdmission
 from mulligan.shared.gate.client import GateAdmission

@@ -94,7 +94,7 @@ def work(url: str, mode: str, me: str, seconds: str) -> None:
     mode, _, how = mode.partition(" ")
     bare = Bare(url.removeprefix("sqlite:") + ".bare") if how else None
     state = open_store(url).state
-    state.transact(KEY, Settle(id=me, is_returned=False, tokens=BOUND))
+    state.transact(KEY, Settle(id=me, is_returned=False))
     sys.stdin.readline()
     took, late, number = [], 0, 0
     end = time.monotonic() + float(seconds)
@@ -113,7 +113,7 @@ def work(url: str, mode: str, me: str, seconds: str) -> None:
             elif number % 2:
                 state.transact(KEY, Reserve(id=me, cost=number % 7, lease=60, tokens=BOUND))
             else:
-                state.transact(KEY, Settle(id=me, is_returned=False, tokens=BOUND))
+                state.transact(KEY, Settle(id=me, is_returned=False))
         except StoreDown:
             late += 1
         took.append(time.perf_counter() - began)

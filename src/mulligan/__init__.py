@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .calls.notes import story
     from .calls.settings import APPLIED, NOT_APPLIED
     from .classify.classifier import Classifier, classifier
+    from .classify.objects import headers_of
     from .config.loader import load_policy
     from .core.backoff import Exponential, Fixed, Linear, Schedule
     from .core.decisions import Ending, GiveUp, Park, RetryAfter, Verify
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
         StoreError,
     )
     from .once.api import Once, new_key
-    from .shared.guard_target import headers_of
     from .telemetry.background import BackgroundListener
     from .telemetry.counters import Counters
     from .telemetry.json_lines import JsonLinesListener
@@ -165,7 +165,7 @@ _HOME = {
     "delegate": "tools.delegation",
     "delegate_all": "tools.delegation",
     "effects": "adapters.effects",
-    "headers_of": "shared.guard_target",
+    "headers_of": "classify.objects",
     "is_unjudged": "api.judge",
     "judge_response": "api.judge",
     "load_policy": "config.loader",

@@ -34,11 +34,7 @@ _LAST = 6.0
 async def in_thread(work: Callable[..., T], *args: Any, is_awaited: bool) -> T:
     """What `work` returns, called in a thread, on asyncio as on trio.
 
-    Args:
-        work: The function that blocks.
-        args: Its arguments.
-        is_awaited: Whether a cancelled caller waits until `work` has ended; if not, `work` goes
-            on without it.
+    A cancelled caller waits until `work` has ended if it `is_awaited`; else `work` goes on alone.
     """
     trio = sys.modules.get("trio")
     lowlevel = getattr(trio, "lowlevel", None)  # not there while another thread imports it

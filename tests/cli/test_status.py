@@ -8,10 +8,10 @@ from contextlib import closing
 
 import pytest
 
+from mulligan.classify.quotas import Quota
 from mulligan.shared.breaker import BREAKER as CIRCUITS
 from mulligan.shared.breaker import AskBreaker, Breaker, OpenBreaker, Passed, Shut, TellBreaker
 from mulligan.shared.gate.gate import EnterGate, Gate, LeaveGate, PermitGranted
-from mulligan.shared.gate.limits import StatedLimit
 from mulligan.shared.retry_tokens import TOKENS, Reserve, Tokens
 from mulligan.stores.open import open_store
 from mulligan.stores.state_machine import Key
@@ -88,7 +88,7 @@ def test_a_scope_is_its_own_and_is_never_shown(store, mulligan):
 
 def test_the_table_shows_breaker_gate_tokens_and_who_waits(store, mulligan):
     store.state.transact(BREAKER, OpenBreaker(stated=3000, because="down for repairs"))
-    said = StatedLimit(dimension="requests", limit=50, remaining=12)
+    said = Quota(dimension="requests", limit=50, remaining=12)
     answered = LeaveGate(id="", turn=0, reply="answered", settings=Gate(), stated=(said,))
     store.state.transact(GATE, answered)
     store.state.transact(GATE, EnterGate(id="p", holder="h", settings=Gate()))
@@ -122,7 +122,7 @@ def test_in_json_a_line_is_a_target(store, mulligan):
 def test_nothing_in_a_targets_name_moves_the_terminals_cursor_or_its_letters(store, mulligan, form):
     name = "api\x1b[31m\nx\x07\x7f\x9b\u202egnp\u2066\u200f"
     mulligan("block", name, "--because", "\u202eyou may call\x1b]0;t\x07")
-    said = StatedLimit(dimension="re\u202equests\x1b[2J", limit=50, remaining=12)
+    said = Quota(dimension="re\u202equests\x1b[2J", limit=50, remaining=12)
     answered = LeaveGate(id="", turn=0, reply="answered", settings=Gate(), stated=(said,))
     store.state.transact(Key(name, "gate"), answered)
     out = mulligan("status", *form)[1]

@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any
 
 from mulligan import Guard, Once
+from mulligan.classify.quotas import Quota
 from mulligan.errors import StoreDown
 from mulligan.once.claims import Drop, Finish, Mine, Renew, Take
 from mulligan.shared.breaker import (
@@ -26,7 +27,6 @@ from mulligan.shared.breaker import (
     TellBreaker,
 )
 from mulligan.shared.gate.gate import EnterGate, Gate, LeaveGate, PermitGranted
-from mulligan.shared.gate.limits import StatedLimit
 from mulligan.shared.retry_tokens import Reserve, Settle, Tokens
 from mulligan.stores.entries import JournalLine
 from mulligan.stores.open import open_store
@@ -150,7 +150,7 @@ def until_it_lands(port, key, operation):
 # What `serve` understands.
 WORDS = (
     *(AskBreaker, Breaker, Drop, EnterGate, Finish, Gate, ManualOverride, LeaveGate),
-    *(Renew, Reserve, Settle, StatedLimit, Take, TellBreaker, Tokens),
+    *(Renew, Reserve, Settle, Quota, Take, TellBreaker, Tokens),
 )
 
 if __name__ == "__main__":

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from mulligan import Failure, Kind
+from mulligan.classify.quotas import Quota
 from mulligan.core.admission import Admitted, Hold, Outcome
 from mulligan.core.hint import Hint
 from mulligan.core.moment import Moment
-from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import EnterGate, Gate, GateState, GateWait, LeaveGate
-from mulligan.shared.gate.limits import StatedLimit
 from mulligan.stores.memory import Memory
 from mulligan.stores.state_machine import Key
+from tests.shared.without_queue import GateAlone
 
 
 @dataclass
@@ -114,7 +114,7 @@ class Together:
         store = Memory(lambda: Moment(self.now, 1e9 + self.now, "store"))
         shared = store.state if workers > 1 else None
         self.gates = [
-            GateAdmission(Key("target", "gate"), gate, roll=dice.random, shared=shared)
+            GateAlone(Key("target", "gate"), gate, roll=dice.random, shared=shared)
             for _ in range(workers)
         ]
 
@@ -127,12 +127,11 @@ class Together:
     def tell(self, worker, ticket, now, *, passes, again, stated):
         self.now = now
         gate = self.gates[worker % len(self.gates)]
-        gate.observe(ticket, stated)
         failure = None
         if not passes:
             failure = Failure(kind=Kind.RATE_LIMIT, hint=Hint(delay=again))
         outcome: Outcome = "succeeded" if passes else "failed"
-        gate.leave(ticket, outcome, failure, now=now, wall=1e9 + now)
+        gate.leave(ticket, outcome, failure, None, stated, now=now, wall=1e9 + now)
 
 
 FRONTS: dict[str, Any] = {
@@ -169,7 +168,7 @@ def simulate(front, server, jobs, *, gate: Gate, limit=None, seed=0, latency=0.2
             at(now + on_its_way, "answer", agent, *args, server.ask(now), on_its_way)
         else:
             ticket, (passes, remaining, reset, again), late = args
-            said = StatedLimit(
+            said = Quota(
                 dimension="requests",
                 limit=limit,
                 remaining=remaining,

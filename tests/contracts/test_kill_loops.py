@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from mulligan.classify.quotas import Quota
 from mulligan.core.moment import Moment
 from mulligan.once import claims
 from mulligan.once.claims import Drop, Finish, Mine, Renew, Take
@@ -25,7 +26,6 @@ from mulligan.shared import retry_tokens as tokens
 from mulligan.shared.breaker import BREAKER, AskBreaker, Breaker, ManualOverride, TellBreaker
 from mulligan.shared.gate import gate
 from mulligan.shared.gate.gate import GATE, EnterGate, Gate, LeaveGate, PermitGranted
-from mulligan.shared.gate.limits import StatedLimit
 from mulligan.shared.retry_tokens import TOKENS, Reserve, Settle, Tokens
 from mulligan.stores.entries import JournalLine
 from mulligan.stores.open import open_store
@@ -70,7 +70,9 @@ class Fleet(RuleBasedStateMachine):
         self.states: dict[Key, Any] = {}
         self.granted = 0
         self.epochs = [0]
-        said = StatedLimit(dimension="requests", limit=CAPACITY, remaining=CAPACITY, reset_in=3000)
+        unit: Any = "requests"  # as it can be written and read again
+        full: Any = {"limit": CAPACITY, "remaining": CAPACITY, "reset_in": 3000}
+        said = Quota(dimension="requests", unit=unit, **full)
         learnt = LeaveGate(id="", turn=0, reply="answered", settings=Gate(), stated=(said,))
         self.does(0, "gate", learnt)
 
@@ -164,7 +166,7 @@ class Fleet(RuleBasedStateMachine):
     def retry(self, at, is_returned):
         bound, name = Tokens(capacity=40), f"r{next(self.names)}"
         self.does(at, "tokens", Reserve(id=name, cost=14, lease=1000, tokens=bound))
-        settle = Settle(id=name, is_returned=is_returned, tokens=bound)
+        settle = Settle(id=name, is_returned=is_returned)
         self.does(1 - at, "tokens", settle)
 
     @rule(at=who, what=st.integers(0, 3), moment=st.floats(0, 0.002))

@@ -196,7 +196,7 @@ def test_a_file_that_vanishes_and_is_put_back_lets_nothing_be_done_twice(
         aside = folder.rename(tmp_path / "aside")
         if how == "replaced":
             folder.mkdir(mode=0o700)
-            with Sqlite(folder / "state.db")._cold.writing() as connection:
+            with Sqlite(folder / "state.db").keys.writing() as connection:
                 connection.execute("SELECT 1")
         pause(dice.uniform(0, 2 * LEASE))
         shutil.rmtree(folder, ignore_errors=True)
@@ -240,7 +240,7 @@ def test_a_full_store_does_nothing_and_goes_on_once_there_is_room(tmp_path):
 
     orders = 150 * max(1, LONG // 4)
     bank.once("order-0", pay, 0)
-    connection = store._cold.reader
+    connection = store.keys.reader
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     connection.execute(f"PRAGMA max_page_count={pages + 3}")
     assert do_all() > 0

@@ -55,7 +55,9 @@ def test_closed_under_its_users_it_is_down_and_nothing_else(store, is_async):
         for _ in range(100):
             try:
                 if is_async:
-                    asyncio.run(store.state.apeek(KEY, BREAKER))
+                    asyncio.run(
+                        store.state.atransact(KEY, AskBreaker(permit="p", settings=Breaker()))
+                    )
                 else:
                     ask(store)
                     store.state.known(BREAKER)

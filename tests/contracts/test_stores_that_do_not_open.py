@@ -104,10 +104,10 @@ class Broken:
     def is_near(self, now):
         return True
 
-    def must_write(self, ticket, stated):
+    def must_write(self, stated):
         return True
 
-    def ended(self, ticket, outcome, failure, stated, took, *, now, wall, was_cut):
+    def ended(self, outcome, failure, stated, took, *, now, wall, was_cut):
         raise RuntimeError("not ended")
 
 

@@ -12,11 +12,11 @@ import pytest
 import trio
 
 import mulligan
+from mulligan.classify.quotas import Quota
 from mulligan.core.admission import Admitted, Hold
 from mulligan.shared.admission import CallAdmission
 from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import Gate
-from mulligan.shared.gate.limits import StatedLimit
 from mulligan.stores.state_machine import Key
 from mulligan.testing import Scripted, status_error, virtual_time
 
@@ -147,12 +147,11 @@ def test_in_every_store_a_process_lets_in_who_came_first(place):
     now = [100.0]
     gate = GateAdmission(Key("api", "gate"), Gate(), roll=lambda: 0.5, shared=place.another().state)
     times: dict[str, Any] = {"now": now[0], "wall": 1e9}
-    first = gate.enter(1, **times)
-    assert isinstance(first, Admitted)
-    gate.observe(
-        first.ticket, (StatedLimit(dimension="requests", limit=4, remaining=0, reset_in=0.4),)
-    )
-    gate.leave(first.ticket, "succeeded", None, **times)
+    first = CallAdmission(gate.waiting, None, gate)
+    admitted = first.enter(1, **times)
+    assert isinstance(admitted, Admitted)
+    stated = (Quota(dimension="requests", limit=4, remaining=0, reset_in=0.4),)
+    first.leave(admitted.ticket, "succeeded", None, stated=stated, **times)
     waiters = [CallAdmission(gate.waiting, None, gate) for _ in range(3)]
     delays = []
     for number, waiter in enumerate(waiters):

@@ -36,7 +36,7 @@ def main(url: str, me: str, threads: int, rounds: int) -> None:
         for each in range(rounds):
             name = f"{me}/{number}/{each}"
             state.transact(KEY, Reserve(id=name, cost=1, lease=60, tokens=Tokens()))
-            state.transact(KEY, Settle(id=name, is_returned=True, tokens=Tokens()))
+            state.transact(KEY, Settle(id=name, is_returned=True))
 
     with ThreadPoolExecutor(threads) as pool:
         pool.submit(state.peek, KEY, TOKENS).result()

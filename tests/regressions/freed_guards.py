@@ -13,7 +13,7 @@ from mulligan.testing import Scripted, status_error
 
 
 def _part(guard: Any, name: str) -> Any:
-    return guard._engine.place.parts.part(name)
+    return guard._engine.shared.state.part(name)
 
 
 def _limited(name):

@@ -21,7 +21,7 @@ from mulligan.shared import targets
 from mulligan.shared.admission import TargetCall
 from mulligan.shared.breaker import BREAKER, TellBreaker
 from mulligan.shared.retry_tokens import TOKENS, Reserve
-from mulligan.shared.targets import TargetParts, TargetSettings, home_of
+from mulligan.shared.targets import TargetSettings, TargetState, targets_of
 from mulligan.stores.cache import FailOpen
 from mulligan.stores.memory import MemoryState
 from mulligan.stores.sqlite.store import Sqlite
@@ -72,9 +72,9 @@ def test_a_call_tells_its_end_to_the_gate_that_admitted_it(monkeypatch, tmp_path
         raise StoreDown("test:", "gone")
 
     monkeypatch.setattr(store, "scoped", unreachable)
-    home = home_of(store)
-    place = home.place("api", "account")
-    parts = place.parts = TargetParts(place, home)
+    home = targets_of(store)
+    target = home.get("api", "account")
+    parts = target.state = TargetState(target, home)
     settings = TargetSettings(Breaker(), Gate(), Tokens())
     parts.join(settings)
 
@@ -82,12 +82,12 @@ def test_a_call_tells_its_end_to_the_gate_that_admitted_it(monkeypatch, tmp_path
         call = TargetCall(parts, settings, waits=True, deadline_at=inf)
         return call, call.enter(1, now=1.0, wall=1.0)
 
-    old, admitted = entered()
+    old, _ = entered()
     local = old.gate
     monkeypatch.setattr(store, "scoped", scoped)
     new, _ = entered()
     assert new.gate is not local
-    old.ended(admitted.ticket, "succeeded", None, (), None, now=2.0, wall=2.0, was_cut=False)
+    old.ended("succeeded", None, (), None, now=2.0, wall=2.0, was_cut=False)
     assert len(new.gate._under_way) == 1
     assert not local._under_way
 

@@ -99,7 +99,7 @@ def test_operations_of_one_batch_are_applied_one_after_another(store):
     def take(number: int) -> bool:
         together.wait()
         reserve = Reserve(id=f"{number}", cost=1, lease=60, tokens=few)
-        return bool(store.keys.transact(KEY, reserve).is_allowed)
+        return bool(store.keys.transact(KEY, reserve))
 
     with ThreadPoolExecutor(100) as pool:
         assert sum(pool.map(take, range(100))) == 10
@@ -140,7 +140,7 @@ def test_sixty_threads_are_held_up_for_250_ms_each_by_a_server_that_hangs(new_se
         store.state.peek(Key(f"{number}", "breaker"), BREAKER)
 
     def write(_: int) -> None:
-        store.state.transact(KEY, Settle(id="n", is_returned=True, tokens=Tokens()))
+        store.state.transact(KEY, Settle(id="n", is_returned=True))
 
     def one(number: int) -> None:
         together.wait()
@@ -170,6 +170,6 @@ def test_a_server_whose_memory_is_full_says_so(new_server):
 
 @pytest.mark.real
 def test_a_connection_that_the_server_closed_is_replaced_unseen(store):
-    store.state.transact(KEY, Settle(id="n", is_returned=True, tokens=Tokens()))
+    store.state.transact(KEY, Settle(id="n", is_returned=True))
     store._cold.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
     assert store.state.peek(KEY, TOKENS)[0] == TOKENS.start

@@ -26,7 +26,7 @@ from mulligan.core.moment import Moment
 from mulligan.shared.breaker import BREAKER
 from mulligan.shared.retry_tokens import TOKENS, Reserve
 from mulligan.shared.target import store_for
-from mulligan.shared.targets import _SWEEP, home_of
+from mulligan.shared.targets import _SWEEP, targets_of
 from mulligan.stores.cache import FailOpen
 from mulligan.stores.memory import Memory
 from mulligan.stores.state_machine import Key
@@ -42,11 +42,11 @@ def _no_environment(monkeypatch):
 
 def _places(store="memory:"):
     gc.collect()
-    return len(home_of(store_for(store)).places)
+    return len(targets_of(store_for(store)))
 
 
 def _part(guard: Any, name: str) -> Any:
-    return guard._engine.place.parts.part(name)
+    return guard._engine.shared.state.part(name)
 
 
 def _calm(name):
@@ -108,7 +108,7 @@ def test_a_limit_is_believed_after_the_guard_that_heard_of_it_is_gone():
         _calm(f"other/{number}")
     gc.collect()
     guard = mulligan.Guard("limited")
-    assert not guard._engine.place.is_calm
+    assert not guard._engine.shared.is_calm
     assert _part(guard, "gate").view.state.shut is not None
 
 
@@ -156,13 +156,13 @@ def test_nothing_that_is_believed_is_lost(steps):
                     mulligan.Guard(f"{name}/{each}", store=memory)
             for known, until in shut_until.items():
                 if until > clock.now():
-                    assert not mulligan.Guard(known, store=memory)._engine.place.is_calm
+                    assert not mulligan.Guard(known, store=memory)._engine.shared.is_calm
         for each in range(4 * _SWEEP):
             mulligan.Guard(f"last/{each}", store=memory)
         clock.advance(200_000)
         for each in range(4 * _SWEEP):
             mulligan.Guard(f"after/{each}", store=memory)
-        assert not home_of(memory).places._known
+        assert not targets_of(memory)._known
 
 
 def test_threads_that_make_guards_of_one_name_share_one_place():
@@ -177,7 +177,7 @@ def test_threads_that_make_guards_of_one_name_share_one_place():
         for name in names:
             guard = mulligan.Guard(name)
             held.append(guard)
-            mine[name] = guard._engine.place
+            mine[name] = guard._engine.shared
         found.append(mine)
 
     _run(work, threads)

@@ -202,7 +202,7 @@ def test_a_full_disk_is_called_by_its_name(path, opened):
     state = FailOpen(store.state, heard.append, pause=0)
     state.transact(KEY, BLOCK)
     store.journal.append("run", JournalLine("e", "1"))
-    for file in (store._hot, store._cold):
+    for file in (store.state, store.keys):
         # SQLite's own limit: it answers as it does where the disk has no page left.
         file.reader.execute("PRAGMA max_page_count=1")
     full = "x" * 100_000
@@ -214,7 +214,7 @@ def test_a_full_disk_is_called_by_its_name(path, opened):
     assert state.peek(KEY, BREAKER)[0].because == full  # in the copy
     assert [type(each) for each in heard] == [StoreUnwritable]
     assert [each.id for each in store.journal.read("run")] == ["e"]
-    for file in (store._hot, store._cold):
+    for file in (store.state, store.keys):
         file.reader.execute("PRAGMA max_page_count=1000000")
     store.journal.append("run", JournalLine("f", full))
 

@@ -14,8 +14,6 @@ from mulligan.core.hint import Hint
 from mulligan.core.moment import Moment
 from mulligan.shared.admission import CallAdmission
 from mulligan.shared.breaker import Breaker, ManualOverride
-from mulligan.shared.breaker_client import BreakerAdmission
-from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import GATE, Gate
 from mulligan.shared.gate.queue import TargetQueues
 from mulligan.shared.retry_tokens import Tokens
@@ -25,6 +23,8 @@ from mulligan.stores.memory import Memory
 from mulligan.stores.sqlite.store import Sqlite
 from mulligan.stores.state_machine import Key
 from mulligan.testing import Scripted, VirtualClock, status_error
+
+from .without_queue import BreakerAlone, GateAlone
 
 BREAKER_KEY = Key("api", "breaker")
 GATE_KEY = Key("api", "gate")
@@ -99,9 +99,8 @@ def ended(tokens, clock, name="", outcome="succeeded"):
 def call(admission, clock, outcome="succeeded", failure=None, *quotas):
     answer = admission.enter(1, **clock.times)
     if isinstance(answer, Admitted):
-        if quotas:
-            admission.observe(answer.ticket, quotas)
-        admission.leave(answer.ticket, outcome, failure, **clock.times)
+        args = (None, quotas) if quotas else ()
+        admission.leave(answer.ticket, outcome, failure, *args, **clock.times)
     return answer
 
 
@@ -114,7 +113,7 @@ def limit(seconds: float) -> Failure:
 
 
 def test_five_failures_open_it_and_the_error_says_for_how_long(clock):  # R-K1, R-K2, R-K6
-    breaker = BreakerAdmission(BREAKER_KEY, FIVE)
+    breaker = BreakerAlone(BREAKER_KEY, FIVE)
     for _ in range(5):
         assert isinstance(call(breaker, clock, "failed", SERVER), Admitted)
     clock.now += 20
@@ -129,7 +128,7 @@ def test_five_failures_open_it_and_the_error_says_for_how_long(clock):  # R-K1, 
 
 
 def test_a_client_error_never_counts(clock):
-    breaker = BreakerAdmission(BREAKER_KEY, FIVE)
+    breaker = BreakerAlone(BREAKER_KEY, FIVE)
     for _ in range(50):
         call(breaker, clock, "failed", Failure(kind=Kind.CLIENT, status=400))
         call(breaker, clock, "failed", limit(5))
@@ -137,7 +136,7 @@ def test_a_client_error_never_counts(clock):
 
 
 def test_exactly_one_of_fifty_threads_passes_half_open(clock):  # E-B1
-    breaker = BreakerAdmission(BREAKER_KEY, FIVE)
+    breaker = BreakerAlone(BREAKER_KEY, FIVE)
     for _ in range(5):
         call(breaker, clock, "failed", SERVER)
     clock.now += 60
@@ -147,8 +146,8 @@ def test_exactly_one_of_fifty_threads_passes_half_open(clock):  # E-B1
 
 
 def test_a_healthy_call_writes_nothing_and_reads_once_in_50_ms(clock, shared):
-    breaker = BreakerAdmission(BREAKER_KEY, FIVE, shared=shared)
-    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.5, shared=shared)
+    breaker = BreakerAlone(BREAKER_KEY, FIVE, shared=shared)
+    gate = GateAlone(GATE_KEY, Gate(), roll=lambda: 0.5, shared=shared)
     for _ in range(100):
         call(breaker, clock)
         call(gate, clock)
@@ -158,7 +157,7 @@ def test_a_healthy_call_writes_nothing_and_reads_once_in_50_ms(clock, shared):
 
 
 def test_a_worker_on_a_bad_network_stops_itself_and_nobody_else(clock, shared):  # E-B15
-    bad, good = (BreakerAdmission(BREAKER_KEY, FIVE, shared=shared) for _ in range(2))
+    bad, good = (BreakerAlone(BREAKER_KEY, FIVE, shared=shared) for _ in range(2))
     for _ in range(5):
         call(bad, clock, "failed", SERVER)
         clock.now += 1
@@ -167,10 +166,10 @@ def test_a_worker_on_a_bad_network_stops_itself_and_nobody_else(clock, shared): 
 
 
 def test_what_a_quorum_saw_stops_everybody(clock, shared):
-    workers = [BreakerAdmission(BREAKER_KEY, FIVE, shared=shared) for _ in range(5)]
+    workers = [BreakerAlone(BREAKER_KEY, FIVE, shared=shared) for _ in range(5)]
     for worker in workers:
         call(worker, clock, "failed", SERVER)
-    newcomer = BreakerAdmission(BREAKER_KEY, FIVE, shared=shared)
+    newcomer = BreakerAlone(BREAKER_KEY, FIVE, shared=shared)
     assert isinstance(call(newcomer, clock), Refused)
     clock.now += 61
     answers = [worker.enter(1, **clock.times) for worker in workers]
@@ -178,7 +177,7 @@ def test_what_a_quorum_saw_stops_everybody(clock, shared):
 
 
 def test_a_success_elsewhere_ends_the_row_for_all(clock, shared):
-    one, two = (BreakerAdmission(BREAKER_KEY, FIVE, shared=shared) for _ in range(2))
+    one, two = (BreakerAlone(BREAKER_KEY, FIVE, shared=shared) for _ in range(2))
     for _ in range(20):
         for _ in range(4):
             call(one, clock, "failed", SERVER)
@@ -190,7 +189,7 @@ def test_a_success_elsewhere_ends_the_row_for_all(clock, shared):
 
 
 def test_a_hand_elsewhere_is_felt_within_50_ms(clock, shared):
-    breaker = BreakerAdmission(BREAKER_KEY, FIVE, shared=shared)
+    breaker = BreakerAlone(BREAKER_KEY, FIVE, shared=shared)
     call(breaker, clock)
     shared.transact(BREAKER_KEY, ManualOverride(move="block", because="migration"))
     clock.now += 0.06
@@ -201,14 +200,14 @@ def test_a_hand_elsewhere_is_felt_within_50_ms(clock, shared):
 
 def test_without_a_gate_a_stated_limit_opens_it_exactly_so_long(clock, shared):
     told: list[tuple[bool, float, str]] = []
-    breaker = BreakerAdmission(
+    breaker = BreakerAlone(
         BREAKER_KEY,
         Breaker(),
         shared=shared,
         on_change=lambda *change: told.append(change),
     )
     call(CallAdmission(TargetQueues(), breaker, None), clock, "failed", limit(300))
-    other = BreakerAdmission(BREAKER_KEY, FIVE, shared=shared)
+    other = BreakerAlone(BREAKER_KEY, FIVE, shared=shared)
     answer = call(other, clock)
     assert isinstance(answer, Refused)
     assert isinstance(answer.error, mulligan.CircuitOpen)
@@ -217,7 +216,7 @@ def test_without_a_gate_a_stated_limit_opens_it_exactly_so_long(clock, shared):
 
 
 def test_cancellation_is_neither_success_nor_failure(clock):  # E-B5
-    breaker = BreakerAdmission(BREAKER_KEY, FIVE)
+    breaker = BreakerAlone(BREAKER_KEY, FIVE)
     for _ in range(5):
         call(breaker, clock, "failed", SERVER)
     clock.now += 60
@@ -230,7 +229,7 @@ def test_cancellation_is_neither_success_nor_failure(clock):  # E-B5
 
 
 def test_one_processs_rejection_holds_the_others(clock, shared):
-    gates = [GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared) for _ in range(3)]
+    gates = [GateAlone(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared) for _ in range(3)]
     call(gates[0], clock, "failed", limit(20))
     clock.now += 0.06
     for gate in gates:
@@ -241,7 +240,7 @@ def test_one_processs_rejection_holds_the_others(clock, shared):
 
 
 def test_while_much_is_left_observed_calls_write_nothing(clock, shared):
-    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared)
+    gate = GateAlone(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared)
     for used in range(200):
         call(gate, clock, "succeeded", None, Quota(limit=4000, remaining=4000 - used))
         clock.now += 0.01
@@ -250,8 +249,8 @@ def test_while_much_is_left_observed_calls_write_nothing(clock, shared):
 
 def test_no_more_calls_pass_than_were_stated_in_one_process_or_in_four(clock, shared):
     for gates in (
-        [GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0)],
-        [GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared) for _ in range(4)],
+        [GateAlone(GATE_KEY, Gate(), roll=lambda: 0.0)],
+        [GateAlone(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared) for _ in range(4)],
     ):
         call(gates[0], clock, "succeeded", None, Quota(remaining=19))
         clock.now += 0.06
@@ -265,7 +264,7 @@ def test_no_more_calls_pass_than_were_stated_in_one_process_or_in_four(clock, sh
 
 
 def test_a_dimension_that_counts_no_requests_can_shut_it_too(clock, shared):
-    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared)
+    gate = GateAlone(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared)
     used_up = Quota(dimension="unified-5h", unit="share", limit=1, remaining=0, reset_in=9000)
     call(gate, clock, "succeeded", None, Quota(limit=4000, remaining=3000), used_up)
     clock.now += 0.06
@@ -275,7 +274,7 @@ def test_a_dimension_that_counts_no_requests_can_shut_it_too(clock, shared):
 
 
 def test_blocks_spare_the_store(clock, shared):
-    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared)
+    gate = GateAlone(GATE_KEY, Gate(), roll=lambda: 0.0, shared=shared)
     call(gate, clock, "succeeded", None, Quota(limit=1000, remaining=99))
     clock.now += 0.06
     before = shared.writes
@@ -285,7 +284,7 @@ def test_blocks_spare_the_store(clock, shared):
 
 
 def test_a_call_that_states_nothing_leaves_no_trace(clock):
-    gate = GateAdmission(GATE_KEY, Gate(scout=True), roll=lambda: 0.0)
+    gate = GateAlone(GATE_KEY, Gate(scout=True), roll=lambda: 0.0)
     assert isinstance(call(gate, clock), Admitted)
     for _ in range(10):
         assert isinstance(call(gate, clock), Admitted)
@@ -293,8 +292,8 @@ def test_a_call_that_states_nothing_leaves_no_trace(clock):
 
 def test_an_attempt_made_unasked_while_all_was_calm_is_told_all_the_same(clock, shared):
     for state in (None, shared):
-        breaker = BreakerAdmission(BREAKER_KEY, Breaker(failures=1), shared=state)
-        gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=state)
+        breaker = BreakerAlone(BREAKER_KEY, Breaker(failures=1), shared=state)
+        gate = GateAlone(GATE_KEY, Gate(), roll=lambda: 0.0, shared=state)
         assert not gate.is_calm  # until the target has answered
         assert isinstance(call(gate, clock), Admitted)
         assert [each.is_calm for each in (breaker, gate)] == [True, True]
@@ -358,7 +357,7 @@ def test_while_the_bucket_is_full_successes_write_nothing(clock, shared):
 
 def test_a_guard_waits_at_the_gate_and_the_attempt_is_not_counted(drive):
     clock = drive.clock
-    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0)
+    gate = GateAlone(GATE_KEY, Gate(), roll=lambda: 0.0)
     script = Scripted(status_error(429, headers={"retry-after": "7"}), "ok")
     assert drive.run(script, admissions=[gate], target="api") == "ok"
     assert sum(clock.sleeps) == pytest.approx(7)
@@ -367,7 +366,7 @@ def test_a_guard_waits_at_the_gate_and_the_attempt_is_not_counted(drive):
 
 def test_a_guard_with_an_open_breaker_raises_its_last_real_error():
     clock = VirtualClock()
-    breaker = BreakerAdmission(BREAKER_KEY, Breaker(failures=2))
+    breaker = BreakerAlone(BREAKER_KEY, Breaker(failures=2))
     with mulligan.testing.virtual_time(clock):
         guard = mulligan.Guard("api", effects="read", admissions=[breaker])
         with pytest.raises(Exception, match="status 503"):
@@ -386,8 +385,8 @@ def test_a_store_that_is_down_stops_no_call(clock):
 
     heard: list[object] = []
     state = FailOpen(Down(), heard.append)
-    breaker = BreakerAdmission(BREAKER_KEY, FIVE, shared=state)
-    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=state)
+    breaker = BreakerAlone(BREAKER_KEY, FIVE, shared=state)
+    gate = GateAlone(GATE_KEY, Gate(), roll=lambda: 0.0, shared=state)
     for _ in range(5):
         assert isinstance(call(gate, clock), Admitted)
         assert isinstance(call(breaker, clock, "failed", SERVER), Admitted)
@@ -396,7 +395,7 @@ def test_a_store_that_is_down_stops_no_call(clock):
 
 
 def test_calls_that_began_with_the_failed_one_show_that_not_all_fail(clock):
-    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0)
+    gate = GateAlone(GATE_KEY, Gate(), roll=lambda: 0.0)
     old = [asked(gate, clock) for _ in range(5)]
     clock.now += 60.0
     burst = [asked(gate, clock) for _ in range(10)]
@@ -415,7 +414,7 @@ def test_calls_that_began_with_the_failed_one_show_that_not_all_fail(clock):
 
 def test_who_let_calls_wait_leases_no_more_than_they_need(clock):
     store = Memory(lambda: Moment(clock.now, clock.wall, "store"))
-    gate = GateAdmission(GATE_KEY, Gate(), roll=lambda: 0.0, shared=store.state)
+    gate = GateAlone(GATE_KEY, Gate(), roll=lambda: 0.0, shared=store.state)
     call(gate, clock, "succeeded", None, Quota(limit=19, remaining=0, reset_in=30))
     clock.now += 0.06
     waiters = [CallAdmission(gate.waiting, None, gate) for _ in range(2)]

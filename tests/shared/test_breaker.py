@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mulligan import Failure, Kind, Reach, SettingError
 from mulligan.core.moment import Moment
+from mulligan.shared.admission import result_of
 from mulligan.shared.breaker import (
     BREAKER,
     AskBreaker,
@@ -18,7 +19,6 @@ from mulligan.shared.breaker import (
     Passed,
     Shut,
     TellBreaker,
-    result_of,
 )
 
 FIVE = Breaker(failures=5, open_at_least=60)

@@ -27,7 +27,7 @@ def answer(remaining, limit=5000, reset=30, tokens=None):
 
 def believed(guard):
     """What the gate of `guard` believes is left, by dimension."""
-    state = guard._engine.here().parts.part("gate").view.state
+    state = guard._engine.here().state.part("gate").view.state
     return {each.dimension: each.remaining for each in state.beliefs}
 
 

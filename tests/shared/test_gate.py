@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan import SettingError
+from mulligan.classify.quotas import Quota, Unit
 from mulligan.core.moment import Moment
 from mulligan.shared.gate.gate import (
     GATE,
@@ -18,7 +19,6 @@ from mulligan.shared.gate.gate import (
     LeaveGate,
     PermitGranted,
 )
-from mulligan.shared.gate.limits import StatedLimit
 from mulligan.shared.gate.state import advanced
 
 PLAIN = Gate()
@@ -58,7 +58,7 @@ class World:
         return shut
 
     def state_that(self, remaining, reset_in=60.0, limit=100.0, turn=None, **more):
-        said = StatedLimit(
+        said = Quota(
             dimension="requests", limit=limit, remaining=remaining, reset_in=reset_in, **more
         )
         self.leave(stated=(said,), turn=turn)
@@ -230,7 +230,7 @@ def test_below_ten_remaining_calls_are_spaced_out_until_above_twenty():  # R-L8
 
 def test_tokens_are_estimated_reserved_and_settled():
     world = World()
-    said = StatedLimit(dimension="tokens", unit="tokens", limit=1000, remaining=1000, reset_in=60)
+    said = Quota(dimension="tokens", unit=Unit.TOKENS, limit=1000, remaining=1000, reset_in=60)
     world.leave(stated=(said,))
     assert isinstance(world.enter("a", tokens=600), PermitGranted)
     assert world.enter("b", tokens=600) == GateWait(
@@ -244,8 +244,8 @@ def test_every_dimension_must_let_it_through():
     world = World()
     world.leave(
         stated=(
-            StatedLimit(dimension="requests", limit=50, remaining=40, reset_in=60),
-            StatedLimit(dimension="unified-5h", unit="share", limit=1, remaining=0, reset_in=9000),
+            Quota(dimension="requests", limit=50, remaining=40, reset_in=60),
+            Quota(dimension="unified-5h", unit=Unit.SHARE, limit=1, remaining=0, reset_in=9000),
         )
     )
     assert world.enter().delay == 9000
@@ -260,7 +260,7 @@ def test_beliefs_expire():
     assert not world.state.beliefs
     # Nobody has said that anything is left again: one call goes ahead.
     wait = world.enter()
-    assert (wait.because, wait.hears) == ("one call goes ahead", True)
+    assert (wait.because, wait.wakes_early) == ("one call goes ahead", True)
 
 
 def test_waiters_are_released_with_a_spread():  # E-A18
@@ -312,7 +312,7 @@ def known_bucket():
     for level in range(18, -1, -1):
         assert isinstance(world.enter(f"first {level}"), PermitGranted)
     for level in range(18, -1, -1):
-        said = StatedLimit(dimension="requests", limit=20, remaining=level, reset_in=20.0 - level)
+        said = Quota(dimension="requests", limit=20, remaining=level, reset_in=20.0 - level)
         world.leave(f"first {level}", stated=(said,))
     assert world.burst() == 0
     assert world.state.beliefs[0].rate == pytest.approx(1.0, rel=0.02)
@@ -478,7 +478,7 @@ def test_no_more_is_handed_out_than_remains(remaining, holders, most, order):
 
 
 said = st.builds(
-    StatedLimit,
+    Quota,
     dimension=st.sampled_from(["requests", "tokens", "odd"]),
     unit=st.sampled_from(["requests", "tokens", "share"]),
     limit=st.none() | st.floats(0, 1e6),
@@ -544,8 +544,8 @@ def test_a_reset_a_month_away_is_believed_for_the_horizon_then_one_call_looks():
 @pytest.mark.parametrize(("left", "scouts"), [(24_999, False), (10, True)])
 def test_a_reset_of_a_limit_of_which_most_is_left_needs_no_call_that_goes_ahead(left, scouts):
     """A full bucket of 25,000 states a reset in 2 ms: one call at a time went through it."""
-    stated = StatedLimit(
-        dimension="requests", unit="requests", limit=25_000, remaining=24_999, reset_in=0.002
+    stated = Quota(
+        dimension="requests", unit=Unit.REQUESTS, limit=25_000, remaining=24_999, reset_in=0.002
     )
     told = LeaveGate(id="", turn=0, reply="answered", settings=Gate(), stated=(stated,))
     state, _ = told(GateState(), Moment(100.0, 1e9))

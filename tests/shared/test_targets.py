@@ -60,7 +60,7 @@ def test_a_guard_goes_where_the_environment_says(monkeypatch, tmp_path):
     guard = mulligan.Guard("acme")
     assert guard.call(Scripted("well")) == "well"
     assert (tmp_path / "state.db").exists()
-    assert not guard._engine.place.is_calm  # others may have changed it: every call looks
+    assert not guard._engine.shared.is_calm  # others may have changed it: every call looks
 
 
 def test_the_environment_wins_over_the_policy_and_the_option_over_both(monkeypatch, tmp_path):
@@ -73,7 +73,7 @@ def test_the_environment_wins_over_the_policy_and_the_option_over_both(monkeypat
 
 
 def _url(guard):
-    return guard._engine.place.parts.home.url
+    return guard._engine.shared.state.home.url
 
 
 def test_what_is_shared_in_memory_is_forgotten_between_tests():

@@ -11,12 +11,12 @@ import pytest
 
 import mulligan
 from mulligan.core.admission import Admitted, Hold
-from mulligan.shared.gate.client import GateAdmission
 from mulligan.shared.gate.gate import Gate
 from mulligan.stores import open as urls
 from mulligan.stores.memory import Memory
 from mulligan.stores.state_machine import Key
 from mulligan.testing import Scripted
+from tests.shared.without_queue import GateAlone
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def in_child(work) -> bool:
 
 
 def gate(**options):
-    return GateAdmission(Key("api", "gate"), Gate(), roll=lambda: 0.0, **options)
+    return GateAlone(Key("api", "gate"), Gate(), roll=lambda: 0.0, **options)
 
 
 def passes(admission) -> bool:
@@ -78,7 +78,7 @@ def test_a_store_is_opened_in_the_child_though_another_was_being_opened_at_the_f
 def test_a_child_calls_through_its_guard_whatever_the_parents_threads_were_doing():
     guard = mulligan.Guard("forked", effects="read", observe=lambda _: {})
     guard.call(Scripted("well"))
-    parts = guard._engine.here().parts
+    parts = guard._engine.here().state
     assert parts is not None
     locks = [parts.part("gate")._lock, parts.part("gate").view._lock, parts._lock]
     with held(locks[0]), held(locks[1]), held(locks[2]):

@@ -30,9 +30,9 @@ from mulligan.shared.breaker import (
 from mulligan.shared.gate.gate import EnterGate, Gate, GateWait, LeaveGate
 from mulligan.stores.entries import JournalLine
 from mulligan.stores.local_files import file_system
-from mulligan.stores.sqlite.file import _inherited
+from mulligan.stores.sqlite.file import _inherited, boot_moment
 from mulligan.stores.sqlite.journal import journal_file
-from mulligan.stores.sqlite.store import Sqlite, boot_moment
+from mulligan.stores.sqlite.store import Sqlite
 from mulligan.stores.state_machine import Key
 
 KEY = Key("target", "breaker")
@@ -89,14 +89,14 @@ def test_a_file_that_is_no_store_is_refused(path):
 
 def test_hot_state_is_quick_and_the_journal_is_safe(store):
     used(store)
-    for file, level in ((store._hot, 1), (store._cold, 2)):  # NORMAL, FULL
+    for file, level in ((store.state, 1), (store.keys, 2)):  # NORMAL, FULL
         assert file.reader.execute("PRAGMA synchronous").fetchone() == (level,)
         assert file.reader.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
 def test_a_schema_from_the_future_is_refused(store, path):
     used(store)
-    store._hot.reader.execute("PRAGMA user_version = 99")
+    store.state.reader.execute("PRAGMA user_version = 99")
     store.close()
     with pytest.raises(StoreError, match=r"has schema 99, this mulligan knows 2; upgrade it$"):
         used(Sqlite(path))
@@ -105,10 +105,10 @@ def test_a_schema_from_the_future_is_refused(store, path):
 def test_an_older_schema_is_migrated_on_first_use(store, path):
     used(store)
     store.close()
-    store._hot._migrations = (*store._hot._migrations, "ALTER TABLE state ADD COLUMN note TEXT")
-    store._hot._identity = None
+    store.state._migrations = (*store.state._migrations, "ALTER TABLE state ADD COLUMN note TEXT")
+    store.state._identity = None
     assert store.state.peek(KEY, BREAKER)[0].hand == "blocked"
-    assert store._hot.reader.execute("PRAGMA user_version").fetchone() == (3,)
+    assert store.state.reader.execute("PRAGMA user_version").fetchone() == (3,)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_network_file_system_is_refused(path, monkeypatch):
 def test_a_state_that_cannot_be_read_is_begun_anew_but_a_key_is_not(store):
     used(store)
     store.keys.transact(KEY, ManualOverride(move="block"))
-    for file in (store._hot, store._cold):
+    for file in (store.state, store.keys):
         with file.writing() as connection:
             connection.execute("UPDATE state SET body = '[1,2]'")
     assert store.state.peek(KEY, BREAKER)[0] == Circuit()
@@ -170,7 +170,7 @@ def test_a_fork_while_another_thread_writes_does_not_lock_the_child(store):
     begun, done = threading.Event(), threading.Event()
 
     def hold():
-        with store._hot.writing():
+        with store.state.writing():
             begun.set()
             done.wait(10)
 
@@ -219,13 +219,13 @@ def at_once(number, work, *args):
 
 def test_threads_that_have_ended_leave_one_connection_for_the_next_one(store):
     used(store)
-    (mine,) = store._hot._handles.values()
+    (mine,) = store.state._handles.values()
     at_once(8, used, store)
-    left = list(store._hot._handles.values())
+    left = list(store.state._handles.values())
     assert len(left) == 2
     assert mine in left
     at_once(1, used, store)
-    assert list(store._hot._handles.values()) == left  # it was taken over, and given back
+    assert list(store.state._handles.values()) == left  # it was taken over, and given back
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")
@@ -247,7 +247,7 @@ def test_threads_that_have_ended_leave_no_descriptors(store, path):
 def test_a_connection_that_was_left_is_closed_with_its_store(store, path):
     at_once(2, used, store)
     store.close()
-    assert not store._hot._handles
+    assert not store.state._handles
     used(store)
 
 
@@ -292,7 +292,7 @@ def test_a_writer_that_does_not_come_back_holds_nobody_up_for_more_than_250_ms(s
     used(store)
     other = Sqlite(path)
     other.state.peek(KEY, BREAKER)
-    with store._hot.writing():
+    with store.state.writing():
         late = pytest.raises(StoreDown, match=r"another process has been writing for 0.2s$")
         with within(0.25), late:
             other.state.transact(KEY, ManualOverride(move="reset"))
@@ -440,7 +440,7 @@ def test_boot_time_is_the_same_for_all_processes():
 
 def test_the_state_of_a_target_is_one_row(store):
     used(store)
-    other = sqlite3.connect(store._hot.path)
+    other = sqlite3.connect(store.state.path)
     row = other.execute("SELECT * FROM state").fetchone()
     other.close()
     assert row[:4] == ("target", "", "breaker", "breaker")

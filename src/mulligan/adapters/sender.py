@@ -24,10 +24,10 @@ from ..calls.clock import world
 from ..calls.context import key_around
 from ..calls.notes import annotate, attach, story
 from ..classify.classifier import classifier
+from ..classify.objects import headers_of
 from ..core.failure import Effects, Failure, Kind, Reach
 from ..errors import FailedAnswer, NotAdmitted, SettingError
 from ..once.api import new_key
-from ..shared.guard_target import headers_of
 from .effects import asks_a_model, effects_of, stated_effects
 from .runtime_classes import runtime_class
 

@@ -75,12 +75,7 @@ class AnswerCache:
         self._lock = Lock()
 
     def key_of(self, calls: list[list[str]], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """The key of a call with these arguments.
-
-        Args:
-            calls: What is called: switches that share a cache call different functions.
-            args: By position.
-            kwargs: By name.
+        """The key of a call of `calls`: switches that share a cache call different functions.
 
         Raises:
             SettingError: They cannot be compared.

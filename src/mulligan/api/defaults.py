@@ -1,4 +1,4 @@
-"""Resolves the options of a guard into defaults (shared parts: `shared.guard_target`)."""
+"""Resolves the options of a guard into defaults (what callers share: `shared.guard_target`)."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _observer(shares: GuardTarget | None, options: GuardOptions) -> Observer | N
         return None
     from ..shared.guard_target import Observer
 
-    return Observer(read, shares.wants.gate)
+    return Observer(read, shares.settings.gate)
 
 
 def _nothing(_answer: object) -> None:
@@ -164,7 +164,7 @@ def _nothing(_answer: object) -> None:
 def _estimate(shares: GuardTarget | None, options: GuardOptions) -> Callable[..., float] | None:
     given: Any = options.get("estimate")
     for name in ("estimate", "spent"):
-        if options.get(name) is not None and shares is not None and shares.wants.gate is None:
+        if options.get(name) is not None and shares is not None and shares.settings.gate is None:
             raise SettingError(f"{name} needs a gate; this guard has gate=False")
     if given is None or shares is None:
         return None

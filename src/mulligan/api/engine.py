@@ -25,7 +25,7 @@ from ..calls.callables import (
 )
 from ..calls.context import ambient_task, ambient_world
 from ..errors import SettingError
-from ..shared.target import ALONE, IN_TASK, STORE, place_for, place_in
+from ..shared.target import ALONE, IN_TASK, STORE, target_for, target_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Engine:
         "metadata",
         "options",
         "path",
-        "place",
+        "shared",
         "sharing",
         "target",
     )
@@ -90,7 +90,7 @@ class Engine:
         self.deadline: float | None = None
         self.path = "known" if options.get("context") else "calm"
         # What the callers of the target share; a test's world has targets of its own.
-        self.place = ALONE
+        self.shared = ALONE
         if not options.keys() <= _LIGHT or options.get("effects") not in _EFFECTS:
             self._check_names()
             settings = self.settings
@@ -121,27 +121,27 @@ class Engine:
 
     def _measures_slow_calls(self) -> bool:
         """Whether the breaker must know how long successes take."""
-        breaker = None if self.sharing is None else self.sharing.wants.breaker
+        breaker = None if self.sharing is None else self.sharing.settings.breaker
         return breaker is not None and breaker.slow is not None
 
     def _settle(self) -> None:
         """Join the target of a guard that was given no settings."""
         from ..shared import guard_target as sharing  # noqa: F401 -- before a failure needs it
 
-        self.place = place_for(self.target, "")
-        place = self.here()
-        place.has_default = True
-        if place.parts is not None or os.environ.get(STORE):
+        self.shared = target_for(self.target, "")
+        shared = self.here()
+        shared.has_default = True
+        if shared.state is not None or os.environ.get(STORE):
             _ = self.settings  # another guard has settings: they must be the same
 
     def here(self) -> Target:
-        """The place in the world around the call."""
-        place = self.place
-        if place is not ALONE and self.options.get("store") is None:
+        """The target, in the world around the call."""
+        shared = self.shared
+        if shared is not ALONE and self.options.get("store") is None:
             world = ambient_world.get()
             if world is not None and world.store is not None:
-                return place_in(world.store, place.target, place.scope)
-        return place
+                return target_in(world.store, shared.name, shared.scope)
+        return shared
 
     def _check_names(self) -> None:
         from .options import OPTIONS, OTHER_WORDS, SHARED
@@ -171,7 +171,7 @@ class Engine:
             settings, self.sharing = resolve(self.target, self.options)
             if self.sharing is not None:
                 self.sharing.join()
-                self.place = self.sharing.place
+                self.shared = self.sharing.target
             self._settings = settings
         return settings
 
@@ -186,7 +186,7 @@ class Engine:
         self.sharing.adjust(**changes)
 
     def around(self) -> Target:
-        """The place of a call with a world or a task around it; see `surroundings`."""
+        """The target of a call with a world or a task around it; see `surroundings`."""
         return self.here() if ambient_task.get() is None else IN_TASK
 
     @staticmethod
@@ -224,6 +224,7 @@ class Engine:
     # An attempt has been made unasked and has succeeded, but its answer says something new
 
     def observe_answer(self, function: Any, answer: Any, mark: int) -> Any:
+        refuse_unstarted(answer, name_of(function))
         session = (_loaded or _drivers()).Session(self.settings, name_of(function), mark)
         if session.admissions is not None:
             session.admissions.observe(answer)
@@ -243,15 +244,10 @@ class Engine:
         """`answer`, told where others have failed; a coroutine that guards it if it is one."""
         if answer.__class__ is COROUTINE:
             return self.guard_coroutine(function, args, kwargs, mark, answer)
-        self.refuse(function, answer)
+        refuse_unstarted(answer, name_of(function))
         if not self.here().is_calm:
             self.tell_success(function, mark)
         return answer
-
-    @staticmethod
-    def refuse(function: Any, answer: Any) -> None:
-        """Refuse work that has not started, which would run unguarded."""
-        refuse_unstarted(answer, name_of(function))
 
     def guard_coroutine(self, function: Any, args: Any, kwargs: Any, mark: int, begun: Any) -> Any:
         """A coroutine that guards the coroutine `begun`."""

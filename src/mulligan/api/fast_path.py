@@ -1,8 +1,8 @@
 """Wrappers around user functions: the fast path of a call that succeeds at once.
 
 Calm means that a success need not be reported: no judge, no deadline, no timeout, no context,
-no listener for successes, no admissions, no task around the call, and nothing amiss at the place
-where callers of the target meet, which has answered before. A calm call costs a check before, a
+no listener for successes, no admissions, no task around the call, and nothing amiss with what the
+callers of the target share, which has answered before. A calm call costs a check before, a
 check after and a `try`; the loop and the core load at the first failure, or with the first call to
 a target. Keywords are handed on where there are any: handing on none costs as much as a check.
 """
@@ -16,6 +16,7 @@ from time import monotonic
 from ..calls.callables import (
     ASYNC,
     ASYNC_GENERATOR,
+    COROUTINE,
     GENERATOR,
     PLAIN,
     function_kind,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
     from .engine import Engine
 
-__all__ = ("wrap",)
+__all__ = ("async_observed", "plain_observed", "wrap")
 
 
 _CO_COROUTINE = 0x80  # inspect's constant; inspect is too dear for a first import
@@ -58,10 +59,10 @@ def wrap(engine: Engine, function: Any) -> Any:
 
 
 def _plain(engine: Engine, function: Any) -> Any:
-    place = engine.place
+    shared = engine.shared
 
     def calm(*args: Any, **kwargs: Any) -> Any:
-        here: Any = engine.around() if surroundings.exist else place
+        here: Any = engine.around() if surroundings.exist else shared
         if not here.is_calm:
             return engine.run(function, args, kwargs)
         mark = endings.count
@@ -82,10 +83,10 @@ def _plain(engine: Engine, function: Any) -> Any:
 
 
 def _async(engine: Engine, function: Any) -> Any:
-    place = engine.place
+    shared = engine.shared
 
     async def calm(*args: Any, **kwargs: Any) -> Any:
-        here: Any = engine.around() if surroundings.exist else place
+        here: Any = engine.around() if surroundings.exist else shared
         if not here.is_calm:
             return await engine.arun(function, args, kwargs)
         mark = endings.count
@@ -106,10 +107,10 @@ def _async(engine: Engine, function: Any) -> Any:
 
 
 def _plain_timed(engine: Engine, function: Any) -> Any:
-    place, now = engine.place, engine.now
+    shared, now = engine.shared, engine.now
 
     def timed(*args: Any, **kwargs: Any) -> Any:
-        here: Any = engine.around() if surroundings.exist else place
+        here: Any = engine.around() if surroundings.exist else shared
         if not here.is_calm:
             return engine.run(function, args, kwargs)
         mark = endings.count
@@ -133,7 +134,7 @@ def _plain_timed(engine: Engine, function: Any) -> Any:
 def _async_timed(engine: Engine, function: Any) -> Any:
     from ..calls.async_time import armed, cut, kept
 
-    place, now, deadline = engine.place, engine.now, engine.deadline or 0.0
+    shared, now, deadline = engine.shared, engine.now, engine.deadline or 0.0
     name, loaded = engine.target or name_of(function), sys.modules
     # Written with `async def`: what it returns is a coroutine of the interpreter's own kind.
     code = getattr(function, "__code__", None)
@@ -143,7 +144,7 @@ def _async_timed(engine: Engine, function: Any) -> Any:
         return TimeoutError(f"{name} was cut at its deadline, {deadline:g}s into attempt 1")
 
     async def timed(*args: Any, **kwargs: Any) -> Any:
-        here: Any = engine.around() if surroundings.exist else place
+        here: Any = engine.around() if surroundings.exist else shared
         if not here.is_calm:
             return await engine.arun(function, args, kwargs)
         mark = endings.count
@@ -175,11 +176,11 @@ def _async_timed(engine: Engine, function: Any) -> Any:
 
 
 def _plain_known(engine: Engine, function: Any) -> Any:
-    place, known = engine.place, ambient_context
+    shared, known = engine.shared, ambient_context
     name, target, metadata = name_of(function), engine.target, engine.metadata
 
     def in_context(*args: Any, **kwargs: Any) -> Any:
-        here: Any = engine.around() if surroundings.exist else place
+        here: Any = engine.around() if surroundings.exist else shared
         if not here.is_calm:
             return engine.run(function, args, kwargs)
         mark, context = endings.count, Context(name, target, metadata)
@@ -203,11 +204,11 @@ def _plain_known(engine: Engine, function: Any) -> Any:
 
 
 def _async_known(engine: Engine, function: Any) -> Any:
-    place, known = engine.place, ambient_context
+    shared, known = engine.shared, ambient_context
     name, target, metadata = name_of(function), engine.target, engine.metadata
 
     async def in_context(*args: Any, **kwargs: Any) -> Any:
-        here: Any = engine.around() if surroundings.exist else place
+        here: Any = engine.around() if surroundings.exist else shared
         if not here.is_calm:
             return await engine.arun(function, args, kwargs)
         mark, context = endings.count, Context(name, target, metadata)
@@ -230,26 +231,69 @@ def _async_known(engine: Engine, function: Any) -> Any:
     return in_context
 
 
-def _plain_observed(engine: Engine, function: Any) -> Any:
-    from ..shared.gate.fast_path import call
-
-    fast_path = engine.fast_path
+def plain_observed(engine: Engine, function: Any) -> Any:
+    """`function` under a guard that reads the quotas in each answer."""
+    shared, fast_path = engine.shared, engine.fast_path
     assert fast_path is not None  # noqa: S101 -- what makes the path this one
 
     def observed(*args: Any, **kwargs: Any) -> Any:
-        return call(engine, fast_path, function, args, kwargs)
+        here: Any = engine.around() if surroundings.exist else shared
+        if not here.is_clear:
+            return engine.run(function, args, kwargs)
+        mark, begun = endings.count, fast_path.begin()
+        try:
+            answer = function(*args, **kwargs)
+        except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
+            error = caught
+        except BaseException:
+            fast_path.end()
+            raise
+        else:
+            under_way = begun - fast_path.end()
+            # If other calls have failed meanwhile, report this success normally.
+            if here.is_clear and fast_path.is_enough(answer, under_way):
+                return answer
+            if answer.__class__ is COROUTINE:
+                return engine.guard_coroutine(function, args, kwargs, mark, answer)
+            return engine.observe_answer(function, answer, mark)
+        try:
+            fast_path.end()
+            return engine.recover(function, args, kwargs, error, (mark,))
+        finally:
+            del error
 
     return observed
 
 
-def _async_observed(engine: Engine, function: Any) -> Any:
-    from ..shared.gate.fast_path import acall
-
-    fast_path = engine.fast_path
+def async_observed(engine: Engine, function: Any) -> Any:
+    """The same for a coroutine function."""
+    shared, fast_path = engine.shared, engine.fast_path
     assert fast_path is not None  # noqa: S101 -- what makes the path this one
 
     async def observed(*args: Any, **kwargs: Any) -> Any:
-        return await acall(engine, fast_path, function, args, kwargs)
+        here: Any = engine.around() if surroundings.exist else shared
+        if not here.is_clear:
+            return await engine.arun(function, args, kwargs)
+        mark, begun = endings.count, fast_path.begin()
+        try:
+            answer = function(*args, **kwargs)
+            if hasattr(answer, "__await__"):
+                answer = await answer
+        except Exception as caught:  # noqa: BLE001 -- classified, decided, raised
+            error = caught
+        except BaseException:
+            fast_path.end()
+            raise
+        else:
+            under_way = begun - fast_path.end()
+            if here.is_clear and fast_path.is_enough(answer, under_way):
+                return answer
+            return engine.observe_answer(function, answer, mark)
+        try:
+            fast_path.end()
+            return await engine.arecover(function, args, kwargs, error, (mark,))
+        finally:
+            del error
 
     return observed
 
@@ -305,12 +349,12 @@ _MAKERS: dict[tuple[str, str], Callable[[Engine, Any], Any]] = {
     (PLAIN, "calm"): _plain,
     (PLAIN, "timed"): _plain_timed,
     (PLAIN, "known"): _plain_known,
-    (PLAIN, "observed"): _plain_observed,
+    (PLAIN, "observed"): plain_observed,
     (PLAIN, "watched"): _plain_watched,
     (ASYNC, "calm"): _async,
     (ASYNC, "timed"): _async_timed,
     (ASYNC, "known"): _async_known,
-    (ASYNC, "observed"): _async_observed,
+    (ASYNC, "observed"): async_observed,
     (ASYNC, "watched"): _async_watched,
     **{(GENERATOR, path): _generator for path in PATHS},
     **{(ASYNC_GENERATOR, path): _async_generator for path in PATHS},

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..calls.callables import known_results
+from ..calls.callables import known_results, name_of, refuse_unstarted
 from ..calls.context import endings, surroundings
 from ..errors import SettingError
 from .engine import Engine
-from .fast_path import wrap
+from .fast_path import async_observed, plain_observed, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Guard:
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """Call `function` with these arguments, as often as it takes and is allowed."""
         engine = self._engine
-        here: Any = engine.around() if surroundings.exist else engine.place
+        here: Any = engine.around() if surroundings.exist else engine.shared
         if engine.is_calm and here.is_calm:
             mark = endings.count
             try:
@@ -118,10 +118,8 @@ class Guard:
                 return engine.recover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
-        if engine.fast_path is not None and engine.path == "observed":
-            from ..shared.gate.fast_path import call
-
-            return call(engine, engine.fast_path, function, args, kwargs)  # type: ignore[no-any-return]
+        if engine.path == "observed":
+            return plain_observed(engine, function)(*args, **kwargs)  # type: ignore[no-any-return]
         return engine.run(function, args, kwargs)  # type: ignore[no-any-return]
 
     async def acall(
@@ -129,7 +127,7 @@ class Guard:
     ) -> T:
         """Call and await `function` with these arguments, as often as it takes and is allowed."""
         engine = self._engine
-        here: Any = engine.around() if surroundings.exist else engine.place
+        here: Any = engine.around() if surroundings.exist else engine.shared
         if engine.is_calm and here.is_calm:
             mark = endings.count
             try:
@@ -141,7 +139,7 @@ class Guard:
             else:
                 if here.is_calm and answer.__class__ in known_results:
                     return answer  # type: ignore[no-any-return]
-                engine.refuse(function, answer)
+                refuse_unstarted(answer, name_of(function))
                 if not here.is_calm:
                     engine.tell_success(function, mark)
                 return answer  # type: ignore[no-any-return]
@@ -149,10 +147,8 @@ class Guard:
                 return await engine.arecover(function, args, kwargs, error, (mark,))  # type: ignore[no-any-return]
             finally:
                 del error
-        if engine.fast_path is not None and engine.path == "observed":
-            from ..shared.gate.fast_path import acall
-
-            return await acall(engine, engine.fast_path, function, args, kwargs)  # type: ignore[no-any-return]
+        if engine.path == "observed":
+            return await async_observed(engine, function)(*args, **kwargs)  # type: ignore[no-any-return]
         return await engine.arun(function, args, kwargs)  # type: ignore[no-any-return]
 
     def stream(

@@ -84,7 +84,7 @@ class _Route(NamedTuple):
         match tale.ending:
             case Ending.PARKED:
                 # Without a gate the time that the server named would be forgotten.
-                goes_on = engine.sharing is not None and engine.sharing.wants.gate is not None
+                goes_on = engine.sharing is not None and engine.sharing.settings.gate is not None
             case Ending.DEADLINE:
                 goes_on = policy.deadline is None  # else it was the guard's own
             case _:

@@ -21,11 +21,12 @@ from .emit import report
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ..core.admission import Admission, Answer, Outcome, SharedTarget
+    from ..core.admission import Admission, Answer, Outcome
     from ..core.decide import Call
     from ..core.events import EventName
     from ..core.failure import Failure
     from ..core.ports import Clock
+    from ..shared.admission import TargetCall
     from .budget import Task
     from .settings import CallSettings
 
@@ -58,14 +59,11 @@ class Admissions:
 
     Whatever an admission raises is reported: if it cannot answer, the attempt is made.
 
-    Args:
-        settings: The guard's; its own admissions are asked first, outermost first.
-        call: The call.
-        clock: The clock of the call.
-        task: The task around it, whose budget its waits are charged to.
-        target: Breaker, gate and tokens of the target, asked last; None without a target.
+    The guard's own admissions are asked first, outermost first; the target's breaker, gate and
+    tokens last. Waits are charged to the budget of the task.
 
     Attributes:
+        asked_at: When it was last asked for admission: an attempt begins when it is admitted.
         changes: Events about what callers share, for the session to announce.
         hold: What the call waits for, from `held` until it has asked again.
         stated: What the answer to the attempt under way stated about limits; before `leave`.
@@ -73,11 +71,18 @@ class Admissions:
         was_cut: Whether it failed because the caller ran out of time; before `leave`.
     """
 
-    __slots__ = (
-        *("_admitted", "_call", "_clock", "_held_at", "_hold_began_at", "_is_in", "_is_promised"),
-        *("_is_weighed", "_settings", "_task", "_ticket", "changes", "hold", "is_remote"),
-        *("stated", "target", "took", "was_cut"),
-    )
+    asked_at = 0.0
+    # The guard's admissions that admitted the attempt, with their tickets, outermost first.
+    _admitted: tuple[tuple[Admission, object], ...] = ()
+    _is_in = False  # whether an attempt is under way
+    _is_promised = False  # whether the target holds a queue's place or tokens for one
+    _is_weighed = False  # whether it is known what the call may take
+    _held_at: float | None = None  # since when it waits to be admitted, if it does
+    _hold_began_at = 0.0
+    hold: Hold | None = None
+    stated: Iterable[Any] = ()
+    took: float | None = None
+    was_cut = False
 
     def __init__(
         self,
@@ -85,23 +90,11 @@ class Admissions:
         call: Call,
         clock: Clock,
         task: Task | None,
-        target: SharedTarget | None,
+        target: TargetCall | None,
     ) -> None:
         self._settings, self._call, self._clock, self._task = settings, call, clock, task
         self.target = target
         self.is_remote = target is not None and target.is_remote
-        # The guard's admissions that admitted the attempt, with their tickets, outermost first;
-        self._admitted: tuple[tuple[Admission, object], ...] = ()
-        self._ticket: object = None  # and the target's
-        self._is_in = False  # whether an attempt is under way
-        self._is_promised = False  # whether the target holds a queue's place or tokens for one
-        self._is_weighed = False  # whether it is known what the call may take
-        self._held_at: float | None = None  # since when it waits to be admitted, if it does
-        self._hold_began_at = 0.0
-        self.hold: Hold | None = None
-        self.stated: Iterable[Any] = ()
-        self.took: float | None = None
-        self.was_cut = False
         self.changes: _Changes = []
 
     # Before an attempt
@@ -110,7 +103,7 @@ class Admissions:
         """The first attempt was made unasked, while all was calm; `mark` is when it began."""
         self._is_in = True
         if self.target is not None:
-            self._ticket = self.target.ticket_since(mark)
+            self.target.begun_unasked(mark)
 
     @property
     def may_ask_store(self) -> bool:
@@ -126,7 +119,7 @@ class Admissions:
         try:
             tokens = _counted(estimate(*args, **kwargs))
             if self.target is not None:
-                self.target.weigh(tokens)
+                self.target.estimate = tokens
         except Exception as trouble:  # noqa: BLE001 -- without an estimate, the call is made
             report("estimate", estimate, trouble)
 
@@ -145,6 +138,7 @@ class Admissions:
     def _ask(self) -> Hold | None:  # noqa: C901 -- each answer to the question, in order
         target, call = self.target, self._call
         now, wall = self._clock.now(), self._clock.wall()
+        self.asked_at = now
         if now >= call.deadline_at:
             if self.hold is not None:
                 raise self._not_admitted(self.hold)
@@ -162,10 +156,9 @@ class Admissions:
                 report("admission", admission, trouble)
                 continue
             match answer:
-                case Admitted() if admission is target:
-                    self._ticket = answer.ticket
                 case Admitted():
-                    self._admitted = (*self._admitted, (admission, answer.ticket))
+                    if admission is not target:
+                        self._admitted = (*self._admitted, (admission, answer.ticket))
                 case Hold():
                     self._is_promised = True
                     self._give_back(now, wall)
@@ -179,7 +172,7 @@ class Admissions:
         return None
 
     @staticmethod
-    def _fund(target: SharedTarget, now: float, wall: float) -> Hold | None:
+    def _fund(target: TargetCall, now: float, wall: float) -> Hold | None:
         try:
             return target.fund(now=now, wall=wall)
         except Exception as trouble:  # noqa: BLE001 -- if tokens cannot be counted, it is retried
@@ -230,13 +223,7 @@ class Admissions:
         return self._left_to_wait(hold, progress_at, self._clock.now())
 
     def _left_to_wait(self, hold: Hold, progress_at: float, now: float) -> float:
-        """Seconds for which the call may go on waiting to be admitted.
-
-        Args:
-            hold: What it waits for.
-            progress_at: When the target last answered a call.
-            now: The time.
-        """
+        """Seconds for which the call may go on waiting, where the target last answered then."""
         call, policy = self._call, self._call.policy
         held_at = now if self._held_at is None else self._held_at
         began = held_at if call.first_failed_at is None else call.first_failed_at
@@ -279,17 +266,7 @@ class Admissions:
     def may_tell_store(self) -> bool:
         """Whether to tell of a success could take a round trip to a store."""
         target = self.target
-        return (
-            target is not None and self.is_remote and target.must_write(self._ticket, self.stated)
-        )
-
-    def tell_success(self) -> None:
-        """Tell all who admitted the attempt that it has succeeded."""
-        self.leave("succeeded")
-
-    def cancel(self) -> None:
-        """Give back permits and tokens of an attempt that is not made, or was cancelled."""
-        self.leave("cancelled")
+        return target is not None and self.is_remote and target.must_write(self.stated)
 
     def leave(
         self,
@@ -301,25 +278,18 @@ class Admissions:
 
         A retry that was scheduled and is not made any more is ``cancelled``, too. So is, for the
         admissions, an attempt that `was_cut`: it says nothing about the target. The tokens of such
-        a retry are gone all the same, for it was made.
-
-        Args:
-            outcome: How it ended.
-            failure: What it failed with.
-            at: When, on both clocks; now, if it is not given.
+        a retry are gone all the same, for it was made. `at` is when, on both clocks; default: now.
         """
         if not (self._is_in or self._is_promised):
             return
         now, wall = (self._clock.now(), self._clock.wall()) if at is None else at
-        target, ticket, self._ticket = self.target, self._ticket, None
+        target = self.target
         stated, self.stated, took, self.took = self.stated, (), self.took, None
         was_cut, self.was_cut = self.was_cut, False
         before, _current.changes = _current.changes, self.changes
         try:
             if target is not None:
-                target.ended(
-                    ticket, outcome, failure, stated, took, now=now, wall=wall, was_cut=was_cut
-                )
+                target.ended(outcome, failure, stated, took, now=now, wall=wall, was_cut=was_cut)
         except Exception as trouble:  # noqa: BLE001 -- the attempt's outcome is what counts
             report("admission", target, trouble)
         finally:
@@ -330,7 +300,6 @@ class Admissions:
 
     def _give_back(self, now: float, wall: float) -> None:
         """The attempt is not made now: cancel what has been granted for it."""
-        self._ticket = None
         self.stated, self.took = (), None
         self._tell("cancelled", None, now, wall)
 

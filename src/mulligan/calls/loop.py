@@ -24,8 +24,8 @@ from .async_time import cut, in_thread, on_trio
 from .callables import COROUTINE, known_results, refuse_unstarted
 from .emit import announce, report
 from .notes import caused, remark, story
-from .queue_wait import await_turn, wait_for_turn
 from .settings import APPLIED, NOT_APPLIED
+from .wakeups import await_turn, wait_for_turn
 
 if TYPE_CHECKING:
     from ..core.dead_letter import ExhaustedCall
@@ -168,7 +168,7 @@ class TellSuccess:
     async def awaited(self, session: Session) -> None:
         admissions = session.admissions
         if admissions is not None and admissions.may_tell_store:
-            await in_thread(admissions.tell_success)
+            await in_thread(admissions.leave, "succeeded")
 
 
 class Blocking:
@@ -338,13 +338,8 @@ def attempts(  # noqa: C901, PLR0912 -- a call, whole, with all its ends
 ) -> Steps:
     """Call `function` until it succeeds or the call has ended.
 
-    Args:
-        session: The call so far.
-        function: What to call.
-        args: Its arguments.
-        kwargs: Its keyword arguments.
-        error: What the attempt that has already been made ended with, if one has.
-        invoke: How an attempt is made; see `streams.OpenStream`.
+    `error` is what the attempt ended with that has already been made, if one has; `invoke` how an
+    attempt is made (`streams.OpenStream`).
     """
     settings = session.settings
     session.work = function, args, kwargs

@@ -166,10 +166,8 @@ def story(error: BaseException) -> Story | None:
 def is_letter_written(error: BaseException, since: int) -> bool:
     """Whether a letter about `error`, or about anything behind it, was written after `since`.
 
-    Args:
-        error: What the attempt raised.
-        since: `endings.count` before the attempt. An error that is raised again, or while an older
-            one is handled, brings the letters of other calls along.
+    That is `endings.count` before the attempt: an error that is raised again, or while an older one
+    is handled, brings the letters of other calls along.
     """
     for each in _chain(error):
         try:
@@ -190,9 +188,7 @@ def mark_letter_written(error: BaseException) -> None:
 def ended_inside(error: BaseException, mark: int) -> Story | None:
     """The story of a call made inside the failed attempt, if `error` ended one.
 
-    Args:
-        error: What the attempt raised.
-        mark: `endings.count` before the attempt; older stories belong to other calls.
+    `mark` is `endings.count` before the attempt; older stories belong to other calls.
     """
     for each in _chain(error):
         pinned = _pinned(each)

@@ -40,9 +40,7 @@ _OURS = ("mulligan.api.", "mulligan.calls.")
 def is_made_in_a_loop(error: BaseException, *, is_block: bool = False) -> bool:
     """Whether a loop stands between the guarded function and the request that raised `error`.
 
-    Args:
-        error: What the attempt raised.
-        is_block: Whether the attempt is a block of `attempts()`, which itself stands in a loop.
+    A block of `attempts()` (`is_block`) itself stands in a loop.
     """
     frames = _frames(error)
     if is_block:

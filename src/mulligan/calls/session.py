@@ -155,16 +155,13 @@ class Session:
         """Count the attempt that begins now, and make it the one that `current()` tells of."""
         self.call.attempt += 1
         self.mark = endings.count
-        self._began_at = self.clock.now()
+        admissions = self.admissions
+        self._began_at = self.clock.now() if admissions is None else admissions.asked_at
         self._token = ambient_context.set(self)
 
     def enter_context(self) -> None:
         """Continue the attempt, perhaps in another context than it began in."""
         self._token = ambient_context.set(self)
-
-    def leave_context(self) -> None:
-        """Hand the attempt to another context, which calls `enter_context`."""
-        self._exit()
 
     def limit(self) -> tuple[float, bool]:
         """Seconds this attempt may take, and whether that is all that is left of the deadline."""
@@ -255,9 +252,9 @@ class Session:
         """The attempt succeeded, and with it the call."""
         self._has_ended = True
         if self._token is not None:
-            self._exit()
+            self.leave_context()
         if self.admissions is not None:
-            self.admissions.tell_success()
+            self.admissions.leave("succeeded")
             if self.admissions.changes:
                 self.announce_changes()
         call, settings = self.call, self.settings
@@ -281,7 +278,7 @@ class Session:
         if self._has_ended:
             return
         self._has_ended = True
-        self._exit()
+        self.leave_context()
         self._give_back()
         if self.call.tries and self.settings.listeners:
             announce(self, "Cancelled", elapsed=self._elapsed())
@@ -303,7 +300,7 @@ class Session:
     ) -> GiveUp | None:
         """Find out what `error` is; the end, if the task that made the call is being cancelled."""
         if self._token is not None:
-            self._exit()
+            self.leave_context()
         if self.is_async and being_cancelled():
             return self._abandoned(error)
         if self.call.attempt == 1 and (args or kwargs):
@@ -537,7 +534,7 @@ class Session:
     def _give_back(self) -> None:
         """Give back permits and tokens of an attempt that is not made."""
         if self.admissions is not None:
-            self.admissions.cancel()
+            self.admissions.leave("cancelled")
             self.announce_changes()
 
     def announce_changes(self) -> None:
@@ -554,7 +551,8 @@ class Session:
         deadline_at = self.call.deadline_at
         return deadline_at - self.clock.now() if deadline_at < inf else inf
 
-    def _exit(self) -> None:
+    def leave_context(self) -> None:
+        """The attempt has ended, or goes on in another context, which calls `enter_context`."""
         token = self._token
         if token is not None:
             self._token = None

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ..core.adaptive import RecentFailures
-    from ..core.admission import Admission, SharedTarget
+    from ..core.admission import Admission
     from ..core.dead_letter import ExhaustedCall
     from ..core.events import Event
     from ..core.failure import Effects, Failure
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..core.ports import Clock, Dice
     from ..core.timeouts import Timeouts
     from ..errors import StoreError
+    from ..shared.admission import TargetCall
 
 from ..core.record import record
 
@@ -115,7 +116,7 @@ class CallSettings:
     metadata: Mapping[str, object]
     admissions: tuple[Admission, ...] = ()
     letters: DeadLetterWriter | None = None
-    shared_target: Callable[[float], SharedTarget] | None = None
+    shared_target: Callable[[float], TargetCall] | None = None
     observe: Observe | None = None
     estimate: Callable[..., float] | None = None
     spent: Callable[[Any], float | None] | None = None

@@ -95,12 +95,7 @@ def _delivering(  # noqa: C901 -- the life of a stream from its first item on
 ) -> Steps:
     """Hand over one item after another. What fails now is committed, never replayed.
 
-    Args:
-        session: The call so far.
-        items: The iterator of the stream.
-        item: Its first item.
-        source: The stream itself.
-        delivered: Where the items are kept for ``resume=``; None without one.
+    `delivered` keeps the items for ``resume=``; it is None without one.
     """
     admissions = session.admissions
     if (

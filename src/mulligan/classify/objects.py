@@ -6,19 +6,30 @@ is used only where the client has read it already.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import MemberDescriptorType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .bodies import NOTHING, Body, read_body
 from .headers import fold
+from .quotas import read_quotas
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Sequence
+
+    from .quotas import Quota
 
     Get = Callable[[object, str, None], Any]
 
-__all__ = ("HttpEvidence", "careful_get", "evidence_in", "response_evidence")
+__all__ = (
+    "HttpEvidence",
+    "careful_get",
+    "evidence_in",
+    "headers_of",
+    "quotas_in_error",
+    "response_evidence",
+)
 
 
 class HttpEvidence(NamedTuple):
@@ -178,3 +189,22 @@ def _with_codes(body: Body, *codes: object) -> Body:
                 known = (lowered, *body.codes)
                 body = replace(body, codes=known, code=body.code or code)
     return body
+
+
+def quotas_in_error(error: Any, /, *, now: float) -> Sequence[Quota]:
+    """The quotas in the headers of an exception, found by its shape."""
+    headers = evidence_in(error, is_known=False).headers
+    return read_quotas(headers, now=now) if headers else ()
+
+
+def headers_of(answer: Any, /) -> Any:
+    """The headers of an answer, found by its shape; for ``Guard(observe=…)``.
+
+    Responses of HTTP clients carry them, and what SDKs make of a response often has it behind
+    ``response`` or ``_response``. None where there are none.
+    """
+    for thing in (answer, careful_get(answer, "response"), careful_get(answer, "_response")):
+        headers = careful_get(thing, "headers")
+        if headers is not None and (isinstance(headers, Mapping) or hasattr(headers, "items")):
+            return headers
+    return None

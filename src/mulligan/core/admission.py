@@ -7,13 +7,13 @@ a failure: holding costs time, never an attempt.
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from ..errors import NotAdmitted
 from .record import record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from .failure import Failure
 
@@ -25,7 +25,6 @@ __all__ = (
     "OutOfTokens",
     "Outcome",
     "Refused",
-    "SharedTarget",
     "Waiter",
 )
 
@@ -106,99 +105,4 @@ class Admission(Protocol):
         self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
     ) -> None:
         """The attempt admitted with `ticket` has ended. Must not raise."""
-        ...
-
-
-class SharedTarget(Protocol):
-    """A target with its breaker, gate and retry tokens, as one call uses them."""
-
-    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:
-        """May attempt number `attempt` be made now?"""
-        ...
-
-    @property
-    def is_down(self) -> bool:
-        """Whether the target's breaker is open, and the call waits for it."""
-        ...
-
-    @property
-    def has_gate(self) -> bool:
-        """Whether a gate paces calls to the target."""
-        ...
-
-    @property
-    def believes(self) -> float:
-        """The longest wait for a limit that its gate believes, in seconds; inf without a gate."""
-        ...
-
-    @property
-    def answered_at(self) -> float:
-        """When the target last answered any caller, as far as is known; -inf if it never did."""
-        ...
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether any of it lives outside of this process."""
-        ...
-
-    def is_near(self, now: float) -> bool:
-        """Whether the next `enter` is answered without a round trip."""
-        ...
-
-    def ticket_since(self, mark: int) -> object:
-        """The ticket of an attempt that was made unasked, `mark` endings after the beginning."""
-        ...
-
-    def weigh(self, tokens: float) -> None:
-        """What the call may take of what is counted in tokens."""
-        ...
-
-    def must_write(self, ticket: object, stated: Iterable[Any]) -> bool:
-        """Whether a success with `ticket`, and what its answer stated, is written down.
-
-        `ticket` is None if the attempt was not asked for.
-        """
-        ...
-
-    def reserve(self, failure: Failure, delay: float, *, now: float, wall: float) -> str:
-        """Take tokens for a retry in `delay` seconds: empty, or why it must not be made.
-
-        Asked before it is decided to wait: a wait for nothing is waste.
-        """
-        ...
-
-    @property
-    def owes_tokens(self) -> bool:
-        """Whether a retry was promised for which there were no tokens yet: `fund` it first."""
-        ...
-
-    def fund(self, *, now: float, wall: float) -> Hold | None:
-        """Take tokens for a retry that is due and has none; how long to hold if there are none."""
-        ...
-
-    def ended(
-        self,
-        ticket: object,
-        outcome: Outcome,
-        failure: Failure | None,
-        stated: Iterable[Any],
-        took: float | None,
-        *,
-        now: float,
-        wall: float,
-        was_cut: bool,
-    ) -> None:
-        """The attempt has ended, or a retry that was promised is not made.
-
-        Args:
-            ticket: What the attempt was admitted with; None if it was not, or could not be asked.
-            outcome: How it ended.
-            failure: What it failed with.
-            stated: What the answer stated about limits.
-            took: What the attempt took of what is counted in tokens, if known.
-            now: The time.
-            wall: The time of day.
-            was_cut: Whether it failed because the caller ran out of time, which says nothing about
-                the target; its retry tokens are gone all the same.
-        """
         ...

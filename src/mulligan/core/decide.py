@@ -220,10 +220,17 @@ def _delay(  # noqa: PLR0917 -- the arguments of one formula
     call: Call, failure: Failure, rule: Rule, hint: Hint | None, now: float, roll: float
 ) -> float:
     """Question 5: how long to wait."""
-    kind = failure.kind
-    floor = None if hint is None else hint.floor
-    delay = rule.wait(call.counts[kind], call.unhinted[kind], floor, roll)
-    if hint is None and call.deadline_at < inf and rule.backoff.jitter == "full":
+    kind, count = failure.kind, call.counts[failure.kind]
+    if hint is not None:
+        # Exact; but a server that says "in a millisecond" again and again means a hot loop.
+        is_tiny = hint.floor < 1.0 and count > 1
+        if rule.hint == "replace" and not is_tiny:
+            return hint.floor
+        return max(hint.floor, rule.backoff.delay(count, roll))
+    # A hint restarts the series (gRPC A6), except in ``at_least``: its schedule goes by attempts.
+    series = count if rule.hint == "at_least" else call.unhinted[kind]
+    delay = (rule.missing_hint or rule.backoff).delay(series, roll)
+    if call.deadline_at < inf and rule.backoff.jitter == "full":
         # A random wait that grows without regard to the deadline would use up most of it.
         delay = min(delay, roll * max(_QUARTER * (call.deadline_at - now), _SECOND))
     return delay

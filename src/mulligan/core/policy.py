@@ -101,25 +101,6 @@ class Rule:
         if self.check not in {"never", "if_given", "required"}:
             raise SettingError(f"Rule.check needs never, if_given or required; got {self.check!r}")
 
-    def wait(self, count: int, unhinted: int, hint: float | None, roll: float) -> float:
-        """The wait this rule asks for.
-
-        Args:
-            count: Failures of this kind so far, this one included.
-            unhinted: Those since the last hint. A hint restarts the series (gRPC A6), except in
-                ``at_least``, where the schedule goes by attempts.
-            hint: The server's time in seconds, margin included, or None.
-            roll: One roll of the dice.
-        """
-        if self.hint == "at_least":
-            own = self.backoff if hint is not None else self.missing_hint or self.backoff
-            return max(own.delay(count, roll), hint or 0.0)
-        if hint is not None:
-            # Exact; but a server that says "in a millisecond" again and again means a hot loop.
-            is_tiny = hint < 1.0 and count > 1
-            return max(hint, self.backoff.delay(count, roll)) if is_tiny else hint
-        return (self.missing_hint or self.backoff).delay(unhinted, roll)
-
 
 @record(kw_only=True)
 class Policy:

@@ -89,10 +89,6 @@ class State(Protocol):
         """Every key that has a state of this kind."""
         ...
 
-    async def atransact(self, key: Key, operation: Operation[S, R], /) -> R: ...
-
-    async def apeek(self, key: Key, machine: Machine[S], /) -> tuple[S, Moment]: ...
-
 
 class Keys(Protocol):
     """Claims on idempotency keys. It fails closed: if the store cannot answer, nothing is done.
@@ -130,10 +126,6 @@ class Journal(Protocol):
     def forget(self, stream: str, /) -> None:
         """Remove `stream` with all its entries and epochs; a missing one is not an error."""
         ...
-
-    async def aappend(self, stream: str, entry: JournalLine, /) -> int: ...
-
-    async def aread(self, stream: str, /, after: int = 0) -> tuple[JournalLine, ...]: ...
 
 
 class Store(Protocol):

@@ -29,9 +29,8 @@ from .operation import arguments_of, check_object, check_parameters, fingerprint
 from .run import KeyedSession, keyed
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from ..api.engine import Engine
+    from ..calls.loop import Steps
     from ..core.policy import Policy
 
 __all__ = ("Once", "aonce", "keyed_of", "new_key", "once", "once_per")
@@ -108,8 +107,9 @@ def once(
     way = _way(key)
     _refuse_streams(function)
     if function_kind(function) == ASYNC:
-        return _aonce(engine, way, (), function, args, kwargs)
-    return _once(engine, way, (), function, args, kwargs)
+        return arun(*_call(engine, way, (), function, args, kwargs))
+    engine.check_timeout(function)
+    return run(*_call(engine, way, (), function, args, kwargs))
 
 
 async def aonce(
@@ -117,7 +117,7 @@ async def aonce(
 ) -> Any:
     """`function` done once under `key`, and awaited."""
     _refuse_streams(function)
-    return await _aonce(engine, _way(key), (), function, args, kwargs)
+    return await arun(*_call(engine, _way(key), (), function, args, kwargs))
 
 
 def once_per(engine: Engine, parameters: tuple[str, ...], way: Once) -> Callable[[Any], Any]:
@@ -144,14 +144,14 @@ def once_per(engine: Engine, parameters: tuple[str, ...], way: Once) -> Callable
         if function_kind(function) == ASYNC:
 
             async def awaited(*args: Any, **kwargs: Any) -> Any:
-                return await _aonce(engine, way, parameters, function, args, kwargs)
+                return await arun(*_call(engine, way, parameters, function, args, kwargs))
 
             return update_wrapper(awaited, function)
         engine.check_timeout(function)
         engine.check_plain(function)
 
         def plain(*args: Any, **kwargs: Any) -> Any:
-            return _once(engine, way, parameters, function, args, kwargs)
+            return run(*_call(engine, way, parameters, function, args, kwargs))
 
         return update_wrapper(plain, function)
 
@@ -171,39 +171,15 @@ def keyed_of(function: Any) -> Keyed | None:
     return found if isinstance(found, Keyed) else None
 
 
-def _once(  # noqa: PLR0917 -- a call, whole
+def _call(  # noqa: PLR0917 -- a call, whole
     engine: Engine,
     way: Once,
     parameters: tuple[str, ...],
     function: Any,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> Any:
-    engine.check_timeout(function)
-    session = _session(engine, way, parameters, function, args, kwargs)
-    return run(session, keyed(session, function, args, kwargs))
-
-
-def _aonce(  # noqa: PLR0917 -- a call, whole
-    engine: Engine,
-    way: Once,
-    parameters: tuple[str, ...],
-    function: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Coroutine[Any, Any, Any]:
-    session = _session(engine, way, parameters, function, args, kwargs)
-    return arun(session, keyed(session, function, args, kwargs))
-
-
-def _session(  # noqa: PLR0917 -- a call, whole
-    engine: Engine,
-    way: Once,
-    parameters: tuple[str, ...],
-    function: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> KeyedSession:
+) -> tuple[KeyedSession, Steps]:
+    """The session of a call under its key and the loop of its attempts, for `run` or `arun`."""
     settings = engine.settings
     arguments = arguments_of(function, args, kwargs)
     scope: Any = way.scope
@@ -231,7 +207,8 @@ def _session(  # noqa: PLR0917 -- a call, whole
     )
     # The key makes a repeat harmless, as far as the function sends it along.
     settings = replace(settings, effects=Effects.KEYED)
-    return KeyedSession(settings, name_of(function), KeyHold(terms))
+    session = KeyedSession(settings, name_of(function), KeyHold(terms))
+    return session, keyed(session, function, args, kwargs)
 
 
 def _way(key: str | Once) -> Once:

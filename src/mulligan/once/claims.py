@@ -66,9 +66,8 @@ class Claim:
         return 0.0 if self.due is None else self.due.left(moment)
 
 
-# The share of a lease that passes at most while no caller asks. A holder renews after a third
-# of it,
-# and asks a store that was away again within a sixth: three outages in one lease leave time for it.
+# The share of a lease that passes at most while no caller asks. A holder renews after a third of
+# it, and asks a store that was away again within a sixth: three outages in one lease leave time.
 _UNWATCHED = 1 / 6
 
 # The epoch must outlive any holder that could still wake up with an older one.
@@ -83,13 +82,10 @@ CLAIM: Machine[Claim] = Machine(name="claim", start=Claim(), keep=_keep)
 
 
 class _Step:
-    """What every operation on this machine has."""
+    """Base of the operations on this machine."""
 
     __slots__ = ()
-
-    @property
-    def machine(self) -> Machine[Claim]:
-        return CLAIM
+    machine = CLAIM
 
 
 @record()

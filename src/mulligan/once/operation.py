@@ -138,14 +138,8 @@ def key_of(  # noqa: PLR0917 -- all of it makes the key
 ) -> str:
     """A key for this call: a hash of target, scope, function and arguments (E-F7, E-F8, R-I3).
 
-    Args:
-        function: What is called.
-        arguments: Its arguments by parameter.
-        parameters: Those that make the key; empty for all of them. With dots, ``self.account``,
-            what an argument has.
-        exclude: Those that do not.
-        scope: Whose operation it is: caller, run, step.
-        target: The dependency.
+    `parameters` are those that make the key, or empty for all of them; with dots,
+    ``self.account``, what an argument has. `exclude` are those that do not.
 
     Raises:
         SettingError: The arguments do not say which operation it is.

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..calls.clock import REAL
 from ..calls.emit import announce
 from ..calls.loop import ToBeAwaited, attempts
 from ..calls.session import Session
+from ..calls.wakeups import TaskWakeup, ThreadWakeup
 from ..core.failure import Kind, Reach
 from ..errors import KeyBusy, StoreDown, StoreError
 from .claims import Busy, Done
-from .wakeups import TaskWakeup, ThreadWakeup, listening
+from .wakeups import listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -249,7 +251,10 @@ class Transact:
 
 
 class WaitForKey:
-    """Wait until the holder of the key ends, `delay` seconds at most."""
+    """Wait until the holder of the key ends, `delay` seconds at most.
+
+    No waiter is woken in virtual time: it passes when the caller sleeps.
+    """
 
     __slots__ = ("delay", "wakeup")
 
@@ -257,7 +262,13 @@ class WaitForKey:
         self.wakeup, self.delay = wakeup, delay
 
     def plain(self, session: KeyedSession) -> None:
-        self.wakeup.wait(session.clock, self.delay)
+        if session.clock is REAL.clock:
+            self.wakeup.wait(self.delay)
+        else:
+            session.clock.sleep(self.delay)
 
     async def awaited(self, session: KeyedSession) -> None:
-        await self.wakeup.wait(session.clock, self.delay)
+        if session.clock is REAL.clock:
+            await self.wakeup.wait(self.delay)
+        else:
+            await session.clock.asleep(self.delay)

@@ -11,25 +11,27 @@ from math import inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.admission import Admitted, Hold, Refused
+from ..core.failure import Family, Kind, Reach
 from ..errors import CircuitOpen
 from ..stores.cache import do_all, refresh
-from .breaker import Shut, result_of
+from .breaker import Shut
 from .gate.gate import GateWait
 from .gate.queue import QueuedCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ..classify.quotas import Quota
     from ..core.admission import Answer, Outcome
     from ..core.failure import Failure
     from ..core.moment import Moment
     from ..stores.cache import CachedState
     from .breaker import Result
-    from .breaker_client import BreakerAdmission
-    from .gate.client import GateAdmission, QuotaLike
+    from .breaker_client import BreakerAdmission, BreakerTicket
+    from .gate.client import GateAdmission, Ticket
     from .gate.queue import TargetQueues
     from .retry_tokens_client import RetryTokens
-    from .targets import TargetParts, TargetSettings
+    from .targets import TargetSettings, TargetState
 
 __all__ = ("CallAdmission", "TargetCall")
 
@@ -41,10 +43,15 @@ _AGAIN, _FRESH = 1.0, 0.05
 # reservation wakes no waiter.
 _UNCALLED = 60.0
 
+# Kinds of failures that say that the target is not well.
+_UNHEALTHY = frozenset({Kind.SERVER, Kind.OVERLOADED, Kind.NETWORK, Kind.TIMEOUT})
+
+_Steps = list[tuple["CachedState[Any]", Any]]
+
 
 class _Tickets(NamedTuple):
-    breaker: object
-    gate: object
+    breaker: BreakerTicket | None
+    gate: Ticket | None
 
 
 class CallAdmission(QueuedCall):
@@ -58,10 +65,10 @@ class CallAdmission(QueuedCall):
         is_remote: Whether other processes share them.
     """
 
-    __slots__ = (
-        *("breaker", "deadline_at", "estimate", "gate", "hears", "is_remote", "polls_for"),
-        *("waiting", "waits"),
-    )
+    deadline_at = inf
+    estimate = 0.0  # tokens of the rate limit that it may use
+    wakes_early = False  # whether an answer to another call may end its wait, and
+    polls_for = 0.0  # for how many seconds nothing else does
 
     def __init__(
         self,
@@ -72,13 +79,8 @@ class CallAdmission(QueuedCall):
         waits: bool = True,
         is_remote: bool = False,
     ) -> None:
-        super().__init__()
-        self.waiting, self.breaker, self.gate, self.waits = waiting, breaker, gate, waits
-        self.is_remote = is_remote
-        self.deadline_at = inf
-        self.estimate = 0.0  # tokens of the rate limit that it may use
-        self.hears = False  # whether an answer to another call may end its wait, and
-        self.polls_for = 0.0  # for how many seconds nothing else does
+        self.waiting, self.breaker, self.gate = waiting, breaker, gate
+        self.waits, self.is_remote = waits, is_remote
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
         waiting, queue = self.waiting, self.waiting.queue
@@ -98,7 +100,7 @@ class CallAdmission(QueuedCall):
                     delay,
                     answer.because,
                     least=answer.least or 0.0,
-                    hears=self.hears or answer.reason == "outage",
+                    wakes_early=self.wakes_early or answer.reason == "outage",
                 )
         elif self.queue is not None:
             with waiting.lock:
@@ -112,7 +114,9 @@ class CallAdmission(QueuedCall):
         wait = self._next_wait(following, now, wall)
         if following is not None and wait is not None:
             delay = self._sleep(wait.delay, wait.polls_for)
-            queue.wait(following, now, delay, wait.because, least=wait.least, hears=wait.hears)
+            queue.wait(
+                following, now, delay, wait.because, least=wait.least, wakes_early=wait.wakes_early
+            )
 
     def _next_in(self, now: float, wall: float) -> float:
         """Seconds after which the head of the queue asks, now that a call has ended."""
@@ -141,7 +145,7 @@ class CallAdmission(QueuedCall):
         waiting, again = self.waiting, _AGAIN if self.is_remote else _UNCALLED
         with waiting.lock:
             if not waiting.unfunded.is_behind(self, now):
-                waiting.unfunded.wait(self, now, again, "", hears=True, next_after=again)
+                waiting.unfunded.wait(self, now, again, "", wakes_early=True, next_after=again)
             delay = max(waiting.unfunded.behind(self, now), _AGAIN)
         because = "it waits for retry tokens: too many calls to the target fail"
         return Hold(
@@ -157,21 +161,22 @@ class CallAdmission(QueuedCall):
             return waiting.unfunded.head(now) in (None, self)
 
     def _asked(self, now: float, wall: float) -> Answer:
-        self.hears, self.polls_for = False, 0.0
+        self.wakes_early, self.polls_for = False, 0.0
         breaker, gate = self.breaker, self.gate
         moment = self._read(now, wall)
-        passed: object = None
+        passed: BreakerTicket | None = None
         if breaker is not None:
-            passed = breaker.ask(now, wall, moment)
-            if isinstance(passed, Shut):
-                return self._is_shut(passed)
+            answer = breaker.ask(now, wall, moment)
+            if isinstance(answer, Shut):
+                return self._is_shut(answer)
+            passed = answer
         if gate is None:
             return Admitted(_Tickets(passed, None))
         admitted = gate.ask(self.estimate, now, wall, moment, self.deadline_at)
         if isinstance(admitted, GateWait):
-            if breaker is not None:
-                breaker.leave(passed, "cancelled", None, now=now, wall=wall)
-            self.hears, self.polls_for = admitted.hears, admitted.polls_for
+            if breaker is not None and passed is not None:
+                do_all(breaker.telling(passed, "neither", None, now), now, wall)
+            self.wakes_early, self.polls_for = admitted.wakes_early, admitted.polls_for
             return self._hold(admitted.delay, admitted.because, admitted.least)
         return Admitted(_Tickets(passed, admitted))
 
@@ -211,101 +216,62 @@ class CallAdmission(QueuedCall):
         return self.breaker is not None and self.breaker.is_open
 
     def leave(
-        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
-    ) -> None:
-        """The attempt admitted with `ticket` has ended."""
-        self._tell(ticket, outcome, failure, [], now, wall)
-
-    def _tell(  # noqa: C901, PLR0917 -- all that is known of one end
         self,
-        ticket: object,
+        ticket: Any,
         outcome: Outcome,
         failure: Failure | None,
-        more: list[tuple[CachedState[Any], Any]],
+        *,
         now: float,
         wall: float,
-        stated: Iterable[QuotaLike] = (),
-        took: float | None = None,
+        stated: Iterable[Quota] = (),
     ) -> None:
-        """Tell gate and breaker how an attempt ended, and apply `more` in the same transaction.
+        """The attempt admitted with `ticket` has ended, with an answer that stated this."""
+        told = self._tell(ticket, outcome, failure, stated, None, now, wall)
+        self._told(told, do_all(told, now, wall), now, wall)
 
-        `more` is empty once it was applied.
-        """
-        assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
-        if stated:
-            self.observe(ticket, stated)
-        if took is not None:
-            self.settle(ticket, took)
-        waiting, breaker, gate = self.waiting, self.breaker, self.gate
-        result: Result = "success"
-        if outcome == "succeeded":
-            waiting.answered_at = now
-        else:
-            result = result_of(outcome, failure)
-        if gate is not None and ticket.gate is not None:
-            gate.leave(ticket.gate, outcome, failure, now=now, wall=wall, result=result)
-        told: list[tuple[CachedState[Any], Any]] = []
-        if breaker is not None and ticket.breaker is not None:
-            if gate is None and failure is not None and outcome == "failed":
-                # Left to the gate, if there is one: it delays calls instead of refusing them.
-                breaker.believe(failure, now, wall)
-            unanswered = 0
-            is_timed = gate is not None and ticket.gate is not None
-            if result == "failure" and is_timed and breaker.has_failures:
-                unanswered = gate.count_as_old(ticket.gate, breaker.failing_for(now, wall), now)  # type: ignore[union-attr]
-            cause = failure if outcome == "failed" else None
-            told = breaker.telling(ticket.breaker, result, cause, now, unanswered)
-        if told or more:
-            results = do_all((*told, *more), now, wall)
-            more.clear()
-            if breaker is not None and any(results[: len(told)]):
-                breaker.told(told, results[: len(told)], now, wall)
+    def _tell(  # noqa: PLR0917 -- all that is known of one end
+        self,
+        ticket: _Tickets,
+        outcome: Outcome,
+        failure: Failure | None,
+        stated: Iterable[Quota],
+        took: float | None,
+        now: float,
+        wall: float,
+    ) -> _Steps:
+        """Tell the gate how an attempt ended; what to tell the breaker is returned for `_told`."""
+        breaker, gate, passed = self.breaker, self.gate, ticket.gate
+        result = result_of(outcome, failure)
+        if result == "success":
+            self.waiting.answered_at = now
+        if gate is not None and passed is not None:
+            gate.leave(passed, outcome, failure, result, stated, took, now=now, wall=wall)
+        if breaker is None or ticket.breaker is None:
+            return []
+        if gate is None and failure is not None and outcome == "failed":
+            # Left to the gate, if there is one: it delays calls instead of refusing them.
+            breaker.believe(failure, now, wall)
+        unanswered = 0
+        if result == "failure" and gate is not None and passed is not None and breaker.has_failures:
+            unanswered = gate.count_as_old(passed, breaker.failing_for(now, wall), now)
+        cause = failure if outcome == "failed" else None
+        return breaker.telling(ticket.breaker, result, cause, now, unanswered)
+
+    def _told(self, told: _Steps, results: list[Any], now: float, wall: float) -> None:
+        """Report a breaker that has opened or closed, and wake the head of the queue."""
+        if self.breaker is not None and any(results):
+            self.breaker.told(told, results, now, wall)
+        waiting = self.waiting
         if waiting.queue.size:
             with waiting.lock:
-                if waiting.queue.hears:
-                    waiting.queue.rouse(now, self._next_in(now, wall))
+                if waiting.queue.wakes_early:
+                    waiting.queue.wake_head(now, self._next_in(now, wall))
 
-    def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
-        """What the answer to the attempt with `ticket` stated; before `leave`."""
-        assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
-        if self.gate is not None and ticket.gate is not None:
-            self.gate.observe(ticket.gate, quotas)
-
-    def settle(self, ticket: object, took: float) -> None:
-        """What the attempt with `ticket` took of what is counted in tokens; before `leave`."""
-        assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
-        if self.gate is not None and ticket.gate is not None:
-            self.gate.settle(ticket.gate, took)
-
-    def calm_ticket(self, *, has_breaker: bool = True) -> object:
+    def calm_ticket(self, *, has_breaker: bool = True) -> _Tickets:
         """The ticket for `leave` of an attempt made without asking, while the target was calm."""
         return _Tickets(
             self.breaker.calm_ticket() if self.breaker is not None and has_breaker else None,
             None if self.gate is None else self.gate.calm_ticket(),
-        )
-
-    def is_near(self, now: float) -> bool:
-        """Whether `enter` is answered from cached state, without a round trip."""
-        waiting = self.waiting
-        if waiting.queue.size:
-            with waiting.lock:
-                head = waiting.queue.head(now)
-            if head is not None and head is not self:
-                return True
-        if self.breaker is not None and not self.breaker.is_near(now):
-            return False
-        return self.gate is None or self.gate.is_near(now)
-
-    def must_write(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
-        """Whether a success with `ticket`, or a limit it stated, must go to the store."""
-        assert isinstance(ticket, _Tickets)  # noqa: S101 -- a ticket of ours
-        told = self.breaker is not None and ticket.breaker is not None
-        if told and self.breaker.must_write(ticket.breaker):  # type: ignore[union-attr]
-            return True
-        return (
-            self.gate is not None
-            and ticket.gate is not None
-            and self.gate.must_write(ticket.gate, stated)
         )
 
     def look(self, now: float) -> None:
@@ -323,120 +289,135 @@ class CallAdmission(QueuedCall):
 
 
 class TargetCall(CallAdmission):
-    """The breaker, gate and retry tokens of one target, for one call (`SharedTarget`).
+    """The breaker, gate and retry tokens of one target, for one call.
 
     Args:
-        parts: The target's.
-        wants: The guard's settings.
+        state: The target's.
+        settings: The guard's.
         waits: Whether it waits for a target that is down, and for retry tokens.
         deadline_at: When the call ends at the latest.
+
+    Attributes:
+        has_gate: Whether a gate paces calls to the target.
+        believes: The longest wait for a limit that its gate believes, in seconds.
+        owes_tokens: Whether a retry was promised for which there were no tokens yet: `fund` it.
     """
 
-    __slots__ = (
-        *("_is_found", "_is_made", "_owing", "_parts", "_reservation", "_tokens", "_wants"),
-        *("believes", "has_gate", "owes_tokens"),
-    )
+    tokens: RetryTokens | None = None
+    owes_tokens = False
+    _failure: Failure | None = None  # what the attempt failed with whose retry owes tokens
+    _reservation = ""  # of the tokens for the retry that is scheduled or under way
+    _ticket: _Tickets | None = None  # of the attempt under way
+    _is_found = False
 
     def __init__(
-        self, parts: TargetParts, wants: TargetSettings, *, waits: bool, deadline_at: float
+        self, state: TargetState, settings: TargetSettings, *, waits: bool, deadline_at: float
     ) -> None:
-        is_remote = parts.home.state is not None
-        super().__init__(parts.waiting, None, None, waits=waits, is_remote=is_remote)
+        is_remote = state.home.state is not None
+        super().__init__(state.waiting, None, None, waits=waits, is_remote=is_remote)
         self.deadline_at = deadline_at
-        self._parts, self._wants = parts, wants
-        self.has_gate = wants.gate is not None
-        self.believes = inf if wants.gate is None else wants.gate.horizon
-        self._is_found = False
-        self._is_made = False  # whether an attempt is under way
-        self._reservation = ""  # of the tokens for the retry that is scheduled or under way
-        self.owes_tokens = False  # whether a retry has no tokens yet, and
-        self._owing: Failure | None = None  # what it failed with
-        self._tokens: RetryTokens | None = None
+        self._state, self._settings = state, settings
+        self.has_gate = settings.gate is not None
+        self.believes = inf if settings.gate is None else settings.gate.horizon
 
-    def _find(self) -> None:
+    def _find(self, *names: str) -> None:
         """Use the target's breaker, gate and tokens; while the store is down, local ones."""
         if not self._is_found:
-            parts, wants = self._parts, self._wants
-            made: dict[str, Any] = parts.made if parts.is_named else {}
-            if wants.breaker is not None:
-                self.breaker = made.get("breaker") or parts.part("breaker")
-            if wants.gate is not None:
-                self.gate = made.get("gate") or parts.part("gate")
-            if wants.tokens is not None:
-                self._tokens = made.get("tokens") or parts.part("tokens")
-            self._is_found = parts.is_named
-
-    def _find_tokens(self) -> None:
-        """Use the target's tokens; a ticket goes back to the breaker and gate that gave it."""
-        if not self._is_found and self._wants.tokens is not None:
-            self._tokens = self._parts.part("tokens")
+            state, settings = self._state, self._settings
+            made: dict[str, Any] = state.made if state.is_named else {}
+            for name in names or settings._fields:
+                if getattr(settings, name) is not None:
+                    setattr(self, name, made.get(name) or state.part(name))
+            self._is_found = state.is_named and not names
 
     @property
     def is_down(self) -> bool:
+        """Whether the target's breaker is open, and the call waits for it."""
         self._find()
         return self.waits and self.is_open
 
     @property
     def answered_at(self) -> float:
+        """When the target last answered any caller, as far as is known; -inf if it never did."""
         return self.waiting.answered_at
 
     def enter(self, attempt: int, *, now: float, wall: float) -> Answer:
+        """Ask whether the next attempt may be made now."""
         self._find()
         answer = super().enter(attempt, now=now, wall=wall)
         if isinstance(answer, Admitted):
-            self._is_made = True
-            if self._reservation and self._tokens is not None:
-                self._tokens.sent(self._reservation, now=now)
+            self._ticket = answer.ticket  # type: ignore[assignment]  # one of ours
+            if self._reservation and self.tokens is not None:
+                self.tokens.sent(self._reservation, now=now)
         return answer
 
-    def ticket_since(self, mark: int) -> object:
+    def begun_unasked(self, mark: int) -> None:
+        """An attempt was made without asking, when `mark` calls had ended."""
         self._find()
-        self._is_made = True
         # An attempt from before the breaker changed says nothing about the target now (E-B4).
-        return self.calm_ticket(has_breaker=not self._parts.has_changed_since(mark))
+        self._ticket = self.calm_ticket(has_breaker=not self._state.has_changed_since(mark))
 
     def is_near(self, now: float) -> bool:
+        """Whether the next `enter` is answered from cached state, without a round trip."""
         if not self.is_remote:
             return True
-        if not self._parts.is_known:
+        if not self._state.is_known:
             return False
         self._find()
-        return super().is_near(now)
+        waiting, breaker, gate = self.waiting, self.breaker, self.gate
+        if waiting.queue.size:
+            with waiting.lock:
+                head = waiting.queue.head(now)
+            if head is not None and head is not self:
+                return True
+        is_breaker_near = breaker is None or breaker.is_near(now)
+        return is_breaker_near and (gate is None or gate.is_near(now))
 
-    def must_write(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
-        if not self._parts.is_known:
+    def must_write(self, stated: Iterable[Quota]) -> bool:
+        """Whether a success of the attempt under way, or what its answer stated, is written."""
+        if not self._state.is_known:
             return True
-        self._find_tokens()
-        tokens = self._tokens
+        self._find("tokens")
+        tokens, breaker, gate, ticket = self.tokens, self.breaker, self.gate, self._ticket
         if self._reservation or (tokens is not None and not tokens.is_calm):
             return True
-        return ticket is not None and super().must_write(ticket, stated)
-
-    def weigh(self, tokens: float) -> None:
-        self.estimate = tokens
+        if ticket is None:
+            return False
+        if (
+            breaker is not None
+            and ticket.breaker is not None
+            and breaker.must_write(ticket.breaker)
+        ):
+            return True
+        return gate is not None and ticket.gate is not None and gate.must_write(ticket.gate, stated)
 
     def reserve(self, failure: Failure, delay: float, *, now: float, wall: float) -> str:
+        """Take tokens for a retry in `delay` seconds: empty, or why it must not be made.
+
+        Asked before it is decided to wait: a wait for nothing is waste.
+        """
         self._find()
-        tokens = self._tokens
+        tokens = self.tokens
         if tokens is None:
             return ""
         name = tokens.reserve(failure, delay, now=now, wall=wall)
         if self.waiting.unfunded.size:
-            self._rouse_unfunded(now)
+            self._wake_unfunded(now)
         if not self.is_remote:  # else `ended` has just done this
-            self._parts.refresh(now)
+            self._state.refresh(now)
         if name is not None:
             self._reservation = name
         elif self.waits:
             # The attempt waits for tokens after its backoff.
-            self.owes_tokens, self._owing = True, failure
+            self.owes_tokens, self._failure = True, failure
         else:
             return "the retry tokens are used up: too many calls to the target fail"
         return ""
 
     def fund(self, *, now: float, wall: float) -> Hold | None:
+        """Take tokens for a retry that is due and has none; how long to hold if there are none."""
         self._find()
-        failure, tokens = self._owing, self._tokens
+        failure, tokens = self._failure, self.tokens
         if failure is None or tokens is None:
             return None
         name = None
@@ -446,49 +427,70 @@ class TargetCall(CallAdmission):
             return self._unfunded(now)
         self._reservation, self.owes_tokens = name, False
         self.give_up(now)  # its place in the queue for tokens
-        self._rouse_unfunded(now)  # and there may be enough for the next one
-        self._parts.refresh(now)
+        self._wake_unfunded(now)  # and there may be enough for the next one
+        self._state.refresh(now)
         return None
 
     def ended(
         self,
-        ticket: object,
         outcome: Outcome,
         failure: Failure | None,
-        stated: Iterable[QuotaLike],
+        stated: Iterable[Quota],
         took: float | None,
         *,
         now: float,
         wall: float,
         was_cut: bool,
     ) -> None:
-        if ticket is None:
-            self._find()
-        else:
-            self._find_tokens()
+        """The attempt has ended, or a retry that was promised is not made.
+
+        Its answer `stated` limits and `took` tokens of the rate limit, if known. One that `was_cut`
+        failed because the caller ran out of time, which says nothing about the target; its retry
+        tokens are gone all the same.
+        """
+        ticket, self._ticket, self.owes_tokens = self._ticket, None, False
+        # A ticket goes back to the breaker and gate that gave it.
+        self._find(*(("tokens",) if ticket is not None else ()))
         if self.queue is not None:
             self.give_up(now)
-        booked: list[tuple[CachedState[Any], Any]] = []
-        if self._tokens is not None and (self._is_made or outcome == "cancelled"):
-            if self._reservation or outcome == "succeeded":
-                booked += self._tokens.settling(self._reservation, outcome, now)
-            self._reservation = ""
-        self.owes_tokens = self._is_made = False
-        told = "cancelled" if was_cut else outcome
+        told: _Steps = []
         try:
-            if ticket is None:
-                do_all(booked, now, wall)
-            else:
-                self._tell(ticket, told, failure, booked, now, wall, stated, took)
-        except Exception:
-            do_all(booked, now, wall)  # the tokens are settled, whatever else is wrong
-            raise
+            if ticket is not None:
+                end: Outcome = "cancelled" if was_cut else outcome
+                told = self._tell(ticket, end, failure, stated, took, now, wall)
         finally:
-            if self.waiting.unfunded.size:
-                self._rouse_unfunded(now)
-            self._parts.refresh(now)
+            settling: _Steps = []  # done whatever else is wrong
+            if self.tokens is not None and (ticket is not None or outcome == "cancelled"):
+                if self._reservation or outcome == "succeeded":
+                    settling += self.tokens.settling(self._reservation, outcome, now)
+                self._reservation = ""
+            try:
+                results = do_all([*told, *settling], now, wall)[: len(told)]
+                if any(results) or self.waiting.queue.size:
+                    self._told(told, results, now, wall)
+            finally:
+                if self.waiting.unfunded.size:
+                    self._wake_unfunded(now)
+                self._state.refresh(now)
 
-    def _rouse_unfunded(self, now: float) -> None:
+    def _wake_unfunded(self, now: float) -> None:
         """Wake the first call that waits for tokens, if there are some."""
-        if self._tokens is not None and self._tokens.has_some(now):
-            self.waiting.rouse_unfunded(now)
+        waiting = self.waiting
+        if self.tokens is not None and self.tokens.has_some(now):
+            with waiting.lock:
+                waiting.unfunded.wake_head(now)
+
+
+def result_of(outcome: Outcome, failure: Failure | None) -> Result:
+    """What the end of an attempt says about its target's health.
+
+    A client error never counts (R-C9), except that a probe need not look further. A limit is the
+    gate's business: it paces calls, it does not stop them (E-B12).
+    """
+    if outcome != "failed" or failure is None:
+        return "success" if outcome == "succeeded" else "neither"
+    kind = failure.kind
+    if kind in _UNHEALTHY:
+        return "failure"
+    is_answer = kind.family is Family.CLIENT or kind is Kind.BAD_ANSWER
+    return "alive" if is_answer and failure.reach is Reach.ANSWERED else "neither"

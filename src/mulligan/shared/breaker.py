@@ -24,16 +24,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf, sqrt
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from ..core.failure import Failure, Family, Kind, Reach
 from ..core.moment import Due, Lease, Moment
 from ..core.record import record
 from ..core.shared_settings import Breaker
 from ..stores.state_machine import Machine
-
-if TYPE_CHECKING:
-    from ..core.admission import Outcome
 
 __all__ = (
     "BREAKER",
@@ -47,30 +43,11 @@ __all__ = (
     "Result",
     "Shut",
     "TellBreaker",
-    "result_of",
 )
 
 # alive: the target answered, with an error caused by the caller; counts only as an answered probe.
 # neither: cancelled, or nothing is known about the target.
 Result: TypeAlias = Literal["success", "failure", "alive", "neither"]
-
-_UNHEALTHY = frozenset({Kind.SERVER, Kind.OVERLOADED, Kind.NETWORK, Kind.TIMEOUT})
-
-
-def result_of(outcome: Outcome, failure: Failure | None) -> Result:
-    """What the end of an attempt says about its target's health.
-
-    A client error never counts (R-C9), except that a probe need not look further. A limit is the
-    gate's business: it paces calls, it does not stop them (E-B12).
-    """
-    if outcome != "failed" or failure is None:
-        return "success" if outcome == "succeeded" else "neither"
-    kind = failure.kind
-    if kind in _UNHEALTHY:
-        return "failure"
-    is_answer = kind.family is Family.CLIENT or kind is Kind.BAD_ANSWER
-    return "alive" if is_answer and failure.reach is Reach.ANSWERED else "neither"
-
 
 # Defaults without `failures` and `rate`: so many in a row, so many if they ended within so many
 # seconds of each other, or such a share. Fourteen in a row happen once in 16,000 where half of all

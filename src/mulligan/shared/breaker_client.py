@@ -10,32 +10,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ..core.admission import Admitted, Refused
 from ..core.moment import Moment
 from ..core.record import record
-from ..errors import CircuitOpen
 from ..stores.cache import CachedState, do_all
-from .breaker import (
-    BREAKER,
-    AskBreaker,
-    Circuit,
-    OpenBreaker,
-    Passed,
-    Shut,
-    TellBreaker,
-    result_of,
-)
+from .breaker import BREAKER, AskBreaker, Circuit, OpenBreaker, Passed, Shut, TellBreaker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..core.admission import Answer, Outcome
     from ..core.failure import Failure
     from ..core.ports import State
     from ..stores.state_machine import Key
     from .breaker import Breaker, Result
 
-__all__ = ("BreakerAdmission",)
+__all__ = ("BreakerAdmission", "BreakerTicket")
 
 
 # Failures in a row after which the next one may open a breaker.
@@ -43,7 +31,7 @@ _FEW = 4
 
 
 @record()
-class _Ticket:
+class BreakerTicket:
     """What an attempt was admitted with."""
 
     own_permit: str
@@ -104,9 +92,8 @@ class BreakerAdmission:
         state, moment = self.shared.seen(now)
         return state.admits(moment) is not None
 
-    def must_write(self, ticket: object) -> bool:
+    def must_write(self, ticket: BreakerTicket) -> bool:
         """Whether a success with `ticket` must be written to the store."""
-        assert isinstance(ticket, _Ticket)  # noqa: S101 -- a ticket of ours
         if self.shared is None or ticket.shared is None:
             return False
         return ticket.shared.is_probe or not self.shared.state.is_calm
@@ -131,12 +118,12 @@ class BreakerAdmission:
         """Seconds for which this process must remember it; the store remembers what is shared."""
         return 0.0 if self.view.state.is_calm else self.view.keep
 
-    def calm_ticket(self) -> object:
+    def calm_ticket(self) -> BreakerTicket:
         """The ticket for `leave` of an attempt made without asking, while the target was calm."""
         own = Passed(self.view.state.generation)
         if self.shared is None:
-            return _Ticket("", own)
-        return _Ticket("", own, "", Passed(self.shared.state.generation))
+            return BreakerTicket("", own)
+        return BreakerTicket("", own, "", Passed(self.shared.state.generation))
 
     @property
     def is_open(self) -> bool:
@@ -151,23 +138,11 @@ class BreakerAdmission:
         state, moment = self.view.look(now, wall)
         return state.failing_for(moment, self._settings)
 
-    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
-        """Ask whether an attempt may be made; for a breaker without a queue."""
-        moment = Moment(now, wall) if self.shared is None else self.shared.look(now, wall)[1]
-        answer = self.ask(now, wall, moment)
-        if isinstance(answer, Shut):
-            return Refused(CircuitOpen(self.target, answer.retry_in, answer.because))
-        return Admitted(answer)
-
-    def ask(self, now: float, wall: float, moment: Moment) -> object | Shut:
+    def ask(self, now: float, wall: float, moment: Moment) -> BreakerTicket | Shut:
         """Ask whether a call may be made: a ticket for `leave`, or the reason why not.
 
-        It writes only if the call may be a probe.
-
-        Args:
-            now: The time.
-            wall: The time of day.
-            moment: The time of the store, when the shared circuit was last read.
+        It writes only if the call may be a probe. `moment` is the time of the store, when the
+        shared circuit was last read.
         """
         own, shared, permit, shared_permit = self.view, self.shared, "", ""
         answer = own.state.admits(Moment(now, wall))
@@ -178,27 +153,20 @@ class BreakerAdmission:
             return answer
         at = None if self._settings.slow is None else now
         if shared is None:
-            return _Ticket(permit, answer, at=at)
+            return BreakerTicket(permit, answer, at=at)
         others = shared.state.admits(moment)
         if others is None:
             shared_permit = shared.name()
             ask = AskBreaker(permit=shared_permit, settings=self._shared_settings)
             others = shared.do(ask, now, wall)
         if isinstance(others, Shut):
-            do_all(self.telling(_Ticket(permit, answer), "neither", None, now), now, wall)
+            do_all(self.telling(BreakerTicket(permit, answer), "neither", None, now), now, wall)
             return others
-        return _Ticket(permit, answer, shared_permit, others, at)
-
-    def leave(
-        self, ticket: object, outcome: Outcome, failure: Failure | None, *, now: float, wall: float
-    ) -> None:
-        """Count how an attempt ended; for a breaker without a queue."""
-        told = self.telling(ticket, result_of(outcome, failure), failure, now)
-        self.told(told, do_all(told, now, wall), now, wall)
+        return BreakerTicket(permit, answer, shared_permit, others, at)
 
     def telling(
         self,
-        ticket: object,
+        ticket: BreakerTicket,
         result: Result,
         failure: Failure | None,
         now: float,
@@ -206,16 +174,9 @@ class BreakerAdmission:
     ) -> list[tuple[CachedState[Circuit], TellBreaker]]:
         """The operations that count how an attempt ended, for `do_all`; then call `told`.
 
-        A success is told only to a circuit that has counted failures.
-
-        Args:
-            ticket: What the attempt was admitted with.
-            result: What its end says about the target.
-            failure: What it failed with.
-            now: The time.
-            unanswered: Calls under way for about as long, which have not failed.
+        A success is told only to a circuit that has counted failures. `unanswered` are calls under
+        way for about as long, which have not failed.
         """
-        assert isinstance(ticket, _Ticket)  # noqa: S101 -- a ticket of ours
         slow = self._settings.slow
         is_slow = slow is not None and ticket.at is not None and now - ticket.at > slow
         stated = 0.0 if failure is None or failure.hint is None else failure.hint.floor
@@ -223,33 +184,30 @@ class BreakerAdmission:
         if self.shared is not None and ticket.shared is not None:
             shared = self.shared, ticket.shared_permit, ticket.shared, self._shared_settings, False
             circuits.append(shared)
-        counted = [
-            each
-            for each in circuits
-            if each[2].is_probe
-            or result == "failure"
-            or (result == "success" and (each[4] or not each[0].state.is_calm))
-        ]
         # Most failures open nothing, and need no random number.
-        may_open = result == "failure" and any(each[0].state.streak >= _FEW for each in counted)
+        may_open = result == "failure" and max(each[0].state.streak for each in circuits) >= _FEW
         roll = self._roll() if may_open else 0.5
-        return [
-            (
-                view,
-                TellBreaker(
-                    permit=permit,
-                    generation=passed.generation,
-                    result=result,
-                    worker=view.worker,
-                    settings=settings,
-                    stated=stated,
-                    is_slow=was_slow,
-                    unanswered=unanswered,
-                    roll=roll,
-                ),
+        told = []
+        for view, permit, passed, settings, was_slow in circuits:
+            if result == "success":
+                is_counted = passed.is_probe or was_slow or not view.state.is_calm
+            else:
+                is_counted = passed.is_probe or result == "failure"
+            if not is_counted:
+                continue
+            tell = TellBreaker(
+                permit=permit,
+                generation=passed.generation,
+                result=result,
+                worker=view.worker,
+                settings=settings,
+                stated=stated,
+                is_slow=was_slow,
+                unanswered=unanswered,
+                roll=roll,
             )
-            for view, permit, passed, settings, was_slow in counted
-        ]
+            told.append((view, tell))
+        return told
 
     def told(
         self,

@@ -10,15 +10,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..calls.context import ambient_world
-from ..classify.objects import careful_get, evidence_in
-from ..classify.quotas import Quota, quotas, read_quotas
+from ..classify.objects import quotas_in_error
+from ..classify.quotas import Quota, quotas
 from ..core.presets import preset
 from ..core.shared_settings import Breaker, Gate, Tokens
 from ..errors import SettingError
 from .admission import TargetCall
 from .gate.fast_path import QuotaFastPath
-from .target import place_for, store_for
-from .targets import TargetParts, TargetSettings, home_of
+from .target import store_for, target_for
+from .targets import TargetSettings, TargetState, targets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -27,9 +27,8 @@ if TYPE_CHECKING:
     from ..core.policy import Policy
     from ..core.ports import Store
     from .target import Target
-    from .targets import StoreTargets
 
-__all__ = ("GuardTarget", "Observer", "headers_of", "quotas_in_error", "sharing")
+__all__ = ("GuardTarget", "Observer", "sharing")
 
 
 def sharing(target: str, policy: Policy, options: GuardOptions) -> GuardTarget | None:
@@ -41,26 +40,26 @@ def sharing(target: str, policy: Policy, options: GuardOptions) -> GuardTarget |
     scope: object = options.get("scope", "")
     if not isinstance(scope, str):
         raise SettingError(f"scope needs the name of an account; got {scope!r}")
-    wants = _wants(target, policy, options)
-    if wants == TargetSettings(None, None, None):
+    settings = _settings(target, policy, options)
+    if settings == TargetSettings(None, None, None):
         return None
     waits = policy.when_open != "fail"
     if policy.when_open is None and "fallback" in options:
         waits = False  # there is an answer at once
-    return GuardTarget(target, scope, options.get("store"), policy.store, wants, waits=waits)
+    return GuardTarget(target, scope, options.get("store"), policy.store, settings, waits=waits)
 
 
-def _wants(target: str, policy: Policy, options: GuardOptions) -> TargetSettings:
+def _settings(target: str, policy: Policy, options: GuardOptions) -> TargetSettings:
     breaker = policy.breakers.get(target, policy.breaker)
-    wants = TargetSettings(
+    settings = TargetSettings(
         breaker=_wanted("breaker", Breaker, options.get("breaker", True), breaker),
         gate=_wanted("gate", Gate, options.get("gate", True), policy.gate),
         tokens=_wanted("tokens", Tokens, options.get("tokens", True), policy.tokens),
     )
-    if options.get("observe") is None or wants.gate is None:
-        return wants
+    if options.get("observe") is None or settings.gate is None:
+        return settings
     # A guard that reads answers sends one call ahead, to learn the limits.
-    return wants._replace(gate=replace(wants.gate, scout=True))
+    return settings._replace(gate=replace(settings.gate, scout=True))
 
 
 def _wanted(name: str, kind: type, given: object, usual: Any) -> Any:
@@ -79,7 +78,7 @@ class GuardTarget:
         scope: The account.
         store: The guard's option.
         otherwise: What the policy says about the store.
-        wants: The guard's settings.
+        settings: The guard's.
         waits: Whether its calls wait for a target that is down, and for retry tokens.
     """
 
@@ -89,23 +88,23 @@ class GuardTarget:
         scope: str,
         store: Store | str | None,
         otherwise: str,
-        wants: TargetSettings,
+        settings: TargetSettings,
         *,
         waits: bool = True,
     ) -> None:
-        self.wants, self._waits = wants, waits
-        self.observe_error = None if wants.gate is None else quotas_in_error
+        self.settings, self._waits = settings, waits
+        self.observe_error = None if settings.gate is None else quotas_in_error
         self._names = target, scope
         self._store, self._otherwise = store, otherwise
-        self.place: Target = place_for(target, scope, store, otherwise)
+        self.target: Target = target_for(target, scope, store, otherwise)
 
     def __call__(self, deadline_at: float) -> TargetCall:
-        """The target's parts in the world around a call that ends by `deadline_at`."""
-        parts = self._parts()
+        """The target, in the world around a call that ends by `deadline_at`."""
+        state = self._state()
         # Guards that met before have agreed; in a test's world the first one's settings count.
-        if parts.joined is not self.wants:
-            parts.join(self.wants, is_strict=False)
-        return TargetCall(parts, self.wants, waits=self._waits, deadline_at=deadline_at)
+        if state.joined is not self.settings:
+            state.join(self.settings, is_strict=False)
+        return TargetCall(state, self.settings, waits=self._waits, deadline_at=deadline_at)
 
     def join(self) -> None:
         """Agree with the other guards of the target.
@@ -113,37 +112,30 @@ class GuardTarget:
         Raises:
             SettingError: They want the same with other settings.
         """
-        self._parts().join(self.wants)
+        self._state().join(self.settings)
 
     def adjust(self, **settings: Breaker | Gate | Tokens | None) -> None:
         """Change the settings of all guards of the target, from now on."""
         for name, value in settings.items():
             if value is not None:
-                self._parts().adjust(name, value)
+                self._state().adjust(name, value)
 
-    def _parts(self) -> TargetParts:
+    def _state(self) -> TargetState:
         world = ambient_world.get() if self._store is None else None
-        if (world is None or world.store is None) and self.place.parts is not None:
-            return self.place.parts
-        store = store_for(self._store, self._otherwise)
-        home = home_of(store)
-        place = home.place(*self._names)
-        return place.parts or self._make_parts(place, home)
-
-    @staticmethod
-    def _make_parts(place: Target, home: StoreTargets) -> TargetParts:
-        # Two guards of a target that fail at the same time must find the same parts.
+        if (world is None or world.store is None) and self.target.state is not None:
+            return self.target.state
+        home = targets_of(store_for(self._store, self._otherwise))
+        target = home.get(*self._names)
+        if target.state is not None:
+            return target.state
+        # Two guards of a target that fail at the same time must find the same state.
         with home.lock:
-            parts = place.parts
-            if parts is None:
-                parts = TargetParts(place, home)
-                if place.has_default:
-                    parts.join(_wants(place.target, preset("default"), {}))
-                place.parts = parts
-            return parts
-
-
-# What answers and exceptions state about limits
+            if target.state is None:
+                made = TargetState(target, home)
+                if target.has_default:
+                    made.join(_settings(target.name, preset("default"), {}))
+                target.state = made
+            return target.state
 
 
 class Observer:
@@ -169,22 +161,3 @@ class Observer:
         if isinstance(found, Mapping):
             self.fast_path.learn(found, stated)
         return stated
-
-
-def quotas_in_error(error: Any, /, *, now: float) -> Iterable[Quota]:
-    """The quotas in the headers of an exception, found by its shape."""
-    headers = evidence_in(error, is_known=False).headers
-    return read_quotas(headers, now=now) if headers else ()
-
-
-def headers_of(answer: Any, /) -> Any:
-    """The headers of an answer, found by its shape; for ``Guard(observe=…)``.
-
-    Responses of HTTP clients carry them, and what SDKs make of a response often has it behind
-    ``response`` or ``_response``. None where there are none.
-    """
-    for thing in (answer, careful_get(answer, "response"), careful_get(answer, "_response")):
-        headers = careful_get(thing, "headers")
-        if headers is not None and (isinstance(headers, Mapping) or hasattr(headers, "items")):
-            return headers
-    return None

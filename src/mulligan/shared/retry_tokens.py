@@ -19,20 +19,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..core.failure import Failure, Reach
 from ..core.moment import Due, Moment
 from ..core.record import record
 from ..core.shared_settings import Tokens
 from ..stores.state_machine import Machine
 
-__all__ = ("TOKENS", "Allowed", "Fund", "Reserve", "Settle", "TokenBucket", "Tokens", "cost_of")
-
-
-def cost_of(failure: Failure, tokens: Tokens) -> float:
-    """What a retry after `failure` costs; nothing if the call was never sent (E-C5)."""
-    if failure.reach is Reach.NEVER_SENT:
-        return 0.0
-    return tokens.throttle if failure.kind.is_limit else tokens.transient
+__all__ = ("TOKENS", "Fund", "Reserve", "Settle", "TokenBucket", "Tokens")
 
 
 @record()
@@ -62,11 +54,7 @@ class TokenBucket:
         return max(0.0, tokens.capacity - self.spent + expected)
 
 
-def _keep(state: TokenBucket, moment: Moment) -> float:  # noqa: ARG001 -- the shape of every `keep`
-    return 86_400.0
-
-
-TOKENS: Machine[TokenBucket] = Machine(name="tokens", start=TokenBucket(), keep=_keep)
+TOKENS: Machine[TokenBucket] = Machine(name="tokens", start=TokenBucket())
 
 
 class _Step:
@@ -76,17 +64,9 @@ class _Step:
     machine = TOKENS
 
 
-@record()
-class Allowed:
-    """Whether the retry may be scheduled, and how many tokens are left."""
-
-    is_allowed: bool
-    left: float
-
-
 @record(kw_only=True)
 class Reserve(_Step):
-    """Asks whether a retry may be scheduled.
+    """Takes tokens for a retry; says whether it may be scheduled.
 
     Args:
         id: The retry's; the same id reserves once.
@@ -105,17 +85,16 @@ class Reserve(_Step):
     funds: float = 0.0
     expected: float = 0.0
 
-    def __call__(self, state: TokenBucket, moment: Moment) -> tuple[TokenBucket, Allowed]:
+    def __call__(self, state: TokenBucket, moment: Moment) -> tuple[TokenBucket, bool]:
         state = _funded(_tidied(state, moment), self.funds * self.tokens.success, self.tokens)
         if any(each.id == self.id for each in state.reserved):
-            return state, Allowed(is_allowed=True, left=state.left(self.tokens))
+            return state, True
         left = state.left(self.tokens, self.expected)
         if self.cost > left and len(state.reserved) >= self.tokens.floor:
-            return state, Allowed(is_allowed=False, left=left)
+            return state, False
         taken = min(self.cost, left)  # what the floor allows is not there to be taken
         reservation = Reservation(self.id, taken, moment.lease(self.lease))
-        after = TokenBucket(state.spent + taken, (*state.reserved, reservation))
-        return after, Allowed(is_allowed=True, left=after.left(self.tokens))
+        return TokenBucket(state.spent + taken, (*state.reserved, reservation)), True
 
 
 @record(kw_only=True)
@@ -125,22 +104,20 @@ class Settle(_Step):
     Args:
         id: The reservation's.
         is_returned: Whether its tokens go back: it succeeded, or was not used.
-        tokens: The target's settings.
     """
 
     id: str
     is_returned: bool
-    tokens: Tokens
 
-    def __call__(self, state: TokenBucket, moment: Moment) -> tuple[TokenBucket, float]:
-        """Returns the number of tokens left."""
-        state = _tidied(state, moment)
-        mine = [each for each in state.reserved if each.id == self.id]
-        if mine:
-            back = mine[0].cost if self.is_returned else 0.0
-            others = tuple([each for each in state.reserved if each.id != self.id])
-            state = TokenBucket(max(0.0, state.spent - back), others)
-        return state, state.left(self.tokens)
+    def __call__(self, state: TokenBucket, moment: Moment) -> tuple[TokenBucket, None]:
+        spent, others = state.spent, []
+        for each in _tidied(state, moment).reserved:
+            if each.id != self.id:
+                others.append(each)
+            elif self.is_returned:
+                spent = max(0.0, spent - each.cost)
+        is_same = len(others) == len(state.reserved)
+        return (state if is_same else TokenBucket(spent, tuple(others))), None
 
 
 @record(kw_only=True)
@@ -150,11 +127,9 @@ class Fund(_Step):
     successes: float
     tokens: Tokens
 
-    def __call__(self, state: TokenBucket, moment: Moment) -> tuple[TokenBucket, float]:
-        """Returns the number of tokens left."""
+    def __call__(self, state: TokenBucket, moment: Moment) -> tuple[TokenBucket, None]:
         state = _tidied(state, moment)
-        state = _funded(state, self.successes * self.tokens.success, self.tokens)
-        return state, state.left(self.tokens)
+        return _funded(state, self.successes * self.tokens.success, self.tokens), None
 
 
 def _tidied(state: TokenBucket, moment: Moment) -> TokenBucket:

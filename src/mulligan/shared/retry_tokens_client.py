@@ -11,9 +11,10 @@ from math import inf
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from ..core.failure import Reach
 from ..stores.cache import CachedState
 from ..stores.forks import reset_after_fork
-from .retry_tokens import TOKENS, Fund, Reserve, Settle, cost_of
+from .retry_tokens import TOKENS, Fund, Reserve, Settle
 
 if TYPE_CHECKING:
     from ..core.admission import Outcome
@@ -92,22 +93,22 @@ class RetryTokens:
         """
         if not self.view.state.spent:
             self._slowest_failed = inf
-        expected = self._expected(now)
-        cost = cost_of(failure, self.settings)
-        if not cost:
+        settings = self.settings
+        cost = settings.throttle if failure.kind.is_limit else settings.transient
+        if not cost or failure.reach is Reach.NEVER_SENT:
             return ""
+        expected = self._expected(now)
         funds, self._funds = self._funds, 0.0
         name = self.view.name()
         reserve = Reserve(
             id=name,
             cost=cost,
             lease=delay + _MARGIN,
-            tokens=self.settings,
+            tokens=settings,
             funds=funds,
             expected=expected,
         )
-        answer = self.view.do(reserve, now, wall)
-        return name if answer.is_allowed else None
+        return name if self.view.do(reserve, now, wall) else None
 
     def sent(self, name: str, *, now: float) -> None:
         """The retry is under way."""
@@ -121,10 +122,8 @@ class RetryTokens:
     ) -> list[tuple[CachedState[TokenBucket], Settle | Fund]]:
         """The operation that books how an attempt ended, for `do_all`; empty if none does.
 
-        Args:
-            name: The reservation of the retry; empty for a first attempt.
-            outcome: How it ended; tokens of a retry that was never made go back, too.
-            now: The time.
+        `name` is the reservation of the retry, or empty for a first attempt. Tokens of a retry that
+        was never made go back, too.
         """
         if name:
             is_returned = outcome != "failed"
@@ -133,7 +132,7 @@ class RetryTokens:
                 if sent_at is not None and not is_returned:
                     slowest = 0.0 if self._slowest_failed == inf else self._slowest_failed
                     self._slowest_failed = max(slowest, now - sent_at)
-            return [(self.view, Settle(id=name, is_returned=is_returned, tokens=self.settings))]
+            return [(self.view, Settle(id=name, is_returned=is_returned))]
         if outcome != "succeeded" or self.is_calm:
             return []
         self._funds += 1

@@ -15,7 +15,7 @@ from ..stores.state_machine import Key
 from .breaker import BREAKER
 from .gate.gate import GATE, advanced
 from .retry_tokens import TOKENS
-from .targets import home_of
+from .targets import targets_of
 
 if TYPE_CHECKING:
     from ..core.ports import Store
@@ -41,16 +41,16 @@ def snapshots(store: Store) -> list[dict[str, Any]]:
     # Guards that share nothing keep their state themselves; the memory has what was overridden.
     names = {(row["target"], row["scope"]) for row in found}
     clock = world().clock
-    for parts in home_of(store).places.known():
-        if (parts.target, parts.scope) in names:
+    for target in targets_of(store).known():
+        if (target.target, target.scope) in names:
             continue
-        views = parts.views()
+        views = {name: part.view for name, part in list(target.made.items())}
         state: Any = {
             name: views[name].state if name in views else machine.start
             for name, machine in (("breaker", BREAKER), ("gate", GATE), ("tokens", TOKENS))
         }
         moment = Moment(clock.now(), clock.wall())
-        found.append(_row(parts.target, store.scoped(parts.scope), moment, **state))
+        found.append(_row(target.target, store.scoped(target.scope), moment, **state))
     return found
 
 

@@ -17,9 +17,9 @@ from ..errors import SettingError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.ports import Store
-    from .targets import TargetParts
+    from .targets import TargetState
 
-__all__ = ("ALONE", "IN_TASK", "STORE", "Target", "place_for", "place_in", "store_for")
+__all__ = ("ALONE", "IN_TASK", "STORE", "Target", "store_for", "target_for", "target_in")
 
 # The environment variable with the address of the shared store.
 STORE = "MULLIGAN_STORE"
@@ -61,15 +61,15 @@ class Target:
         is_calm: Whether a call may be made without asking, and its success not reported.
         is_clear: Whether the same holds for answers that say that plenty is left (`fast_path`).
         has_default: Whether a guard that was given no settings is among the callers.
-        parts: Breaker, gate and tokens, once needed.
+        state: Breaker, gate and tokens, once needed.
     """
 
-    __slots__ = ("__weakref__", "has_default", "is_calm", "is_clear", "parts", "scope", "target")
+    __slots__ = ("__weakref__", "has_default", "is_calm", "is_clear", "name", "scope", "state")
 
-    def __init__(self, target: str, scope: str, *, is_calm: bool = False) -> None:
-        self.target, self.scope, self.is_calm = target, scope, is_calm
+    def __init__(self, name: str, scope: str, *, is_calm: bool = False) -> None:
+        self.name, self.scope, self.is_calm = name, scope, is_calm
         self.has_default = self.is_clear = False
-        self.parts: TargetParts | None = None
+        self.state: TargetState | None = None
 
 
 # The target of calls without one; shared with no other caller.
@@ -79,16 +79,16 @@ ALONE = Target("", "", is_calm=True)
 IN_TASK = Target("", "", is_calm=False)
 
 
-def place_for(
-    target: str, scope: str, option: Store | str | None = None, otherwise: str = ""
+def target_for(
+    name: str, scope: str, option: Store | str | None = None, otherwise: str = ""
 ) -> Target:
-    """The place of `target`, for one account, where these options mean; in no test's world."""
+    """The target called `name`, for one account, in the store of these options, not of a test."""
     option = option or os.environ.get(STORE) or otherwise or "memory:"
-    return place_in(store_for(option), target, scope)
+    return target_in(store_for(option), name, scope)
 
 
-def place_in(store: Store, target: str, scope: str) -> Target:
-    """The place of `target` in `store`."""
-    from .targets import home_of
+def target_in(store: Store, name: str, scope: str) -> Target:
+    """The target called `name` in `store`."""
+    from .targets import targets_of
 
-    return home_of(store).place(target, scope)
+    return targets_of(store).get(name, scope)

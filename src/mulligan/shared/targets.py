@@ -36,14 +36,13 @@ from .target import Target
 
 if TYPE_CHECKING:
     from ..core.ports import State, Store
-    from ..stores.cache import CachedState
 
-__all__ = ("StoreTargets", "TargetParts", "TargetSettings", "forget", "home_of")
+__all__ = ("StoreTargets", "TargetSettings", "TargetState", "forget", "targets_of")
 
 # Seconds before a store that is down is asked again.
 _PAUSE = 1.0
 
-# What has expired is looked for each time that so many places were made, or as many as are kept.
+# What has expired is looked for each time that so many targets were made, or as many as are kept.
 _SWEEP = 64
 
 
@@ -55,116 +54,89 @@ class TargetSettings(NamedTuple):
     tokens: Tokens | None
 
 
-class TargetTable:
-    """The places of one store."""
+class StoreTargets:
+    """The targets of one store.
 
-    def __init__(self) -> None:
+    Args:
+        store: Where the state of the targets is.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.url = store.url
+        # Weak: the table of stores is keyed by stores, and must not keep them alive.
+        self._store = ref(store)
+        is_here = isinstance(store, Memory)
+        # A `CachedState` without a store is the state itself, so memory needs no store behind it.
+        self.state: State | None = None if is_here else FailOpen(store.state, self.changed, _PAUSE)
         self._used: WeakValueDictionary[tuple[str, str], Target] = WeakValueDictionary()
-        self._known: dict[
-            tuple[str, str], tuple[TargetParts, float]
-        ] = {}  # and when it was last changed
+        # What is remembered without a guard, and when it was last changed.
+        self._known: dict[tuple[str, str], tuple[TargetState, float]] = {}
         self._held: list[Target] = []
         self._until_sweep = _SWEEP
         self.after_fork()
         reset_after_fork(self)
 
     def after_fork(self) -> None:
-        self._lock = Lock()
+        self.lock = Lock()
 
     def __len__(self) -> int:
-        """How many places are used, or have something to remember."""
-        with self._lock:
+        """How many targets are used, or have something to remember."""
+        with self.lock:
             return len({*self._used, *self._known})
 
-    def get(self, target: str, scope: str) -> Target | None:
-        """The place of `target`, if a guard uses it."""
-        return self._used.get((target, scope))
-
-    def new(self, target: str, scope: str, *, is_held: bool) -> Target:
-        """The place of `target`, made now unless another thread has just done so.
-
-        Args:
-            target: The dependency.
-            scope: The account.
-            is_held: Whether it stays although no guard holds it.
-        """
+    def get(self, target: str, scope: str) -> Target:
+        """The target of this name, for one account; made if no guard uses it yet."""
         key = target, scope
-        with self._lock:
-            place = self._used.get(key)
-            if place is not None:
-                return place
+        found = self._used.get(key)
+        if found is not None:
+            return found
+        # Guards keep their targets alive, but not those of a test, which ends before they do.
+        around = ambient_world.get()
+        is_held = around is not None and around.store is self._store()
+        with self.lock:
+            found = self._used.get(key)
+            if found is not None:
+                return found
             self._until_sweep -= 1
             if self._until_sweep <= 0:
                 self._sweep()
-            parts, _ = self._known.get(key, (None, 0.0))
-            place = Target(target, scope)
-            if parts is not None:
-                parts.settle_in(place)
-            self._used[key] = place
+            state, _ = self._known.get(key, (None, 0.0))
+            found = self._used[key] = Target(target, scope)
+            if state is not None:
+                state.adopt(found)
             if is_held:
-                self._held.append(place)
-        if parts is not None:
-            parts.refresh(world().clock.now())
-        return place
+                self._held.append(found)
+        if state is not None:
+            state.refresh(world().clock.now())
+        return found
 
-    def known(self) -> list[TargetParts]:
-        """The parts of every place that is used, or has something to remember."""
-        with self._lock:
-            kept = [parts for parts, _ in self._known.values()]
-            used = [place.parts for place in self._used.values() if place.parts is not None]
+    def known(self) -> list[TargetState]:
+        """The state of every target that is used, or has something to remember."""
+        with self.lock:
+            kept = [state for state, _ in self._known.values()]
+            used = [each.state for each in self._used.values() if each.state is not None]
         return list({id(each): each for each in (*kept, *used)}.values())
 
-    def keep(self, parts: TargetParts, now: float) -> None:
-        """Remember `parts`, which have just changed, until what they know has expired."""
-        # Under the lock: a sweep must not drop parts that changed after it checked them.
-        with self._lock:
-            self._known[parts.target, parts.scope] = parts, now
+    def keep(self, state: TargetState, now: float) -> None:
+        """Remember `state`, which has just changed, until what it knows has expired."""
+        # Under the lock: a sweep must not drop a state that changed after it checked it.
+        with self.lock:
+            self._known[state.target, state.scope] = state, now
 
     def _sweep(self) -> None:
         now = world().clock.now()
-        for key, (parts, changed_at) in list(self._known.items()):
-            if now - changed_at >= parts.keeps:
+        for key, (state, changed_at) in list(self._known.items()):
+            if now - changed_at >= state.keeps:
                 del self._known[key]
         self._until_sweep = max(_SWEEP, len(self._known))
 
     def forget(self) -> None:
         """Forget everything, as a new process would; for tests."""
-        with self._lock:
+        with self.lock:
             self._known.clear()
-            for place in list(self._used.values()):
-                place.parts, place.is_calm = None, False
-                place.is_clear = place.has_default = False
-
-
-class StoreTargets:
-    """One store, with the places of its targets.
-
-    Args:
-        store: Where they are.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self.url = store.url
-        # Weak: the table of homes is keyed by stores, and must not keep them alive.
-        self._store = ref(store)
-        self.lock = Lock()
-        reset_after_fork(self)
-        is_here = isinstance(store, Memory)
-        # A `CachedState` without a store is the state itself, so memory needs no store behind it.
-        self.state: State | None = None if is_here else FailOpen(store.state, self.changed, _PAUSE)
-        self.places = TargetTable()
-
-    def place(self, target: str, scope: str) -> Target:
-        place = self.places.get(target, scope)
-        if place is None:
-            # Guards keep their targets alive, but not those of a test, which ends before they do.
-            around = ambient_world.get()
-            is_held = around is not None and around.store is self._store()
-            place = self.places.new(target, scope, is_held=is_held)
-        return place
-
-    def after_fork(self) -> None:
-        self.lock = Lock()
+            for each in list(self._used.values()):
+                each.state, each.is_calm = None, False
+                each.is_clear = each.has_default = False
 
     def scoped(self, scope: str) -> str:
         store = self._store()
@@ -178,44 +150,40 @@ class StoreTargets:
             note_change("StoreLost", url=self.url, because=trouble.because)
 
 
-class _Homes:
-    """Every store that is in use, with its home."""
+class _Stores:
+    """Every store that is in use, with its targets."""
 
     def __init__(self) -> None:
         self._known: WeakKeyDictionary[Any, StoreTargets] = WeakKeyDictionary()
-        self._lock = Lock()
+        self.after_fork()
         reset_after_fork(self)
 
     def after_fork(self) -> None:
         self._lock = Lock()
 
-    def of(self, store: Store) -> StoreTargets:
+    def targets_of(self, store: Store) -> StoreTargets:
+        """The targets of `store`: the same object every time."""
         with self._lock:
-            home = self._known.get(store)
-            if home is None:
-                home = self._known[store] = StoreTargets(store)
-            return home
+            found = self._known.get(store)
+            if found is None:
+                found = self._known[store] = StoreTargets(store)
+            return found
 
 
-_homes = _Homes()
-
-
-def home_of(store: Store) -> StoreTargets:
-    """The home of `store`, the same one every time."""
-    return _homes.of(store)
+targets_of = _Stores().targets_of
 
 
 def forget() -> None:
     """Forget what is shared in the process's memory, as a new process would; for tests."""
-    home_of(open_store("memory:")).places.forget()
+    targets_of(open_store("memory:")).forget()
 
 
-class TargetParts:
-    """Breaker, gate and tokens of one place; each is made when a guard first wants it.
+class TargetState:
+    """Breaker, gate, tokens and queues of one target; each is made when a guard first needs it.
 
     Args:
-        place: Whose parts.
-        home: Where they are.
+        target: Whose they are.
+        home: The targets of its store.
 
     Attributes:
         is_named: Whether the store has named the account: from then on each part stays the same.
@@ -223,14 +191,14 @@ class TargetParts:
         made: The parts that a guard has wanted so far, by name.
     """
 
-    def __init__(self, place: Target, home: StoreTargets) -> None:
-        self.target, self.scope, self.home = place.target, place.scope, home
-        self._place = ref(place)
+    def __init__(self, target: Target, home: StoreTargets) -> None:
+        self.target, self.scope, self.home = target.name, target.scope, home
+        self._used_by = ref(target)
         self._agreed: dict[str, Breaker | Gate | Tokens] = {}  # what guards have asked for
         self.joined: TargetSettings | None = None
         self.settings: dict[str, Breaker | Gate | Tokens] = {}  # what is gone by
-        self._scope: str | None = None if place.scope else ""
-        self.is_named = not place.scope
+        self._scope: str | None = None if target.scope else ""
+        self.is_named = not target.scope
         self._scope_at = 0.0  # when to ask the store for its salt again
         self.made: dict[str, Any] = {}
         self._changed = -1  # endings at the breaker's last change
@@ -241,12 +209,12 @@ class TargetParts:
         self._lock = Lock()
         self.waiting = TargetQueues()
 
-    def settle_in(self, place: Target) -> None:
-        """Move to `place`, made for the first guard after all others were freed.
+    def adopt(self, target: Target) -> None:
+        """Belong to `target`, made for the first guard after all others were freed.
 
         The settings of the freed guards are dropped; the state stays.
         """
-        self._place, place.parts = ref(place), self
+        self._used_by, target.state = ref(target), self
         self._agreed.clear()
         self.joined = None
         self.settings.clear()
@@ -256,13 +224,13 @@ class TargetParts:
         """Seconds for which this must be remembered after its last change, if no guard is left."""
         return max([each.keeps for each in list(self.made.values())], default=0.0)
 
-    def join(self, wants: TargetSettings, *, is_strict: bool = True) -> None:
+    def join(self, settings: TargetSettings, *, is_strict: bool = True) -> None:
         """Add a guard's settings.
 
         Raises:
             SettingError: Another guard wants the same with other settings.
         """
-        for name, wanted in wants._asdict().items():
+        for name, wanted in settings._asdict().items():
             if wanted is None:
                 continue
             known = self._agreed.setdefault(name, wanted)
@@ -280,7 +248,7 @@ class TargetParts:
                     f"{_short(wanted)}, another has {_short(known)}: give both the same, or "
                     f"another scope"
                 )
-        self.joined = wants
+        self.joined = settings
 
     def adjust(self, name: str, settings: Breaker | Gate | Tokens) -> None:
         """Use `settings` from now on, for every guard of this target in this process (E-C4)."""
@@ -290,7 +258,7 @@ class TargetParts:
 
     @property
     def is_known(self) -> bool:
-        """Whether the place can be named in its store without asking the store."""
+        """Whether the account can be named in its store without asking the store."""
         return self._scope is not None or monotonic() < self._scope_at
 
     def part(self, name: str) -> Any:
@@ -310,10 +278,6 @@ class TargetParts:
                 key = Key(self.target, name, scope or "")
                 self.made[name] = self._new(name, key, state)
             return self.made[name]
-
-    def views(self) -> dict[str, CachedState[Any]]:
-        """What this process knows of the state of each part that was made."""
-        return {name: part.view for name, part in list(self.made.items())}
 
     def _named(self) -> str | None:
         """The hash of the account in the store; None while the store is down."""
@@ -372,16 +336,16 @@ class TargetParts:
         if self.home.state is None:
             # Under the lock, so that the last writer has seen all changes.
             with self._lock:
-                made, place = self.made, self._place()
+                made, target = self.made, self._used_by()
                 gate = made.get("gate")
                 rest = all(part.is_calm for name, part in made.items() if name != "gate")
                 is_calm = rest and (gate is None or gate.is_calm)
-                if place is not None:
-                    place.is_calm = is_calm
-                    place.is_clear = rest and gate is not None and gate.has_plenty
+                if target is not None:
+                    target.is_calm = is_calm
+                    target.is_clear = rest and gate is not None and gate.has_plenty
             if is_calm:
                 return
-        self.home.places.keep(self, now)
+        self.home.keep(self, now)
 
 
 def _roll() -> float:

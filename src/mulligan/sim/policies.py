@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..api.guard import Guard
 from ..calls.notes import story
+from ..classify.objects import headers_of
 from ..config.loader import load_policy
 from ..core.presets import PRESETS, preset
 from ..errors import SettingError
-from ..shared.guard_target import headers_of
 from .engine import Again, Unknown
 
 if TYPE_CHECKING:

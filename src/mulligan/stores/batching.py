@@ -12,7 +12,7 @@ from __future__ import annotations
 from copy import copy
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from ..errors import StoreError
 
@@ -63,13 +63,8 @@ class BatchedOperation:
             self._woken.release()
 
 
-class _Queue:
-    """Requests for one state in order of arrival, the leader's included."""
-
-    __slots__ = ("requests",)
-
-    def __init__(self) -> None:
-        self.requests: dict[BatchedOperation, None] = {}
+# Requests for one state in order of arrival, the leader's included.
+_Queue: TypeAlias = dict[BatchedOperation, None]
 
 
 class Batches:
@@ -98,24 +93,20 @@ class Batches:
         until: float,
         lead: Callable[[Callable[[], Iterable[BatchedOperation]]], bool],
     ) -> Any:
-        """What `operation` returns.
+        """What `operation` returns, applied to the state `name` before `until`.
 
-        Args:
-            name: Which state it is for.
-            operation: The operation.
-            until: When to give up, on the process's clock.
-            lead: Applies what is queued, in one transaction, and returns whether that landed. It is
-                handed a function that returns the requests to apply, and asks it before each try.
-                If it returns False, nothing was applied and the other requests wait for another
-                leader. If it raises, all requests of the last try have failed with that error.
+        `lead` applies what is queued, in one transaction, and returns whether that landed. It is
+        handed a function that returns the requests to apply, and asks it before each try. If it
+        returns False, nothing was applied and the other requests wait for another leader. If it
+        raises, all requests of the last try have failed with that error.
         """
         mine = BatchedOperation(operation, until)
         with self._lock:
             queue = self._queues.get(name)
             if queue is None:
-                queue = self._queues[name] = _Queue()
+                queue = self._queues[name] = {}
                 mine.is_leading = True
-            queue.requests[mine] = None
+            queue[mine] = None
         try:
             if not mine.is_leading:
                 mine.wait()
@@ -136,7 +127,7 @@ class Batches:
 
         def queued() -> list[BatchedOperation]:
             with self._lock:
-                batch[:] = queue.requests
+                batch[:] = queue
             return batch
 
         try:
@@ -153,19 +144,19 @@ class Batches:
         with self._lock:
             for each in batch:
                 each.is_answered = True
-                queue.requests.pop(each, None)
+                queue.pop(each, None)
                 each.wake()
 
     def _leave(self, name: object, queue: _Queue, mine: BatchedOperation) -> None:
         """Leave the queue; if this thread led it, the one with the most time left takes over."""
         with self._lock:
-            queue.requests.pop(mine, None)
+            queue.pop(mine, None)
             if not mine.is_leading:
                 return
-            if not queue.requests:
+            if not queue:
                 del self._queues[name]
                 return
-            heir = next(reversed(queue.requests))
+            heir = next(reversed(queue))
             heir.is_leading = True
             heir.wake()
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..core.moment import Moment
 from ..errors import StoreError, StoreUnwritable
-from .async_calls import in_thread
+from .base import StatesByKey
 from .forks import reset_after_fork
 
 if TYPE_CHECKING:
@@ -217,7 +217,7 @@ _ANYTHING, _TRANSACTION, _WRITE = range(3)
 _SWEEP = 64
 
 
-class FailOpen:
+class FailOpen(StatesByKey):
     """A `State` that raises no `StoreError`.
 
     Args:
@@ -253,20 +253,12 @@ class FailOpen:
         for copy in self._copies.values():
             copy.under_way.clear()  # by the parent's threads
 
-    def transact(self, key: Key, operation: Operation[S, R]) -> R:
-        result: R = self.transact_all(((key, operation),))[0]
-        return result
-
     def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
         if self._is_resting():
             with self._lock:
                 moment = self._moment()
                 return [self._copy(key, each.machine).do(each, moment) for key, each in steps]
         return self._asked(steps)
-
-    def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        (state,), moment = self.peek_all(((key, machine),))
-        return state, moment
 
     def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
         if self._is_resting():
@@ -292,12 +284,6 @@ class FailOpen:
 
     def known(self, machine: Machine[S]) -> tuple[Key, ...]:
         return self._state.known(machine)
-
-    async def atransact(self, key: Key, operation: Operation[S, R]) -> R:
-        return await in_thread(self.transact, key, operation)
-
-    async def apeek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        return await in_thread(self.peek, key, machine)
 
     # Asking the store
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.moment import Moment
 from ..errors import Fenced
+from .base import StatesByKey
 from .forks import reset_after_fork
 from .state_machine import scoped
 
@@ -59,7 +60,7 @@ class Memory:
         return "Memory()"
 
 
-class MemoryState:
+class MemoryState(StatesByKey):
     """States by key, behind one lock."""
 
     def __init__(self, moments: Callable[[], Moment]) -> None:
@@ -71,10 +72,6 @@ class MemoryState:
 
     def after_fork(self) -> None:
         self._lock = Lock()
-
-    def transact(self, key: Key, operation: Operation[S, R]) -> R:
-        result: R = self.transact_all(((key, operation),))[0]
-        return result
 
     def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
         results = []
@@ -101,10 +98,6 @@ class MemoryState:
                     del self._states[old]
             self._until_sweep = max(_SWEEP, len(self._states))
 
-    def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        (state,), moment = self.peek_all(((key, machine),))
-        return state, moment
-
     def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
         found = [self._states.get(key) for key, _ in wanted]
         states = [
@@ -113,21 +106,12 @@ class MemoryState:
         ]
         return states, self._moments()
 
-    def seed(self, key: Key, machine: Machine[S], state: S) -> None:
-        """Begin with `state`, unless `key` has one."""
-        with self._lock:
-            if key not in self._states:
-                self._put(key, machine, state, self._moments())
-
     def known(self, machine: Machine[S]) -> tuple[Key, ...]:
         with self._lock:
             return tuple(sorted(k for k, found in self._states.items() if found[0] is machine))
 
     async def atransact(self, key: Key, operation: Operation[S, R]) -> R:
         return self.transact(key, operation)
-
-    async def apeek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        return self.peek(key, machine)
 
 
 class MemoryJournal:
@@ -163,9 +147,3 @@ class MemoryJournal:
     def forget(self, stream: str) -> None:
         with self._lock:
             self._streams.pop(stream, None)
-
-    async def aappend(self, stream: str, entry: JournalLine) -> int:
-        return self.append(stream, entry)
-
-    async def aread(self, stream: str, after: int = 0) -> tuple[JournalLine, ...]:
-        return self.read(stream, after)

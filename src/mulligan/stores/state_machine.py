@@ -51,6 +51,10 @@ def scoped(scope: str, salt: str) -> str:
     return blake2b(scope.encode(), key=salt.encode()[:64], digest_size=12).hexdigest()
 
 
+def _a_day(_state: Any, _moment: Moment) -> float:
+    return 86_400.0
+
+
 def _theirs(_base: Any, _ours: Any, theirs: Any, _moment: Moment) -> Any:
     return theirs
 
@@ -62,14 +66,14 @@ class Machine(Generic[S]):
     Args:
         name: What is kept, for tables and people.
         start: The initial state. It is never stored.
-        keep: (state, moment) → seconds after which the state may be forgotten.
+        keep: (state, moment) → seconds after which the state may be forgotten. Default: a day.
         join: (base, ours, theirs, moment) → the state after a process that could not reach its
             store has made `ours` of `base`, and all others `theirs`. Default: theirs.
     """
 
     name: str
     start: S
-    keep: Callable[[S, Moment], float]
+    keep: Callable[[S, Moment], float] = _a_day
     join: Callable[[S, S, S, Moment], S] = _theirs
 
     def pack(self, state: S) -> str | None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from itertools import count as numbers
 from math import inf
 from threading import Lock
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from ...core.admission import Admitted, Hold
+from ...classify.quotas import Quota, Unit
 from ...core.failure import Reach
 from ...stores.cache import CachedState
 from ...stores.forks import reset_after_fork
-from ..breaker import MOST_UNANSWERED, result_of
+from ..breaker import MOST_UNANSWERED
 from .first_burst import FirstBurst
 from .gate import (
     GATE,
@@ -31,13 +31,12 @@ from .gate import (
     PermitGranted,
     advanced,
 )
-from .limits import StatedLimit
 from .queue import TargetQueues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ...core.admission import Answer, Outcome
+    from ...core.admission import Outcome
     from ...core.failure import Failure
     from ...core.moment import Moment
     from ...core.ports import State
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
     from ..breaker import Result
     from .gate import Gate, Reply
 
-__all__ = ("GateAdmission", "QuotaLike")
+__all__ = ("GateAdmission", "Ticket")
 
 # The most calls that a process leases at once.
 _BLOCK = 64
@@ -59,23 +58,6 @@ _PLENTY = 40
 _ABOUT, _TOGETHER = 0.1, 0.25
 
 _STARTING = "a few calls go first, because the target has not answered yet"
-
-
-class QuotaLike(Protocol):
-    """One dimension of a limit as an answer stated it; `classify.quotas.Quota` is one."""
-
-    @property
-    def dimension(self) -> str: ...
-    @property
-    def unit(self) -> str: ...
-    @property
-    def limit(self) -> float | None: ...
-    @property
-    def remaining(self) -> float | None: ...
-    @property
-    def reset_in(self) -> float | None: ...
-    @property
-    def window(self) -> float | None: ...
 
 
 class PermitBlock:
@@ -119,7 +101,7 @@ class Ticket:
     ) -> None:
         self.permit, self.turn, self.size, self.report = permit, turn, size, report
         self.tokens, self.block = tokens, block
-        self.stated: tuple[StatedLimit, ...] = ()
+        self.stated: tuple[Quota, ...] = ()
         self.took: float | None = None  # the tokens that it really used
         self.number = 0  # among the calls of this process
         self.began = inf  # when it was let through; inf where it was never asked for
@@ -209,12 +191,11 @@ class GateAdmission:
         after = advanced(state, moment)
         return self._may_pass(after, now) or after.shut is not None or self._block.left > 0
 
-    def must_write(self, ticket: object, stated: Iterable[QuotaLike]) -> bool:
+    def must_write(self, ticket: Ticket, stated: Iterable[Quota]) -> bool:
         """Whether a success with `ticket`, or a limit it stated, must go to the store."""
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
         if self.view.shared is None:
             return False
-        if ticket.permit or ticket.block is not None or self.view.state.hears_all:
+        if ticket.permit or ticket.block is not None or self.view.state.frees_places:
             return True
         return self._is_scarce(stated)
 
@@ -222,18 +203,12 @@ class GateAdmission:
         """The ticket for `leave` of an attempt made without asking, while the target was calm."""
         return self._passing(self.view.state.turn, inf)
 
-    def count_as_old(self, ticket: object, failing_for: float, now: float) -> int:
+    def count_as_old(self, ticket: Ticket, failing_for: float, now: float) -> int:
         """Calls under way for about as long as the one with `ticket` was, which has just failed.
 
-        Not those that began before anything failed, such as streams from before an outage. Not
-        all of them where there are many: `MOST_UNANSWERED` are enough to know.
-
-        Args:
-            ticket: What the failed attempt was admitted with.
-            failing_for: Seconds since the first failure that counts.
-            now: The time.
+        Not those that began before anything failed, `failing_for` seconds ago, such as streams from
+        before an outage. Not all of them where there are many: `MOST_UNANSWERED` are enough.
         """
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
         if ticket.began == inf:
             return 0  # how long it took is unknown
         took = now - ticket.began
@@ -246,27 +221,12 @@ class GateAdmission:
                 count += began <= latest
         return count
 
-    def enter(self, attempt: int, *, now: float, wall: float) -> Answer:  # noqa: ARG002 -- the signature of the seam
-        """Ask whether an attempt may be made; for a gate without a queue."""
-        if not self.first_burst.is_over:
-            self.view.expire()
-        _, moment = self.view.look(now, wall)
-        answer = self.ask(0.0, now, wall, moment)
-        if isinstance(answer, GateWait):
-            return Hold(answer.delay, answer.because)
-        return Admitted(answer)
-
     def ask(
         self, tokens: float, now: float, wall: float, moment: Moment, deadline_at: float = inf
     ) -> Ticket | GateWait:
-        """May a call be made?
+        """May a call be made that may use so many tokens of the rate limit?
 
-        Args:
-            tokens: Tokens of the rate limit that it may use.
-            now: The time.
-            wall: The time of day.
-            moment: The time of the store, when the gate was last read.
-            deadline_at: When it ends at the latest.
+        `moment` is the time of the store, when the gate was last read.
         """
         view = self.view
         state = view.state
@@ -294,7 +254,7 @@ class GateAdmission:
         if state.is_idle and not start.is_over:
             with self._lock:
                 wait = start.next_at(len(self._under_way), now) - now
-            return GateWait(wait, _STARTING, hears=True) if wait > 0 else None
+            return GateWait(wait, _STARTING, wakes_early=True) if wait > 0 else None
         after = advanced(state, moment)
         if self._may_pass(after, now, tokens) or (self._block.left and now < self._block.until):
             return None
@@ -323,7 +283,7 @@ class GateAdmission:
             wait = start.wait(len(self._under_way), now, deadline_at)
         if not wait:
             return self._passing(turn, now)
-        return GateWait(wait, _STARTING, max(0.0, start.until - now), hears=True)
+        return GateWait(wait, _STARTING, max(0.0, start.until - now), wakes_early=True)
 
     def _passing(self, turn: int, now: float) -> Ticket:
         with self._lock:
@@ -419,28 +379,6 @@ class GateAdmission:
             )
             self.view.do(leave, now, wall)
 
-    def observe(self, ticket: object, quotas: Iterable[QuotaLike]) -> None:
-        """What the answer to the attempt with `ticket` stated; before `leave`."""
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
-        ticket.stated = tuple(
-            [
-                StatedLimit(
-                    dimension=quota.dimension,
-                    unit=str(quota.unit),
-                    limit=quota.limit,
-                    remaining=quota.remaining,
-                    reset_in=quota.reset_in,
-                    window=quota.window,
-                )
-                for quota in quotas
-            ]
-        )
-
-    def settle(self, ticket: object, took: float) -> None:
-        """What the attempt with `ticket` took of what is counted in tokens; before `leave`."""
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
-        ticket.took = took
-
     def _ended(
         self, ticket: Ticket, reply: Reply, stated: float, now: float, *, has_succeeded: bool
     ) -> None:
@@ -463,20 +401,21 @@ class GateAdmission:
             elif reply == "failed":
                 self.first_burst.failed(now, stated)
 
-    def leave(
+    def leave(  # noqa: PLR0917 -- all that is known of one end
         self,
-        ticket: object,
+        ticket: Ticket,
         outcome: Outcome,
         failure: Failure | None,
+        result: Result,
+        quotas: Iterable[Quota] = (),
+        took: float | None = None,
         *,
         now: float,
         wall: float,
-        result: Result | None = None,
     ) -> None:
-        """Count out an attempt; `result` is what its end says about the target, if known."""
-        assert isinstance(ticket, Ticket)  # noqa: S101 -- a ticket of ours
-        if result is None:
-            result = result_of(outcome, failure)
+        """Count out an attempt, whose answer stated `quotas` and took so many tokens, if known."""
+        ticket.took = took
+        ticket.stated = tuple(quotas)
         reply: Reply = "failed" if result == "failure" else "answered"
         if outcome == "cancelled":
             reply = "cancelled"
@@ -489,7 +428,7 @@ class GateAdmission:
             self._give_back(now, wall)
         is_limit = reply == "rejected"
         state = self.view.state
-        is_heard = is_limit or (state is not GATE.start and state.hears_all)
+        is_heard = is_limit or (state is not GATE.start and state.frees_places)
         if not ticket.permit and not ticket.stated and not is_heard:
             return
         hint = failure.hint if failure is not None and is_limit else None
@@ -517,14 +456,13 @@ class GateAdmission:
             return
         was_shut = self.view.do(leave, now, wall)
         if is_limit:
-            self.first_burst.is_over = (
-                True  # from here on all processes see how far the gate may open
-            )
+            # From here on all processes see how far the gate may open.
+            self.first_burst.is_over = True
         if was_shut:
             state, moment = self.view.look(now, wall)
             self._on_shut(_shut_for(state, moment), state.because)
 
-    def _is_scarce(self, stated: Iterable[QuotaLike]) -> bool:
+    def _is_scarce(self, stated: Iterable[Quota]) -> bool:
         """Whether to record this at once: the gate is local, or little is left."""
         if self.view.shared is None:
             return True
@@ -555,13 +493,13 @@ def _counts_tokens(state: GateState) -> bool:
     return any(each.unit == "tokens" for each in state.beliefs)
 
 
-def _heard(state: GateState, moment: Moment) -> tuple[StatedLimit, ...]:
+def _heard(state: GateState, moment: Moment) -> tuple[Quota, ...]:
     """The limits that answers to this process have stated since the last reset."""
     return tuple(
         [
-            StatedLimit(
+            Quota(
                 dimension=each.dimension,
-                unit=each.unit,
+                unit=Unit(each.unit),
                 limit=each.limit,
                 remaining=each.low,
                 reset_in=None if each.reset is None else each.reset.left(moment),

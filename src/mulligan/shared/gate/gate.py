@@ -22,9 +22,10 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ...classify.quotas import Quota
 from ...core.duration import duration_text
 from ...core.record import record
-from .limits import BelievedLimit, StatedLimit, believed
+from .limits import BelievedLimit, believed
 from .slow_start import SlowStart
 from .state import GATE, Gate, GateState, Permit, advanced, bounded
 
@@ -88,7 +89,7 @@ class GateWait:
         delay: When to ask again.
         because: What for.
         least: Seconds that it takes at the least, as far as is known.
-        hears: Whether the answer to a call that is under way may end it.
+        wakes_early: Whether the answer to a call that is under way may end it.
         polls_for: Seconds in which nothing else ends it: `delay` is when a caller that cannot be
             woken looks for such an answer.
     """
@@ -96,7 +97,7 @@ class GateWait:
     delay: float
     because: str
     least: float = 0.0
-    hears: bool = False
+    wakes_early: bool = False
     polls_for: float = 0.0
 
 
@@ -122,7 +123,7 @@ class EnterGate(_Step):
     tokens: float = 0.0
     most: int = 1
     unasked: int = 0
-    stated: tuple[StatedLimit, ...] = ()
+    stated: tuple[Quota, ...] = ()
     roll: float = 0.0
 
     def __call__(
@@ -141,8 +142,8 @@ class EnterGate(_Step):
         if state.shut is not None:
             left = state.shut.left(moment)
             # Where the rejection named no time, the end of another call may show that it has ended.
-            hears = state.opening is not None and state.opening.places is not None
-            return state, GateWait(self._spread(left), state.because, left, hears=hears)
+            early = state.frees_places
+            return state, GateWait(self._spread(left), state.because, left, wakes_early=early)
         # The sum of several answers, some of them old: it can tell that less is left, never more.
         state = _noted(
             state, self.stated, moment, turn=state.turn, out=inf, horizon=self.settings.horizon
@@ -158,7 +159,9 @@ class EnterGate(_Step):
             wait = state.opening.wait(live, max(ages, default=0.0), moment)
             if wait.delay > 0:
                 why, delay = state.opening.because, self._spread(wait.delay)
-                return state, GateWait(delay, why, hears=wait.hears, polls_for=wait.polls_for)
+                return state, GateWait(
+                    delay, why, wakes_early=wait.wakes_early, polls_for=wait.polls_for
+                )
             count = 1
             usable = lease = 1.0 if state.is_scouting else self.settings.lease
             state = replace(state, opening=state.opening.granting(1, moment))
@@ -214,7 +217,7 @@ class EnterGate(_Step):
                 soonest = min([permit.due.left(moment) for permit in held])
                 because = f"{kept} calls from before the reset are out"
                 delay = min(max(soonest, 0.05), 0.25)
-                return GateWait(delay, because, hears=True, polls_for=soonest)
+                return GateWait(delay, because, wakes_early=True, polls_for=soonest)
         if belief.next is not None and (wait := belief.next.left(moment)) > 0:
             return GateWait(wait, f"few {belief.dimension} left, calls are spaced out")
         return None
@@ -262,7 +265,7 @@ class LeaveGate(_Step):
     turn: int
     reply: Reply
     settings: Gate
-    stated: tuple[StatedLimit, ...] = ()
+    stated: tuple[Quota, ...] = ()
     hint: float = 0.0
     because: str = ""
     count: int = 1
@@ -445,7 +448,7 @@ def _given(belief: BelievedLimit, more: float) -> BelievedLimit:
 
 def _noted(
     state: GateState,
-    stated: tuple[StatedLimit, ...],
+    stated: tuple[Quota, ...],
     moment: Moment,
     *,
     turn: int,

@@ -25,38 +25,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import inf
+from typing import TYPE_CHECKING
 
 from ...core.moment import Due, Moment
 from ...core.record import record
 
-__all__ = ("BelievedLimit", "StatedLimit", "believed", "refilled")
+if TYPE_CHECKING:
+    from ...classify.quotas import Quota
+
+__all__ = ("BelievedLimit", "believed", "refilled")
 
 # Units of which a reset brings back as many as the limit says.
 _COUNTED = ("requests", "tokens")
 
 # How long a statement without a reset is believed, in seconds; and one that nothing is left.
 _STALE, _SOON = 60.0, 1.0
-
-
-@record(kw_only=True)
-class StatedLimit:
-    """One dimension, as an answer stated it.
-
-    Args:
-        dimension: The server's name for it.
-        unit: ``requests``, ``tokens``, or anything else, which is then not counted.
-        limit: How much a window holds; None where it was not stated.
-        remaining: How much is left; None where it was not stated.
-        reset_in: Seconds until it is refilled; None where it was not stated or has passed.
-        window: The window's length in seconds; None where it was not stated.
-    """
-
-    dimension: str
-    unit: str = "requests"
-    limit: float | None = None
-    remaining: float | None = None
-    reset_in: float | None = None
-    window: float | None = None
 
 
 @record()
@@ -120,7 +103,7 @@ class BelievedLimit:
 
 def believed(
     belief: BelievedLimit | None,
-    said: StatedLimit,
+    said: Quota,
     moment: Moment,
     *,
     turn: int,
@@ -140,7 +123,7 @@ def believed(
     if belief is None:
         return BelievedLimit(
             said.dimension,
-            said.unit,
+            str(said.unit),
             said.limit,
             said.remaining,
             None if reset_in is None else moment.stated(reset_in),

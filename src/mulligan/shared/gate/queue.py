@@ -49,33 +49,29 @@ class QueuedCall:
         ring: Wakes it, once a waiter exists; may be called from any thread.
     """
 
-    __slots__ = ("due", "number", "queue", "ring")
-
-    def __init__(self) -> None:
-        self.due = inf
-        self.number = 0
-        self.queue: CallQueue | None = None
-        self.ring: Callable[[], object] | None = None
+    due = inf
+    number = 0
+    queue: CallQueue | None = None
+    ring: Callable[[], object] | None = None
 
 
 class CallQueue:
     """Waiting calls, first come, first served. Not thread-safe: hold `lock`."""
 
     __slots__ = (
-        *("_crowded_until", "_delay", "_hears", "_left", "_next_after", "_numbers", "_until"),
-        *("_waiters", "because", "size"),
+        *("_crowded_until", "_delay", "_left", "_next_after", "_numbers", "_until", "_waiters"),
+        *("because", "size", "wakes_early"),
     )
 
     def __init__(self) -> None:
-        self._waiters: deque[QueuedCall] = (
-            deque()
-        )  # calls that left are dropped once they are the head
+        # Calls that left are dropped once they are the head.
+        self._waiters: deque[QueuedCall] = deque()
         self._numbers = count()
         self._crowded_until = -inf
         self._delay = 0.0  # how long the last head was told to wait
         self._left = 0  # how many have left since
         self.because = ""  # what the head waits for, and
-        self._hears = False  # whether the end of another call may end that
+        self.wakes_early = False  # whether the end of another call may end that
         self._next_after = 0.0  # after how many seconds the next one asks, unless it is roused
         self._until = -inf  # no call is admitted before
         self.size = 0
@@ -134,19 +130,20 @@ class CallQueue:
         because: str,
         *,
         least: float = 0.0,
-        hears: bool = False,
+        wakes_early: bool = False,
         next_after: float = 0.0,
     ) -> None:
         """Let `waiter`, whose turn it was, ask again in `delay` seconds.
 
-        `least` if it takes so long at the least; `hears` if the end of another call may end it;
-        `next_after` if those behind it need not ask at once when their turn comes.
+        `least` if it takes so long at the least; `wakes_early` if the end of another call may end
+        it; `next_after` if those behind it need not ask at once when their turn comes.
         """
         if waiter.queue is not self:
             self._join(waiter)
         waiter.due = now + delay
         if self.head(now) is waiter:
-            self._delay, self._left, self.because, self._hears = delay, 0, because, hears
+            self._delay, self._left = delay, 0
+            self.because, self.wakes_early = because, wakes_early
             self._until, self._next_after = now + least, next_after
         self._crowded_until = max(self._crowded_until, min(waiter.due, now + 60.0) + _LATE)
 
@@ -174,17 +171,12 @@ class CallQueue:
             waiters[0].due = now + max(after, self._next_after)
             _call(waiters[0])
 
-    @property
-    def hears(self) -> bool:
-        """Whether the end of a call may be what the head waits for."""
-        return self._hears
-
-    def rouse(self, now: float, delay: float = 0.0) -> None:
+    def wake_head(self, now: float, delay: float = 0.0) -> None:
         """A call has ended: the head asks in `delay` seconds, if that may be what it waits for."""
-        waiters = self._waiters
-        if self._hears and waiters and waiters[0].queue is self and waiters[0].due > now + delay:
-            waiters[0].due = now + delay
-            _call(waiters[0])
+        head = self._waiters[0] if self._waiters and self.wakes_early else None
+        if head is not None and head.queue is self and head.due > now + delay:
+            head.due = now + delay
+            _call(head)
 
     def is_crowded(self, now: float) -> bool:
         """Whether calls have been waiting lately, so that it is known how many there are."""
@@ -204,12 +196,6 @@ class TargetQueues:
     def __init__(self) -> None:
         self.lock, self.queue, self.unfunded = Lock(), CallQueue(), CallQueue()
         self.answered_at = -inf
-
-    def rouse_unfunded(self, now: float) -> None:
-        """Tokens may have been returned: wake the first call that waits for one."""
-        if self.unfunded.size:
-            with self.lock:
-                self.unfunded.rouse(now)
 
 
 def _call(waiter: QueuedCall) -> None:

@@ -76,12 +76,12 @@ class PauseBeforeCall(NamedTuple):
 
     Args:
         delay: Seconds; 0 if it may go.
-        hears: Whether the answer to a call that is under way may end it.
+        wakes_early: Whether the answer to a call that is under way may end it.
         polls_for: Seconds in which nothing else does; `delay` is when to look for one.
     """
 
     delay: float
-    hears: bool = False
+    wakes_early: bool = False
     polls_for: float = 0.0
 
 
@@ -481,14 +481,14 @@ class SlowStart:
             if places.free > 0 or not live:
                 return PauseBeforeCall(0.0)
             soon = places.ends.left(moment) if places.kept and places.ends is not None else 1.0
-            return PauseBeforeCall(min(max(soon, 0.005), 1.0), hears=True)
+            return PauseBeforeCall(min(max(soon, 0.005), 1.0), wakes_early=True)
         if self.cap is not None and self.granted >= self.cap and self.ends is not None:
             return PauseBeforeCall(max(self.ends.left(moment), 0.001))
         if live >= self.allowed:
             # How long an answer takes is unknown; what has taken long may take a little longer.
             delay = min(max(age / 20, 0.005), 1.0)
             turns_in = inf if self.cap is None or self.ends is None else self.ends.left(moment)
-            return PauseBeforeCall(delay, hears=True, polls_for=turns_in)
+            return PauseBeforeCall(delay, wakes_early=True, polls_for=turns_in)
         return PauseBeforeCall(0.0)
 
     def granting(self, count: int, moment: Moment) -> SlowStart:

@@ -87,7 +87,7 @@ class GateState:
         return self.opening is not None and self.opening.is_scout
 
     @property
-    def hears_all(self) -> bool:
+    def frees_places(self) -> bool:
         """Whether the end of any call matters, as it may leave a place to another."""
         return self.opening is not None and self.opening.places is not None
 

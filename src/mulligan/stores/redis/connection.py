@@ -82,13 +82,7 @@ class RedisLink:
         return monotonic() + self.patience
 
     def run(self, script: LuaScript, keys: Sequence[str], args: Sequence[Any], until: float) -> Any:
-        """What `script` answers.
-
-        Args:
-            script: The script.
-            keys: Its keys.
-            args: Its arguments.
-            until: When the transaction must have ended, on the process's clock.
+        """What `script` answers; `until` is when the transaction must have ended.
 
         Raises:
             StoreDown: The server did not answer in time.

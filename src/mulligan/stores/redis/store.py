@@ -25,7 +25,7 @@ from urllib.parse import unquote
 
 from ...core.moment import Moment
 from ...errors import Fenced, StoreDown, StoreError
-from ..async_calls import in_thread
+from ..base import StatesByKey
 from ..batching import Batches
 from ..entries import JournalLine
 from ..forks import reset_after_fork
@@ -190,14 +190,13 @@ def _info(link: RedisLink, section: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-class RedisState:
+class RedisState(StatesByKey):
     """States by key, one string each.
 
     Args:
         link: The server.
         prefix: What every key begins with.
-        is_strict: Whether a state that cannot be read, or was lost, is an error; else it starts
-        empty.
+        is_strict: Whether a state that cannot be read, or was lost, is an error, not empty.
     """
 
     def __init__(self, link: RedisLink, prefix: str, *, is_strict: bool = False) -> None:
@@ -305,10 +304,6 @@ class RedisState:
             aside = min(aside * _SLOWER, _LONGEST_ASIDE)
         return None
 
-    def peek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        (state,), moment = self.peek_all(((key, machine),))
-        return state, moment
-
     def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
         names = [self._names(key)[0] for key, _ in wanted]
         seconds, micros, found = self._link.run(_READ, names, [], self._link.deadline())
@@ -348,12 +343,6 @@ class RedisState:
                 target, _, scope = inside.partition("|")
                 found.append(Key(unquote(target), unquote(part), unquote(scope)))
         return tuple(sorted(found))
-
-    async def atransact(self, key: Key, operation: Operation[S, R]) -> R:
-        return await in_thread(self.transact, key, operation)
-
-    async def apeek(self, key: Key, machine: Machine[S]) -> tuple[S, Moment]:
-        return await in_thread(self.peek, key, machine)
 
 
 # What has a meaning in our keys is written as in a URL, so that no two names get the same key, and
@@ -404,9 +393,3 @@ class RedisJournal:
 
     def forget(self, stream: str) -> None:
         self._link.command("DEL", *self._names(stream))
-
-    async def aappend(self, stream: str, entry: JournalLine) -> int:
-        return await in_thread(self.append, stream, entry)
-
-    async def aread(self, stream: str, after: int = 0) -> tuple[JournalLine, ...]:
-        return await in_thread(self.read, stream, after)

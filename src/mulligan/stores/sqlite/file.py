@@ -1,4 +1,4 @@
-"""One SQLite file with many writers, one at a time.
+"""One SQLite file with many writers, one at a time, and the table of states in it.
 
 SQLite lets writers wait by polling: a writer that asks at the wrong moment can starve for
 seconds while others come and go. So writers queue at a gate before they begin: a lock between
@@ -19,20 +19,69 @@ import os
 import sqlite3
 import sys
 import threading
+import time
 from contextlib import contextmanager, suppress
 from errno import ENOENT
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
+from ...core.moment import Moment
 from ...errors import StoreDown, StoreError, StoreUnwritable
+from ..base import StatesByKey
+from ..boot_clock import BOOT_CLOCK, boot_id
 from ..forks import reset_after_fork
 from ..local_files import claimed
+from ..state_machine import Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-__all__ = ("SqliteFile",)
+    from ..state_machine import Machine, Operation
+
+__all__ = ("BY_TWO_CLOCKS", "STATES", "SqliteFile", "boot_moment")
+
+S = TypeVar("S")
+
+STATES = """
+CREATE TABLE state (
+    target TEXT NOT NULL,
+    scope TEXT NOT NULL,
+    part TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    body TEXT NOT NULL,
+    forget_at REAL NOT NULL,
+    PRIMARY KEY (target, scope, part)
+) WITHOUT ROWID;
+CREATE INDEX state_forget_at ON state (forget_at);
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
+"""
+# `forget_on` is the expiry on the steady clock of `era`: the wall clock may be set forward.
+BY_TWO_CLOCKS = """
+ALTER TABLE state ADD COLUMN forget_on REAL NOT NULL DEFAULT 0;
+ALTER TABLE state ADD COLUMN era TEXT NOT NULL DEFAULT ''
+"""
+_SELECT = "SELECT body FROM state WHERE target = ? AND scope = ? AND part = ?"
+_DELETE = "DELETE FROM state WHERE target = ? AND scope = ? AND part = ?"
+_INSERT = "INSERT OR REPLACE INTO state VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+# States that may be forgotten are looked for at the first write of a process, which may be its last
+# for long, and once in so many. Each sweep removes as many, so no call waits long for it, and the
+# file grows no faster than it is swept.
+_SWEEP = 256
+
+# States that are kept parsed.
+_MOST_PARSED = 1024
+
+# Seconds after a reboot before the wall clock may expire a state: a machine may boot with a wrong
+# clock that is corrected soon.
+_SETTLED = 3_600.0
+
+
+def boot_moment() -> Moment:
+    """Now, by the clocks of this machine."""
+    return Moment(time.clock_gettime(BOOT_CLOCK), time.time(), boot_id())
+
 
 # Never closed: closing what was opened before a fork could disturb the parent's file.
 _inherited: list[dict[int, _Handle]] = []
@@ -91,8 +140,8 @@ class _ThreadEnd:
             _close(handle)
 
 
-class SqliteFile:
-    """One SQLite file.
+class SqliteFile(StatesByKey):
+    """One SQLite file, with states by key in one table.
 
     Args:
         path: The file; created with its folder if it does not exist.
@@ -100,10 +149,11 @@ class SqliteFile:
         synchronous: ``NORMAL`` survives the death of processes, ``FULL`` that of the machine too.
         patience: Seconds to wait for other writers.
         migrations: One script per version; those that the file has not seen are run on first use.
+        moments: Says what time it is.
         is_replaceable: Whether to go on with a new file if this one is deleted or replaced while it
             is in use: the first caller that notices gets an error, then the new file is opened. If
             not, every caller gets an error until the file is back, or the process has been
-            restarted.
+            restarted. A state that cannot be read then starts empty; if not, it is an error.
 
     Attributes:
         meta: Rows of the table ``meta`` that this process knows, for a file that replaces this one.
@@ -118,6 +168,7 @@ class SqliteFile:
         patience: float,
         migrations: Sequence[str],
         is_replaceable: bool,
+        moments: Callable[[], Moment] = boot_moment,
     ) -> None:
         self.path, self.url = path, url
         self.meta: dict[str, str] = {}
@@ -128,6 +179,9 @@ class SqliteFile:
         self._local = threading.local()
         self._turn = threading.Lock()
         self._left_at = 0.0
+        self._moments, self._writes = moments, 0
+        # What was read last, by key: an unchanged state is not parsed again.
+        self._parsed: dict[Key, tuple[str, Any]] = {}
         reset_after_fork(self)
 
     @property
@@ -152,6 +206,82 @@ class SqliteFile:
             StoreError: The file cannot be opened, or is not the one that was opened before.
         """
         return self._handle().connection
+
+    # States
+
+    def transact_all(self, steps: Sequence[tuple[Key, Operation[Any, Any]]]) -> list[Any]:
+        with self.writing() as connection:
+            moment = self._moments()
+            machines = {key: operation.machine for key, operation in steps}
+            rows = {key: self._read(connection, key, machines[key]) for key in machines}
+            states = {key: state for key, (_, state) in rows.items()}
+            results = []
+            for key, operation in steps:
+                states[key], result = operation(states[key], moment)
+                results.append(result)
+            for key, (body, before) in rows.items():
+                machine, after = machines[key], states[key]
+                packed = body if after is before else machine.pack(after)
+                if packed == body:
+                    continue
+                if packed is None:
+                    connection.execute(_DELETE, (key.target, key.scope, key.part))
+                else:
+                    keep = machine.keep(after, moment)
+                    times = moment.wall + keep, moment.now + keep, moment.era
+                    row = key.target, key.scope, key.part, machine.name, packed, *times
+                    connection.execute(_INSERT, row)
+                    self._parsed[key] = packed, after
+                if self._writes % _SWEEP == 0:
+                    _sweep(connection, moment)
+                self._writes += 1
+        return results
+
+    def peek_all(self, wanted: Sequence[tuple[Key, Machine[Any]]]) -> tuple[list[Any], Moment]:
+        try:
+            reader = self.reader
+            states = [self._read(reader, key, machine)[1] for key, machine in wanted]
+        except sqlite3.Error as trouble:
+            raise StoreDown(self.url, f"cannot be read: {trouble}") from None
+        return states, self._moments()
+
+    def _read(
+        self, connection: sqlite3.Connection, key: Key, machine: Machine[S]
+    ) -> tuple[str | None, S]:
+        """The row of `key` as it is stored, and the state that it stands for."""
+        row = connection.execute(_SELECT, (key.target, key.scope, key.part)).fetchone()
+        if row is None:
+            return None, machine.start
+        body: str = row[0]
+        if len(self._parsed) >= _MOST_PARSED:
+            self._parsed.clear()
+        known = self._parsed.get(key)
+        if known is not None and known[0] == body:
+            return known
+        try:
+            state = machine.unpack(body)
+        except ValueError as trouble:
+            if not self._is_replaceable:
+                raise StoreError(
+                    self.url,
+                    f"the {machine.name} of {key.target} cannot be read ({trouble}); "
+                    f"another version wrote it: upgrade, or use another file",
+                ) from None
+            return body, machine.start
+        self._parsed[key] = body, state
+        return body, state
+
+    def known(self, machine: Machine[S]) -> tuple[Key, ...]:
+        try:
+            rows = self.reader.execute(
+                "SELECT target, part, scope FROM state WHERE machine = ? ORDER BY 1, 2, 3",
+                (machine.name,),
+            )
+            return tuple([Key(*row) for row in rows])
+        except sqlite3.Error as trouble:
+            raise StoreDown(self.url, f"cannot be read: {trouble}") from None
+
+    # Writing
 
     @contextmanager
     def writing(self, *, is_synced: bool = True) -> Iterator[sqlite3.Connection]:
@@ -420,3 +550,18 @@ def _close(handle: _Handle) -> None:
     handle.connection.close()
     os.close(handle.gate)
     os.close(handle.bell)
+
+
+def _sweep(connection: sqlite3.Connection, moment: Moment) -> None:
+    """Delete states that have expired by both clocks, so setting the wall clock deletes nothing."""
+    wall, now, era = moment.wall, moment.now, moment.era
+    some = "(target, scope, part) IN (SELECT target, scope, part FROM state WHERE forget_at < ?"
+    connection.execute(
+        f"DELETE FROM state WHERE {some} AND era = ? AND forget_on < ? LIMIT ?)",  # noqa: S608 -- our own words
+        (wall, era, now, _SWEEP),
+    )
+    # States from an earlier boot have no valid steady time; give them one on this boot's clock.
+    connection.execute(
+        f"UPDATE state SET era = ?, forget_on = ? WHERE {some} AND era <> ? LIMIT ?)",  # noqa: S608 -- our own words
+        (era, now + _SETTLED, wall, era, _SWEEP),
+    )

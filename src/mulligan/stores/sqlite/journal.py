@@ -6,34 +6,17 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Fenced, StoreDown
-from ..async_calls import in_thread
 from ..entries import JournalLine, StreamLease
-from .file import SqliteFile
+from .file import BY_TWO_CLOCKS, STATES, SqliteFile, boot_moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-__all__ = ("BY_TWO_CLOCKS", "STATES", "SqliteJournal", "journal_file")
+    from ...core.moment import Moment
 
-STATES = """
-CREATE TABLE state (
-    target TEXT NOT NULL,
-    scope TEXT NOT NULL,
-    part TEXT NOT NULL,
-    machine TEXT NOT NULL,
-    body TEXT NOT NULL,
-    forget_at REAL NOT NULL,
-    PRIMARY KEY (target, scope, part)
-) WITHOUT ROWID;
-CREATE INDEX state_forget_at ON state (forget_at);
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID
-"""
-# `forget_on` is the expiry on the steady clock of `era`: the wall clock may be set forward.
-BY_TWO_CLOCKS = """
-ALTER TABLE state ADD COLUMN forget_on REAL NOT NULL DEFAULT 0;
-ALTER TABLE state ADD COLUMN era TEXT NOT NULL DEFAULT ''
-"""
+__all__ = ("SqliteJournal", "journal_file")
+
 _JOURNAL = """
 CREATE TABLE journal (
     stream TEXT NOT NULL,
@@ -66,7 +49,7 @@ _SET_LEASE = "INSERT OR REPLACE INTO lease VALUES (?, ?, ?, ?)"
 _PATIENCE = 5.0
 
 
-def journal_file(hot: Path) -> SqliteFile:
+def journal_file(hot: Path, moments: Callable[[], Moment] = boot_moment) -> SqliteFile:
     """The file beside `hot` in which keys and journal are kept."""
     return SqliteFile(
         hot.with_name(f"{hot.stem}.journal{hot.suffix}"),
@@ -75,6 +58,7 @@ def journal_file(hot: Path) -> SqliteFile:
         patience=_PATIENCE,
         migrations=(f"{STATES};{_JOURNAL}", BY_TWO_CLOCKS, _LEASES),
         is_replaceable=False,
+        moments=moments,
     )
 
 
@@ -94,11 +78,7 @@ class SqliteJournal:
     ) -> int:
         """Write `entry` at the end of `stream`, in one step with the lease of its holder, if given.
 
-        Args:
-            stream: The stream.
-            entry: The entry; one that is there already is not written again.
-            lease: The new lease; None leaves it as it is.
-            is_synced: As of `SqliteFile.writing`.
+        An entry that is there already is not written again.
 
         Raises:
             Fenced: The stream has an entry of a later epoch.
@@ -162,10 +142,8 @@ class SqliteJournal:
     ) -> JournalLine:
         """Begin a new epoch of `stream`, in one step with the lease of its new holder.
 
-        Args:
-            stream: The stream.
-            choose: (epoch of the last entry, present lease) → the entry, and the new lease; None
-                leaves the lease as it is. What it raises is raised, and nothing is written.
+        `choose`: (epoch of the last entry, present lease) → the entry, and the new lease; None
+        leaves the lease as it is. What it raises is raised, and nothing is written.
         """
         with self._file.writing() as connection:
             epoch, place = connection.execute(_LAST, (stream,)).fetchone() or (0, 0)
@@ -210,9 +188,7 @@ class SqliteJournal:
     ) -> bool:
         """Remove `stream` with its entries and its lease, if that is permitted; whether it was.
 
-        Args:
-            stream: The stream.
-            is_permitted: (place of the last entry, present lease), asked in the same step.
+        `is_permitted`: (place of the last entry, present lease), asked in the same step.
         """
         with self._file.writing() as connection:
             _, place = connection.execute(_LAST, (stream,)).fetchone() or (0, 0)
@@ -230,9 +206,3 @@ class SqliteJournal:
             return float(found[0][0]) if found else float("inf")
         except ValueError as trouble:
             raise StoreDown(self._file.url, f"cannot be read: {trouble}") from None
-
-    async def aappend(self, stream: str, entry: JournalLine) -> int:
-        return await in_thread(self.append, stream, entry)
-
-    async def aread(self, stream: str, after: int = 0) -> tuple[JournalLine, ...]:
-        return await in_thread(self.read, stream, after)
