@@ -31,29 +31,17 @@ GEMINI_SETTINGS = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointer:
-    """How one SDK or program is pointed at the server.
+    """How one SDK or program is pointed at the server."""
 
-    Args:
-        name: What it is called, as `env()` takes it.
-        url: The variable that takes the base URL; empty if there is none.
-        suffix: What stands behind the server's address in it.
-        key: The variable that takes the key.
-        more: Further variables, such as those that keep it from calling home.
-        without: Variables that must not be set: they would win over the key.
-        home: The variable that takes the folder of its settings; empty if they are not needed.
-        file: Where in that folder they stand.
-        is_simple: Whether the URL and the key are enough.
-    """
-
-    name: str
-    url: str
-    key: str
-    suffix: str = ""
-    more: tuple[tuple[str, str], ...] = ()
-    without: tuple[str, ...] = ()
-    home: str = ""
-    file: str = ""
-    is_simple: bool = True
+    name: str  # as `FaultServer.env` takes it
+    url: str  # the variable that takes the base URL; empty if there is none
+    key: str  # the variable that takes the key
+    suffix: str = ""  # of the base URL, behind the server's address
+    more: tuple[tuple[str, str], ...] = ()  # further variables, such as to turn telemetry off
+    without: tuple[str, ...] = ()  # variables that must not be set: they would win over the key
+    home: str = ""  # the variable that takes the folder of its settings, if it needs any
+    file: str = ""  # the settings in that folder
+    is_simple: bool = True  # whether the URL and the key are enough
 
 
 _QUIET_CLAUDE = (

@@ -41,16 +41,10 @@ class Counting(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
-    """A limit: so much in so long.
+    """A limit: so much in so long."""
 
-    Args:
-        capacity: Requests or tokens in one window; at least 1.
-        window: Seconds; more than 0.
-        counting: How it counts.
-    """
-
-    capacity: int
-    window: float
+    capacity: int  # requests or tokens in one window; at least 1
+    window: float  # seconds; more than 0
     counting: Counting = Counting.BUCKET
 
     def __post_init__(self) -> None:
@@ -63,33 +57,21 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meter:
-    """What has been taken from one limit.
+    """What has been taken from one limit."""
 
-    Args:
-        taken: How much is out, as of `at`.
-        at: When that was; for a fixed window, when the window began.
-        log: Sliding only: what was taken when, oldest first.
-    """
-
-    taken: float = 0.0
-    at: float = 0.0
-    log: tuple[tuple[float, float], ...] = ()
+    taken: float = 0.0  # how much is out, as of `at`
+    at: float = 0.0  # when that was; for a fixed window, when the window began
+    log: tuple[tuple[float, float], ...] = ()  # sliding only: what was taken when, oldest first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitVerdict:
-    """What a limit says about one request.
+    """What a limit says about one request."""
 
-    Args:
-        is_admitted: Whether there is room for it.
-        remaining: What is left after it was admitted, or now if it was not.
-        reset_at: When everything is back.
-        retry_after: Seconds until there is room; 0 if admitted, None if there never will be.
-    """
-
-    is_admitted: bool
-    remaining: int
-    reset_at: float
+    is_admitted: bool  # whether there is room for it
+    remaining: int  # what is left after it was admitted, or now if it was not
+    reset_at: float  # when everything is back
+    # Seconds until there is room; 0 if admitted, None if there never will be.
     retry_after: float | None
 
 

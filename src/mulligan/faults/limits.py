@@ -1,4 +1,4 @@
-"""The limits of one account: requests, tokens, or both.
+"""The limits of each client: requests, tokens, or both.
 
 A request passes if every limit has room for it. Refused by one it takes nothing from the other;
 with `counts_refusals` it takes from the requests all the same, as some vendors do.
@@ -7,13 +7,13 @@ with `counts_refusals` it takes from the requests all the same, as some vendors 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ..core.duration import seconds
 from ..errors import SettingError
 from .limiter import Counting, LimitVerdict, Meter, RateLimit, charge, look, postpone
 
-__all__ = ("ClientLimits", "ClientUsage", "LimitCheck", "admit")
+__all__ = ("ClientLimits", "LimitCheck", "admit")
 
 _WRITTEN = re.compile(r"([0-9]{1,12})/([0-9][0-9.a-z]*)")
 
@@ -51,6 +51,12 @@ class ClientLimits:
             counts_refusals=counts_refusals,
         )
 
+    @property
+    def by_name(self) -> dict[str, RateLimit]:
+        """The limits that are set."""
+        both = {"requests": self.requests, "tokens": self.tokens}
+        return {name: limit for name, limit in both.items() if limit is not None}
+
 
 def _limit(text: str | None, name: str, counting: Counting) -> RateLimit | None:
     if text is None:
@@ -66,86 +72,52 @@ def _limit(text: str | None, name: str, counting: Counting) -> RateLimit | None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientUsage:
-    """What one client has used."""
-
-    requests: Meter = field(default_factory=Meter)
-    tokens: Meter = field(default_factory=Meter)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LimitCheck:
-    """What the limits say about one request; a dimension without a limit is None.
+    """What the limits say about one request: each limit with its verdict, by name."""
 
-    Args:
-        limits: The limits that were asked.
-        requests: What the limit of requests says.
-        tokens: What the limit of tokens says.
-    """
-
-    limits: ClientLimits
-    requests: LimitVerdict | None = None
-    tokens: LimitVerdict | None = None
+    verdicts: dict[str, tuple[RateLimit, LimitVerdict]]
 
     @property
     def is_admitted(self) -> bool:
-        return all(each.is_admitted for each in (self.requests, self.tokens) if each is not None)
+        return not self.refused_by
 
     @property
     def refused_by(self) -> str:
         """``requests`` or ``tokens``; empty if admitted."""
-        if self.requests is not None and not self.requests.is_admitted:
-            return "requests"
-        return "tokens" if self.tokens is not None and not self.tokens.is_admitted else ""
+        refused = (name for name, (_, said) in self.verdicts.items() if not said.is_admitted)
+        return next(refused, "")
 
     @property
     def retry_after(self) -> float | None:
         """Seconds until every limit has room; None if one of them never will."""
-        waits = [each.retry_after for each in (self.requests, self.tokens) if each is not None]
+        waits = [said.retry_after for _, said in self.verdicts.values()]
         known = [wait for wait in waits if wait is not None]
         return max(known, default=0.0) if len(known) == len(waits) else None
 
 
 def admit(
-    limits: ClientLimits, account: ClientUsage, *, tokens: int, now: float
-) -> tuple[LimitCheck, ClientUsage]:
-    """What the limits say about a request of that many tokens, and the account after it.
+    limits: ClientLimits, used: dict[str, Meter], *, tokens: int, now: float
+) -> tuple[LimitCheck, dict[str, Meter]]:
+    """What the limits say about a request of that many tokens, and what the client has used then.
 
     A counted refusal delays the next admission, so its wait is computed after it was counted: a
     client that waits as told is admitted.
     """
-    said = LimitCheck(
-        limits=limits,
-        requests=_asked(limits.requests, account.requests, 1.0, now),
-        tokens=_asked(limits.tokens, account.tokens, tokens, now),
-    )
-    by_request, by_token = account.requests, account.tokens
-    if said.is_admitted:
-        if limits.requests is not None:
-            by_request = charge(limits.requests, by_request, 1.0, now)
-        if limits.tokens is not None:
-            by_token = charge(limits.tokens, by_token, tokens, now)
-        return said, ClientUsage(requests=by_request, tokens=by_token)
-    if limits.counts_refusals and limits.requests is not None:
-        by_request = postpone(limits.requests, by_request, now)
-    said = LimitCheck(
-        limits=limits,
-        requests=_refused(limits.requests, said.requests, by_request, 1.0, now),
-        tokens=_refused(limits.tokens, said.tokens, by_token, tokens, now),
-    )
-    return said, ClientUsage(requests=by_request, tokens=by_token)
-
-
-def _asked(limit: RateLimit | None, meter: Meter, cost: float, now: float) -> LimitVerdict | None:
-    return None if limit is None else look(limit, meter, cost, now)
-
-
-def _refused(
-    limit: RateLimit | None, said: LimitVerdict | None, meter: Meter, cost: float, now: float
-) -> LimitVerdict | None:
-    """What a limit says about a request that one of the limits has refused: it took nothing."""
-    if limit is None or said is None:
-        return None
-    wait = look(limit, meter, cost, now).retry_after
-    return replace(look(limit, meter, 0.0, now), is_admitted=said.is_admitted, retry_after=wait)
+    known, costs = limits.by_name, {"requests": 1.0, "tokens": float(tokens)}
+    used = {name: used.get(name, Meter()) for name in known}
+    said = {name: look(limit, used[name], costs[name], now) for name, limit in known.items()}
+    if all(each.is_admitted for each in said.values()):
+        used = {name: charge(limit, used[name], costs[name], now) for name, limit in known.items()}
+    else:
+        if limits.counts_refusals and "requests" in known:
+            used["requests"] = postpone(known["requests"], used["requests"], now)
+        for name, limit in known.items():
+            wait = look(limit, used[name], costs[name], now).retry_after
+            # The request took nothing from this limit: what remains is what was there before.
+            said[name] = replace(
+                look(limit, used[name], 0.0, now),
+                is_admitted=said[name].is_admitted,
+                retry_after=wait,
+            )
+    return LimitCheck({name: (limit, said[name]) for name, limit in known.items()}), used

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from html import escape
 from math import ceil, floor, inf, log10
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ..core.duration import duration_text
@@ -70,15 +71,14 @@ def as_svg(runs: Sequence[Run]) -> str:
     height = _TOP + rows * panel + 34
     fonts = "DejaVu Sans, Helvetica, Arial, sans-serif"
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
+    # Lines of about the width of the picture, two at most.
+    shows = wrap(scenario.shows, max(20, int((width - 2 * _LEFT) / 5.8)), break_on_hyphens=False)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{fonts}" fill="{_TEXT}">',
         f"<title>{escape(scenario.name)}</title>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
         _text(_LEFT, 26, scenario.name, size=16, weight="bold"),
-        *(
-            _text(_LEFT, 44 + 15 * at, line)
-            for at, line in enumerate(_wrapped(scenario.shows, width - 2 * _LEFT))
-        ),
+        *(_text(_LEFT, 44 + 15 * at, line) for at, line in enumerate(shows[:2])),
         _legend(_LEFT, height - 16),
     ]
     for at, each in enumerate(runs):
@@ -113,7 +113,7 @@ def _axes(runs: Sequence[Run]) -> _Axes:
     best = runs[0].metrics.best_seconds
     if best is not None and scenario.queue is not None:
         best += scenario.queue.slow_until
-    last = max(_last(each) for each in runs)
+    last = max((at for each in runs for at in (*_done(each), *_sent(each))), default=0.0)
     latest = (scenario.jobs.count / scenario.jobs.rate) if scenario.jobs.rate else 0.0
     if best is not None and best < inf:
         last = min(last, max(_LONGEST * best, latest * 1.2))
@@ -131,15 +131,12 @@ def _axes(runs: Sequence[Run]) -> _Axes:
     return replace(axes, top=min(top * 1.15, max([*sent, 2])))
 
 
-def _last(run: Run) -> float:
-    """When the last thing happened in a run."""
-    done = [job.ended_at for job in run.ledger.jobs if job.verdict == "done"]
-    sent = [request.sent_at for request in run.ledger.requests]
-    return max([*done, *sent], default=0.0)
-
-
 def _sent(run: Run) -> list[float]:
     return [request.sent_at for request in run.ledger.requests]
+
+
+def _done(run: Run) -> list[float]:
+    return sorted(job.ended_at for job in run.ledger.jobs if job.verdict == "done")
 
 
 def _binned(times: Sequence[float], axes: _Axes) -> list[int]:
@@ -210,18 +207,17 @@ def _panel(
     run: Run, axes: _Axes, capacity: list[float], best: list[float], *, x: float, y: float
 ) -> str:
     metrics = run.metrics
-    done = sum(job.verdict == "done" for job in run.ledger.jobs)
-    stretch = "" if metrics.stretch is None else f" · {metrics.stretch:.2f} times T*"
-    if metrics.completion < 1:
-        stretch = ""
+    stretch = ""
+    if metrics.stretch is not None and metrics.completion >= 1:
+        stretch = f" · {metrics.stretch:.2f} times T*"
     head = [
         _text(x, y, run.policy, size=13, weight="bold"),
         _text(x + _WIDTH, y, f"RQ {metrics.quality:.0f}", size=13, weight="bold", anchor="end"),
         _text(
             x,
             y + 16,
-            f"{done:,} of {len(run.ledger.jobs):,} done · {metrics.requests:,} requests, "
-            f"best {metrics.best_requests:,.0f}{stretch}",
+            f"{len(_done(run)):,} of {len(run.ledger.jobs):,} done · "
+            f"{metrics.requests:,} requests, best {metrics.best_requests:,.0f}{stretch}",
             size=10,
         ),
     ]
@@ -292,7 +288,7 @@ def _line_of_capacity(axes: _Axes, capacity: list[float], x: float, y: float) ->
 
 
 def _curve(run: Run, axes: _Axes, best: list[float], x: float, y: float) -> str:
-    done = sorted(job.ended_at for job in run.ledger.jobs if job.verdict == "done")
+    done = _done(run)
     parts = [_frame(x, y, _BELOW, axes.jobs, "jobs done"), _ticks(axes, x, y + _BELOW)]
     if best:
         style = f'stroke="{_BEST}" stroke-width="1.4" stroke-dasharray="4 3"'
@@ -377,32 +373,18 @@ def _round(seconds: float) -> float:
     return round(seconds, 1) if seconds < 10 else round(seconds)
 
 
-def _wrapped(text: str, width: float) -> list[str]:
-    """`text` in lines of about `width` pixels, two at most."""
-    most, lines, line = max(20, int(width / 5.8)), [], ""
-    for word in text.split():
-        if line and len(line) + 1 + len(word) > most:
-            lines.append(line)
-            line = word
-        else:
-            line = f"{line} {word}".strip()
-    return [*lines, line][:2]
-
-
 def _text(
     x: float,
     y: float,
     text: str,
     *,
     size: int = 11,
-    weight: str = "normal",
-    anchor: str = "start",
+    weight: str = "",
+    anchor: str = "",
     colour: str = "",
 ) -> str:
-    extra = (f' font-weight="{weight}"' if weight != "normal" else "") + (
-        f' text-anchor="{anchor}"' if anchor != "start" else ""
-    )
-    extra += f' fill="{colour}"' if colour else ""
+    given = {"font-weight": weight, "text-anchor": anchor, "fill": colour}
+    extra = "".join(f' {name}="{value}"' for name, value in given.items() if value)
     return f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}"{extra}>{escape(text)}</text>'
 
 
