@@ -67,12 +67,7 @@ class ToolOptions(TypedDict, total=False):
 
 
 class BadArguments(Exception):
-    """The arguments do not fit the tool.
-
-    Args:
-        said: What is wrong with them as a whole.
-        fields: Each field with what is wrong about it.
-    """
+    """The arguments do not fit the tool; `fields` says for each field what is wrong with it."""
 
     def __init__(self, said: str, fields: tuple[tuple[str, str], ...] = ()) -> None:
         super().__init__(said)
@@ -124,7 +119,13 @@ class ToolDefinition:
         self.timeouts = None
         if timeout is not None:
             self.timeouts = Timeouts(total=seconds(timeout, name="timeout"), shrink=_SHRINK)
-            self._check_timeout(timeout)
+            if not self.is_async and self.timeout_to is None:
+                raise SettingError(
+                    f"{self.name}() is a plain function, which cannot be cut at "
+                    f"timeout={timeout!r}: a thread left running and a retry would be two effects; "
+                    f"make it async, or name the parameter that it takes its limit by: "
+                    f"timeout_to='timeout'"
+                )
         self.fallback, key = options.get("fallback", ""), options.get("key", ())
         self.key = (key,) if isinstance(key, str) else tuple(key)
         self._adapter: Any = None
@@ -142,14 +143,6 @@ class ToolDefinition:
                     f"{what} {each!r}, which {self.name}() does not take; "
                     f"it takes {', '.join(known) or 'nothing'}"
                 )
-
-    def _check_timeout(self, timeout: Duration) -> None:
-        if not self.is_async and self.timeout_to is None:
-            raise SettingError(
-                f"{self.name}() is a plain function, which cannot be cut at timeout={timeout!r}: a "
-                f"thread left running and a retry would be two effects; make it async, or name the "
-                f"parameter that it takes its limit by: timeout_to='timeout'"
-            )
 
     def _from_signature(self) -> dict[str, Any]:
         # pydantic builds the schema from a TypedDict: unlike a model, its fields may have any name.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ..calls.clock import world
 from ..calls.notes import story
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .definition import ToolDefinition
     from .execution import ToolAttempts
     from .repeats import Repeats
+    from .toolbox import Toolbox
 
 __all__ = ("ToolReport",)
 
@@ -38,26 +39,14 @@ _ENDED = {
 _NAMED = 60  # characters of fields and tools that an advice names
 
 
-class _Box(Protocol):
-    """What a report asks of the toolbox."""
-
-    def reads_for(self, tool: ToolDefinition | None) -> str: ...
-    def other_than(self, tool: ToolDefinition | None) -> str: ...
-
-
 class ToolReport:
-    """The results of one tool call.
+    """The results of one tool call; `name` and `args` are as the model wrote them.
 
-    Args:
-        box: The toolbox.
-        name: The tool, as the model wrote it.
-        call_id: The call's id.
-        args: The arguments, as the model wrote them.
-        tool: The tool; None if there is none of that name.
+    `tool` is None if there is none of that name.
     """
 
     def __init__(
-        self, box: _Box, name: str, call_id: str, args: object, tool: ToolDefinition | None
+        self, box: Toolbox, name: str, call_id: str, args: object, tool: ToolDefinition | None
     ) -> None:
         self._box, self._name, self._call_id, self._args = box, name, call_id, args
         self._tool = tool
@@ -84,10 +73,8 @@ class ToolReport:
 
     def leaves_doubt(self, error: Exception, attempts: ToolAttempts) -> bool:
         """Whether the call that ended with `error` may have been applied."""
-        if isinstance(error, LeftInDoubt):
-            return True
         has_effect = self._tool is None or self._tool.effects in (Effects.KEYED, Effects.UNSAFE)
-        return has_effect and attempts.is_in_doubt
+        return isinstance(error, LeftInDoubt) or (has_effect and attempts.is_in_doubt)
 
     def told(
         self,
@@ -103,10 +90,9 @@ class ToolReport:
         failure, tale = None if is_ours else attempts.read(error), story(error)
         said = ""
         fields: tuple[tuple[str, str], ...] = ()
-        if isinstance(error, LeftInDoubt):
-            situation, said = self._doubt(), str(error)
-        elif self.leaves_doubt(error, attempts):
+        if self.leaves_doubt(error, attempts):
             situation = self._doubt()
+            said = str(error) if isinstance(error, LeftInDoubt) else ""
         elif is_ours and isinstance(error, KeyReused):
             situation, said = Situation.KEY_REUSED, self._reused()
         elif isinstance(error, CircuitOpen):
@@ -162,7 +148,7 @@ class ToolReport:
             tried: What was tried.
             retry_at: When it could pass.
             count: How often the same call has failed in a row.
-            repeats: Who says whether that is too often.
+            repeats: Knows whether that is too often.
             **facts: Fields of the result.
         """
         action, text = ADVICE[situation]

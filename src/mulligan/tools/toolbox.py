@@ -212,10 +212,10 @@ class Toolbox:
         """Find the tool, check its arguments, call it; or the fallback while its circuit is open.
 
         Args:
-            name: The tool.
-            args: What the model wrote.
-            call_id: The call's id.
-            run: The agent's run.
+            name: See `run`.
+            args: See `run`.
+            call_id: See `run`.
+            run: See `run`.
             is_inline: Whether a plain function may block this thread.
             behind: The tools whose circuits are open and that this one steps in for.
         """
@@ -225,22 +225,19 @@ class Toolbox:
         call = digest([name, identity(args, name="args")])
         if repeats.is_stuck(call, now):
             return report.stuck(repeats.failures(call, now))
-        if tool is None:
+
+        def rejected(
+            situation: Situation, said: str, fields: tuple[tuple[str, str], ...] = ()
+        ) -> ToolResult:
             count = repeats.failed(call, now)
-            return report.failed(
-                Situation.UNKNOWN_TOOL, "there is no such tool", count=count, repeats=repeats
-            )
+            return report.failed(situation, said, fields=fields, count=count, repeats=repeats)
+
+        if tool is None:
+            return rejected(Situation.UNKNOWN_TOOL, "there is no such tool")
         try:
             arguments = tool.arguments(args)
         except BadArguments as wrong:
-            count = repeats.failed(call, now)
-            return report.failed(
-                Situation.BAD_ARGUMENTS,
-                wrong.said,
-                fields=wrong.fields,
-                count=count,
-                repeats=repeats,
-            )
+            return rejected(Situation.BAD_ARGUMENTS, wrong.said, wrong.fields)
         result = await self.perform(
             tool, arguments, tool.function, call_id=call_id, run=run, is_inline=is_inline
         )
@@ -373,9 +370,7 @@ class Toolbox:
     def _guards_of(self, tool: ToolDefinition, left: float) -> tuple[Guard, Guard]:
         """The guard of the tool; and the one that holds keys of unsafe calls, and repeats none.
 
-        Args:
-            tool: The tool.
-            left: Seconds for which a call may wait.
+        A call may wait for `left` seconds.
         """
         found = self._guards.get(tool.name) if left == self._budget else None
         if found is None:

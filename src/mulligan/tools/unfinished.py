@@ -25,13 +25,7 @@ _DAY = 86_400.0
 
 
 class Unfinished:
-    """The mark of one operation.
-
-    Args:
-        store: Where it is kept.
-        target: The dependency that is called.
-        key: The operation.
-    """
+    """The mark of one operation, `key`, that calls `target`."""
 
     def __init__(self, store: Store, target: str, key: str) -> None:
         self._keys, self._place = store.keys, Key(target, f"unfinished/{digest([key])}")

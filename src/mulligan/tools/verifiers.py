@@ -31,15 +31,10 @@ _REASON = 1000
 
 @record()
 class Verification:
-    """What a verifier found.
+    """What a verifier found."""
 
-    Args:
-        reasons: What is wrong with the result; nothing, if it passes.
-        parsed: The result in the form that the verifier read it in, if it did.
-    """
-
-    reasons: tuple[str, ...] = ()
-    parsed: Any = None
+    reasons: tuple[str, ...] = ()  # what is wrong with the result; empty if it passes
+    parsed: Any = None  # the result as the verifier read it: an instance of the model
 
 
 class Command:
