@@ -63,19 +63,12 @@ _REPEAT_HEADER = "x-stainless-retry-count"
 
 
 class RequestFacts(NamedTuple):
-    """What decides about a request.
-
-    Args:
-        method: ``POST``.
-        url: All of it.
-        headers: Anything with `get`, in any case.
-        body: As far as it is in memory.
-    """
+    """What is known of a request before it is sent."""
 
     method: str
     url: str
-    headers: Any
-    body: bytes
+    headers: Any  # anything with `get` that ignores case
+    body: bytes  # as far as it is in memory
 
 
 class _Ended(NamedTuple):

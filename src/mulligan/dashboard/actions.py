@@ -37,17 +37,11 @@ _LONGEST, _SAID = 300, 8_192
 
 
 class ActionResult(NamedTuple):
-    """What came of a change.
-
-    Args:
-        is_done: Whether it was made.
-        said: What the command said.
-        command: What a user would have typed.
-    """
+    """What came of a change."""
 
     is_done: bool
-    said: str
-    command: str
+    said: str  # by the command
+    command: str  # what a user would have typed
 
 
 class Actions:

@@ -55,31 +55,19 @@ _MOST_ATTEMPTS = 20
 
 @record()
 class Count:
-    """One count.
+    """One count."""
 
-    Args:
-        name: The metric.
-        label: Its label; for a histogram the upper bound of the class.
-        number: How often.
-        total: The sum of the values.
-    """
-
-    name: str
-    label: str
-    number: float
-    total: float
+    name: str  # of the metric
+    label: str  # of the metric; for a histogram the upper bound of the class
+    number: float  # how often it was counted
+    total: float  # the sum of the values
 
 
 @record()
 class Figures:
-    """The counts of one target in one minute or hour.
+    """The counts of one target in one minute or hour."""
 
-    Args:
-        length: Its length in seconds; 0 before anything was counted.
-        counts: The counts.
-    """
-
-    length: int = 0
+    length: int = 0  # in seconds; 0 before anything was counted
     counts: tuple[Count, ...] = ()
 
 
@@ -182,18 +170,11 @@ class AddStories:
 
 
 class Bucket(NamedTuple):
-    """The figures of one target in one span of time.
-
-    Args:
-        target: The target.
-        at: When it begins, in epoch seconds.
-        length: In seconds.
-        counts: The counts.
-    """
+    """The figures of one target in one span of time."""
 
     target: str
-    at: int
-    length: int
+    at: int  # when it begins, in epoch seconds
+    length: int  # in seconds
     counts: tuple[Count, ...]
 
 

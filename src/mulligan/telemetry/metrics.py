@@ -34,21 +34,14 @@ OTHER = "other"
 
 
 class Metric(NamedTuple):
-    """One metric.
+    """One metric."""
 
-    Args:
-        name: Its name in Prometheus.
-        kind: A counter only rises, a histogram keeps a distribution, a gauge is read at a time.
-        help: What it counts.
-        label: Its label beside ``target``; empty for none.
-        unit: As OpenTelemetry writes units.
-    """
-
-    name: str
+    name: str  # in Prometheus
+    # A counter only rises, a histogram keeps a distribution, a gauge is read at a time.
     kind: Literal["counter", "histogram", "gauge"]
     help: str
-    label: str = ""
-    unit: str = "1"
+    label: str = ""  # beside `target`; empty for none
+    unit: str = "1"  # as OpenTelemetry writes units
 
     @property
     def otel(self) -> str:
@@ -89,17 +82,11 @@ METRICS = {each.name: each for each in _ALL}
 
 
 class Change(NamedTuple):
-    """What an event does to a metric.
+    """What an event does to a metric."""
 
-    Args:
-        name: The metric.
-        label: The value of its own label; empty for none.
-        value: How much a counter rises, or what a histogram observes.
-    """
-
-    name: str
-    label: str = ""
-    value: float = 1.0
+    name: str  # of the metric
+    label: str = ""  # the value of the metric's own label; empty for none
+    value: float = 1.0  # how much a counter rises, or what a histogram observes
 
 
 def changes(event: Event) -> Iterator[Change]:  # noqa: C901, PLR0912 -- one case per event

@@ -12,16 +12,7 @@ from ..errors import StoreError
 from ..shared.target import STORE, store_for
 from ..stores.state_machine import Key
 from .background import QueuedListener
-from .figures import (
-    FIGURES,
-    HOUR,
-    MINUTE,
-    STORIES,
-    AddCounts,
-    AddStories,
-    Bucket,
-    Tally,
-)
+from .figures import FIGURES, HOUR, MINUTE, STORIES, AddCounts, AddStories, Bucket, Tally
 from .metrics import BoundedLabels, changes
 
 if TYPE_CHECKING:
@@ -101,13 +92,12 @@ class StoreListener(QueuedListener):
         # What a store that is down does not take is kept, and written with the next events.
         for key in sorted(self._waiting):
             target, length, number = key
-            step = AddCounts(length, self._waiting[key].counts)
-            if not self._written(Key(target, f"{_PART}/{length}/{number}"), step):
+            place = Key(target, f"{_PART}/{length}/{number}")
+            if not self._written(place, AddCounts(length, self._waiting[key].counts)):
                 break
             del self._waiting[key]
-        for target in list(self._stories):
-            step_ = AddStories(tuple(self._stories[target]))
-            if not self._written(Key(target, _STORIES_PART), step_):
+        for target, texts in list(self._stories.items()):
+            if not self._written(Key(target, _STORIES_PART), AddStories(tuple(texts))):
                 break
             del self._stories[target]
 
