@@ -11,6 +11,7 @@ import os
 import shlex
 from collections import Counter, OrderedDict
 from contextlib import suppress
+from itertools import islice
 from threading import RLock
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -119,10 +120,10 @@ class RunIndex:
                 if not self._unread:
                     self._sort()
 
-    def touch(self, id_: str) -> bool:
-        """Look at one run now; whether it has changed."""
+    def touch(self, id_: str) -> None:
+        """Look at one run now."""
         with self._lock:
-            return self._look(id_)
+            self._look(id_)
 
     def _sort(self) -> None:
         """Bring what was read in any order into its own; what changes later goes to the front."""
@@ -234,7 +235,8 @@ class RunIndex:
         self.load()
         with self._lock:
             if not status and not words:
-                names, total = _some(self._order, offset, limit), len(self._order)
+                names = list(islice(self._order, offset, offset + limit))
+                total = len(self._order)
             else:
                 fitting = [each for each in self._order if self._fits(each, status, words.lower())]
                 names, total = fitting[offset : offset + limit], len(fitting)
@@ -336,7 +338,11 @@ class RunIndex:
                 "host": clean(state.made.host, 100),
                 "segments": list(_segments(state)),
                 "steps": [_step(state, at) for at in range(state.attempts)],
-                "unmade": [_unmade(each) for each in state.ended if _is_unmade(each)],
+                "unmade": [
+                    {"at": each.at, "met": ending_name(each), "because": clean(each.because)}
+                    for each in state.ended
+                    if _is_unmade(each)
+                ],
                 "remarks": [{"at": each.at, "text": clean(each.text)} for each in state.remarks],
             }
             if state.made.agent == PLAN:
@@ -392,11 +398,10 @@ class RunIndex:
                 state = self._states.get(name)
                 if state is None:
                     continue
-                agents = [each for each in self._agents.get(name, ()) if each in self._states]
                 if state.made.agent != PLAN and state.at >= at:
                     yield name, state
-                for agent in agents:
-                    if self._states[agent].at >= at:
+                for agent in self._agents.get(name, ()):
+                    if agent in self._states and self._states[agent].at >= at:
                         yield agent, self._states[agent]
 
     def close(self) -> None:
@@ -412,16 +417,6 @@ _GROUPS = {
 }
 
 
-def _some(order: OrderedDict[str, None], offset: int, limit: int) -> list[str]:
-    found = []
-    for at, name in enumerate(order):
-        if at >= offset + limit:
-            break
-        if at >= offset:
-            found.append(name)
-    return found
-
-
 def _prompt(command: str) -> str:
     """The prompt in a command, for people: its longest argument of several words."""
     try:
@@ -434,8 +429,7 @@ def _prompt(command: str) -> str:
 
 def _segments(state: RunState) -> Iterator[dict[str, Any]]:
     """What a run did when: worked, waited for a limit, or waited for a retry."""
-    made = [each for each in state.ended if not _is_unmade(each)]
-    ends = {each.attempt: each for each in made}
+    ends = {each.attempt: each for each in _made(state)}
     for at, begun in enumerate(state.begun):
         end = ends.get(begun.attempt)
         follows = state.begun[at + 1].at if at + 1 < len(state.begun) else None
@@ -475,15 +469,15 @@ def _is_unmade(step: AttemptEnd) -> bool:
     return step.stopped == "refused" or not step.attempt
 
 
-def _unmade(step: AttemptEnd) -> dict[str, Any]:
-    return {"at": step.at, "met": ending_name(step), "because": clean(step.because)}
+def _made(state: RunState) -> list[AttemptEnd]:
+    """The ends of attempts that were made."""
+    return [each for each in state.ended if not _is_unmade(each)]
 
 
 def _step(state: RunState, at: int) -> dict[str, Any]:
     """An attempt: how it began, how it ended, what follows and why."""
     begun = state.begun[at]
-    made = (each for each in state.ended if not _is_unmade(each))
-    end = next((each for each in made if each.attempt == begun.attempt), None)
+    end = next((each for each in _made(state) if each.attempt == begun.attempt), None)
     found: dict[str, Any] = {
         "attempt": begun.attempt,
         "how": begun.how,
@@ -511,9 +505,10 @@ def _step(state: RunState, at: int) -> dict[str, Any]:
             "tokens": end.tokens,
             "retries": end.retries,
         }
-    checks = [each for each in state.checks if each.attempt == begun.attempt]
     found["checks"] = [
-        {"is_good": each.is_good, "said": clean(each.said, 2_000)} for each in checks
+        {"is_good": each.is_good, "said": clean(each.said, 2_000)}
+        for each in state.checks
+        if each.attempt == begun.attempt
     ]
     return found
 
@@ -526,8 +521,7 @@ def run_figures(index: RunIndex, *, since: float) -> dict[str, Any]:
     lost, spent, waits = 0.0, 0.0, 0.0
     for _, state in index.since(since):
         runs += 1
-        made = [each for each in state.ended if not _is_unmade(each)]
-        bad = [each for each in made if each.then != "done"]
+        bad = [each for each in _made(state) if each.then != "done"]
         kinds.update(each.kind or "unknown" for each in bad if each.at >= since)
         retries += sum(each.then == "again" for each in bad)
         recovered += state.status == "done" and bool(bad)
@@ -555,6 +549,6 @@ def run_figures(index: RunIndex, *, since: float) -> dict[str, Any]:
 def run_failures(index: RunIndex, *, since: float) -> Iterator[tuple[float, str]]:
     """When attempts of runs failed, and with which kind."""
     for _, state in index.since(since):
-        for each in state.ended:
-            if each.at >= since and each.then != "done" and not _is_unmade(each):
+        for each in _made(state):
+            if each.at >= since and each.then != "done":
                 yield each.at, each.kind or "unknown"

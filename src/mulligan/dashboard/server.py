@@ -89,12 +89,12 @@ def serve(
     Args:
         sources: What is shown.
         listening: Where it listens.
-        token: Needed to change anything; beyond loopback to read, too.
-        store: The address of the guards' store, for changes.
-        app: The module for replays.
-        names: Further host names that browsers may use.
-        is_read_only: Whether nothing may be changed.
-        is_private: Whether reading needs the token on loopback, too.
+        token: See `Access`.
+        store: See `Actions`.
+        app: See `Actions`.
+        names: See `Access`.
+        is_read_only: See `Access`.
+        is_private: See `Access`.
         is_opened: Whether to open the browser.
         started: Told the address, with the token, once it listens.
 
