@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..calls.notes import attach
 from ..errors import FailedAnswer, NotAdmitted, SettingError
-from .httpx_streams import AsyncCommittedBody, CommittedBody, ResponseSource
-from .runtime_classes import runtime_class
+from .httpx_streams import ResponseSource
+from .runtime_classes import guarded_view
 from .sender import KEY_HEADER, Exchange, RequestFacts, as_client_error
 
 if TYPE_CHECKING:
@@ -36,19 +36,11 @@ def is_client(thing: object) -> bool:
 
 def guarded(client: Any, sender: Sender) -> Any:
     """A view of `client` that sends by `sender`; of the original where it is a view already."""
-    known = getattr(client, "_mulligan", None)
-    if known is not None:
-        if known[0].guard is sender.guard and known[0].keys == sender.keys:
-            return client
-        client = known[1]
     for transport in (client._transport, *client._mounts.values()):
         _report_retries(transport)
     cls = type(client)
     mixin = _AsyncView if issubclass(cls, _library(cls).AsyncClient) else _View
-    view = object.__new__(runtime_class(mixin, cls, like=cls, __slots__=("_mulligan",)))
-    view.__dict__ = client.__dict__
-    view._mulligan = (sender, client)  # keeps the client: SDKs close theirs when it is collected
-    return view
+    return guarded_view(client, mixin, sender)
 
 
 _reported: set[str] = set()
@@ -110,7 +102,7 @@ class _View:
             except Exception as error:
                 raise call.exchange.lost(error, request)
             if source.is_error:
-                source.refuse(b"".join(source.error_body()))
+                source.read_error()
             return source
 
         try:
@@ -122,7 +114,7 @@ class _View:
             return call.exchange.returned(over)
         except Exception as error:
             raise call.raised(error)
-        return source.handed_over(CommittedBody, items)
+        return source.handed_over(items)
 
     def __del__(self) -> None:
         """The connections are the client's, which closes them when it is collected itself."""
@@ -153,7 +145,7 @@ class _AsyncView:
             except Exception as error:
                 raise call.exchange.lost(error, request)
             if source.is_error:
-                source.refuse(b"".join([chunk async for chunk in source.aerror_body()]))
+                await source.aread_error()
             return source
 
         try:
@@ -165,19 +157,14 @@ class _AsyncView:
             return call.exchange.returned(over)
         except Exception as error:
             raise call.raised(error)
-        return source.handed_over(AsyncCommittedBody, items)
+        return source.handed_over(items)
 
     def __del__(self) -> None:
         """The connections are the client's, which closes them when it is collected itself."""
 
 
 class HttpxCall:
-    """One request of a view.
-
-    Args:
-        client: The view.
-        request: What is sent; the same object on every attempt.
-        is_stream: Whether the caller reads the body itself.
+    """One request of a view; the same object is sent on every attempt.
 
     Raises:
         SettingError: Its body can be read only once.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..calls.notes import attach, story
 from ..core.failure import Effects
 from .effects import effects
-from .runtime_classes import runtime_class
+from .runtime_classes import view_of
 from .sender import heard
 
 if TYPE_CHECKING:
@@ -32,13 +32,9 @@ def guarded_session(session: S) -> S:
     Args:
         session: An initialised session, of mcp 1 or 2.
     """
-    cls = type(session)
-    if issubclass(cls, _View):
+    if isinstance(session, _View):
         return session
-    view: Any = object.__new__(runtime_class(_View, cls, like=cls, __slots__=("_mulligan",)))
-    view.__dict__ = session.__dict__
-    view._mulligan = {}
-    return view  # type: ignore[no-any-return]
+    return view_of(session, _View, {})  # type: ignore[no-any-return]
 
 
 def tool_effects(annotations: Any) -> Effects:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..calls.notes import attach
 from ..errors import FailedAnswer, NotAdmitted, SettingError
-from .runtime_classes import runtime_class
+from .runtime_classes import guarded_view
 from .sender import KEY_HEADER, Exchange, RequestFacts, as_client_error
 
 if TYPE_CHECKING:
@@ -29,16 +29,7 @@ _is_inside: ContextVar[bool] = ContextVar("mulligan.requests", default=False)
 
 def guarded(session: Any, sender: Sender) -> Any:
     """A view of `session` that sends by `sender`; of the original where it is a view already."""
-    known = getattr(session, "_mulligan", None)
-    if known is not None:
-        if known[0].guard is sender.guard and known[0].keys == sender.keys:
-            return session
-        session = known[1]
-    cls = type(session)
-    view = object.__new__(runtime_class(_View, cls, like=cls, __slots__=("_mulligan",)))
-    view.__dict__ = session.__dict__
-    view._mulligan = (sender, session)
-    return view
+    return guarded_view(session, _View, sender)
 
 
 class _View:
@@ -79,9 +70,8 @@ class _View:
             try:
                 response = send(request, timeout=_timeout(timeout, policy, limit), **options)
                 if is_stream and response.status_code >= 400:
-                    _ = (
-                        response.content
-                    )  # read, so that it can be judged and its connection is free
+                    # Read, so that it can be judged and its connection is free.
+                    response.content  # noqa: B018 -- a property that reads
             except Exception as error:
                 raise exchange.lost(error, request)
             finally:

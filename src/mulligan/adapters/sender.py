@@ -152,11 +152,6 @@ class Sender:
 class Exchange:
     """One request with all its attempts.
 
-    Args:
-        sender: Whose request it is.
-        facts: What is known of it.
-        is_stream: Whether the caller reads the body piece by piece.
-
     Raises:
         Exception: The SDK repeats a request that has ended; it is not sent again.
     """
@@ -246,11 +241,9 @@ class Exchange:
 
 
 class RequestAttempt:
-    """One attempt as a guard calls it, under the name of the request.
+    """One attempt as a guard calls it: stories show it as `name`.
 
-    Args:
-        name: For stories.
-        function: Sends; takes the seconds that it may take.
+    `function` sends the request; it is given the seconds that it may take.
     """
 
     def __init__(self, name: str, function: Callable[[float], Any]) -> None:
@@ -327,24 +320,18 @@ def as_client_error(refusal: NotAdmitted, client_error: type[Exception]) -> NotA
     Code around the client that goes on to another provider after a failed connection
     (``except httpx.ConnectError``, a fallback model) does so when the circuit is open.
     """
-    cls = _both(type(refusal), client_error)
-    error: NotAdmitted = cls.__new__(cls)
-    error.args = refusal.args
-    error.__dict__.update(refusal.__dict__)
+    error = _rebuilt(type(refusal), client_error, refusal.args, refusal.__dict__)
     error.__cause__, error.__suppress_context__ = refusal.__cause__, True
     return error
 
 
 def _both(refusal: type[NotAdmitted], client_error: type[Exception]) -> Any:
     def reduce(self: Any) -> tuple[object, ...]:
-        return _rebuilt, (refusal, client_error, self.args, _plain(self.__dict__))
+        # Without its request, which cannot be pickled everywhere.
+        state = {k: v for k, v in self.__dict__.items() if k not in ("_request", "request")}
+        return _rebuilt, (refusal, client_error, self.args, state)
 
     return runtime_class(refusal, client_error, like=refusal, __reduce__=reduce)
-
-
-def _plain(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of an exception without its request, which cannot be pickled everywhere."""
-    return {name: value for name, value in state.items() if name not in ("_request", "request")}
 
 
 def _rebuilt(
