@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mulligan.errors import SettingError
-from mulligan.faults.limiter import Counting, Meter, RateLimit, charge, look
-from mulligan.faults.limits import ClientLimits, admit
+from mulligan.faults.limits import (
+    ClientLimits,
+    Counting,
+    Meter,
+    RateLimit,
+    admit,
+    charge,
+    look,
+)
 
 countings = st.sampled_from(list(Counting))
 limits = st.builds(

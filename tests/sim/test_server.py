@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mulligan import Kind, classifier
 from mulligan.classify.quotas import quotas
 from mulligan.sim.engine import StatusError
-from mulligan.sim.randomness import Luck
+from mulligan.sim.randomness import SeededRandom
 from mulligan.sim.scenario import FaultPeriod, Hints, Jobs, Scenario, ServerLimit, ServerQueue
 from mulligan.sim.server import Server, SimulatedJob, served_at
 
@@ -18,7 +18,7 @@ WALL = 1_767_225_600.0
 
 def server(*limits, seed=0, **rest):
     rest.setdefault("jobs", Jobs(count=10))
-    return Server(Scenario(limits=limits, **rest), Luck(seed), WALL)
+    return Server(Scenario(limits=limits, **rest), SeededRandom(seed), WALL)
 
 
 def asked(number=0, attempt=0, **job):

@@ -86,8 +86,10 @@ class Connection:
     """One client's connection.
 
     Args:
-        service: Decides on the answers. reader, writer: The two directions.
-        admits: Whether a Host and an Origin may talk to us.
+        service: Decides on the answers.
+        reader: From the client.
+        writer: To the client.
+        admits: Whether a request with these headers may be answered.
         closes_port: Called with seconds when the port is to be closed for a while.
         hears: Told of each request once its answer is decided.
     """

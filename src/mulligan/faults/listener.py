@@ -35,14 +35,9 @@ _LOG = logging.getLogger("mulligan.faults")
 
 
 class PortListener:
-    """Accepts connections for a service.
+    """Accepts connections for a service; see `FaultServer` for its arguments.
 
-    Args:
-        service: Decides on the answers.
-        host: The address to bind.
-        port: The port; 0 for a free one, which it then keeps.
-        allowed_hosts: Names besides the loopback ones that a Host header may carry.
-        hears: Told of each request.
+    Port 0 is a free one, which it then keeps.
     """
 
     def __init__(

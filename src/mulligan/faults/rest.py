@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from ..errors import SettingError
-from .limiter import whole_seconds
+from .limits import whole_seconds
 from .vendors.base import Json, JsonResponse, RefusalReason
 
 if TYPE_CHECKING:

@@ -30,8 +30,7 @@ from .vendors.base import ClientRequest, Vendor
 if TYPE_CHECKING:
     from .fault_names import Fault
     from .file import FaultSettings
-    from .limiter import Meter
-    from .limits import ClientLimits
+    from .limits import ClientLimits, Meter
     from .rest import Resource
     from .script import Script
     from .wire import Head, HttpRequest

@@ -43,12 +43,7 @@ _DEEPEST = 200
 
 
 class BadRequest(Exception):
-    """The client sent something that is not a valid request.
-
-    Args:
-        status: The status to answer with.
-        message: What was wrong with it.
-    """
+    """The client sent something that is not a valid request; `status` is the answer to it."""
 
     def __init__(self, status: int, message: str) -> None:
         self.status = status

@@ -25,9 +25,9 @@ from ..stores.memory import Memory
 from ..testing.clock import JumpingSelector, VirtualClock, VirtualLoop
 from ..threads import inline
 from .ledger import JobEnd, RequestRecord, SimulationLedger
-from .randomness import Luck
+from .randomness import SeededRandom
 from .scenario import Scenario
-from .server import Question, Server, SimulatedJob
+from .server import Draw, Server, SimulatedJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,8 +193,8 @@ class _Simulation:
     ) -> None:
         self.scenario, self.contender, self.seed = scenario, contender, seed
         self.clock = VirtualClock()
-        self.luck = Luck(seed)
-        self.server = Server(scenario, self.luck, self.clock.wall())
+        self.random = SeededRandom(seed)
+        self.server = Server(scenario, self.random, self.clock.wall())
         self.ledger = SimulationLedger()
         self.ended = 0
         self._progress = progress
@@ -236,11 +236,10 @@ class _Simulation:
             SimulatedJob(number, model, jobs.tokens, jobs.effects, jobs.deadline)
             for number, model in enumerate(jobs.assigned)
         ]
-        starts = [self._start(number) for number in range(scenario.jobs.count)]
-        agents = scenario.agents
-        self.ledger.jobs = [
-            JobEnd(number % agents, starts[number]) for number in range(len(self.jobs))
-        ]
+        for number in range(jobs.count):
+            together = self.random.roll(Draw.START, number) * _TOGETHER
+            start = number / jobs.rate if jobs.rate else together
+            self.ledger.jobs.append(JobEnd(number % scenario.agents, start))
         await self._life(0, scenario.dies_at or None)
         if scenario.dies_at:
             await asyncio.sleep(scenario.dies_at + _RESTART - self.clock.now())
@@ -275,12 +274,6 @@ class _Simulation:
 
         settings = PolicyContext(self.scenario, process, self.clock, dice, self._verify)
         return context, context.run(self.contender.clients, settings)
-
-    def _start(self, number: int) -> float:
-        rate = self.scenario.jobs.rate
-        if rate:
-            return number / rate
-        return self.luck.roll(Question.START, number) * _TOGETHER
 
     async def _agent(self, agent: int, clients: Clients) -> None:
         for number in range(agent, len(self.jobs), self.scenario.agents):
@@ -339,13 +332,13 @@ class _Simulation:
         if job.deadline:
             left = self.ledger.jobs[number].began_at + job.deadline - now
             request.is_late = left < self._median
-        await asyncio.sleep(self.luck.around(self._half, Question.UP, number, attempt))
+        await asyncio.sleep(self.random.around(self._half, Draw.UP, number, attempt))
         arrived = request.arrived_at = self.clock.now()
         request.is_violation = arrived < known_closed - 1e-6
         reply = self.server.arrive(arrived, job, attempt)
         request.is_applied, request.tokens = reply.is_applied, reply.tokens
         self.ledger.jobs[number].effects += reply.is_applied
-        down = self.luck.around(self._half, Question.DOWN, number, attempt)
+        down = self.random.around(self._half, Draw.DOWN, number, attempt)
         if reply.ending == "timeout":
             down = 0.0  # the client's own clock
         await asyncio.sleep(reply.takes + down)

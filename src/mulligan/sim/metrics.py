@@ -161,17 +161,19 @@ def _restored_at(scenario: Scenario) -> float | None:
 
 def _lag(scenario: Scenario, done: list[float], restored: float) -> float:
     """Seconds after `restored` from which on goodput holds for five seconds."""
-    last = done[-1] if done else 0.0
+    jobs, last = scenario.jobs, done[-1] if done else 0.0
     at = restored
     while at <= scenario.horizon:
-        arrived = _offered_until(scenario, at + _HOLDS)
+        arrived = jobs.count
+        if jobs.rate:
+            arrived = min(arrived, int((at + _HOLDS) * jobs.rate))
         already = bisect_left(done, at)
         left = arrived - already
         if left <= 0:
             return at - restored if len(done) >= arrived else inf
         wanted = min(_capacity(scenario) * _HOLDS, left)
-        if scenario.jobs.rate:
-            wanted = min(scenario.jobs.rate * _HOLDS, wanted)
+        if jobs.rate:
+            wanted = min(jobs.rate * _HOLDS, wanted)
         if bisect_left(done, at + _HOLDS) - already >= _SHARE * wanted:
             return at - restored
         if at > last:
@@ -202,11 +204,6 @@ def _drained(scenario: Scenario, jobs: list[JobEnd], restored: float) -> float:
     if any(job.verdict != "done" for job in jobs):
         return inf
     return max(job.ended_at for job in jobs) - restored  # no job began any more: it was the last
-
-
-def _offered_until(scenario: Scenario, at: float) -> int:
-    rate = scenario.jobs.rate
-    return min(scenario.jobs.count, int(at * rate)) if rate else scenario.jobs.count
 
 
 def _capacity(scenario: Scenario) -> float:

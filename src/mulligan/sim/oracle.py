@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from .randomness import Luck
-from .server import Question, Server, SimulatedJob, limiter_of
+from .randomness import SeededRandom
+from .server import Draw, Server, SimulatedJob, limiter_of
 
 if TYPE_CHECKING:
     from .limiters import Limiter
@@ -47,7 +47,9 @@ def optimum(scenario: Scenario, seed: int = 0) -> Optimum:
     if _is_random(scenario) and not scenario.limits:
         return Optimum(None, requests, jobs.count)
     strangers = scenario.processes if scenario.store == "apart" else 1
-    seconds = _schedule(scenario)[-1] + _learning(scenario)
+    # Until a first answer can have told anything.
+    learning = scenario.latency.round_trip if scenario.limits or scenario.faults else 0.0
+    seconds = _schedule(scenario)[-1] + learning
     for fault in scenario.faults:
         if fault.share >= 1 and fault.retry_after:
             requests += strangers
@@ -89,11 +91,6 @@ def _is_found_by_rejection(scenario: Scenario) -> bool:
         > limit.quota
         for limit in scenario.limits
     )
-
-
-def _learning(scenario: Scenario) -> float:
-    """Seconds until a first answer can have told anything."""
-    return scenario.latency.round_trip if scenario.limits or scenario.faults else 0.0
 
 
 def completions(scenario: Scenario) -> list[float]:
@@ -198,7 +195,7 @@ def _drained(scenario: Scenario) -> float:
 
 def _by_deadline(scenario: Scenario, seed: int) -> Optimum:
     """Jobs with a deadline, each alone: repeat at once while there is time for a usual answer."""
-    server, luck = Server(scenario, Luck(seed)), Luck(seed)
+    server, random = Server(scenario, SeededRandom(seed)), SeededRandom(seed)
     latency, done, requests = scenario.latency, 0, 0
     for number in range(scenario.jobs.count):
         job = SimulatedJob(number, tokens=scenario.jobs.tokens)
@@ -206,8 +203,8 @@ def _by_deadline(scenario: Scenario, seed: int) -> Optimum:
         while scenario.jobs.deadline - at >= latency.median:
             reply = server.arrive(at, job, attempt)
             requests += 1
-            at += luck.around(latency.network, Question.UP, number, attempt)
-            at += reply.takes + luck.around(latency.network, Question.DOWN, number, attempt)
+            at += random.around(latency.network, Draw.UP, number, attempt)
+            at += reply.takes + random.around(latency.network, Draw.DOWN, number, attempt)
             attempt += 1
             if reply.ending == "answered":
                 done += at <= scenario.jobs.deadline

@@ -67,7 +67,8 @@ def as_svg(runs: Sequence[Run]) -> str:
     columns = min(len(runs), _COLUMNS)
     rows = ceil(len(runs) / _COLUMNS)
     panel = _ABOVE + _BELOW + 2 * _GAP + 52
-    width = max(_LEFT + columns * (_WIDTH + _LEFT - 12) + 8, _LEFT + _legend_width())
+    legend = sum(44 + 6.4 * len(label) for label, *_ in _LEGEND)
+    width = max(_LEFT + columns * (_WIDTH + _LEFT - 12) + 8, _LEFT + legend)
     height = _TOP + rows * panel + 34
     fonts = "DejaVu Sans, Helvetica, Arial, sans-serif"
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
@@ -327,22 +328,19 @@ def _ticks(axes: _Axes, x: float, y: float) -> str:
     while time <= axes.end:
         at = x + _WIDTH * time / axes.end
         parts.append(_line(at, y, at, y + 4, _BEST))
-        parts.append(_text(at, y + 15, duration_text(_round(time)), size=9, anchor="middle"))
+        shown = duration_text(round(time, 1) if time < 10 else round(time))
+        parts.append(_text(at, y + 15, shown, size=9, anchor="middle"))
         time += step
     return "\n".join(parts)
 
 
-_LEGEND = (
+_LEGEND = (  # label, colour, dashes, whether it is a box
     ("served", _SERVED, "", True),
     ("failed or rejected", _REJECTED, "", True),
     ("capacity", _CAPACITY, "4 3", False),
     ("jobs done", _DONE, "", False),
     ("the best any client could do", _BEST, "4 3", False),
 )
-
-
-def _legend_width() -> float:
-    return sum(44 + 6.4 * len(label) for label, *_ in _LEGEND)
 
 
 def _legend(x: float, y: float) -> str:
@@ -367,10 +365,6 @@ def _nice_time(value: float) -> float:
     """A step that clocks have."""
     steps = (0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400)
     return next((step for step in steps if step >= value), 86400.0)
-
-
-def _round(seconds: float) -> float:
-    return round(seconds, 1) if seconds < 10 else round(seconds)
 
 
 def _text(

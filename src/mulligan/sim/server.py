@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .limiters import Limiter
-    from .randomness import Luck
+    from .randomness import SeededRandom
     from .scenario import FaultPeriod, Scenario, ServerLimit, ServerQueue
 
 __all__ = (
-    "Question",
+    "Draw",
     "Server",
     "ServerReply",
     "SimulatedJob",
@@ -36,8 +36,8 @@ _AN_HOUR = 3600.0
 Ending = Literal["answered", "status", "refused", "lost", "timeout", "cut"]
 
 
-class Question(IntEnum):
-    """Questions that are answered by random numbers."""
+class Draw(IntEnum):
+    """What a random number is drawn for."""
 
     UP = 1
     DOWN = 2
@@ -112,8 +112,8 @@ def served_at(queue: ServerQueue, begun: float, work: float = 1.0) -> float:
 class Server:
     """One simulated server; `wall` is the epoch second at which its time 0 is."""
 
-    def __init__(self, scenario: Scenario, luck: Luck, wall: float = 0.0) -> None:
-        self._scenario, self._luck, self._wall = scenario, luck, wall
+    def __init__(self, scenario: Scenario, random: SeededRandom, wall: float = 0.0) -> None:
+        self._scenario, self._random, self._wall = scenario, random, wall
         self._limits = [(limit, limiter_of(limit)) for limit in scenario.limits]
         self._free_at = 0.0  # when the queue is empty
 
@@ -135,7 +135,7 @@ class Server:
         return self._admitted(now, job, attempt, takes)
 
     def _is_hit(self, fault: FaultPeriod, job: int, attempt: int) -> bool:
-        return fault.share >= 1 or self._luck.roll(Question.FAULT, job, attempt) < fault.share
+        return fault.share >= 1 or self._random.roll(Draw.FAULT, job, attempt) < fault.share
 
     def _failed(self, fault: FaultPeriod, now: float) -> ServerReply:
         if not fault.status:
@@ -148,14 +148,14 @@ class Server:
 
     def _service(self, job: int, attempt: int) -> float:
         latency = self._scenario.latency
-        subjects = (Question.SERVICE, job, attempt)
+        subjects = (Draw.SERVICE, job, attempt)
         match latency.shape:
             case "fixed":
                 return latency.service
             case "uniform":
-                return self._luck.around(latency.service, *subjects)
+                return self._random.around(latency.service, *subjects)
             case "lognormal":
-                return self._luck.lognormal(latency.service, latency.spread, *subjects)
+                return self._random.lognormal(latency.service, latency.spread, *subjects)
 
     # Limits
 
@@ -202,7 +202,7 @@ class Server:
             case "huge":
                 hint = _AN_HOUR
             case "drifting":
-                drift = self._luck.roll(Question.DRIFT, job, attempt)
+                drift = self._random.roll(Draw.DRIFT, job, attempt)
                 hint = wait * 0.3 * 10**drift
         reply.headers["retry-after"] = str(max(1, ceil(hint - 1e-9)))
 
@@ -228,10 +228,10 @@ class Server:
         jobs, subjects = self._scenario.jobs, (job.number, attempt)
         reply = ServerReply("answered", takes, 200, is_applied=True, tokens=job.tokens)
         self._state_quota(reply, self._limits_for(job), now)
-        if jobs.lost and self._luck.roll(Question.LOST, *subjects) < jobs.lost:
-            is_applied = self._luck.roll(Question.COMMITTED, *subjects) < jobs.committed
+        if jobs.lost and self._random.roll(Draw.LOST, *subjects) < jobs.lost:
+            is_applied = self._random.roll(Draw.COMMITTED, *subjects) < jobs.committed
             return ServerReply("lost", takes, is_applied=is_applied, tokens=job.tokens * is_applied)
-        if jobs.cut and self._luck.roll(Question.CUT, *subjects) < jobs.cut:
+        if jobs.cut and self._random.roll(Draw.CUT, *subjects) < jobs.cut:
             return ServerReply("cut", takes * jobs.cut_at, tokens=job.tokens * jobs.cut_at)
         return reply
 

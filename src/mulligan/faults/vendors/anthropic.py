@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from math import ceil
 from typing import TYPE_CHECKING
 
-from ..limiter import whole_seconds
+from ..limits import whole_seconds
 from .base import (
     ClientRequest,
     Json,

@@ -10,7 +10,7 @@ import json
 from math import ceil
 from typing import TYPE_CHECKING
 
-from ..limiter import whole_seconds
+from ..limits import whole_seconds
 from .base import (
     ClientRequest,
     Json,
