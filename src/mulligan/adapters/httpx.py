@@ -87,28 +87,23 @@ class _View:
         send: Any = super().send  # type: ignore[misc]
         call = HttpxCall(self, request, is_stream=stream)
 
-        def whole(limit: float) -> Any:
+        def attempt(limit: float) -> Any:
             call.prepare(limit)
             try:
-                response = send(request, stream=False, **options)
+                response = send(request, stream=stream, **options)
             except Exception as error:
                 raise call.exchange.lost(error, request)
-            return call.exchange.judged(response)
-
-        def opened(limit: float) -> ResponseSource:
-            call.prepare(limit)
-            try:
-                source = ResponseSource(call, send(request, stream=True, **options))
-            except Exception as error:
-                raise call.exchange.lost(error, request)
-            if source.is_error:
+            if not stream:
+                return call.exchange.judged(response)
+            source = ResponseSource(call, response)
+            if response.status_code >= 400:
                 source.read_error()
             return source
 
         try:
             if not stream:
-                return call.exchange.guard.call(call.exchange.attempt(whole), request)
-            items = call.exchange.guard.stream(call.exchange.attempt(opened), request)
+                return call.exchange.guard.call(call.exchange.attempt(attempt), request)
+            items = call.exchange.guard.stream(call.exchange.attempt(attempt), request)
             source = next(items)
         except FailedAnswer as over:
             return call.exchange.returned(over)
@@ -130,28 +125,23 @@ class _AsyncView:
         send: Any = super().send  # type: ignore[misc]
         call = HttpxCall(self, request, is_stream=stream)
 
-        async def whole(limit: float) -> Any:
+        async def attempt(limit: float) -> Any:
             call.prepare(limit)
             try:
-                response = await send(request, stream=False, **options)
+                response = await send(request, stream=stream, **options)
             except Exception as error:
                 raise call.exchange.lost(error, request)
-            return call.exchange.judged(response)
-
-        async def opened(limit: float) -> ResponseSource:
-            call.prepare(limit)
-            try:
-                source = ResponseSource(call, await send(request, stream=True, **options))
-            except Exception as error:
-                raise call.exchange.lost(error, request)
-            if source.is_error:
+            if not stream:
+                return call.exchange.judged(response)
+            source = ResponseSource(call, response)
+            if response.status_code >= 400:
                 await source.aread_error()
             return source
 
         try:
             if not stream:
-                return await call.exchange.guard.acall(call.exchange.attempt(whole), request)
-            items = call.exchange.guard.astream(call.exchange.attempt(opened), request)
+                return await call.exchange.guard.acall(call.exchange.attempt(attempt), request)
+            items = call.exchange.guard.astream(call.exchange.attempt(attempt), request)
             source = await anext(items)
         except FailedAnswer as over:
             return call.exchange.returned(over)

@@ -46,10 +46,6 @@ class ResponseSource:
             self.reader = SseReader(headers.get("content-encoding"))
         self._content_at = world().clock.now()
 
-    @property
-    def is_error(self) -> bool:
-        return bool(self.response.status_code >= 400)
-
     # Both worlds iterate and close in their own way; what they decide is the same
 
     def __iter__(self) -> Iterator[Any]:

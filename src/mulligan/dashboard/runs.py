@@ -103,7 +103,8 @@ class RunIndex:
             changed = set()
             self._look_for_new()
             leased = self.runs.leased()
-            watched = leased | self._leased | self._running()
+            running = {name for name, status in self._standing.items() if status in _MOVING}
+            watched = leased | self._leased | running
             self._leased = leased
             for name in (*self._waiting, *watched, *self._slice()):
                 if self._look(name):
@@ -130,9 +131,6 @@ class RunIndex:
         states = self._states
         at = {name: states[name].at if name in states else 0.0 for name in self._order}
         self._order = OrderedDict.fromkeys(sorted(at, key=lambda each: -at[each]))
-
-    def _running(self) -> set[str]:
-        return {name for name, status in self._standing.items() if status in _MOVING}
 
     def _slice(self) -> list[str]:
         if not self._ring:

@@ -18,7 +18,7 @@ from ..telemetry.store import stories
 from .failures import failures_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from ..core.ports import Store
     from ..dead_letters.browse import DeadLetters
@@ -44,7 +44,6 @@ class Sources:
         guards: The store that guards share; None if none is known.
         counts: The store that guards count in; None if none is known.
         letters: None if none were written.
-        now: In epoch seconds.
     """
 
     def __init__(
@@ -54,9 +53,8 @@ class Sources:
         guards: Store | None = None,
         counts: Store | None = None,
         letters: DeadLetters | None = None,
-        now: Callable[[], float] = time.time,
     ) -> None:
-        self.index, self.now = index, now
+        self.index, self.now = index, time.time
         self._guards, self._counts, self._letters = guards, counts, letters
         self._lock = Lock()
         self._figures: dict[float, tuple[float, dict[str, Any]]] = {}

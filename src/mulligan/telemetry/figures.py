@@ -187,6 +187,7 @@ def summary(buckets: Iterable[Bucket]) -> dict[str, Any]:
     failed_calls, attempts = recovered + ended, tally.number("retry_call_attempts")
     waits = tally.number("retry_delay_seconds")
     at_once = tally.number("retry_succeeded_total")
+    by_attempts = tally.by_label("retry_call_attempts")
     return {
         "failures": int(tally.number("retry_failures_total")),
         "retries": int(tally.number("retries_total")),
@@ -198,7 +199,7 @@ def summary(buckets: Iterable[Bucket]) -> dict[str, Any]:
         "succeeded_at_once": int(at_once) or None,
         "retry_rate": _share(failed_calls, failed_calls + at_once) if at_once else None,
         "attempts_per_call": _share(tally.total("retry_call_attempts"), attempts),
-        "attempts": _by_number(tally.by_label("retry_call_attempts")),
+        "attempts": dict(sorted(by_attempts.items(), key=lambda each: int(each[0]))),
         "waits": int(waits),
         "waited": round(tally.total("retry_delay_seconds"), 3),
         "delay_mean": _share(tally.total("retry_delay_seconds"), waits),
@@ -216,10 +217,6 @@ def summary(buckets: Iterable[Bucket]) -> dict[str, Any]:
 
 def _share(part: float, whole: float) -> float | None:
     return round(part / whole, 4) if whole else None
-
-
-def _by_number(counts: Mapping[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda each: int(each[0])))
 
 
 def _below(classes: Mapping[str, int], share: float) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -164,7 +165,7 @@ def _places(keys: Iterable[Key], length: int) -> Iterable[tuple[Key, int]]:
             yield key, int(number)
 
 
-def stories(store: Store, target: str | None = None) -> list[dict[str, Any]]:
+def stories(store: Store) -> list[dict[str, Any]]:
     """The stories that are kept, the newest first; those that cannot be read are left out.
 
     Raises:
@@ -172,13 +173,10 @@ def stories(store: Store, target: str | None = None) -> list[dict[str, Any]]:
     """
     found = []
     for key in store.state.known(STORIES):
-        if target in (None, key.target):
-            state, _ = store.state.peek(key, STORIES)
-            for text in state.kept:
-                try:
-                    tale = json.loads(text)
-                except ValueError:
-                    continue
+        state, _ = store.state.peek(key, STORIES)
+        for text in state.kept:
+            with suppress(ValueError):
+                tale = json.loads(text)
                 if isinstance(tale, dict):
                     found.append(tale)
     return sorted(found, key=lambda each: -float(each.get("at") or 0))

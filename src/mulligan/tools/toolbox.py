@@ -26,11 +26,10 @@ from ..once.fingerprint import digest
 from ..shared.target import store_for
 from .advice import Situation
 from .definition import BadArguments, ToolDefinition
-from .execution import ToolAttempts, execute, verifier
+from .execution import ToolAttempts, Unfinished, execute, verifier
 from .identity import identity, jsonable
 from .repeats import RepeatsOfRuns
 from .report import ToolReport
-from .unfinished import Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
