@@ -107,7 +107,7 @@ class StoreListener(QueuedListener):
         for length in (MINUTE, HOUR):
             key = (target, length, int(event.at // length))
             if key not in self._waiting and len(self._waiting) >= _WAITING:
-                self._outbox.lost(1, "the store has been down for too long")
+                self._lost(1, "the store has been down for too long")
                 return
             tally = self._waiting.setdefault(key, Tally())
             for change in changes(event):
@@ -121,7 +121,7 @@ class StoreListener(QueuedListener):
         try:
             self.store.state.transact(key, step)
         except StoreError as trouble:
-            self._outbox.lost(0, f"{trouble}; the counts are kept and written later")
+            self._lost(0, f"{trouble}; the counts are kept and written later")
             return False
         return True
 
