@@ -3,7 +3,7 @@
 The requests are guarded by their HTTP client, ``streamable_http_client(url,
 http_client=guard.wrap(httpx2.AsyncClient()))``. It cannot know what a tool does, so a session tells
 it: a tool with `readOnlyHint` is a read, one with `idempotentHint` may be repeated, every other is
-unsafe. The exceptions of MCP keep no trace of the request; the session hangs its story on them.
+unsafe. The exceptions of MCP do not refer to the request; the session attaches its story to them.
 """
 
 from __future__ import annotations

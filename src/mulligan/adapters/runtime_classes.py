@@ -1,4 +1,7 @@
-"""Classes made at run time: views that subclass the client's class, exceptions with two bases."""
+"""Classes of other libraries: which package they are of, and subclasses made at run time.
+
+Those are views, which subclass the client's class, and exceptions with two bases.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .sender import Sender
 
-__all__ = ("guarded_view", "runtime_class", "view_of")
+__all__ = ("guarded_view", "packages_of", "runtime_class", "view_of")
 
 _made: dict[tuple[type, ...], Any] = {}
+
+
+def packages_of(thing: object) -> set[str]:
+    """The packages of the classes of `thing`; known without importing them."""
+    return {each.__module__.partition(".")[0] for each in type(thing).__mro__}
 
 
 def runtime_class(*bases: type, like: type, **body: Any) -> Any:

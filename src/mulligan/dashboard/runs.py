@@ -66,7 +66,6 @@ class RunIndex:
         self._agents: dict[str, dict[str, None]] = {}
         self._counts: Counter[str] = Counter()
         self._standing: dict[str, str] = {}
-        self._programs: dict[str, str] = {}
         self._sizes: dict[str, int] = {}  # agents of plans
         self._folder_seen = 0
         self._waiting: dict[str, int] = {}  # folders whose run is not in the journal yet
@@ -222,13 +221,13 @@ class RunIndex:
     def page(
         self, *, limit: int, offset: int = 0, status: str = "", words: str = ""
     ) -> tuple[list[dict[str, Any]], int]:
-        """Some runs, the newest change first, and how many fit altogether.
+        """Some runs, the newest change first, and how many there are altogether.
 
         Args:
             limit: How many.
             offset: How many of the newest to leave out.
-            status: Only those that stand there; ``active`` for all that have not ended.
-            words: Only those whose id, name or command contains this.
+            status: Only runs with this status; ``active`` for all that have not ended.
+            words: Only runs whose id, name or command contains this.
         """
         self.load()
         with self._lock:
@@ -262,12 +261,13 @@ class RunIndex:
                 return {"id": name, "status": "unreadable", "because": self._unreadable[name]}
             made, last = state.made, state.ended[-1] if state.ended else None
             is_plan = made.agent == PLAN
+            program, prompt = _program_and_prompt(made.command)
             found = {
                 "id": name,
                 "name": clean(made.name, 120),
                 "is_plan": is_plan,
-                "program": "plan" if is_plan else self._program(name, state),
-                "prompt": _prompt(made.command),
+                "program": program if made.agent in {"", "generic"} else clean(made.agent, 40),
+                "prompt": prompt,
                 "command": clean(made.command, 1_000),
                 "folder": clean(made.cwd, 300),
                 "status": standing,
@@ -307,17 +307,6 @@ class RunIndex:
             "tokens": sum(tokens) if tokens else None,
             "next_at": min(untils, default=None),
         }
-
-    def _program(self, name: str, state: RunState) -> str:
-        if name not in self._programs:
-            try:
-                words = shlex.split(state.made.command)
-            except ValueError:  # it was cut
-                words = state.made.command.split()
-            first = os.path.basename(words[0]) if words else ""  # noqa: PTH119 -- no path of ours
-            agent = state.made.agent
-            self._programs[name] = clean(first if agent in {"", "generic"} else agent, 40)
-        return self._programs[name]
 
     # One run
 
@@ -415,14 +404,15 @@ _GROUPS = {
 }
 
 
-def _prompt(command: str) -> str:
-    """The prompt in a command, for people: its longest argument of several words."""
+def _program_and_prompt(command: str) -> tuple[str, str]:
+    """The program of a command, and its prompt: its longest argument of several words."""
     try:
         words = shlex.split(command)
-    except ValueError:
-        words = command.split("'")
+    except ValueError:  # it was cut
+        words = [*command.split()[:1], *command.split("'")[1:]]
+    program = os.path.basename(words[0]) if words else ""  # noqa: PTH119 -- no path of ours
     prompts = [each for each in words[1:] if " " in each.strip()]
-    return clean(max(prompts, key=len, default=""), 1_000)
+    return clean(program, 40), clean(max(prompts, key=len, default=""), 1_000)
 
 
 def _segments(state: RunState) -> Iterator[dict[str, Any]]:

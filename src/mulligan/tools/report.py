@@ -144,8 +144,8 @@ class ToolReport:
             situation: The row.
             said: The original message.
             label: The status or the kind of failure.
-            fields: The fields that are wrong.
-            tried: What was tried.
+            fields: The fields that are wrong, each with what is wrong with it.
+            tried: How often it was tried, and for how long.
             retry_at: When it could pass.
             count: How often the same call has failed in a row.
             repeats: Knows whether that is too often.

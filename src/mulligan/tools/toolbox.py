@@ -1,7 +1,7 @@
 """Toolbox: the tools of an agent, run so that a failure is a result that the model can act on.
 
-A call never raises for what a tool did wrong; it returns a `ToolResult`. Cancellation and other
-exceptions that are no `Exception` pass.
+A call never raises what a tool raised; it returns a `ToolResult`. Only cancellation and other
+exceptions that are not subclasses of `Exception` are raised.
 """
 
 from __future__ import annotations
@@ -210,13 +210,8 @@ class Toolbox:
     ) -> ToolResult:
         """Find the tool, check its arguments, call it; or the fallback while its circuit is open.
 
-        Args:
-            name: See `run`.
-            args: See `run`.
-            call_id: See `run`.
-            run: See `run`.
-            is_inline: Whether a plain function may block this thread.
-            behind: The tools whose circuits are open and that this one steps in for.
+        If `is_inline`, a plain function may block this thread. `behind` are the tools whose
+        circuits are open and that this one replaces.
         """
         tool = self._tools.get(name)
         report = ToolReport(self, name, call_id, args, tool)

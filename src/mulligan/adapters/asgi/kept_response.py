@@ -83,11 +83,9 @@ def why_not_kept(value: str) -> str:
 
 
 def messages(value: str, *, has_trailers: bool) -> list[Message]:
-    """The messages that send a kept response again, marked as such.
+    """The messages that send a kept response again, marked as replayed.
 
-    Args:
-        value: What `kept` made.
-        has_trailers: Whether the server can send trailers.
+    `has_trailers` is whether the server can send trailers.
     """
     found = json.loads(value)
     trailers = _raw(found["trailers"]) if has_trailers else []
