@@ -14,10 +14,17 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..calls.notes import attach
-from ..errors import FailedAnswer, NotAdmitted, SettingError
+from ..errors import FailedAnswer, NotAdmitted
 from .httpx_streams import ResponseSource
 from .runtime_classes import guarded_view
-from .sender import KEY_HEADER, Exchange, RequestFacts, as_client_error
+from .sender import (
+    KEY_HEADER,
+    Exchange,
+    RequestFacts,
+    as_client_error,
+    least,
+    read_once_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -172,7 +179,11 @@ class HttpxCall:
         if self.exchange.key:
             request.headers[KEY_HEADER] = self.exchange.key
         stated = request.extensions.get("timeout") or client.timeout.as_dict()
-        self._timeout = _with_policy(stated, self.exchange.guard.policy.timeouts)
+        policy = self.exchange.guard.policy.timeouts
+        self._timeout = {
+            part: least(stated.get(part), getattr(policy, part, None))
+            for part in ("connect", "read", "write", "pool")
+        }
 
     @property
     def idle(self) -> float:
@@ -182,11 +193,7 @@ class HttpxCall:
     def prepare(self, limit: float) -> None:
         """Make the request ready for an attempt of at most `limit` seconds."""
         self._rewind()
-        limits = {
-            part: min(inf if seconds is None else seconds, limit)
-            for part, seconds in self._timeout.items()
-        }
-        timeout = {part: None if each == inf else each for part, each in limits.items()}
+        timeout = {part: least(each, limit) for part, each in self._timeout.items()}
         self.request.extensions = {**self.request.extensions, "timeout": timeout}
 
     def raised(self, error: Exception) -> Exception:
@@ -200,16 +207,6 @@ class HttpxCall:
         if isinstance(error, library.RequestError):
             setattr(error, "request", self.request)  # noqa: B010 -- a property of the library's class
         return self.exchange.raised(error)
-
-
-def _with_policy(timeout: dict[str, Any], policy: Any) -> dict[str, Any]:
-    """The limits of the client, or of the policy where those are shorter."""
-    found = {"connect": None, "read": None, "write": None, "pool": None, **timeout}
-    for part in found if policy is not None else ():
-        stated = getattr(policy, part, None)
-        if stated is not None:
-            found[part] = stated if found[part] is None else min(found[part], stated)
-    return found
 
 
 def _rewinder(request: Any) -> Callable[[], object]:
@@ -234,11 +231,7 @@ def _rewinder(request: Any) -> Callable[[], object]:
     is_one_shot = hasattr(source, "__next__") or hasattr(source, "__anext__")
     if fields is None and iterate is not None and not is_one_shot and not hasattr(source, "read"):
         return _nothing  # a list, or an object that iterates from the start each time
-    raise SettingError(
-        f"the body of this {request.method} is a {type(source).__name__}, which can be read only "
-        f"once: a second attempt would send nothing; pass bytes, a list or a file that can seek, "
-        f"or send it with the client that is not wrapped"
-    )
+    raise read_once_error(request, source, "client")
 
 
 def _can_seek(file: Any) -> bool:

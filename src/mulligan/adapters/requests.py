@@ -8,13 +8,19 @@ from __future__ import annotations
 
 import copy
 from contextvars import ContextVar
-from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..calls.notes import attach
-from ..errors import FailedAnswer, NotAdmitted, SettingError
+from ..errors import FailedAnswer, NotAdmitted
 from .runtime_classes import guarded_view
-from .sender import KEY_HEADER, Exchange, RequestFacts, as_client_error
+from .sender import (
+    KEY_HEADER,
+    Exchange,
+    RequestFacts,
+    as_client_error,
+    least,
+    read_once_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,19 +110,11 @@ def _rewinder(request: Any) -> Callable[[], object]:
         return lambda: body.seek(position)
     if not hasattr(body, "__next__") and not hasattr(body, "read"):
         return lambda: None  # a list, or an object that iterates from the start each time
-    raise SettingError(
-        f"the body of this {request.method} is a {type(body).__name__}, which can be read only "
-        f"once: a second attempt would send nothing; pass bytes, a list or a file that can seek, "
-        f"or send it with the session that is not wrapped"
-    )
+    raise read_once_error(request, body, "session")
 
 
 def _timeout(given: Any, policy: Any, limit: float) -> tuple[float | None, float | None]:
     """The least of what the caller, the policy and the deadline allow: to connect, to read."""
     connect, read = given if isinstance(given, tuple) else (given, given)
-    found = []
-    for own, part in ((connect, "connect"), (read, "read")):
-        stated = getattr(policy, part, None)
-        least = min(each for each in (own, stated, limit, inf) if each is not None)
-        found.append(None if least == inf else least)
-    return found[0], found[1]
+    by_policy = getattr(policy, "connect", None), getattr(policy, "read", None)
+    return least(connect, by_policy[0], limit), least(read, by_policy[1], limit)

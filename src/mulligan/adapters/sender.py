@@ -50,6 +50,8 @@ __all__ = (
     "hear",
     "heard",
     "is_final",
+    "least",
+    "read_once_error",
 )
 
 # Options of a guard that mean something for functions, and nothing for the requests of a client.
@@ -252,6 +254,21 @@ class RequestAttempt:
 
     def __call__(self, _request: object, /, limit: float = inf) -> Any:
         return self._function(limit)
+
+
+def least(*limits: float | None) -> float | None:
+    """The shortest of these time limits; None if there is none."""
+    found = min((each for each in limits if each is not None), default=inf)
+    return None if found == inf else found
+
+
+def read_once_error(request: Any, body: object, client: str) -> SettingError:
+    """The refusal of a body that a second attempt could not send."""
+    return SettingError(
+        f"the body of this {request.method} is a {type(body).__name__}, which can be read only "
+        f"once: a second attempt would send nothing; pass bytes, a list or a file that can seek, "
+        f"or send it with the {client} that is not wrapped"
+    )
 
 
 def _cut_json(response: Any) -> Failure | None:

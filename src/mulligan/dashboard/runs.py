@@ -418,39 +418,29 @@ def _program_and_prompt(command: str) -> tuple[str, str]:
 def _segments(state: RunState) -> Iterator[dict[str, Any]]:
     """What a run did when: worked, waited for a limit, or waited for a retry."""
     ends = {each.attempt: each for each in _made(state)}
+    is_waiting = state.status in {"waiting", "limited"}
     for at, begun in enumerate(state.begun):
         end = ends.get(begun.attempt)
         follows = state.begun[at + 1].at if at + 1 < len(state.begun) else None
-        tone = "working"
-        if end is not None:
-            tone = "done" if end.then == "done" else "failed"
-        yield {
-            "tone": tone,
-            "from": begun.at,
-            "to": None if end is None else end.at,
-            "attempt": begun.attempt,
-            "label": "" if end is None else ending_name(end),
-        }
-        if end is None or end.then == "done":
+        if end is None:
+            yield _segment("working", begun.at, None, begun.attempt, "")
             continue
-        is_last = follows is None
-        if is_last and state.status not in {"waiting", "limited"}:
+        is_done = end.then == "done"
+        tone = "done" if is_done else "failed"
+        yield _segment(tone, begun.at, end.at, begun.attempt, ending_name(end))
+        if is_done or (follows is None and not is_waiting):
             continue
-        yield {
-            "tone": "limit" if end.kind in _LIMITS else "retry",
-            "from": end.at,
-            "to": state.until if is_last else follows,
-            "attempt": begun.attempt,
-            "label": clean(state.because if is_last else end.because),
-        }
-    if not state.begun and state.status in {"waiting", "limited"}:
-        yield {
-            "tone": "limit",
-            "from": state.made.at,
-            "to": state.until,
-            "attempt": 0,
-            "label": clean(state.because),
-        }
+        tone = "limit" if end.kind in _LIMITS else "retry"
+        until, because = (state.until, state.because) if follows is None else (follows, end.because)
+        yield _segment(tone, end.at, until, begun.attempt, clean(because))
+    if not state.begun and is_waiting:
+        yield _segment("limit", state.made.at, state.until, 0, clean(state.because))
+
+
+def _segment(
+    tone: str, begin: float, end: float | None, attempt: int, label: str
+) -> dict[str, Any]:
+    return {"tone": tone, "from": begin, "to": end, "attempt": attempt, "label": label}
 
 
 def _is_unmade(step: AttemptEnd) -> bool:

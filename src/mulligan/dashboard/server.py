@@ -84,19 +84,10 @@ def serve(
     is_opened: bool = False,
     started: Callable[[str], None] = lambda _url: None,
 ) -> None:
-    """Serve the dashboard until it is interrupted.
+    """Serve the dashboard until it is interrupted; for its options see `Access` and `Actions`.
 
-    Args:
-        sources: What is shown.
-        listening: Where it listens.
-        token: See `Access`.
-        store: See `Actions`.
-        app: See `Actions`.
-        names: See `Access`.
-        is_read_only: See `Access`.
-        is_private: See `Access`.
-        is_opened: Whether to open the browser.
-        started: Told the address, with the token, once it listens.
+    `started` is told the address, with the token, once it listens; then the browser is opened if
+    `is_opened`.
 
     Raises:
         MissingExtra: starlette or uvicorn is not installed.

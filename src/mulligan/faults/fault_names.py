@@ -43,22 +43,24 @@ def _when(text: str) -> None:
 
 
 def _duration(text: str) -> None:
-    seconds(float(text) if _NUMBER.fullmatch(text) else text, name="the duration")
+    _seconds(text, "the duration")
 
 
-def _count(text: str) -> None:
-    if not re.fullmatch(r"[0-9]{1,6}", text):
-        raise SettingError(f"needs a whole number such as 3; got {text!r}")
+def _seconds(text: str, name: str) -> float:
+    return seconds(float(text) if _NUMBER.fullmatch(text) else text, name=name)
 
 
-def _status(text: str) -> None:
-    if not re.fullmatch(r"[45][0-9]{2}", text):
-        raise SettingError(f"needs a status from 400 to 599; got {text!r}")
+def _matching(pattern: str, needs: str) -> Check:
+    def check(text: str) -> None:
+        if not re.fullmatch(pattern, text):
+            raise SettingError(f"needs {needs}; got {text!r}")
+
+    return check
 
 
-def _yes(text: str) -> None:
-    if text not in {"yes", "no"}:
-        raise SettingError(f"needs yes or no; got {text!r}")
+_count = _matching(r"[0-9]{1,6}", "a whole number such as 3")
+_status = _matching(r"[45][0-9]{2}", "a status from 400 to 599")
+_yes = _matching("yes|no", "yes or no")
 
 
 def _object(text: str) -> None:
@@ -193,9 +195,7 @@ class Fault:
 
     def seconds(self, option: str) -> float | None:
         text = self.text(option)
-        if text is None:
-            return None
-        return seconds(float(text) if _NUMBER.fullmatch(text) else text, name=option)
+        return None if text is None else _seconds(text, option)
 
     def count(self, option: str) -> int | None:
         text = self.text(option)

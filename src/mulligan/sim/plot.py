@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from ..core.duration import duration_text
 from .oracle import completions
-from .server import limiter_of, served_at
+from .server import limiter_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .compare import Run
-    from .scenario import Scenario, ServerLimit
+    from .scenario import Scenario, ServerLimit, ServerQueue
 
 __all__ = ("as_html", "as_png", "as_svg")
 
@@ -162,7 +162,7 @@ def _capacity(scenario: Scenario, axes: _Axes) -> list[float]:
         if down >= axes.width - 1e-9:
             found.append(0.0)
         elif scenario.queue is not None:
-            found.append(_served(scenario, begin, end))
+            found.append(_served(scenario.queue, begin, end))
         else:
             found.append(min([each.between(begin, end) for each in limits], default=inf))
     return found
@@ -193,15 +193,10 @@ class _Taking:
                 return count
 
 
-def _served(scenario: Scenario, begin: float, end: float) -> float:
+def _served(queue: ServerQueue, begin: float, end: float) -> float:
     """Requests that a queue serves between two times."""
-    queue = scenario.queue
-    assert queue is not None  # noqa: S101 -- the caller has looked
-    low, high = 0.0, queue.rate * (end - begin)
-    for _ in range(30):
-        middle = (low + high) / 2
-        low, high = (middle, high) if served_at(queue, begin, middle) <= end else (low, middle)
-    return low
+    slow = max(0.0, min(end, queue.slow_until) - max(begin, queue.slow_from))
+    return queue.rate * (end - begin - slow) + queue.slow_rate * slow
 
 
 def _panel(

@@ -186,9 +186,32 @@ class Toolbox:
             response: What the SDK returned: a Message of anthropic, a Response or a ChatCompletion
                 of openai. An empty list means that no tool was asked for.
         """
-        from .frameworks.messages import answer
-
-        return await answer(self, response)
+        if hasattr(response, "stop_reason"):  # anthropic: Message
+            return [
+                (await self.run(each.name, each.input, call_id=each.id)).to_anthropic()
+                for each in response.content
+                if each.type == "tool_use"
+            ]
+        if hasattr(response, "output"):  # openai: Response
+            return [
+                (
+                    await self.run(each.name, each.arguments, call_id=each.call_id)
+                ).to_openai_responses()
+                for each in response.output
+                if each.type == "function_call"
+            ]
+        if hasattr(response, "choices"):  # openai: ChatCompletion
+            return [
+                (
+                    await self.run(each.function.name, each.function.arguments, call_id=each.id)
+                ).to_openai_chat()
+                for each in response.choices[0].message.tool_calls or ()
+                if each.type == "function"
+            ]
+        raise SettingError(
+            f"answer needs a Message of anthropic, a Response or a ChatCompletion of openai; "
+            f"got a {type(response).__name__}"
+        )
 
     @property
     def named_run(self) -> str:
