@@ -210,11 +210,7 @@ class HttpxCall:
 
 
 def _rewinder(request: Any) -> Callable[[], object]:
-    """What makes the body of `request` readable again.
-
-    Raises:
-        SettingError: Nothing can.
-    """
+    """What makes the body of `request` readable again; raises SettingError if nothing can."""
     stream = request.stream
     if hasattr(request, "_content"):
         return _nothing

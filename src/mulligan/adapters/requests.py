@@ -97,11 +97,7 @@ class _View:
 
 
 def _rewinder(request: Any) -> Callable[[], object]:
-    """What makes the body of `request` readable again.
-
-    Raises:
-        SettingError: Nothing can.
-    """
+    """What makes the body of `request` readable again; raises SettingError if nothing can."""
     body = request.body
     if body is None or isinstance(body, str | bytes):
         return lambda: None

@@ -139,11 +139,7 @@ class Sources:
 
 
 def _targets_of(store: Store, now: float) -> list[dict[str, Any]]:
-    """The targets that guards share, with absolute times: a page counts down by itself.
-
-    Raises:
-        StoreDown: The store cannot be read.
-    """
+    """The targets that guards share, with absolute times: a page counts down by itself."""
     found = []
     for row in snapshots(store):
         breaker, gate = row["breaker"], row["gate"]
@@ -177,11 +173,7 @@ def _targets_of(store: Store, now: float) -> list[dict[str, Any]]:
 
 
 def _limits_of_runs(stores: Iterable[Store]) -> list[dict[str, Any]]:
-    """The limits that runs of this user have hit, and what was blocked or allowed for them.
-
-    Raises:
-        StoreDown: A store cannot be read.
-    """
+    """The limits that runs of this user have hit, and what was blocked or allowed for them."""
     found = []
     for store in stores:
         for key in store.state.known(ACCOUNT):

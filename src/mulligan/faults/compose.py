@@ -19,14 +19,13 @@ from .vendors.base import (
     RefusalReason,
     ResponseStream,
     Vendor,
-    VendorErrors,
     VendorReply,
     sse,
 )
 
 if TYPE_CHECKING:
     from .fault_names import Fault
-    from .rest import Applied
+    from .rest import Applied, Rest
     from .script import Turn
 
 __all__ = ("applied", "good", "refusal", "refusal_reason", "restated", "stated")
@@ -61,7 +60,7 @@ def refusal_reason(turn: Turn, asked: ClientRequest, id_: str, now: float) -> Re
 
 
 def refusal(
-    voice: VendorErrors, fault: Fault, reason: RefusalReason, headers: dict[str, str]
+    api: Vendor | Rest, fault: Fault, reason: RefusalReason, headers: dict[str, str]
 ) -> PlannedResponse | None:
     """The refusal that the step asks for; None if it asks for a good answer."""
     if fault.name == "html":
@@ -72,7 +71,7 @@ def refusal(
         is_good = fault.status < 300
         ordered = {**headers, **_ordered(fault, reason.now)}
         return None if is_good else PlannedResponse(status=fault.status, headers=ordered)
-    said = voice.refusal(reason)
+    said = api.refusal(reason)
     if said.status == 200 and reason.asked.is_stream:  # Gemini blocks content so
         only = ResponseStream(frames=(sse(said.body),), middle=0)
         return PlannedResponse(status=200, headers=headers, stream=only)

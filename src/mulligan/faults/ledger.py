@@ -72,9 +72,6 @@ class RequestLedger:
         self._effects: set[tuple[str, ...]] = set()
         self._closed: dict[tuple[str, str], tuple[float, float]] = {}
 
-    def __len__(self) -> int:
-        return len(self._entries)
-
     def is_closed(self, client: str, vendor: str, began_at: float, now: float) -> bool:
         """Whether the client was told, before it began, to stay away until after `now`."""
         since, until = self._closed.get((client, vendor), (0.0, 0.0))

@@ -104,8 +104,8 @@ class Service:
         head, (vendor, asked) = request.head, _whose(request)
         is_rest = vendor is None and self._resource.covers(head.path)
         is_besides = not is_rest and is_side_request(head, vendor, asked)
-        voice = vendor or (_REST if is_rest else api_of_refusals(head))
-        entry = self._entry(request, voice.name, asked, now)
+        api = vendor or (_REST if is_rest else api_of_refusals(head))
+        entry = self._entry(request, api.name, asked, now)
         began_at = now if began_at is None else began_at
         is_early = self.ledger.is_closed(entry.client, entry.vendor, began_at, now)
         entry = replace(entry, is_early=is_early)
@@ -118,9 +118,9 @@ class Service:
         fault = turn.fault
         self._answered += 1  # not the length of the ledger, which may be begun again
         id_ = blake2b(repr((self._seed, self._answered)).encode(), digest_size=8).hexdigest()
-        headers = voice.headers(id_, turn.admission, now)
+        headers = api.headers(id_, turn.admission, now)
         reason = refusal_reason(turn, asked, id_, now)
-        answer = refusal(voice, fault, reason, headers)
+        answer = refusal(api, fault, reason, headers)
         if is_rest and fault != LIMIT and fault.reaches:
             done = self._resource.apply(
                 method=entry.method,

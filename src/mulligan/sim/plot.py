@@ -277,10 +277,7 @@ def _line_of_capacity(axes: _Axes, capacity: list[float], x: float, y: float) ->
     for at, each in enumerate(capacity):
         height = y + _ABOVE - min(each / axes.top, 1.0) * _ABOVE
         points += [f"{x + at * step:.1f},{height:.1f}", f"{x + (at + 1) * step:.1f},{height:.1f}"]
-    return (
-        f'<polyline points="{" ".join(points)}" fill="none" stroke="{_CAPACITY}" '
-        f'stroke-width="1.4" stroke-dasharray="4 3"/>'
-    )
+    return _polyline(points, f'stroke="{_CAPACITY}" stroke-width="1.4" stroke-dasharray="4 3"')
 
 
 def _curve(run: Run, axes: _Axes, best: list[float], x: float, y: float) -> str:
@@ -302,6 +299,10 @@ def _steps(times: list[float], axes: _Axes, x: float, y: float, style: str) -> s
     for at in range(_WIDTH + 1):
         share = bisect_right(times, axes.end * at / _WIDTH) / axes.jobs
         points.append(f"{x + at},{y + _BELOW * (1 - share):.1f}")
+    return _polyline(points, style)
+
+
+def _polyline(points: list[str], style: str) -> str:
     return f'<polyline points="{" ".join(points)}" fill="none" {style}/>'
 
 

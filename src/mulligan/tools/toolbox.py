@@ -30,6 +30,7 @@ from .execution import ToolAttempts, Unfinished, execute, verifier
 from .identity import identity, jsonable
 from .repeats import RepeatsOfRuns
 from .report import ToolReport
+from .results import ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from ..core.policy import Policy
     from ..core.ports import Store
     from .definition import ToolOptions
-    from .results import ToolResult
 
     F = TypeVar("F", bound=Callable[..., Any])
     T = TypeVar("T")
@@ -186,32 +186,26 @@ class Toolbox:
             response: What the SDK returned: a Message of anthropic, a Response or a ChatCompletion
                 of openai. An empty list means that no tool was asked for.
         """
+        # Known by its shape: no SDK is loaded here.
         if hasattr(response, "stop_reason"):  # anthropic: Message
-            return [
-                (await self.run(each.name, each.input, call_id=each.id)).to_anthropic()
-                for each in response.content
-                if each.type == "tool_use"
-            ]
-        if hasattr(response, "output"):  # openai: Response
-            return [
-                (
-                    await self.run(each.name, each.arguments, call_id=each.call_id)
-                ).to_openai_responses()
-                for each in response.output
-                if each.type == "function_call"
-            ]
-        if hasattr(response, "choices"):  # openai: ChatCompletion
-            return [
-                (
-                    await self.run(each.function.name, each.function.arguments, call_id=each.id)
-                ).to_openai_chat()
-                for each in response.choices[0].message.tool_calls or ()
-                if each.type == "function"
-            ]
-        raise SettingError(
-            f"answer needs a Message of anthropic, a Response or a ChatCompletion of openai; "
-            f"got a {type(response).__name__}"
-        )
+            shown: Callable[[ToolResult], dict[str, Any]] = ToolResult.to_anthropic
+            blocks = [each for each in response.content if each.type == "tool_use"]
+            calls = [(each.name, each.input, each.id) for each in blocks]
+        elif hasattr(response, "output"):  # openai: Response
+            shown = ToolResult.to_openai_responses
+            blocks = [each for each in response.output if each.type == "function_call"]
+            calls = [(each.name, each.arguments, each.call_id) for each in blocks]
+        elif hasattr(response, "choices"):  # openai: ChatCompletion
+            shown = ToolResult.to_openai_chat
+            asked = response.choices[0].message.tool_calls or ()
+            blocks = [each for each in asked if each.type == "function"]
+            calls = [(each.function.name, each.function.arguments, each.id) for each in blocks]
+        else:
+            raise SettingError(
+                f"answer needs a Message of anthropic, a Response or a ChatCompletion of openai; "
+                f"got a {type(response).__name__}"
+            )
+        return [shown(await self.run(name, args, call_id=id_)) for name, args, id_ in calls]
 
     @property
     def named_run(self) -> str:

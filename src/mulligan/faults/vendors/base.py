@@ -22,7 +22,6 @@ __all__ = (
     "Tool",
     "ToolCall",
     "Vendor",
-    "VendorErrors",
     "VendorReply",
     "a_list",
     "a_table",
@@ -143,8 +142,8 @@ class JsonResponse:
     content_type: str = "application/json"
 
 
-class VendorErrors(Protocol):
-    """An API that can refuse a request in its own format."""
+class Vendor(Protocol):
+    """One API: reads requests and formats answers."""
 
     name: str
 
@@ -153,10 +152,6 @@ class VendorErrors(Protocol):
     def headers(self, id_: str, admission: LimitCheck | None, now: float) -> dict[str, str]:
         """What every answer carries: the request id, and what is left of the limits."""
         ...
-
-
-class Vendor(VendorErrors, Protocol):
-    """One API: reads requests and formats answers."""
 
     def read(self, method: str, path: str, query: str, body: Json) -> ClientRequest | None:
         """What the client asked for; None if the path is not this API's."""
