@@ -213,12 +213,12 @@ def _rewinder(request: Any) -> Callable[[], object]:
     """What makes the body of `request` readable again; raises SettingError if nothing can."""
     stream = request.stream
     if hasattr(request, "_content"):
-        return _nothing
+        return lambda: None
     fields = getattr(stream, "fields", None)
     if fields is not None:  # a form; its files are read from their start
         files = [field.file for field in fields if hasattr(field, "file")]
         if all(isinstance(file, str | bytes) or _can_seek(file) for file in files):
-            return _nothing
+            return lambda: None
     source = getattr(stream, "_stream", stream)
     if _can_seek(source):
         start = source.tell()
@@ -226,7 +226,7 @@ def _rewinder(request: Any) -> Callable[[], object]:
     iterate = getattr(source, "__iter__", None) or getattr(source, "__aiter__", None)
     is_one_shot = hasattr(source, "__next__") or hasattr(source, "__anext__")
     if fields is None and iterate is not None and not is_one_shot and not hasattr(source, "read"):
-        return _nothing  # a list, or an object that iterates from the start each time
+        return lambda: None  # a list, or an object that iterates from the start each time
     raise read_once_error(request, source, "client")
 
 
@@ -235,7 +235,3 @@ def _can_seek(file: Any) -> bool:
         return bool(file.seekable())
     except Exception:
         return False
-
-
-def _nothing() -> None:
-    """Bytes need no rewinding."""

@@ -137,9 +137,10 @@ def problem(
         is_retriable = said.is_retriable
     if is_retriable is None and status not in _UNSAID:
         is_retriable = status in _PASSING
+    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "Error"
     document: dict[str, Any] = {
         "type": type,
-        "title": title or said.title or _phrase(status),
+        "title": title or said.title or phrase,
         "status": status,
         "detail": detail or said.detail,
         "instance": instance,
@@ -234,10 +235,3 @@ def _of_story(tale: Story) -> _Said:
 def _until(moment: float) -> float:
     """Seconds until `moment`, and one at least."""
     return max(moment - world().clock.wall(), 1.0)
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Error"

@@ -195,12 +195,10 @@ class Exchange:
         raise answer_error(failure, response)
 
     def lost(self, error: Exception, sent: object) -> Exception:
-        """What an attempt raises for `error`.
+        """What an attempt raises for `error` of the client.
 
-        Args:
-            error: What the client raised.
-            sent: The request that was sent first. If the error is about another one, the first was
-                answered with a redirect: it may have been applied, whatever happened to the second.
+        If it is about another request than `sent`, that one was answered with a redirect: it may
+        have been applied, whatever happened to the second.
         """
         last = getattr(error, "_request", None) or getattr(error, "request", None)
         if last is None or last is sent or last.method == getattr(sent, "method", ""):

@@ -47,9 +47,8 @@ class ActionResult(NamedTuple):
 class Actions:
     """Runs the commands that change something.
 
-    Args:
-        store: The address of the guards' store; empty for none.
-        app: The module with the functions that dead letters are replayed with; may be empty.
+    `store` is the address of the guards' store, `app` the module with the functions that dead
+    letters are replayed with; both may be empty.
     """
 
     def __init__(self, store: str = "", app: str = "") -> None:

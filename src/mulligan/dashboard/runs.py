@@ -50,11 +50,7 @@ _LIMITS = frozenset({"quota", "rate_limit"})
 
 
 class RunIndex:
-    """The runs of this user, newest change first.
-
-    Args:
-        folder: Where they are kept; as `RunStore` by default.
-    """
+    """The runs of this user, newest change first; `folder` as of `RunStore`."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self.runs = RunStore(folder)
@@ -223,11 +219,8 @@ class RunIndex:
     ) -> tuple[list[dict[str, Any]], int]:
         """Some runs, the newest change first, and how many there are altogether.
 
-        Args:
-            limit: How many.
-            offset: How many of the newest to leave out.
-            status: Only runs with this status; ``active`` for all that have not ended.
-            words: Only runs whose id, name or command contains this.
+        With `status` only runs of that status, ``active`` for all that have not ended; with `words`
+        only runs whose id, name or command contains them.
         """
         self.load()
         with self._lock:

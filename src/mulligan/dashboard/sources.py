@@ -6,6 +6,7 @@ The server and the feed share one `Sources`.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +15,9 @@ from ..errors import MulliganError
 from ..run.attempt.account_limits import ACCOUNT
 from ..run.attempt.account_limits_client import PART
 from ..shared.snapshot import snapshots
-from ..telemetry.store import stories
-from .failures import failures_of
+from ..telemetry.figures import Tally, summary
+from ..telemetry.store import figures, stories
+from .runs import run_failures, run_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,10 +26,13 @@ if TYPE_CHECKING:
     from ..dead_letters.browse import DeadLetters
     from .runs import RunIndex
 
-__all__ = ("Sources",)
+__all__ = ("Sources", "failures_of")
 
 # Rows that are told in one message; if more have changed, pages load them again.
 _ROWS = 50
+
+# How many columns a chart has, so that each is wide enough to be seen on a phone.
+_COLUMNS = 30
 
 # The most letters and stories that a page shows.
 _MOST = 100
@@ -37,13 +42,9 @@ _REMEMBERED = 3.0
 
 
 class Sources:
-    """Reads what the page shows.
+    """Reads what the page shows; of `guards`, `counts` and `letters` what is known.
 
-    Args:
-        index: The runs.
-        guards: The store that guards share; None if none is known.
-        counts: The store that guards count in; None if none is known.
-        letters: None if none were written.
+    Guards share their state in the store `guards`, and count in the store `counts`.
     """
 
     def __init__(
@@ -136,6 +137,40 @@ class Sources:
             for record in found[:_MOST]
             for letter in [record.letter]
         ]
+
+
+def failures_of(
+    store: Store | None, index: RunIndex, *, since: float, now: float
+) -> dict[str, Any]:
+    """The figures of the last `since` seconds, and failures by kind over that time.
+
+    Raises:
+        StoreDown: The store cannot be read.
+    """
+    buckets = () if store is None else figures(store, since=since, now=now)
+    first = now - since
+    columns: list[Counter[str]] = [Counter() for _ in range(_COLUMNS)]
+    requests: dict[str, list[list[int]]] = {}
+
+    def column(at: float) -> int:
+        return min(max(int((at - first) * _COLUMNS / since), 0), _COLUMNS - 1)
+
+    for bucket in buckets:
+        tally, at = Tally(bucket.counts), column(bucket.at + bucket.length / 2)
+        columns[at].update(tally.by_label("retry_failures_total"))
+        of_target = requests.setdefault(bucket.target, [[0, 0] for _ in range(_COLUMNS)])
+        of_target[at][0] += int(tally.number("retry_failures_total"))
+        of_target[at][1] += int(tally.number("retry_held_total"))
+    for failed_at, kind in run_failures(index, since=first):
+        columns[column(failed_at)][kind] += 1
+    return {
+        "from": first,
+        "to": now,
+        "columns": [dict(each) for each in columns],
+        "targets": {clean(name, 200): numbers for name, numbers in requests.items()},
+        "calls": summary(buckets),
+        "runs": run_figures(index, since=first),
+    }
 
 
 def _targets_of(store: Store, now: float) -> list[dict[str, Any]]:

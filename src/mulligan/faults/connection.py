@@ -85,13 +85,8 @@ class Incoming(asyncio.StreamReader):
 class Connection:
     """One client's connection.
 
-    Args:
-        service: Decides on the answers.
-        reader: From the client.
-        writer: To the client.
-        admits: Whether a request with these headers may be answered.
-        closes_port: Called with seconds when the port is to be closed for a while.
-        hears: Told of each request once its answer is decided.
+    `admits` says whether a request with these headers may be answered, `closes_port` closes the
+    port for some seconds, `hears` is told of each request once its answer is decided.
     """
 
     def __init__(

@@ -179,17 +179,11 @@ def whole_seconds(wait: float) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientLimits:
-    """What each client may use; None is no limit.
-
-    Args:
-        requests: Requests in a window.
-        tokens: Tokens in a window, counted when they are asked: the answer is still unknown.
-        counts_refusals: Whether a refused request costs a request.
-    """
+    """What each client may use; None is no limit."""
 
     requests: RateLimit | None = None
-    tokens: RateLimit | None = None
-    counts_refusals: bool = False
+    tokens: RateLimit | None = None  # counted when they are asked: the answer is still unknown
+    counts_refusals: bool = False  # whether a refused request costs a request
 
     @classmethod
     def parse(

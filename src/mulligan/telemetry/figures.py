@@ -71,11 +71,11 @@ class Figures:
     counts: tuple[Count, ...] = ()
 
 
-def _keep(state: Figures, moment: Moment) -> float:  # noqa: ARG001 -- the shape of every `keep`
-    return _KEPT.get(state.length, 3.0 * HOUR)
-
-
-FIGURES: Machine[Figures] = Machine(name="figures", start=Figures(), keep=_keep)
+FIGURES: Machine[Figures] = Machine(
+    name="figures",
+    start=Figures(),
+    keep=lambda state, _moment: _KEPT.get(state.length, 3.0 * HOUR),
+)
 
 
 class Tally:

@@ -21,8 +21,8 @@ from ..core.backoff import Exponential
 from ..core.record import record
 from ..core.redaction import presentable
 from ..errors import SettingError
+from .definition import jsonable
 from .execution import called
-from .identity import jsonable
 from .verifiers import Command, Verification, verification_of, verifier_of
 
 if TYPE_CHECKING:

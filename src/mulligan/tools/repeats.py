@@ -41,11 +41,7 @@ class _Doubt:
 
 
 class Repeats:
-    """The failed calls of one agent run, by tool and arguments.
-
-    Args:
-        limit: Identical failures after which the model is told to change something.
-    """
+    """The failed calls of one agent run, by tool and arguments."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._lock = limit, Lock()
@@ -76,10 +72,7 @@ class Repeats:
     def succeeded(self, call: str, *, read: str, began: float) -> None:
         """`call` has succeeded: a read resolves doubts, a write changes what others see.
 
-        Args:
-            call: The call.
-            read: The tool, if it reads; else empty.
-            began: When the call began. What was read before a doubt arose says nothing about it.
+        `read` is the tool, if it reads. What was read before a doubt arose says nothing about it.
         """
         with self._lock:
             self._failing.pop(call, None)

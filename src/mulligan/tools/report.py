@@ -12,8 +12,8 @@ from ..core.failure import Effects, Kind
 from ..core.redaction import presentable
 from ..errors import CircuitOpen, KeyReused, LimitReached, MulliganError
 from .advice import ADVICE, Situation, situation_of
+from .definition import jsonable
 from .execution import LeftInDoubt
-from .identity import jsonable
 from .results import ToolResult, failure_text
 
 if TYPE_CHECKING:
@@ -91,7 +91,8 @@ class ToolReport:
         said = ""
         fields: tuple[tuple[str, str], ...] = ()
         if self.leaves_doubt(error, attempts):
-            situation = self._doubt()
+            is_keyed = self._tool is not None and self._tool.effects is Effects.KEYED
+            situation = Situation.MAYBE_APPLIED_KEYED if is_keyed else Situation.MAYBE_APPLIED
             said = str(error) if isinstance(error, LeftInDoubt) else ""
         elif is_ours and isinstance(error, KeyReused):
             situation, said = Situation.KEY_REUSED, self._reused()
@@ -140,16 +141,8 @@ class ToolReport:
     ) -> ToolResult:
         """The call failed, for a reason that the table has a row for.
 
-        Args:
-            situation: The row.
-            said: The original message.
-            label: The status or the kind of failure.
-            fields: The fields that are wrong, each with what is wrong with it.
-            tried: How often it was tried, and for how long.
-            retry_at: When it could pass.
-            count: How often the same call has failed in a row.
-            repeats: Knows whether that is too often.
-            **facts: Fields of the result.
+        `said` is the original message, `label` the status or the kind of failure, `count` how often
+        the same call has failed in a row; `facts` are further fields of the result.
         """
         action, text = ADVICE[situation]
         if repeats is not None and repeats.is_repeated(count):
@@ -186,10 +179,6 @@ class ToolReport:
         named = "" if self._tool is None else ", ".join(self._tool.key)
         what = f"this {named}" if named else f"the call id {self._call_id!r}"
         return f"{what} stands for an earlier call with other arguments"
-
-    def _doubt(self) -> Situation:
-        is_keyed = self._tool is not None and self._tool.effects is Effects.KEYED
-        return Situation.MAYBE_APPLIED_KEYED if is_keyed else Situation.MAYBE_APPLIED
 
 
 def _label(failure: Failure | None, error: Exception) -> str:

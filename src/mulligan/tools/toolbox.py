@@ -25,9 +25,8 @@ from ..once.api import Once, new_key
 from ..once.fingerprint import digest
 from ..shared.target import store_for
 from .advice import Situation
-from .definition import BadArguments, ToolDefinition
+from .definition import BadArguments, ToolDefinition, identity, jsonable
 from .execution import ToolAttempts, Unfinished, execute, verifier
-from .identity import identity, jsonable
 from .repeats import RepeatsOfRuns
 from .report import ToolReport
 from .results import ToolResult

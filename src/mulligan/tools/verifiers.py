@@ -130,14 +130,10 @@ def _tail(said: str) -> tuple[str, ...]:
 
 
 def verifier_of(verify: Any) -> Callable[[Any], Any]:
-    """The verifier that `verify` means.
+    """The verifier that `verify` means; raises SettingError if it means none.
 
-    Args:
-        verify: A pydantic model or any type that pydantic reads; a JSON schema, as a dict; a
-            command, as a list of words or a `Command`; or a function of the result.
-
-    Raises:
-        SettingError: It is none of them.
+    A pydantic model or any type that pydantic reads; a JSON schema, as a dict; a command, as a list
+    of words or a `Command`; or a function of the result.
     """
     if isinstance(verify, dict):
         return _by_schema(JsonSchema(verify))
