@@ -89,11 +89,7 @@ _ended: ContextVar[_Ended | None] = ContextVar("mulligan.ended", default=None)
 
 
 class Sender:
-    """Sends the requests of one guarded client.
-
-    Args:
-        guard: What decides about retries.
-        keys: Whether unsafe requests get an ``Idempotency-Key``.
+    """Sends the requests of one guarded client; with `keys`, unsafe ones get a key.
 
     Raises:
         SettingError: The guard has options that mean nothing for a client.

@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from contextlib import contextmanager
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ..calls.clock import World
@@ -126,6 +125,13 @@ class Again(Exception):
 
 class Unknown(Exception):
     """Raised by clients that do not know whether the job has been done."""
+
+
+class _Dice:
+    """A process's random numbers as guards roll them."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self.roll = dice.random
 
 
 class _ProcessStore:
@@ -270,7 +276,7 @@ class _Simulation:
         store: Any = _ProcessStore(self._memory) if shared else Memory(self._moment)
         dice = random.Random(f"{self.seed}/{process}/{life}")  # noqa: S311 -- repeatable on purpose
         context = copy_context()
-        context.run(ambient_world.set, World(self.clock, SimpleNamespace(roll=dice.random), store))
+        context.run(ambient_world.set, World(self.clock, _Dice(dice), store))
 
         settings = PolicyContext(self.scenario, process, self.clock, dice, self._verify)
         return context, context.run(self.contender.clients, settings)
